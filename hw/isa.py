@@ -1,0 +1,416 @@
+"""The instruction set: one table per format, from which encoder, decoder, assembler, RTL layouts and the
+reference page derive.
+
+An instruction is 512 bits, little endian, and *self-contained*: a macro operation of hundreds of cycles on a
+whole tile. No unit keeps configuration between instructions. Instructions of one unit run in program order;
+different units run side by side and synchronise only by counting semaphores: an instruction starts once every
+semaphore named in ``wait`` is above zero (each is then decremented by one, all at once), and increments every
+semaphore named in ``signal`` by one after its last write has landed.
+
+Rules a program keeps (the compiler proves them, the hardware faults or never starts otherwise):
+
+* every wait is satisfied by signals that stand *earlier in program order*, so that a program may be cut at any
+  instruction and drained;
+* all semaphores are zero again at END;
+* a prologue holds only LD2 without semaphores, then END.
+
+Byte addresses throughout, except where a table says "words" (``rows`` bytes) or "rows" (accumulator rows).
+This module imports no RTL.
+"""
+
+import enum
+from dataclasses import dataclass, field
+
+INSN_BITS = 512
+INSN_BYTES = INSN_BITS // 8
+SEGMENTS = 8  #: segment table entries of a job
+LV2_SEGMENTS = (6, 7)  #: segments that lie in LV2; all others lie in DRAM
+
+
+class IsaError(ValueError):
+    """An instruction that cannot be encoded or decoded; names mnemonic, field, value and limit."""
+
+
+class Op(enum.IntEnum):
+    """Opcodes. The suffix of a copy names the level it loads or stores; 0 is illegal on purpose."""
+
+    END = 0x01
+    CANCEL = 0x02
+    LD2 = 0x10
+    ST2 = 0x11
+    LD1 = 0x20
+    ST1 = 0x21
+    LD0 = 0x30
+    MAC = 0x40
+    VEC = 0x50
+
+
+class Unit(enum.IntEnum):
+    """The in-order unit queues of one engine; END and CANCEL belong to the sequencer itself."""
+
+    LD2 = 0  #: DRAM → LV2
+    ST2 = 1  #: LV2 → DRAM
+    LD1 = 2  #: LV2 → LV1
+    ST1 = 3  #: LV1 → LV2
+    LD0 = 4  #: LV1 → LV0
+    MAC = 5
+    VEC = 6
+
+
+UNIT_OF = {
+    Op.LD2: Unit.LD2, Op.ST2: Unit.ST2, Op.LD1: Unit.LD1, Op.ST1: Unit.ST1,
+    Op.LD0: Unit.LD0, Op.MAC: Unit.MAC, Op.VEC: Unit.VEC,
+}  # fmt: skip
+
+
+class Lv0Space(enum.IntEnum):
+    """Which LV0 memory an LD0 writes."""
+
+    ACT = 0
+    WGT = 1
+
+
+class Lv0View(enum.IntEnum):
+    """How an LD0 destination offset X maps to PEs (R = ``rows``, P = ``pes``)."""
+
+    MULTICAST = 0  #: byte X of every PE selected by ``pe_mask``
+    INTERLEAVED = 1  #: PE (X // R) % P, byte (X // (P*R)) * R + X % R
+
+
+class MacMode(enum.IntEnum):
+    """What the rows of the array multiply."""
+
+    DENSE = 0  #: row r takes byte r (input channel r) of one activation word, in every column
+    DEPTHWISE = 1  #: row r takes, in column c, byte c of the r-th of ``lv0_banks`` consecutive words
+
+
+class VecOp(enum.IntEnum):
+    """What a vector lane computes before requantisation (A, B are operands minus their zero points)."""
+
+    LIN = 0  #: accumulator, or A*ma + B*mb from LV1
+    MUL = 1  #: A * B
+    MAX = 2  #: maximum of A over (k1, k0)
+    SUM = 3  #: sum of A over (k1, k0)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One bit field. ``default`` is what the assembler assumes and the disassembler leaves out."""
+
+    name: str
+    width: int
+    doc: str
+    signed: bool = False
+    default: int = 0
+    low: int | None = None  #: smallest legal value when it is not what the width allows
+
+    @property
+    def minimum(self) -> int:
+        """Smallest legal value."""
+        if self.low is not None:
+            return self.low
+        return -(1 << (self.width - 1)) if self.signed else 0
+
+    @property
+    def maximum(self) -> int:
+        """Largest legal value."""
+        return (1 << (self.width - self.signed)) - 1
+
+
+def _count(name: str, width: int, doc: str) -> Field:
+    return Field(name, width, doc, default=1, low=1)
+
+
+HEADER = (
+    Field("opcode", 8, "operation (`Op`)"),
+    Field("wait", 32, "mask of semaphores that must be above zero; each is decremented by one"),
+    Field("signal", 32, "mask of semaphores incremented by one when the instruction has completed"),
+)
+
+END_FORMAT = (Field("opcode", 8, "END: all queues drain, then the job (or prologue) is over"),)
+
+CANCEL_FORMAT = (
+    Field("opcode", 8, "CANCEL: a point where the job may be stopped"),
+    Field("point", 16, "number of the cancellation point in the image's table"),
+)
+
+# for i2 < n2, i1 < n1, i0 < n0: one *run* of `len` bytes from src + i2*src_s2 + i1*src_s1 + i0*src_s0 to
+# dst + i2*dst_s2 + i1*dst_s1 + i0*dst_s0. Byte j of a run is read if lo <= j < hi, lo1 <= i1 < hi1 and
+# lo0 <= i0 < hi0, and is `fill` otherwise. Only bytes that are read are checked against the source segment.
+COPY_FORMAT = (
+    *HEADER,
+    Field("src_seg", 3, "segment of the source (LD2: DRAM, ST2 and LD1: LV2; ignored by ST1 and LD0)"),
+    Field("dst_seg", 3, "segment of the destination (ST2: DRAM, LD2 and ST1: LV2; ignored by LD1 and LD0)"),
+    Field("src", 32, "byte offset of run byte 0; modulo 2^32, so it may lie before the segment under padding"),
+    Field("dst", 32, "byte offset of the first run (LD0: byte of the `view`)"),
+    _count("len", 16, "bytes written per run"),
+    Field("lo", 16, "first byte of a run that is read"),
+    Field("hi", 16, "end of the bytes of a run that are read"),
+    _count("n2", 16, "runs, outermost loop"),
+    _count("n1", 16, "runs, middle loop"),
+    _count("n0", 16, "runs, innermost loop"),
+    Field("src_s2", 28, "source stride of i2, bytes", signed=True),
+    Field("src_s1", 28, "source stride of i1, bytes", signed=True),
+    Field("src_s0", 28, "source stride of i0, bytes", signed=True),
+    Field("dst_s2", 28, "destination stride of i2, bytes", signed=True),
+    Field("dst_s1", 28, "destination stride of i1, bytes", signed=True),
+    Field("dst_s0", 28, "destination stride of i0, bytes", signed=True),
+    Field("lo1", 16, "first i1 that is read"),
+    Field("hi1", 16, "end of i1 that is read"),
+    Field("lo0", 16, "first i0 that is read"),
+    Field("hi0", 16, "end of i0 that is read"),
+    Field("fill", 8, "byte written where nothing is read (padding; the zero point of the tensor)"),
+    Field("pe_mask", 16, "LD0 multicast: PEs that are written"),
+    Field("space", 1, "LD0: which LV0 memory (`Lv0Space`)"),
+    Field("view", 1, "LD0: how offsets map to PEs (`Lv0View`)"),
+)
+
+# for i2 < n2, i1 < n1, i0 < n0 (weight blocks; block number b counts them), for y < p1, x < p0 (pixels):
+#   X[r] = activation word act + i2*k2_s + i1*k1_s + i0*k0_s + y*p1_s + x*p0_s, see MacMode
+#   acc[acc + y*acc_s + x][c] (+)= sum over r of (X[r] - x_zp) * (W[b][r][c] - w_zp)
+# with W[b] the `rows` words from wgt + b*rows (word r is row r, or column r with w_cols). The first block
+# overwrites the accumulator unless `accumulate`. All PEs of the engine run in lockstep on their own LV0.
+MAC_FORMAT = (
+    *HEADER,
+    Field("mode", 2, "what the rows multiply (`MacMode`)"),
+    Field("accumulate", 1, "the first block adds to what the accumulators hold"),
+    Field("x_signed", 1, "activations are int8 rather than uint8"),
+    Field("w_signed", 1, "weights are int8 rather than uint8"),
+    Field("w_cols", 1, "a weight word is a column of the array rather than a row (transposed operand)"),
+    Field("x_zp", 8, "zero point of the activations, raw byte"),
+    Field("w_zp", 8, "zero point of the weights, raw byte"),
+    Field("act", 16, "first activation word"),
+    Field("wgt", 16, "first weight word"),
+    Field("acc", 12, "first accumulator row; the upper half of the rows is bank 1"),
+    _count("n2", 12, "weight blocks, outermost loop"),
+    _count("n1", 12, "weight blocks, middle loop"),
+    _count("n0", 12, "weight blocks, innermost loop"),
+    Field("k2_s", 16, "activation stride of i2, words", signed=True),
+    Field("k1_s", 16, "activation stride of i1, words", signed=True),
+    Field("k0_s", 16, "activation stride of i0, words", signed=True),
+    _count("p1", 12, "pixels, outer loop"),
+    _count("p0", 12, "pixels, inner loop"),
+    Field("p1_s", 16, "activation stride of y, words", signed=True),
+    Field("p0_s", 16, "activation stride of x, words", signed=True),
+    Field("acc_s", 12, "accumulator stride of y, rows"),
+)
+
+# for i2 < n2, i1 < n1, i0 < n0: one *vector* of `vec_lanes` bytes is written to d + i2*d_s2 + i1*d_s1 + i0*d_s0:
+#   s = op over j1 < k1, j0 < k0 of A at a + i2*a_s2 + i1*a_s1 + i0*a_s0 + j1*a_k1 + j0*a_k0
+#                              and B at b + i2*b_s2 + i1*b_s1 + i0*b_s0   (A = byte - zp_a, B = byte - zp_b)
+#   with src_acc: s = accumulator row a + i2*a_s2 + i1*a_s1 (strides in rows) of lane group i0
+#   y = clamp(rint(float32(s + bias) * scale) + zp_y, lo, hi)      round half to even at each step, float32
+#   with table: y = table[y & 0xff]
+# bias and scale are those of channel i0*vec_lanes + lane with `per_channel`, of channel `lane` otherwise.
+# LV1 addresses of vectors are multiples of vec_lanes; p and t are multiples of the LV1 word.
+VEC_FORMAT = (
+    *HEADER,
+    Field("op", 3, "what a lane computes (`VecOp`)"),
+    Field("src_acc", 1, "A is the accumulators (int32) rather than LV1; with LIN only"),
+    Field("b_en", 1, "LIN adds B*mb; MUL needs it"),
+    Field("a_signed", 1, "A is int8 rather than uint8"),
+    Field("b_signed", 1, "B is int8 rather than uint8"),
+    Field("table", 1, "pass the clamped result through the 256-byte table at t"),
+    Field("per_channel", 1, "bias and scale per output channel"),
+    Field("a", 24, "operand A: LV1 byte address, or accumulator row with src_acc"),
+    Field("b", 24, "operand B: LV1 byte address"),
+    Field("d", 24, "destination: LV1 byte address"),
+    Field("p", 24, "parameter block: LV1 byte address"),
+    Field("t", 24, "table: LV1 byte address"),
+    _count("n2", 12, "vectors, outermost loop"),
+    _count("n1", 12, "vectors, middle loop"),
+    _count("n0", 12, "vectors, innermost loop (channel groups)"),
+    _count("k1", 8, "window, outer loop"),
+    _count("k0", 8, "window, inner loop"),
+    Field("a_s2", 20, "stride of A over i2", signed=True),
+    Field("a_s1", 20, "stride of A over i1", signed=True),
+    Field("a_s0", 20, "stride of A over i0", signed=True),
+    Field("a_k1", 20, "stride of A over j1", signed=True),
+    Field("a_k0", 20, "stride of A over j0", signed=True),
+    Field("b_s2", 20, "stride of B over i2", signed=True),
+    Field("b_s1", 20, "stride of B over i1", signed=True),
+    Field("b_s0", 20, "stride of B over i0", signed=True),
+    Field("d_s2", 20, "stride of the destination over i2", signed=True),
+    Field("d_s1", 20, "stride of the destination over i1", signed=True),
+    Field("d_s0", 20, "stride of the destination over i0", signed=True),
+)
+
+FORMATS = {
+    Op.END: END_FORMAT, Op.CANCEL: CANCEL_FORMAT, Op.LD2: COPY_FORMAT, Op.ST2: COPY_FORMAT,
+    Op.LD1: COPY_FORMAT, Op.ST1: COPY_FORMAT, Op.LD0: COPY_FORMAT, Op.MAC: MAC_FORMAT, Op.VEC: VEC_FORMAT,
+}  # fmt: skip
+
+#: Scalar header of a VEC parameter block in LV1, little endian (name, bytes, doc). The block is
+#: ``params.vec_header_bytes`` long and followed by one 8-byte entry per channel: bias int32, scale float32.
+VEC_HEADER = (
+    ("zp_a", 2, "zero point of A, int16"),
+    ("zp_b", 2, "zero point of B, int16"),
+    ("ma", 4, "multiplier of A, |ma| < 2^22"),
+    ("mb", 4, "multiplier of B, |mb| < 2^22"),
+    ("zp_y", 2, "zero point of the result, int16"),
+    ("lo", 2, "smallest result, int16"),
+    ("hi", 2, "largest result, int16"),
+)
+VEC_CHANNEL_BYTES = 8
+TABLE_BYTES = 256
+
+
+def format_bits(fields: tuple[Field, ...]) -> int:
+    """Bits a format uses; the rest of the instruction is reserved and must be zero."""
+    return sum(f.width for f in fields)
+
+
+def struct_layout(op: Op):
+    """The format of ``op`` as an Amaranth ``StructLayout`` of 512 bits, for RTL (padding field ``reserved``)."""
+    from amaranth.hdl import signed, unsigned
+    from amaranth.lib import data
+
+    fields = FORMATS[op]
+    members = {f.name: signed(f.width) if f.signed else unsigned(f.width) for f in fields}
+    members["reserved"] = unsigned(INSN_BITS - format_bits(fields))
+    return data.StructLayout(members)
+
+
+@dataclass(frozen=True)
+class Insn:
+    """One instruction: an opcode and the fields that differ from their defaults."""
+
+    op: Op
+    fields: dict[str, int] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> int:
+        """Value of a field, its default if it was not given."""
+        if name == "opcode":
+            return int(self.op)
+        for f in FORMATS[self.op]:
+            if f.name == name:
+                return self.fields.get(name, f.default)
+        raise IsaError(f"{self.op.name} has no field {name!r}")
+
+    def encode(self) -> bytes:
+        """64 bytes; raises :class:`IsaError` on an unknown field or a value out of range."""
+        word, offset, left = 0, 0, len(self.fields)
+        for f in FORMATS[self.op]:
+            if f.name == "opcode":
+                value = int(self.op)
+            else:
+                left -= f.name in self.fields
+                value = int(self.fields.get(f.name, f.default))
+                if not f.minimum <= value <= f.maximum:
+                    raise IsaError(
+                        f"{self.op.name}.{f.name} must be {f.minimum} to {f.maximum}, not {value}"
+                    )
+            word |= (value & ((1 << f.width) - 1)) << offset
+            offset += f.width
+        if left:
+            known = {f.name for f in FORMATS[self.op]}
+            odd = ", ".join(sorted(set(self.fields) - known))
+            raise IsaError(f"{self.op.name} has no field {odd}")
+        return word.to_bytes(INSN_BYTES, "little")
+
+    @classmethod
+    def decode(cls, raw: bytes) -> "Insn":
+        """The inverse of :meth:`encode`; raises :class:`IsaError` on anything the hardware calls illegal."""
+        if len(raw) != INSN_BYTES:
+            raise IsaError(f"an instruction has {INSN_BYTES} bytes, not {len(raw)}")
+        word = int.from_bytes(raw, "little")
+        try:
+            op = Op(word & 0xFF)
+        except ValueError:
+            raise IsaError(f"illegal opcode 0x{word & 0xFF:02x}") from None
+        values, offset = {}, 0
+        for f in FORMATS[op]:
+            value = (word >> offset) & ((1 << f.width) - 1)
+            offset += f.width
+            if f.name == "opcode":
+                continue
+            if f.signed and value >> (f.width - 1):
+                value -= 1 << f.width
+            if value < f.minimum:
+                raise IsaError(f"{op.name}.{f.name} must be at least {f.minimum}, not {value}")
+            if value != f.default:
+                values[f.name] = value
+        if word >> offset:
+            raise IsaError(f"{op.name} has reserved bits set")
+        return cls(op, values)
+
+    def __str__(self) -> str:
+        words = [self.op.name]
+        for f in FORMATS[self.op]:
+            if f.name in self.fields and self.fields[f.name] != f.default:
+                words.append(f"{f.name}={_show(f, self.fields[f.name])}")
+        return " ".join(words)
+
+
+_ENUM_OF = {("LD0", "space"): Lv0Space, ("LD0", "view"): Lv0View, ("MAC", "mode"): MacMode, ("VEC", "op"): VecOp}
+_MASKS = ("wait", "signal", "pe_mask")
+
+
+def _show(f: Field, value: int) -> str:
+    if f.name in _MASKS:
+        return ",".join(str(bit) for bit in range(f.width) if value >> bit & 1)
+    return hex(value) if f.width >= 24 and not f.signed else str(value)
+
+
+def assemble(text: str) -> list[Insn]:
+    """Instructions from assembler text: ``MNEMONIC field=value ...`` per line, ``#`` comments.
+
+    Masks are comma-separated bit numbers (``wait=3,5``); enumerated fields also take their names
+    (``mode=DEPTHWISE``). Raises :class:`IsaError` with the line number.
+    """
+    program = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        try:
+            program.append(_assemble_line(words))
+        except IsaError as error:
+            raise IsaError(f"line {number}: {error}") from None
+    return program
+
+
+def _assemble_line(words: list[str]) -> Insn:
+    try:
+        op = Op[words[0].upper()]
+    except KeyError:
+        raise IsaError(f"no instruction {words[0]!r}; known are {', '.join(o.name for o in Op)}") from None
+    known = {f.name: f for f in FORMATS[op] if f.name != "opcode"}
+    values: dict[str, int] = {}
+    for word in words[1:]:
+        name, equals, text = word.partition("=")
+        if not equals or name not in known:
+            raise IsaError(f"{op.name} has no field {name!r}; known are {', '.join(known)}")
+        names = _ENUM_OF.get((op.name, name))
+        try:
+            if names and text.upper() in names.__members__:
+                value = int(names[text.upper()])
+            elif name in _MASKS:
+                value = sum({1 << int(bit) for bit in text.split(",")})
+            else:
+                value = int(text, 0)
+        except ValueError:
+            raise IsaError(f"{op.name}.{name} takes a number, not {text!r}") from None
+        if value != known[name].default:
+            values[name] = value
+    insn = Insn(op, values)
+    insn.encode()
+    return insn
+
+
+def disassemble(code: bytes) -> str:
+    """Assembler text of encoded instructions, one line each, with the PC as a comment."""
+    if len(code) % INSN_BYTES:
+        raise IsaError(f"code length {len(code)} is not a multiple of {INSN_BYTES}")
+    lines = []
+    for pc in range(len(code) // INSN_BYTES):
+        raw = code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
+        try:
+            lines.append(f"{Insn.decode(raw)}  # {pc}")
+        except IsaError as error:
+            lines.append(f"# {pc}: {error}")
+    return "\n".join(lines) + "\n"
+
+
+for _op, _fields in FORMATS.items():
+    assert format_bits(_fields) <= INSN_BITS, (_op, format_bits(_fields))

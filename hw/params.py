@@ -1,0 +1,184 @@
+"""Structural parameters of the accelerator, their presets, and what follows from them.
+
+One frozen dataclass holds every number that shapes the hardware. The RTL, the compiler, the simulators and
+the image format read it; nothing else defines a size. This module imports no RTL.
+"""
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class ParamError(ValueError):
+    """A parameter set that no hardware can be built for; the message names field, value, limit and way out."""
+
+
+def _is_pow2(value: int) -> bool:
+    return value > 0 and value & (value - 1) == 0
+
+
+@dataclass(frozen=True)
+class SocParams:
+    """Everything that shapes one SoC. Sizes are bytes unless the name says otherwise.
+
+    Derived widths (see the properties) keep bandwidth in step with the number of MACs: the LV1 and LV2 word is
+    ``pes * rows`` bytes, one activation word for every PE.
+    """
+
+    name: str = "custom"
+    engines: int = 1  #: PE clusters, each with its own queue and sequencers
+    pes: int = 2  #: processing elements per engine
+    rows: int = 4  #: MAC array rows = input channels per cycle and PE
+    cols: int = 4  #: MAC array columns = output channels per PE; equals ``rows``
+    vec_lanes: int = 4  #: vector lanes per engine, a multiple of ``cols`` and at most ``pes * cols``
+    lv0_act_bytes: int = 2 * KIB  #: activation memory per PE, both halves of the double buffer
+    lv0_wgt_bytes: int = 1 * KIB  #: weight memory per PE, both halves of the double buffer
+    lv0_acc_rows: int = 64  #: accumulator rows per PE over both banks; one row is ``cols`` int32
+    lv1_bytes: int = 16 * KIB  #: scratchpad per engine
+    lv1_banks: int = 2  #: word-interleaved banks of LV1
+    lv2_bytes: int = 128 * KIB  #: scratchpad shared by all engines
+    lv2_banks: int = 4  #: word-interleaved banks of LV2
+    dram_bytes: int = 4 * MIB  #: size of the simulated DRAM
+    dram_word: int = 8  #: bytes per beat of the AXI4 data bus = DRAM bytes per cycle
+    dram_latency: int = 40  #: cycles from read address to first data on a row-buffer hit
+    dram_row_bytes: int = 2 * KIB  #: row-buffer size of one DRAM bank
+    dram_banks: int = 8  #: DRAM banks
+    dram_row_miss: int = 20  #: extra cycles when another row must be opened
+    dram_refresh_interval: int = 7800  #: cycles between refreshes
+    dram_refresh_cycles: int = 280  #: cycles the DRAM is closed for one refresh
+    axi_burst_beats: int = 16  #: longest burst the masters issue
+    axi_outstanding: int = 8  #: read bursts one LV2 load unit keeps in flight
+    unit_queue_depth: int = 4  #: instructions waiting per unit queue
+    semaphores: int = 32  #: counting semaphores per engine
+    semaphore_max: int = 255  #: largest count; one more is a fault
+    events: int = 32  #: SoC-wide event counters
+
+    def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise ParamError(f"preset {self.name!r}: {problem}")
+
+    def _problems(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                yield f"{field.name} must be a positive integer, not {value!r}"
+        for name in (
+            "pes", "rows", "vec_lanes", "lv0_act_bytes", "lv0_wgt_bytes", "lv0_acc_rows", "lv1_bytes",
+            "lv1_banks", "lv2_bytes", "lv2_banks", "dram_bytes", "dram_word", "dram_row_bytes", "dram_banks",
+            "axi_burst_beats", "axi_outstanding", "unit_queue_depth", "events",
+        ):  # fmt: skip
+            if not _is_pow2(getattr(self, name)):
+                yield f"{name} must be a power of two, not {getattr(self, name)}"
+        if self.cols != self.rows:
+            yield f"cols must equal rows ({self.rows}), not {self.cols}: choose a square array"
+        if self.rows not in (4, 8, 16):
+            yield f"rows must be 4, 8 or 16, not {self.rows}"
+        if self.vec_lanes % self.cols or self.vec_lanes > self.pes * self.cols:
+            yield f"vec_lanes must be a multiple of cols ({self.cols}) up to pes*cols ({self.pes * self.cols}), not {self.vec_lanes}"
+        if not 8 <= self.lv1_word <= 128:
+            yield f"pes*rows is the LV1 word and must be 8 to 128 bytes, not {self.lv1_word}"
+        if not 8 <= self.dram_word <= self.lv1_word:
+            yield f"dram_word must be 8 to pes*rows ({self.lv1_word}) bytes, not {self.dram_word}"
+        if not 1 <= self.engines <= 8:
+            yield f"engines must be 1 to 8, not {self.engines}"
+        for name, low, high in (
+            ("lv0_act_bytes", 2 * self.lv1_word, 512 * KIB), ("lv0_wgt_bytes", 2 * self.lv1_word, 512 * KIB),
+            ("lv0_acc_rows", 16, 4096), ("lv1_bytes", 4 * KIB, 512 * KIB), ("lv2_bytes", 16 * KIB, 16 * MIB),
+            ("dram_bytes", 64 * KIB, 1024 * MIB), ("axi_burst_beats", 4, 256), ("axi_outstanding", 1, 64),
+            ("semaphores", 16, 32), ("semaphore_max", 3, 255), ("events", 4, 64), ("unit_queue_depth", 2, 16),
+        ):  # fmt: skip
+            if not low <= getattr(self, name) <= high:
+                yield f"{name} must be {low} to {high}, not {getattr(self, name)}"
+        if self.axi_burst_beats * self.dram_word > 4096:
+            yield f"axi_burst_beats * dram_word must stay within a 4 KiB page, not {self.axi_burst_beats * self.dram_word}"
+
+    # -- derived sizes ---------------------------------------------------------------------------------------
+    @property
+    def lv1_word(self) -> int:
+        """Bytes of one LV1 and one LV2 word (W): one ``rows``-byte activation word per PE."""
+        return self.pes * self.rows
+
+    @property
+    def lv0_banks(self) -> int:
+        """Banks of one LV0 memory, each ``rows`` bytes wide; a full LV1 word enters in one cycle."""
+        return self.pes
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates per cycle, all engines."""
+        return self.engines * self.pes * self.rows * self.cols
+
+    @property
+    def out_channels(self) -> int:
+        """Output channels one engine computes side by side (``pes * cols``)."""
+        return self.pes * self.cols
+
+    @property
+    def vec_groups(self) -> int:
+        """Vectors of ``vec_lanes`` that cover the output channels of an engine."""
+        return self.out_channels // self.vec_lanes
+
+    @property
+    def vec_header_bytes(self) -> int:
+        """Bytes of the scalar header of a VEC parameter block (see ``hw.isa.VEC_HEADER``)."""
+        return max(32, self.lv1_word)
+
+    def replace(self, **changes) -> "SocParams":
+        """A copy with some fields changed; unknown names raise :class:`ParamError`."""
+        known = {field.name for field in dataclasses.fields(self)}
+        for name in changes:
+            if name not in known:
+                raise ParamError(f"no parameter named {name!r}; known are {', '.join(sorted(known))}")
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict:
+        """Plain fields, for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict) -> "SocParams":
+        """The inverse of :meth:`to_dict`; unknown or missing names raise :class:`ParamError`."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        if set(fields) != known:
+            odd = ", ".join(sorted(set(fields) ^ known))
+            raise ParamError(f"parameter fields do not match this version: {odd}")
+        return cls(**fields)
+
+    def digest(self) -> str:
+        """Hex digest over every field but the name: equal digests mean interchangeable images."""
+        fields = {k: v for k, v in self.to_dict().items() if k != "name"}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in (
+        SocParams(name="tiny", vec_lanes=8),
+        SocParams(
+            name="ecp5", pes=2, rows=8, cols=8, vec_lanes=8, lv0_act_bytes=4 * KIB, lv0_wgt_bytes=2 * KIB,
+            lv0_acc_rows=128, lv1_bytes=32 * KIB, lv2_bytes=128 * KIB, dram_word=8, dram_bytes=64 * MIB,
+        ),
+        SocParams(
+            name="base", engines=2, pes=4, rows=8, cols=8, vec_lanes=16, lv0_act_bytes=16 * KIB,
+            lv0_wgt_bytes=4 * KIB, lv0_acc_rows=256, lv1_bytes=128 * KIB, lv1_banks=4, lv2_bytes=2 * MIB,
+            lv2_banks=8, dram_bytes=128 * MIB, dram_word=16, dram_latency=100, axi_outstanding=16,
+        ),
+        SocParams(
+            name="cluster64", engines=8, pes=8, rows=8, cols=8, vec_lanes=32, lv0_act_bytes=16 * KIB,
+            lv0_wgt_bytes=4 * KIB, lv0_acc_rows=256, lv1_bytes=256 * KIB, lv1_banks=4, lv2_bytes=8 * MIB,
+            lv2_banks=32, dram_bytes=128 * MIB, dram_word=64, dram_latency=100, axi_outstanding=16,
+        ),
+    )
+}  # fmt: skip
+
+
+def preset(name: str) -> SocParams:
+    """The preset called ``name``; an unknown name raises :class:`ParamError` with the list of known ones."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise ParamError(f"no preset named {name!r}; known are {', '.join(PRESETS)}") from None

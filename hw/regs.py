@@ -1,0 +1,144 @@
+"""The register map: every 32-bit register and bit once. RTL, driver, C header and reference page derive from it.
+
+Global registers start at 0, those of engine e at ``ENGINE_BASE + e * ENGINE_STRIDE``. Accesses are whole
+aligned words over AXI4-Lite; an address that is not in the map answers SLVERR. This module imports no RTL.
+"""
+
+import enum
+from dataclasses import dataclass
+
+from hw.job import COUNTERS
+
+ENGINE_BASE = 0x1000
+ENGINE_STRIDE = 0x1000
+ID_VALUE = 0x53454143  # "CAES"
+VERSION_VALUE = 0x0001_0000  # major 16, minor 16
+
+
+class Access(enum.Enum):
+    """What software may do with a register."""
+
+    RO = "ro"  #: read only
+    RW = "rw"  #: read and write
+    W1C = "w1c"  #: write ones to clear
+    WO = "wo"  #: write triggers, reads as zero
+
+
+class EngineState(enum.IntEnum):
+    """STATUS.state of an engine."""
+
+    DISABLED = 0  #: CONTROL.enable is clear and nothing runs
+    IDLE = 1  #: no job
+    RUNNING = 2  #: a job executes
+    DRAINING = 3  #: END, or a pause at a cancellation point, waits for units to become idle
+    HALTED = 4  #: stopped at a cancellation point
+    FAULT = 5  #: stopped by a fault; reset the engine to go on
+    RESETTING = 6  #: an engine reset waits for bus transactions to end
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A bit field of a register."""
+
+    name: str
+    low: int
+    width: int
+    doc: str
+
+
+@dataclass(frozen=True)
+class Reg:
+    """A register, or ``count`` consecutive ones. ``bits`` empty means one 32-bit number."""
+
+    name: str
+    offset: int
+    access: Access
+    doc: str
+    bits: tuple[Bits, ...] = ()
+    count: int = 1
+
+
+_IRQ = (
+    Bits("completion", 0, 1, "a job with the INTERRUPT flag retired"),
+    Bits("fault", 1, 1, "the engine stopped on a fault"),
+    Bits("halted", 2, 1, "the engine halted at a cancellation point"),
+)
+
+GLOBAL_REGS = (
+    Reg("ID", 0x00, Access.RO, "reads 0x53454143 (`CAES`)"),
+    Reg("VERSION", 0x04, Access.RO, "major << 16 | minor of this map"),
+    Reg("PARAMS", 0x08, Access.RO, "first 32 bits of the parameter digest; images name the same digest"),
+    Reg("ENGINES", 0x0C, Access.RO, "number of engines"),
+    Reg("CYCLE_LO", 0x10, Access.RO, "global cycle counter; reading it latches CYCLE_HI"),
+    Reg("CYCLE_HI", 0x14, Access.RO, "upper half as of the last read of CYCLE_LO"),
+    Reg("IRQ", 0x18, Access.RO, "bit e: engine e has an enabled interrupt pending"),
+    Reg("EVENT", 0x100, Access.RW, "SoC-wide event counters", count=64),
+)
+
+ENGINE_REGS = (
+    Reg("CONTROL", 0x00, Access.RW, "control", (
+        Bits("enable", 0, 1, "fetch and run jobs; clearing it stops before the next job"),
+        Bits("reset", 1, 1, "write 1: reset this engine once its bus transactions have ended; reads 0"),
+        Bits("pause", 2, 1, "stop at the next cancellation point or job boundary"),
+    )),
+    Reg("STATUS", 0x04, Access.RO, "state", (
+        Bits("state", 0, 4, "`EngineState`"),
+        Bits("loader_busy", 4, 1, "a prologue runs"),
+    )),
+    Reg("IRQ_STATUS", 0x08, Access.W1C, "pending interrupts", _IRQ),
+    Reg("IRQ_ENABLE", 0x0C, Access.RW, "interrupts that drive the line", _IRQ),
+    Reg("RING_BASE", 0x10, Access.RW, "DRAM address of the job ring, a multiple of 256"),
+    Reg("RING_SIZE", 0x14, Access.RW, "log2 of the number of entries", (Bits("log2", 0, 4, "0 to 15"),)),
+    Reg("RING_TAIL", 0x18, Access.RW, "doorbell: jobs submitted so far. Writing less than RING_FETCHED revokes "
+                                      "nothing that was fetched: the tail becomes RING_FETCHED"),
+    Reg("RING_FETCHED", 0x1C, Access.RO, "jobs whose descriptor was fetched: they can no longer be revoked"),
+    Reg("RING_HEAD", 0x20, Access.RO, "jobs retired"),
+    Reg("CPL_BASE", 0x24, Access.RW, "DRAM address of the completion ring, a multiple of 256"),
+    Reg("CPL_SIZE", 0x28, Access.RW, "log2 of the number of entries", (Bits("log2", 0, 4, "0 to 15"),)),
+    Reg("CPL_HEAD", 0x2C, Access.RW, "completions the host has consumed; a full ring holds retirement back"),
+    Reg("CPL_TAIL", 0x30, Access.RO, "completions written"),
+    Reg("FAULT_CODE", 0x40, Access.RO, "`Fault` of the job that stopped the engine", (
+        Bits("code", 0, 8, "`Fault`"),
+        Bits("unit", 8, 8, "`FaultUnit`"),
+    )),
+    Reg("FAULT_JOB", 0x44, Access.RO, "job_id"),
+    Reg("FAULT_PC", 0x48, Access.RO, "PC"),
+    Reg("FAULT_ADDR", 0x4C, Access.RO, "address, an offset in the segment or memory"),
+    Reg("HALT_JOB", 0x50, Access.RO, "job_id at the cancellation point (valid in HALTED)"),
+    Reg("HALT_POINT", 0x54, Access.RO, "number of the cancellation point"),
+    Reg("HALT_PC", 0x58, Access.RO, "PC of the next instruction"),
+    Reg("CURRENT_JOB", 0x5C, Access.RO, "job_id of the body that runs"),
+    Reg("CURRENT_PC", 0x60, Access.RO, "PC of the next instruction to issue"),
+    Reg("SEM", 0x100, Access.RO, "semaphore counts", count=32),
+    Reg("COUNTER", 0x200, Access.RO, "counters of the current job, in the order of `hw.job.COUNTERS`",
+        count=len(COUNTERS)),
+)  # fmt: skip
+
+
+def register_map(engines: int) -> dict[str, int]:
+    """Byte address of every register by name: ``ID``, ``EVENT[3]``, ``E0.CONTROL``, ``E1.SEM[5]``."""
+    result = {}
+    blocks = [("", 0, GLOBAL_REGS)]
+    blocks += [(f"E{e}.", ENGINE_BASE + e * ENGINE_STRIDE, ENGINE_REGS) for e in range(engines)]
+    for prefix, base, regs in blocks:
+        for reg in regs:
+            for i in range(reg.count):
+                name = f"{prefix}{reg.name}" + (f"[{i}]" if reg.count > 1 else "")
+                result[name] = base + reg.offset + 4 * i
+    return result
+
+
+def engine_reg(engine: int, name: str, index: int = 0) -> int:
+    """Byte address of one engine register."""
+    for reg in ENGINE_REGS:
+        if reg.name == name:
+            return ENGINE_BASE + engine * ENGINE_STRIDE + reg.offset + 4 * index
+    raise KeyError(f"no engine register {name!r}")
+
+
+def global_reg(name: str, index: int = 0) -> int:
+    """Byte address of one global register."""
+    for reg in GLOBAL_REGS:
+        if reg.name == name:
+            return reg.offset + 4 * index
+    raise KeyError(f"no global register {name!r}")
