@@ -144,3 +144,21 @@ class Axi4Lite(wiring.Signature):
 
 
 AXI_ID_WIDTH = 6  #: one ID per client: engine (3 bits) and client within the engine (3 bits)
+
+
+class Lv0WritePort(wiring.Signature):
+    """Writes into the LV0 memories of all PEs, seen from LD0. LV0 always accepts: there is no ``ready``.
+
+    ``addr`` counts LV1 words (W = ``lv1_word`` bytes). ``view`` MULTICAST: bank b of every PE in ``pe_mask`` takes
+    bytes [b*R, (b+1)*R) at bank index ``addr``. INTERLEAVED: PE p takes bytes [p*R, (p+1)*R) into bank
+    ``addr % lv0_banks`` at index ``addr // lv0_banks``. Byte enables apply to the LV1 word as it is.
+    """
+
+    def __init__(self, params: SocParams) -> None:
+        word = params.lv1_word
+        super().__init__(
+            {
+                "valid": Out(1), "space": Out(1), "view": Out(1), "pe_mask": Out(params.pes), "addr": Out(16),
+                "data": Out(8 * word), "en": Out(word),
+            }
+        )  # fmt: skip

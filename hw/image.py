@@ -1,0 +1,315 @@
+"""The image container (``.cimg``): everything a driver needs to run one compiled model on one parameter set.
+
+Layout: a 64-byte header, then four sections back to back: metadata (JSON, the dataclasses below), code
+(64-byte instructions, segment 0), weights (segment 1) and host models (ONNX parts that run on the CPU). The header
+holds magic, format version, section sizes and a SHA-256 over all sections, so a truncated or altered file is refused.
+This module imports no RTL.
+"""
+
+import hashlib
+import struct
+from pathlib import Path
+from typing import Literal
+
+import pydantic
+from pydantic.dataclasses import dataclass
+
+from hw.isa import INSN_BYTES, SEGMENTS, Insn, IsaError
+from hw.params import ParamError, SocParams
+
+MAGIC = b"CIMG"
+VERSION = 1
+_HEADER = struct.Struct("<4sHHIIII8x32s")  # magic, version, flags, sizes of meta, code, weights, host; digest
+assert _HEADER.size == 64
+
+_STRICT = pydantic.ConfigDict(extra="forbid")
+
+
+class ImageError(ValueError):
+    """An image that cannot be used; names the part of the file, what is wrong and the way out."""
+
+
+@dataclass(config=_STRICT)
+class TensorInfo:
+    """A tensor with a home in DRAM: dense, row-major, channels last, at ``offset`` of ``segment`` (2 to 5)."""
+
+    name: str
+    dtype: Literal["int8", "uint8", "float32", "int64", "int32"]
+    shape: list[int]
+    segment: int
+    offset: int
+    scale: float = 1.0
+    zero_point: int = 0
+
+
+@dataclass(config=_STRICT)
+class PortInfo:
+    """A model input or output as the user sees it, and how the host converts it to or from ``tensor``.
+
+    Input: x (``shape``, ``dtype``) is quantised if ``quantise`` (saturate(round_half_even(x / scale) + zero_point)),
+    then transposed by ``perm`` and stored. Output: the inverse order (transpose by ``perm``, dequantise), then
+    reshaped to ``shape``.
+    """
+
+    name: str
+    dtype: str
+    shape: list[int]
+    tensor: str
+    perm: list[int]
+    quantise: bool = False
+
+
+@dataclass(config=_STRICT)
+class LayerInfo:
+    """A layer (operator after fusion). Durations in cycles; measured ones are None until profiled."""
+
+    name: str
+    kind: str
+    nodes: list[str]  #: names of the ONNX nodes it stands for
+    output: str  #: ONNX name of the tensor it computes
+    macs: int = 0
+    input_bytes: int = 0
+    weight_bytes: int = 0
+    output_bytes: int = 0
+    estimated_load: int = 0
+    estimated_compute: int = 0
+    measured_load: int | None = None
+    measured_compute: int | None = None
+
+
+@dataclass(config=_STRICT)
+class JobInfo:
+    """A job to submit, in ring order of its ``engine`` slot. Events are numbered within the image; the driver maps
+    them to hardware events: before the body starts event ``wait[i][0]`` must have been signalled ``wait[i][1]``
+    times since the inference began."""
+
+    layer: int
+    engine: int
+    body_pc: int
+    prologue_pc: int | None = None
+    window_after: int = 0
+    waits: list[tuple[int, int]] = pydantic.Field(default_factory=list)
+    signal: int | None = None
+
+
+@dataclass(config=_STRICT)
+class StepInfo:
+    """One step of an inference, in order: jobs ``first`` to ``first + count`` of the job table on the accelerator, or
+    ONNX model ``host`` (index into the host models) on the CPU, reading and writing tensors by name."""
+
+    kind: Literal["jobs", "host"]
+    first: int = 0
+    count: int = 0
+    host: int = 0
+    inputs: list[str] = pydantic.Field(default_factory=list)
+    outputs: list[str] = pydantic.Field(default_factory=list)
+    reason: str = ""  #: why it runs on the CPU
+
+
+@dataclass(config=_STRICT)
+class LiveRange:
+    """On-chip bytes needed after a cancellation point. ``dirty``: no copy elsewhere, so dump and restore; clean
+    ranges are reloaded from ``source_segment``/``source_offset``."""
+
+    space: Literal["lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc"]
+    segment: int
+    offset: int
+    size: int
+    dirty: bool
+    source_segment: int = 0
+    source_offset: int = 0
+
+
+@dataclass(config=_STRICT)
+class CancelPoint:
+    """A cancellation point: CANCEL instruction ``point`` at ``pc`` of job ``job``."""
+
+    point: int
+    job: int
+    pc: int
+    estimated_interval: int = 0
+    live: list[LiveRange] = pydantic.Field(default_factory=list)
+
+
+@dataclass(config=_STRICT)
+class Relocation:
+    """A field of the instruction at ``pc`` to which the loader adds the value of ``symbol``."""
+
+    pc: int
+    field: str
+    symbol: str
+
+
+@dataclass(config=_STRICT)
+class ImageMeta:
+    """The metadata section."""
+
+    model: str
+    params: dict[str, int | str]
+    segment_sizes: list[int]  #: bytes of each of the eight segments; 6 and 7 lie in LV2
+    tensors: list[TensorInfo]
+    inputs: list[PortInfo]
+    outputs: list[PortInfo]
+    layers: list[LayerInfo]
+    jobs: list[JobInfo]
+    steps: list[StepInfo]
+    events: int = 0  #: events the jobs use
+    cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
+    relocations: list[Relocation] = pydantic.Field(default_factory=list)
+    kernel_attributes: dict[str, str | int] = pydantic.Field(default_factory=dict)
+    host_sizes: list[int] = pydantic.Field(default_factory=list)  #: bytes of each host model
+
+
+_META = pydantic.TypeAdapter(ImageMeta)
+
+
+@dataclass(config=pydantic.ConfigDict(arbitrary_types_allowed=True))
+class Image:
+    """A compiled model. ``code`` and ``weights`` go to segments 0 and 1 as they are."""
+
+    meta: ImageMeta
+    code: bytes
+    weights: bytes
+    host_models: list[bytes] = pydantic.Field(default_factory=list)
+
+    @property
+    def params(self) -> SocParams:
+        """The parameters the image was built for."""
+        return SocParams.from_dict(dict(self.meta.params))
+
+    def tensor(self, name: str) -> TensorInfo:
+        """The tensor called ``name``; KeyError if there is none."""
+        for tensor in self.meta.tensors:
+            if tensor.name == name:
+                return tensor
+        raise KeyError(f"image {self.meta.model!r} has no tensor {name!r}")
+
+    def to_bytes(self) -> bytes:
+        """The file's content."""
+        self.meta.host_sizes = [len(m) for m in self.host_models]
+        host = b"".join(self.host_models)
+        meta = _META.dump_json(self.meta)
+        body = meta + self.code + self.weights + host
+        digest = hashlib.sha256(body).digest()
+        return _HEADER.pack(MAGIC, VERSION, 0, len(meta), len(self.code), len(self.weights), len(host), digest) + body
+
+    @classmethod
+    def from_bytes(cls, raw: bytes, where: str = "image") -> "Image":
+        """Parse and validate everything; raises :class:`ImageError`."""
+        if len(raw) < _HEADER.size or raw[:4] != MAGIC:
+            raise ImageError(f"{where}: not a Caesura image (no {MAGIC.decode()} header); compile the model again")
+        _, version, flags, n_meta, n_code, n_weights, n_host, digest = _HEADER.unpack_from(raw)
+        if version != VERSION or flags:
+            raise ImageError(f"{where}: format version {version} (flags {flags}), this version reads {VERSION}; compile again")
+        body = raw[_HEADER.size :]
+        if len(body) != n_meta + n_code + n_weights + n_host:
+            raise ImageError(
+                f"{where}: {len(body)} bytes after the header, {n_meta + n_code + n_weights + n_host} expected: truncated?"
+            )
+        if hashlib.sha256(body).digest() != digest:
+            raise ImageError(f"{where}: checksum mismatch: the file is damaged; compile the model again")
+        try:
+            meta = _META.validate_json(body[:n_meta])
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise ImageError(f"{where}: metadata field {place or 'top level'}: {first['msg']}") from None
+        code, weights = body[n_meta : n_meta + n_code], body[n_meta + n_code : n_meta + n_code + n_weights]
+        host, models = body[n_meta + n_code + n_weights :], []
+        for size in meta.host_sizes:
+            models.append(host[:size])
+            host = host[size:]
+        image = cls(meta, code, weights, models)
+        image.validate(where)
+        return image
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Image":
+        """Read a ``.cimg`` file; raises :class:`ImageError`, also if the file cannot be read."""
+        try:
+            raw = Path(path).read_bytes()
+        except OSError as error:
+            raise ImageError(f"{path}: cannot be read: {error.strerror}") from None
+        return cls.from_bytes(raw, str(path))
+
+    def save(self, path: str | Path) -> None:
+        """Write a ``.cimg`` file."""
+        Path(path).write_bytes(self.to_bytes())
+
+    def check_params(self, params: SocParams) -> None:
+        """Raise :class:`ImageError` unless the image was built for hardware with these parameters."""
+        if self.params.digest() != params.digest():
+            raise ImageError(
+                f"image {self.meta.model!r} was built for preset {self.meta.params.get('name')!r} "
+                f"({self.params.digest()}), not for {params.name!r} ({params.digest()}): compile it for this device"
+            )
+
+    def validate(self, where: str = "image") -> None:
+        """Check that every table refers to things that exist; raises :class:`ImageError`."""
+        for problem in self._problems():
+            raise ImageError(f"{where}: {problem}")
+
+    def _problems(self):
+        meta = self.meta
+        try:
+            params = self.params
+        except (ParamError, TypeError) as error:
+            yield f"params: {error}"
+            return
+        count = len(self.code) // INSN_BYTES
+        sizes = meta.segment_sizes
+        if len(self.code) % INSN_BYTES:
+            yield f"code section has {len(self.code)} bytes, not a multiple of {INSN_BYTES}"
+        for pc in range(count):
+            try:
+                Insn.decode(self.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
+            except IsaError as error:
+                yield f"code, PC {pc}: {error}"
+        if len(sizes) != SEGMENTS or min(sizes) < 0:
+            yield f"segment_sizes must be {SEGMENTS} sizes, not {sizes}"
+            return
+        if sizes[0] < len(self.code) or sizes[1] < len(self.weights):
+            yield "code or weights do not fit their segment"
+        if sizes[6] + sizes[7] > params.lv2_bytes:
+            yield f"LV2 windows of {sizes[6]} + {sizes[7]} bytes exceed LV2 ({params.lv2_bytes})"
+        if sum(meta.host_sizes) != sum(map(len, self.host_models)) or min(meta.host_sizes, default=1) < 0:
+            yield "host models do not match host_sizes"
+        names = set()
+        for tensor in meta.tensors:
+            size = _ITEM_BYTES[tensor.dtype]
+            for extent in tensor.shape:
+                size *= extent
+            if min(tensor.shape, default=1) < 1 or not 2 <= tensor.segment <= 5:
+                yield f"tensor {tensor.name!r}: shape {tensor.shape} in segment {tensor.segment} is impossible"
+            elif tensor.offset < 0 or tensor.offset + size > sizes[tensor.segment]:
+                yield f"tensor {tensor.name!r} leaves segment {tensor.segment} ({sizes[tensor.segment]} bytes)"
+            names.add(tensor.name)
+        for port in meta.inputs + meta.outputs:
+            if port.tensor not in names:
+                yield f"port {port.name!r}: no tensor {port.tensor!r}"
+            if sorted(port.perm) != list(range(len(port.perm))):
+                yield f"port {port.name!r}: {port.perm} is not a permutation"
+        for i, job in enumerate(meta.jobs):
+            if not 0 <= job.layer < len(meta.layers) or not 0 <= job.engine < params.engines:
+                yield f"job {i}: layer {job.layer} or engine {job.engine} does not exist"
+            if not 0 <= job.body_pc < count or not 0 <= (job.prologue_pc or 0) < count:
+                yield f"job {i}: entry PC beyond the code ({count} instructions)"
+            if job.window_after < 0 or len(job.waits) > 2:
+                yield f"job {i}: window_after {job.window_after} or {len(job.waits)} event waits are impossible"
+            for event in [event for event, _ in job.waits] + [job.signal or 0]:
+                if not 0 <= event < max(1, meta.events):
+                    yield f"job {i}: event {event} beyond the image's {meta.events}"
+        for i, step in enumerate(meta.steps):
+            if step.kind == "jobs" and not 0 <= step.first <= step.first + step.count <= len(meta.jobs):
+                yield f"step {i}: jobs {step.first} to {step.first + step.count} of {len(meta.jobs)}"
+            if step.kind == "host" and not 0 <= step.host < len(self.host_models):
+                yield f"step {i}: host model {step.host} of {len(self.host_models)}"
+            for name in step.inputs + step.outputs:
+                if name not in names:
+                    yield f"step {i}: no tensor {name!r}"
+        for point in meta.cancel_points:
+            if not 0 <= point.job < len(meta.jobs) or not 0 <= point.pc < count:
+                yield f"cancellation point {point.point}: job {point.job} or PC {point.pc} does not exist"
+
+
+_ITEM_BYTES = {"int8": 1, "uint8": 1, "float32": 4, "int32": 4, "int64": 8}
