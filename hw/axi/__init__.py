@@ -1,0 +1,1 @@
+"""AXI4: the interconnect between the DRAM clients of the SoC and its one memory port."""

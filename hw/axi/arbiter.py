@@ -1,0 +1,37 @@
+"""Round-robin arbiter."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class RoundRobin(wiring.Component):
+    """Grants one of ``count`` requests; whoever was served last comes last.
+
+    Members
+    -------
+    requests : In(count)
+    taken : In(1)
+        The grant is used this cycle: the priority moves behind it.
+    grant : Out(count)
+        One-hot, combinational; zero without a request. It stands still while ``taken`` is low unless a request
+        of higher priority appears.
+    """
+
+    def __init__(self, count: int) -> None:
+        if count < 1:
+            raise ValueError(f"an arbiter needs at least one request, not {count!r}")
+        self.count = count
+        super().__init__({"requests": In(count), "taken": In(1), "grant": Out(count)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        behind = Signal(self.count)  # the requests behind the last grant, which come first
+        first = Signal(self.count)
+        m.d.comb += first.eq(self.requests & behind)
+        candidates = Signal(self.count)
+        m.d.comb += candidates.eq(Mux(first.any(), first, self.requests))
+        m.d.comb += self.grant.eq(candidates & (~candidates + 1))  # lowest bit set
+        with m.If(self.taken & self.grant.any()):
+            m.d.sync += behind.eq(~(self.grant | (self.grant - 1)))
+        return m
