@@ -1,0 +1,73 @@
+# Needs python3 (3.11 or later, with venv) and make. Everything else comes from pip into .venv;
+# no root, no system compiler. `make` alone lists the targets.
+
+PYTHON ?= python3
+JOBS   ?= 2
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+# Stamps: installing runs again only when what it installs has changed.
+RUN_STAMP := $(VENV)/.installed-run
+DEV_STAMP := $(VENV)/.installed-dev
+DEPS      := pyproject.toml constraints.txt
+
+# Folders with Python files in them, of those that are type-checked.
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/digits)))))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint mypy format clean
+
+help: ## list the targets
+	@echo "usage: make TARGET   [PYTHON=python3] [JOBS=2]"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(DEV_STAMP) ## create .venv and install everything, tests and tools included
+
+demo: $(RUN_STAMP) ## classify handwritten digits on the compiled RTL
+	@$(BIN)/python -m examples.digits.demo
+
+test: setup lint ## lint, then all tests but the slow ones
+	@echo "==> tests (slow ones left out: make test-all)"
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-all: setup lint ## lint, then all tests
+	@echo "==> tests, slow ones included"
+	@$(BIN)/python -m pytest -n $(JOBS)
+
+lint: setup ## ruff check, ruff format --check, mypy
+	@echo "==> ruff check";  $(BIN)/ruff check .
+	@echo "==> ruff format"; $(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -s mypy
+
+mypy: setup ## the type checker alone
+	@echo "==> mypy $(TYPED)"; $(BIN)/mypy $(TYPED)
+
+format: setup ## apply ruff's fixes and formatting
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+clean: ## remove .venv, caches and out/
+	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; install Python 3.11 or later, or set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "error: $$($(PYTHON) --version) is too old; Caesura needs 3.11 or later: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "==> [1/3] creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || \
+	    { rm -rf $(VENV); echo "error: python3 has no venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+
+$(RUN_STAMP): $(DEPS) | $(BIN)/python
+	@echo "==> [2/3] installing Caesura and what it runs on: amaranth, onnxruntime, yosys, zig ... (about 200 MB, a minute or so)"
+	@$(PIP) install -q -c constraints.txt setuptools
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e .
+	@touch $@
+
+$(DEV_STAMP): $(RUN_STAMP)
+	@echo "==> [3/3] installing test tools: pytest, ruff, mypy, cocotb, z3, scikit-learn ..."
+	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+	@echo "==> ready: $(BIN)/caesura --help"
