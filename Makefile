@@ -61,7 +61,7 @@ $(BIN)/python:
 	    { rm -rf $(VENV); echo "error: python3 has no venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 
 $(RUN_STAMP): $(DEPS) | $(BIN)/python
-	@echo "==> [2/3] installing Caesura and what it runs on: amaranth, onnxruntime, yosys, zig ... (about 200 MB, a minute or so)"
+	@echo "==> [2/3] installing Caesura and what it runs on: amaranth, onnxruntime, yosys, zig ... (about a minute)"
 	@$(PIP) install -q -c constraints.txt setuptools
 	@$(PIP) install -q -c constraints.txt --no-build-isolation -e .
 	@touch $@
