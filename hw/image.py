@@ -200,11 +200,14 @@ class Image:
             raise ImageError(f"{where}: not a Caesura image (no {MAGIC.decode()} header); compile the model again")
         _, version, flags, n_meta, n_code, n_weights, n_host, digest = _HEADER.unpack_from(raw)
         if version != VERSION or flags:
-            raise ImageError(f"{where}: format version {version} (flags {flags}), this version reads {VERSION}; compile again")
+            raise ImageError(
+                f"{where}: format version {version} (flags {flags}) cannot be read here ({VERSION} can); compile again"
+            )
         body = raw[_HEADER.size :]
         if len(body) != n_meta + n_code + n_weights + n_host:
             raise ImageError(
-                f"{where}: {len(body)} bytes after the header, {n_meta + n_code + n_weights + n_host} expected: truncated?"
+                f"{where}: {len(body)} bytes after the header, {n_meta + n_code + n_weights + n_host} expected;"
+                " truncated?"
             )
         if hashlib.sha256(body).digest() != digest:
             raise ImageError(f"{where}: checksum mismatch: the file is damaged; compile the model again")

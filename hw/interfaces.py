@@ -67,9 +67,7 @@ class ReadPort(wiring.Signature):
     """
 
     def __init__(self, addr_width: int, width: int) -> None:
-        super().__init__(
-            {"req": Out(stream.Signature(addr_width)), "rsp_valid": In(1), "rsp_data": In(8 * width)}
-        )
+        super().__init__({"req": Out(stream.Signature(addr_width)), "rsp_valid": In(1), "rsp_data": In(8 * width)})
 
 
 class WritePort(wiring.Signature):

@@ -297,9 +297,7 @@ class Insn:
                 left -= f.name in self.fields
                 value = int(self.fields.get(f.name, f.default))
                 if not f.minimum <= value <= f.maximum:
-                    raise IsaError(
-                        f"{self.op.name}.{f.name} must be {f.minimum} to {f.maximum}, not {value}"
-                    )
+                    raise IsaError(f"{self.op.name}.{f.name} must be {f.minimum} to {f.maximum}, not {value}")
             word |= (value & ((1 << f.width) - 1)) << offset
             offset += f.width
         if left:

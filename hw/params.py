@@ -78,7 +78,8 @@ class SocParams:
         if self.rows not in (4, 8, 16):
             yield f"rows must be 4, 8 or 16, not {self.rows}"
         if self.vec_lanes % self.cols or self.vec_lanes > self.pes * self.cols:
-            yield f"vec_lanes must be a multiple of cols ({self.cols}) up to pes*cols ({self.pes * self.cols}), not {self.vec_lanes}"
+            limits = f"a multiple of cols ({self.cols}) up to pes*cols ({self.pes * self.cols})"
+            yield f"vec_lanes must be {limits}, not {self.vec_lanes}"
         if not 8 <= self.lv1_word <= 128:
             yield f"pes*rows is the LV1 word and must be 8 to 128 bytes, not {self.lv1_word}"
         if not 8 <= self.dram_word <= self.lv1_word:
@@ -94,7 +95,8 @@ class SocParams:
             if not low <= getattr(self, name) <= high:
                 yield f"{name} must be {low} to {high}, not {getattr(self, name)}"
         if self.axi_burst_beats * self.dram_word > 4096:
-            yield f"axi_burst_beats * dram_word must stay within a 4 KiB page, not {self.axi_burst_beats * self.dram_word}"
+            burst = self.axi_burst_beats * self.dram_word
+            yield f"axi_burst_beats * dram_word must stay within a 4 KiB page, not {burst}"
 
     # -- derived sizes ---------------------------------------------------------------------------------------
     @property

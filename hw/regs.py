@@ -64,7 +64,7 @@ _IRQ = (
     Bits("halted", 2, 1, "the engine halted at a cancellation point"),
 )
 
-GLOBAL_REGS = (
+GLOBAL_REGS: tuple[Reg, ...] = (
     Reg("ID", 0x00, Access.RO, "reads 0x53454143 (`CAES`)"),
     Reg("VERSION", 0x04, Access.RO, "major << 16 | minor of this map"),
     Reg("PARAMS", 0x08, Access.RO, "first 32 bits of the parameter digest; images name the same digest"),
@@ -75,7 +75,7 @@ GLOBAL_REGS = (
     Reg("EVENT", 0x100, Access.RW, "SoC-wide event counters", count=64),
 )
 
-ENGINE_REGS = (
+ENGINE_REGS: tuple[Reg, ...] = (
     Reg("CONTROL", 0x00, Access.RW, "control", (
         Bits("enable", 0, 1, "fetch and run jobs; clearing it stops before the next job"),
         Bits("reset", 1, 1, "write 1: reset this engine once its bus transactions have ended; reads 0"),
