@@ -14,8 +14,8 @@ class RoundRobin(wiring.Component):
     taken : In(1)
         The grant is used this cycle: the priority moves behind it.
     grant : Out(count)
-        One-hot, combinational; zero without a request. It stands still while ``taken`` is low unless a request
-        of higher priority appears.
+        One-hot, combinational; zero without a request. While ``taken`` is low it only moves to a request of
+        higher priority.
     """
 
     def __init__(self, count: int) -> None:

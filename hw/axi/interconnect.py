@@ -15,13 +15,13 @@ CACHE_BUFFERABLE = 0b0011  # normal memory, not cached
 class AxiInterconnect(wiring.Component):
     """Joins ``readers`` read clients and ``writers`` write clients to one AXI4 master port.
 
-    Client i uses AXI ID i, so the slave may reorder and interleave between clients, but every client sees its data
-    and its responses in request order. Requests are granted round robin, one burst at a time. Write data follows
-    the order of the granted requests.
+    Client i uses AXI ID i, so the slave may reorder and interleave between clients, but every client sees its
+    data and its responses in request order. Requests are granted round robin, one burst at a time. Write data
+    follows the order of the granted requests.
 
     Every channel has one register stage, so no AXI output depends combinationally on an AXI input. A reader that
-    does not take its data holds up the data of all others, and so does a writer that was granted a burst and has no
-    data for it: clients reserve room, or have their data at hand, before they ask.
+    does not take its data holds up the data of all others, and so does a writer that was granted a burst and has
+    no data for it: clients reserve room, or have their data at hand, before they ask.
 
     Members
     -------

@@ -1,5 +1,6 @@
 """The interconnect between random clients and a slave that reorders, interleaves, stalls and fails."""
 
+import gc
 import random
 from collections import deque
 
@@ -57,14 +58,9 @@ class Slave:
 
     async def read_address(self, ctx):
         while True:
-            ident, addr, length, size, burst = await self._accept(
-                ctx, "ar", ("id", "addr", "len", "size", "burst")
-            )
+            ident, addr, length, size, burst = await self._accept(ctx, "ar", ("id", "addr", "len", "size", "burst"))
             assert 1 << size == WORD and burst == 1
-            beats = [
-                (a, error_at(a), a == addr + length * WORD)
-                for a in range(addr, addr + (length + 1) * WORD, WORD)
-            ]
+            beats = [(a, error_at(a), a == addr + length * WORD) for a in range(addr, addr + (length + 1) * WORD, WORD)]
             self.reads.setdefault(ident, deque()).extend(beats)
 
     async def read_data(self, ctx):
@@ -110,8 +106,9 @@ class Slave:
             await self._offer(ctx, "b", {"id": ident, "resp": self.responses[ident].popleft()})
 
     def add_to(self, sim):
-        for bench in (self.read_address, self.read_data, self.write_address, self.write_data, self.write_memory,
-                      self.write_response):  # fmt: skip
+        reads = (self.read_address, self.read_data)
+        writes = (self.write_address, self.write_data, self.write_memory, self.write_response)
+        for bench in reads + writes:
             sim.add_testbench(bench, background=True)
 
 
@@ -165,9 +162,7 @@ def simulate(dut, slave, benches, cycles=60_000):
     sim.run()
 
 
-@pytest.mark.parametrize(
-    ("seed", "readers", "writers", "stall"), [(1, 3, 2, 0.4), (2, 1, 1, 0.0), (3, 5, 4, 0.1)]
-)
+@pytest.mark.parametrize(("seed", "readers", "writers", "stall"), [(1, 3, 2, 0.4), (2, 1, 1, 0.0), (3, 5, 4, 0.1)])
 def test_every_client_sees_its_own_bursts_in_order(seed, readers, writers, stall):
     rng = random.Random(seed)
     dut = AxiInterconnect(PARAMS, readers=readers, writers=writers)
@@ -251,9 +246,7 @@ def test_single_beats_of_all_clients_flow_at_one_per_cycle_and_fairly():
         ctx.set(dut.axi.awready, 1)
         ctx.set(dut.axi.wready, 1)
         for _ in range(60):
-            _, _, arvalid, arid, wvalid = await ctx.tick().sample(
-                dut.axi.arvalid, dut.axi.arid, dut.axi.wvalid
-            )
+            _, _, arvalid, arid, wvalid = await ctx.tick().sample(dut.axi.arvalid, dut.axi.arid, dut.axi.wvalid)
             beats += wvalid
             if arvalid:
                 ids.append(arid)
@@ -271,3 +264,4 @@ def test_single_beats_of_all_clients_flow_at_one_per_cycle_and_fairly():
 def test_number_of_clients_is_limited_by_the_ids(count):
     with pytest.raises(ValueError, match="readers must be 1 to 64"):
         AxiInterconnect(PARAMS, readers=count, writers=1)
+    gc.collect()

@@ -1,0 +1,231 @@
+"""The simulated DRAM: an AXI4 slave with the timing of one DRAM channel, the same in every backend."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory, MemoryData
+from amaranth.lib.wiring import In
+
+from hw.interfaces import ADDR, AXI_ID_WIDTH, Axi4
+from hw.params import SocParams
+
+QUEUE_BURSTS = 16  #: requests of each direction the controller looks ahead
+QUEUE_BEATS = 32  #: beats of write data it buffers
+MIN_LATENCY = 4  #: cycles a request takes through the controller's queue
+TIME = 32  #: bits of time stamps, compared modulo 2^32
+RESP_DECERR = 3
+
+
+class Dram(wiring.Component):
+    """DRAM behind an AXI4 slave port: ``params.dram_bytes`` bytes, zero at power-on.
+
+    Timing, with the ``dram_*`` parameters:
+
+    * The data bus carries one beat (``dram_word`` bytes) per cycle, read or write. Reads are served in order,
+      writes are served in order, and the two take turns burst by burst.
+    * Consecutive rows of ``dram_row_bytes`` lie in consecutive banks. A bank keeps its last row open. Its commands
+      are spaced by the beats of each burst, and by ``dram_row_miss`` cycles where another row must be opened.
+      Banks work side by side: a row opens while the bus carries the data of other banks.
+    * The first beat of a read is valid ``dram_latency`` cycles after its request was accepted if the row is open
+      and bank and bus are idle. Latencies overlap for up to ``QUEUE_BURSTS`` requests.
+    * Every ``dram_refresh_interval`` cycles bus and banks stop for ``dram_refresh_cycles`` and all rows close.
+
+    Bursts beyond ``dram_bytes`` answer DECERR, read zeros and write nothing. Bursts are taken to be incrementing,
+    of full width, and within a 4 KiB page.
+
+    Parameters
+    ----------
+    params : SocParams
+        ValueError if the latency or the refresh parameters cannot be modelled.
+    stall_seed : int
+        Not zero: every channel also stalls at random in about a quarter of the cycles, for back-pressure tests.
+
+    Members
+    -------
+    axi : In(Axi4)
+    """
+
+    def __init__(self, params: SocParams, *, stall_seed: int = 0) -> None:
+        if params.dram_latency < MIN_LATENCY:
+            raise ValueError(f"dram_latency must be at least {MIN_LATENCY}, not {params.dram_latency}")
+        if params.dram_refresh_cycles >= params.dram_refresh_interval:
+            raise ValueError(
+                f"dram_refresh_cycles must be less than dram_refresh_interval ({params.dram_refresh_interval}), "
+                f"not {params.dram_refresh_cycles}"
+            )
+        if not 0 <= stall_seed < 1 << 32:
+            raise ValueError(f"stall_seed must be 0 to {(1 << 32) - 1}, not {stall_seed}")
+        self.params = params
+        self.stall_seed = stall_seed
+        words = params.dram_bytes // params.dram_word
+        self.contents = MemoryData(shape=8 * params.dram_word, depth=words, init=[])
+        self._request = data.StructLayout(
+            {"word": (words - 1).bit_length(), "left": 8, "id": AXI_ID_WIDTH, "error": 1, "ready_at": TIME}
+        )
+        super().__init__({"axi": In(Axi4(data_bytes=params.dram_word, id_width=AXI_ID_WIDTH))})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        self._clocks(m)
+        m.submodules.reads = reads = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
+        m.submodules.writes = writes = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
+        self._accept(m, reads, writes)
+        self._serve(m, reads, writes)
+        return m
+
+    def _clocks(self, m: Module) -> None:
+        """Time, refresh and the random stalls."""
+        p = self.params
+        self._now = Signal(TIME)
+        m.d.sync += self._now.eq(self._now + 1)
+
+        phase = Signal(range(p.dram_refresh_interval), init=p.dram_refresh_cycles)
+        self._closed = Signal()
+        self._reopens = Signal(TIME)  # when the bank commands may start again; now if the DRAM is open
+        self._epoch = Signal(TIME, init=1)  # refreshes so far: a row opened in an earlier epoch is closed
+        m.d.comb += [
+            self._closed.eq(phase < p.dram_refresh_cycles),
+            self._reopens.eq(self._now + Mux(self._closed, p.dram_refresh_cycles - phase, 0)),
+        ]
+        m.d.sync += phase.eq(phase + 1)
+        with m.If(phase == p.dram_refresh_interval - 1):
+            m.d.sync += [phase.eq(0), self._epoch.eq(self._epoch + 1)]
+
+        self._stall = Signal(5)  # AR, AW, W, R, B
+        if self.stall_seed:
+            lfsr = Signal(32, init=self.stall_seed)
+            m.d.sync += lfsr.eq(Cat(lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0], lfsr[:31]))
+            m.d.comb += self._stall.eq(Cat(lfsr[5 * i] & lfsr[5 * i + 3] for i in range(5)))
+
+    def _accept(self, m: Module, reads: SyncFIFOBuffered, writes: SyncFIFOBuffered) -> None:
+        """Take one request per cycle, look at its bank, and queue it with the time its first beat is due."""
+        p, axi = self.params, self.axi
+        read_next, read, write = Signal(), Signal(), Signal()
+        read_offered, write_offered = Signal(), Signal()
+        m.d.comb += [
+            read_offered.eq(axi.arvalid & reads.w_rdy & ~self._stall[0]),
+            write_offered.eq(axi.awvalid & writes.w_rdy & ~self._stall[1]),
+            read.eq(read_offered & (read_next | ~write_offered)),
+            write.eq(write_offered & ~read),
+            axi.arready.eq(read),
+            axi.awready.eq(write),
+            reads.w_en.eq(read),
+            writes.w_en.eq(write),
+        ]
+        with m.If(read | write):
+            m.d.sync += read_next.eq(write)
+
+        addr, length = Signal(ADDR), Signal(8)
+        m.d.comb += [
+            addr.eq(Mux(read, axi.araddr, axi.awaddr)),
+            length.eq(Mux(read, axi.arlen, axi.awlen)),
+        ]
+        begin = self._open_row(m, addr, length, read | write)
+        request = Signal(self._request)
+        word_shift = (p.dram_word - 1).bit_length()
+        m.d.comb += [
+            request.word.eq(addr[word_shift:]),
+            request.left.eq(length),
+            request.id.eq(Mux(read, axi.arid, axi.awid)),
+            request.error.eq(addr[(p.dram_bytes - 1).bit_length() :].any()),
+            # The memory is read one cycle before R is valid.
+            request.ready_at.eq(begin + Mux(read, p.dram_latency - 1, 0)),
+            reads.w_data.eq(request),
+            writes.w_data.eq(request),
+        ]
+
+    def _open_row(self, m: Module, addr: Signal, length: Signal, taken) -> Signal:
+        """Reserve the bank at ``addr`` for ``length`` + 1 beats; returns when its row is open for them."""
+        p = self.params
+        offset_bits, bank_bits = (p.dram_row_bytes - 1).bit_length(), (p.dram_banks - 1).bit_length()
+        row_bits = ADDR - offset_bits - bank_bits
+        bank_state = data.StructLayout({"row": row_bits, "free": TIME, "epoch": TIME})
+        m.submodules.banks = banks = Memory(shape=bank_state, depth=p.dram_banks, init=[])
+        old, update = banks.read_port(domain="comb"), banks.write_port()
+        row = Signal(row_bits)
+        begin, start, fresh, hit, busy = Signal(TIME), Signal(TIME), Signal(), Signal(), Signal()
+        m.d.comb += [
+            old.addr.eq(addr[offset_bits : offset_bits + bank_bits]),
+            update.addr.eq(old.addr),
+            row.eq(addr[offset_bits + bank_bits :]),
+            fresh.eq(old.data.epoch == self._epoch),
+            hit.eq(fresh & (old.data.row == row)),
+            busy.eq(fresh & (self._reopens - old.data.free)[TIME - 1]),
+            start.eq(Mux(busy, old.data.free, self._reopens)),
+            begin.eq(start + Mux(hit, 0, p.dram_row_miss)),
+            update.en.eq(taken),
+            update.data.row.eq(row),
+            update.data.free.eq(begin + length + 1),
+            update.data.epoch.eq(self._epoch),
+        ]
+        return begin
+
+    def _serve(self, m: Module, reads: SyncFIFOBuffered, writes: SyncFIFOBuffered) -> None:
+        """Move one beat per cycle between the memory and the R or W channel."""
+        axi = self.axi
+        m.submodules.memory = memory = Memory(self.contents)
+        read_port, write_port = memory.read_port(), memory.write_port(granularity=8)
+        beat = data.StructLayout({"data": 8 * self.params.dram_word, "strb": self.params.dram_word})
+        m.submodules.beats = beats = SyncFIFOBuffered(width=beat.size, depth=QUEUE_BEATS)
+        head = data.View(beat, beats.r_data)
+        m.d.comb += [
+            axi.wready.eq(beats.w_rdy & ~self._stall[2]),
+            beats.w_en.eq(axi.wvalid & axi.wready),
+            beats.w_data.eq(Cat(axi.wdata, axi.wstrb)),
+        ]
+
+        read, read_due, read_moves = self._current(m, reads, "read")
+        write, write_due, write_moves = self._current(m, writes, "write")
+        write_next, read_offered, write_offered = Signal(), Signal(), Signal()
+        m.d.comb += [
+            read_offered.eq(read_due & (~axi.rvalid | axi.rready) & ~self._stall[3]),
+            write_offered.eq(write_due & beats.r_rdy & (~axi.bvalid | axi.bready) & ~self._stall[4]),
+            write_moves.eq(write_offered & (write_next | ~read_offered)),
+            read_moves.eq(read_offered & ~write_moves),
+        ]
+        with m.If(read_moves & (read.left == 0)):
+            m.d.sync += write_next.eq(1)
+        with m.If(write_moves & (write.left == 0)):
+            m.d.sync += write_next.eq(0)
+
+        m.d.comb += [
+            read_port.addr.eq(read.word),
+            read_port.en.eq(read_moves),
+            axi.rdata.eq(Mux(axi.rresp == 0, read_port.data, 0)),
+        ]
+        with m.If(read_moves):
+            m.d.sync += [
+                axi.rvalid.eq(1),
+                axi.rid.eq(read.id),
+                axi.rlast.eq(read.left == 0),
+                axi.rresp.eq(Mux(read.error, RESP_DECERR, 0)),
+            ]
+        with m.Elif(axi.rready):
+            m.d.sync += axi.rvalid.eq(0)
+
+        m.d.comb += [
+            beats.r_en.eq(write_moves),
+            write_port.addr.eq(write.word),
+            write_port.data.eq(head.data),
+            write_port.en.eq(Mux(write_moves & ~write.error, head.strb, 0)),
+        ]
+        with m.If(write_moves & (write.left == 0)):
+            m.d.sync += [
+                axi.bvalid.eq(1),
+                axi.bid.eq(write.id),
+                axi.bresp.eq(Mux(write.error, RESP_DECERR, 0)),
+            ]
+        with m.Elif(axi.bready):
+            m.d.sync += axi.bvalid.eq(0)
+
+    def _current(self, m: Module, queue: SyncFIFOBuffered, name: str):
+        """The burst in service; returns (burst, its next beat may move, its next beat moves)."""
+        burst = Signal(self._request, name=name)
+        active, due, moves = Signal(name=f"{name}_active"), Signal(name=f"{name}_due"), Signal(name=f"{name}_moves")
+        m.d.comb += due.eq(active & ~(self._now - burst.ready_at)[TIME - 1] & ~self._closed)
+        m.d.comb += queue.r_en.eq(~active | (moves & (burst.left == 0)))
+        with m.If(queue.r_en):
+            m.d.sync += [burst.eq(queue.r_data), active.eq(queue.r_rdy)]
+        with m.Elif(moves):
+            m.d.sync += [burst.word.eq(burst.word + 1), burst.left.eq(burst.left - 1)]
+        return burst, due, moves
