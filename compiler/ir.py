@@ -9,6 +9,7 @@ half to even; then, if there is a table, ``table[y & 0xff]``.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -21,8 +22,9 @@ class CompileError(ValueError):
 
 @dataclass
 class Tensor:
-    """A value of the graph. ``data`` is set for constants. ``onnx_name``/``perm``: the ONNX tensor it equals after
-    ``numpy.transpose(onnx_value, perm).reshape(shape)`` (perm () = same order), for layer-by-layer checks."""
+    """A value of the graph. ``data`` is set for constants. ``onnx_name``/``view``/``perm``: the ONNX tensor it equals
+    after ``numpy.transpose(onnx_value.reshape(view), perm).reshape(shape)`` (view () = the ONNX shape, perm () = same
+    order), for layer-by-layer checks."""
 
     name: str
     shape: tuple[int, ...]
@@ -32,6 +34,7 @@ class Tensor:
     data: npt.NDArray | None = None
     onnx_name: str = ""
     perm: tuple[int, ...] = ()
+    view: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -95,21 +98,25 @@ class Conv(Op):
 
 @dataclass
 class Eltwise(Op):
-    """``add``: s = (A - a_zp)*ma + (B - b_zp)*mb; ``mul``: s = (A - a_zp)*(B - b_zp). ma, mb are integers below 2^22
-    in magnitude chosen so that ``requantise.scale`` (one value) makes the exact real result. B has A's shape, or
-    (N, 1, 1, C) or (1, ..., 1): broadcast over pixels, or over everything."""
+    """``add``: s = (A - a_zp)*ma + (B - b_zp)*mb + bias; ``mul``: s = (A - a_zp)*(B - b_zp) + bias. ma, mb are integers
+    below 2^22 in magnitude chosen so that ``requantise.scale`` (one value) makes the exact real result. The bias
+    (int32, the vector unit's) carries an output zero point that is added *before* rounding, as onnxruntime's kernels
+    do; ``requantise.zero_point`` is then 0. B has A's shape, or (N, 1, 1, C) or (1, ..., 1): broadcast over pixels, or
+    over everything."""
 
     kind_: str
     requantise: Requantise
     ma: int = 1
     mb: int = 1
+    bias: int = 0
 
 
 @dataclass
 class Pool(Op):
     """``max``: maximum of the window, pads never win. ``avg``: sum of (X - x_zp) over the window's valid pixels,
     requantised with ``requantise.scale`` (one value) / count, where count is the number of valid pixels, or the
-    window size with ``count_include_pad``. The division is float32: ``float32(scale) / float32(count)``."""
+    window size with ``count_include_pad``. The division is float32: ``float32(scale) / float32(count)``. ``bias`` (avg)
+    is added to the sum once per counted pixel, so it is the same as subtracting x_zp - bias instead of x_zp."""
 
     kind_: str
     kernel: tuple[int, int]
@@ -117,6 +124,7 @@ class Pool(Op):
     pads: tuple[int, int, int, int]
     requantise: Requantise
     count_include_pad: bool = False
+    bias: int = 0
 
 
 @dataclass
@@ -184,6 +192,7 @@ class Graph:
     ops: list[Op] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
+    source: Any = field(default=None, repr=False, compare=False)  #: the ONNX model, for ``compiler.golden``
 
     def producer(self, tensor: str) -> Op | None:
         """The operator that computes ``tensor``; None for inputs and constants."""
