@@ -1,0 +1,1 @@
+"""Models of the accelerator that execute the same images as the RTL."""

@@ -1,0 +1,48 @@
+"""Strided boxes over linear memories: the one shape in which every instruction touches memory.
+
+A box is the set of elements ``offset + sum(i[d] * strides[d])`` for ``0 <= i[d] < shape[d]``. Views are made with
+bounds already known, so they never leave the array they are made from.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Box:
+    """Elements of a linear memory reached by nested strided loops; strides in elements, possibly negative or zero."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def empty(self) -> bool:
+        """No element at all."""
+        return 0 in self.shape
+
+    def bounds(self) -> tuple[int, int]:
+        """Smallest element index and one past the largest; (0, 0) if the box is empty."""
+        if self.empty:
+            return 0, 0
+        spans = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        low = self.offset + sum(s for s in spans if s < 0)
+        return low, self.offset + sum(s for s in spans if s > 0) + 1
+
+    def view(self, memory: npt.NDArray) -> npt.NDArray:
+        """A view of the box in one-dimensional ``memory``; raises IndexError if the box leaves it."""
+        low, high = self.bounds()
+        if low < 0 or high > memory.size:
+            raise IndexError(f"elements {low} to {high} of a memory of {memory.size}")
+        start = 0 if self.empty else self.offset
+        strides = tuple(s * memory.itemsize for s in self.strides)
+        return np.lib.stride_tricks.as_strided(memory[start:], self.shape, strides)
+
+    def indices(self) -> npt.NDArray[np.int64]:
+        """Every element index, in loop order, with the shape of the box."""
+        index = np.array(self.offset, dtype=np.int64)
+        for n, s in zip(self.shape, self.strides, strict=True):
+            index = index[..., None] + np.arange(n, dtype=np.int64) * s
+        return index

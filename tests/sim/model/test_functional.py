@@ -1,0 +1,181 @@
+"""The functional model against plain loops over the definitions in hw.isa, on random instructions."""
+
+import numpy as np
+import pytest
+
+from hw.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0View, Op
+from hw.job import Fault
+from hw.params import preset
+from sim.model.functional import FunctionalFault, Machine
+
+TINY = preset("tiny")
+SEGMENTS = [(0, 4096), (4096, 4096), (8192, 4096), (12288, 4096), (0, 0), (0, 0), (0, 8192), (8192, 8192)]
+
+
+def _machine(seed: int) -> tuple[Machine, np.random.Generator]:
+    rng = np.random.default_rng(seed)
+    machine = Machine(TINY)
+    for memory in (machine.dram, machine.lv2, machine.engines[0].lv1, machine.engines[0].act, machine.engines[0].wgt):
+        memory[...] = rng.integers(0, 256, memory.shape, dtype=np.uint8)
+    return machine, rng
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_copy_with_padding_equals_loops(seed):
+    machine, rng = _machine(seed)
+    n2, n1, n0, length = (int(v) for v in rng.integers(1, 5, 4))
+    f = {
+        "src_seg": 2, "dst_seg": 6, "n2": n2, "n1": n1, "n0": n0, "len": length, "fill": 0xA5, "src": 2000, "dst": 100,
+        "src_s2": 64, "src_s1": -16, "src_s0": 3, "dst_s2": n1 * n0 * length, "dst_s1": n0 * length, "dst_s0": length,
+        "lo": int(rng.integers(0, 2)), "hi": int(rng.integers(1, 6)), "lo1": int(rng.integers(0, 2)),
+        "hi1": int(rng.integers(1, 6)), "lo0": int(rng.integers(0, 2)), "hi0": int(rng.integers(1, 6)),
+    }  # fmt: skip
+    expected = machine.lv2.copy()
+    for i2, i1, i0, j in np.ndindex(n2, n1, n0, length):
+        read = f["lo"] <= j < f["hi"] and f["lo1"] <= i1 < f["hi1"] and f["lo0"] <= i0 < f["hi0"]
+        source = 8192 + 2000 + i2 * 64 - i1 * 16 + i0 * 3 + j
+        at = 100 + i2 * f["dst_s2"] + i1 * f["dst_s1"] + i0 * length + j
+        expected[at] = machine.dram[source] if read else 0xA5
+    machine.execute(Insn(Op.LD2, f), SEGMENTS)
+    assert np.array_equal(machine.lv2, expected)
+
+
+def test_source_may_lie_before_the_segment_under_padding():
+    machine, _ = _machine(0)
+    f = {"src_seg": 6, "src": (1 << 32) - 4, "len": 8, "lo": 4, "hi": 8, "hi1": 1, "hi0": 1, "fill": 7}
+    machine.execute(Insn(Op.LD1, f), SEGMENTS)
+    assert machine.engines[0].lv1[:8].tolist() == [7] * 4 + machine.lv2[:4].tolist()
+    with pytest.raises(FunctionalFault) as caught:
+        machine.execute(Insn(Op.LD1, f | {"lo": 3}), SEGMENTS)
+    assert caught.value.code is Fault.LIMIT and caught.value.addr == (1 << 32) - 1
+
+
+@pytest.mark.parametrize("view", Lv0View)
+def test_ld0_views(view):
+    machine, _ = _machine(1)
+    before = machine.engines[0].act.copy()
+    f = {"src": 64, "dst": 24, "len": 20, "hi": 20, "hi1": 1, "hi0": 1, "pe_mask": 2, "view": int(view)}
+    machine.execute(Insn(Op.LD0, f), SEGMENTS)
+    rows, pes = TINY.rows, TINY.pes
+    for j in range(20):
+        x = 24 + j
+        pe, byte = (1, x) if view is Lv0View.MULTICAST else (x // rows % pes, x // (pes * rows) * rows + x % rows)
+        before[pe, byte] = machine.engines[0].lv1[64 + j]
+    assert np.array_equal(machine.engines[0].act, before)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("w_cols", [0, 1])
+def test_mac_equals_loops(mode, w_cols):
+    machine, rng = _machine(2 + mode)
+    e, rows = machine.engines[0], TINY.rows
+    e.acc[...] = rng.integers(-1000, 1000, e.acc.shape)
+    f = {
+        "mode": mode, "accumulate": mode, "x_signed": mode, "w_signed": 1 - mode, "w_cols": w_cols, "x_zp": 0x85,
+        "w_zp": 0xF3, "act": 40, "wgt": 4, "acc": 9, "n2": 1, "n1": 2, "n0": 3, "k1_s": 7, "k0_s": -2,
+        "p1": 2, "p0": 3, "p1_s": 11, "p0_s": 2, "acc_s": 5,
+    }  # fmt: skip
+    expected = e.acc.copy()
+    x_type, w_type = (np.int8, np.uint8) if mode else (np.uint8, np.int8)
+    x_zp, w_zp = int(np.uint8(0x85).astype(x_type)), int(np.uint8(0xF3).astype(w_type))
+    for pe, y, x, c in np.ndindex(TINY.pes, 2, 3, TINY.cols):
+        total = 0
+        for b, (i1, i0) in enumerate(np.ndindex(2, 3)):
+            word = 40 + i1 * 7 - i0 * 2 + y * 11 + x * 2
+            for r in range(TINY.lv0_banks if mode else rows):
+                byte = (word + r) * rows + c if mode else word * rows + r
+                xv = int(e.act[pe, byte].astype(x_type)) - x_zp
+                at = (4 + b * rows + (c if w_cols else r)) * rows + (r if w_cols else c)
+                total += xv * (int(e.wgt[pe, at].astype(w_type)) - w_zp)
+        row = 9 + y * 5 + x
+        expected[row, pe * TINY.cols + c] = total + (expected[row, pe * TINY.cols + c] if mode else 0)
+    machine.execute(Insn(Op.MAC, f), SEGMENTS)
+    assert np.array_equal(e.acc, expected)
+
+
+def _header(machine: Machine, at: int, entries: int, rng, **values) -> None:
+    lv1 = machine.engines[0].lv1
+    offset = at
+    for name, size, _ in VEC_HEADER:
+        raw = values.get(name, 0).to_bytes(size, "little", signed=True)
+        lv1[offset : offset + size] = np.frombuffer(raw, np.uint8)
+        offset += size
+    table = np.zeros(entries, [("bias", "<i4"), ("scale", "<f4")])
+    table["bias"] = rng.integers(-500, 500, entries)
+    table["scale"] = rng.uniform(0.001, 0.1, entries)
+    at += TINY.vec_header_bytes
+    lv1[at : at + table.nbytes] = np.frombuffer(table.tobytes(), np.uint8)
+
+
+def test_vec_requantises_accumulators_per_channel_through_a_table():
+    machine, rng = _machine(5)
+    e = machine.engines[0]
+    e.acc[...] = rng.integers(-5000, 5000, e.acc.shape)
+    _header(machine, 1024, 8, rng, zp_y=-3, lo=-100, hi=90)
+    f = {"src_acc": 1, "a": 2, "a_s2": 8, "a_s1": 2, "n2": 2, "n1": 3, "d": 4096, "d_s2": 64, "d_s1": 8, "p": 1024,
+         "t": 2048, "table": 1, "per_channel": 1}  # fmt: skip
+    machine.execute(Insn(Op.VEC, f), SEGMENTS)
+    entries = np.frombuffer(e.lv1[1056:1120].tobytes(), [("bias", "<i4"), ("scale", "<f4")])
+    for y, x, c in np.ndindex(2, 3, 8):
+        s = np.float32(int(e.acc[2 + y * 8 + x * 2, c]) + int(entries["bias"][c]))
+        q = int(np.clip(int(np.rint(s * entries["scale"][c])) - 3, -100, 90))
+        assert e.lv1[4096 + y * 64 + x * 8 + c] == e.lv1[2048 + (q & 0xFF)]
+
+
+@pytest.mark.parametrize("op", range(4))
+def test_vec_operators_on_lv1(op):
+    machine, rng = _machine(6)
+    e = machine.engines[0]
+    _header(machine, 1024, 8, rng, zp_a=-4, zp_b=9, ma=3, mb=-5, zp_y=10, lo=0, hi=255)
+    f = {"op": op, "b_en": int(op < 2), "a_signed": 1, "a": 2048, "b": 3072, "d": 4096, "p": 1024, "n1": 4,
+         "a_s1": 16, "b_s1": 8, "d_s1": 8, "k1": 2 * (op > 1) or 1, "k0": 3 if op > 1 else 1, "a_k1": 64, "a_k0": 8}  # fmt: skip
+    machine.execute(Insn(Op.VEC, f), SEGMENTS)
+    entries = np.frombuffer(e.lv1[1056:1120].tobytes(), [("bias", "<i4"), ("scale", "<f4")])
+    for x, c in np.ndindex(4, 8):
+        window = [
+            int(e.lv1[2048 + x * 16 + j1 * 64 + j0 * 8 + c].astype(np.int8)) + 4
+            for j1, j0 in np.ndindex(f["k1"], f["k0"])
+        ]
+        b = int(e.lv1[3072 + x * 8 + c]) - 9
+        s = (window[0] * 3 - 5 * b, window[0] * b, max(window), sum(window))[op]
+        y = np.rint(np.float32(s + int(entries["bias"][c])) * entries["scale"][c])
+        assert e.lv1[4096 + x * 8 + c] == np.clip(int(y) + 10, 0, 255)
+
+
+def _code(*insns: Insn) -> bytes:
+    return b"".join(insn.encode() for insn in (*insns, Insn(Op.END)))
+
+
+ONE = {"len": 1, "hi": 1, "hi1": 1, "hi0": 1, "src_seg": 6}
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "pc"),
+    [
+        ([Insn(Op.LD1, ONE | {"wait": 1})], Fault.SEMAPHORE_UNDERFLOW, 0),
+        ([Insn(Op.LD1, ONE | {"signal": 4})], Fault.SEMAPHORE_RESIDUE, 1),
+        ([Insn(Op.LD1, ONE | {"signal": 4})] * 256, Fault.SEMAPHORE_OVERFLOW, 255),
+        ([Insn(Op.LD1, ONE | {"src_seg": 2})], Fault.ILLEGAL, 0),
+        ([Insn(Op.LD1, ONE | {"dst": TINY.lv1_bytes})], Fault.LIMIT, 0),
+        ([Insn(Op.MAC, {"acc": 60, "p0": 5})], Fault.LIMIT, 0),
+        ([Insn(Op.VEC, {"d": 4})], Fault.ILLEGAL, 0),
+    ],
+)
+def test_faults(program, code, pc):
+    machine = Machine(TINY)
+    with pytest.raises(FunctionalFault) as caught:
+        machine.run_program(_code(*program), 0, SEGMENTS)
+    assert (caught.value.code, caught.value.pc) == (code, pc)
+
+
+def test_job_runs_prologue_then_body_and_prologues_hold_loads_only():
+    machine, _ = _machine(7)
+    load = Insn(Op.LD2, {"len": 16, "hi": 16, "hi1": 1, "hi0": 1, "src_seg": 1, "dst_seg": 7})
+    store = Insn(Op.ST2, {"len": 16, "hi": 16, "hi1": 1, "hi0": 1, "src_seg": 7, "dst_seg": 3})
+    code = _code(load) + _code(Insn(Op.CANCEL), store)
+    machine.dram[: len(code)] = np.frombuffer(code, np.uint8)
+    machine.run_job(SEGMENTS, body_pc=2, prologue_pc=0)
+    assert np.array_equal(machine.dram[12288:12304], machine.dram[4096:4112])
+    with pytest.raises(FunctionalFault) as caught:
+        machine.run_job(SEGMENTS, body_pc=2, prologue_pc=2)
+    assert caught.value.code is Fault.ILLEGAL and len(code) == 5 * INSN_BYTES
