@@ -1,0 +1,259 @@
+"""The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hw.image import Image
+from hw.job import COMPLETION, COUNTERS, JOB
+from hw.regs import ID_VALUE, VERSION_VALUE
+from sim.bus import Bus
+from sw.driver.allocator import Allocator
+from sw.driver.engine import EngineQueue, fault_record
+from sw.driver.errors import DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, FaultRecord
+from sw.driver.events import EventPool
+from sw.driver.loaded import LoadedModel
+from sw.driver.placement import place, relocate
+from sw.driver.registers import RegisterFile
+
+_RING_ALIGN = 256
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """One job that ran: times are the SoC's global cycle count, ``counters`` those of ``hw.job.COUNTERS``."""
+
+    model: LoadedModel
+    job: int  #: index in the image's job table
+    engine: int
+    prologue_start: int  #: 0 without a prologue
+    prologue_end: int
+    start: int
+    end: int
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Submitted:
+    model: LoadedModel
+    job: int
+    engine: int
+
+
+class Device:
+    """One SoC behind a bus. Identifies the hardware, sets all queues up, and owns DRAM, LV2 and events.
+
+    ``ring_log2``: log2 of the entries of each job and completion ring. Raises :class:`DeviceMismatch` if the hardware
+    is not the one ``bus.params`` describes.
+    """
+
+    def __init__(self, bus: Bus, *, ring_log2: int = 6) -> None:
+        self.bus = bus
+        self.params = bus.params
+        self.regs = RegisterFile(bus)
+        self._identify()
+        self.dram = Allocator("DRAM", 0, self.params.dram_bytes)
+        self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
+        self.events = EventPool(self.regs, self.params.events)
+        self.engines = [self._open_engine(e, ring_log2) for e in range(self.params.engines)]
+        self._models: list[LoadedModel] = []
+        self._loads = 0
+        self._next_id = 1
+        self._outstanding: dict[int, _Submitted] = {}
+        self._finished: dict[int, JobResult] = {}
+
+    def close(self) -> None:
+        """Close the bus."""
+        self.bus.close()
+
+    # -- set-up ----------------------------------------------------------------------------------------------
+    def _identify(self) -> None:
+        digest = int(self.params.digest()[:8], 16)
+        for name, expected in (("ID", ID_VALUE), ("VERSION", VERSION_VALUE), ("PARAMS", digest)):
+            value = self.regs.read(name)
+            if value != expected:
+                raise DeviceMismatch(
+                    f"register {name} reads 0x{value:08x}, expected 0x{expected:08x} for preset "
+                    f"{self.params.name!r}: open the device with the parameters the hardware was built for"
+                )
+        engines = self.regs.read("ENGINES")
+        if engines != self.params.engines:
+            raise DeviceMismatch(f"register ENGINES reads {engines}, parameters say {self.params.engines}")
+
+    def _open_engine(self, number: int, log2: int) -> EngineQueue:
+        ring = self.dram.allocate(JOB.size << log2, _RING_ALIGN, f"job ring of engine {number}")
+        completions = self.dram.allocate(COMPLETION.size << log2, _RING_ALIGN, f"completions of engine {number}")
+        return EngineQueue(self.bus, self.regs, number, ring=ring, completions=completions, log2=log2)
+
+    # -- models ----------------------------------------------------------------------------------------------
+    def load(self, image: Image) -> LoadedModel:
+        """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
+
+        Raises ``hw.image.ImageError`` for an image that is damaged or built for other parameters,
+        :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
+        """
+        image.validate(f"image {image.meta.model!r}")
+        image.check_params(self.params)
+        placement = place(image, self.dram, self.lv2)
+        try:
+            code = relocate(image, placement.segments)
+            events = self.events.lease(image.meta.events, image.meta.model)
+        except (DriverError, ValueError):
+            placement.release(self.dram, self.lv2)
+            raise
+        model = LoadedModel(self.bus, image, placement, events, self._loads)
+        self._loads += 1
+        for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
+            if data:
+                self.bus.write_mem(base, data, charge=False)
+        self._models.append(model)
+        return model
+
+    def unload(self, model: LoadedModel) -> None:
+        """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding."""
+        if model not in self._models:
+            raise DriverError(f"model {model.name!r} is not loaded on this device")
+        if any(entry.model is model for entry in self._outstanding.values()):
+            raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
+        self._models.remove(model)
+        self.events.release(model.events)
+        model.placement.release(self.dram, self.lv2)
+
+    # -- jobs ------------------------------------------------------------------------------------------------
+    def begin(self, model: LoadedModel, limit: int) -> None:
+        """Start an inference of ``model``: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
+        if model not in self._models:
+            raise DriverError(f"model {model.name!r} is not loaded on this device")
+        self._wait(lambda: not self._conflicts(model), limit)
+        model.events.begin()
+
+    def _conflicts(self, model: LoadedModel) -> bool:
+        return any(entry.model is model or entry.model.overlaps(model) for entry in self._outstanding.values())
+
+    def submit(self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int = 0) -> list[int]:
+        """Queue jobs of ``model`` by index, in ring order; returns a job id for each.
+
+        Waits up to ``limit`` cycles for room where a ring is full. ``cycle_limit``: the most one body may take, 0 for
+        no limit. The last job on each engine interrupts, and so does every half ring, to keep the ring filled.
+        """
+        table = model.image.meta.jobs
+        last = {table[index].engine: index for index in jobs}
+        ids = []
+        for index in jobs:
+            number = table[index].engine
+            queue = self.engines[number]
+            if not queue.free:
+                self._make_room(queue, limit)
+            period = max(1, queue.capacity // 2)
+            interrupt = index == last[number] or queue.pushed % period == period - 1
+            job_id = self._new_id(model, index, number)
+            queue.push(**model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit))
+            if queue.outstanding == 1:
+                queue.ring_doorbell()  # an idle engine starts at once, not when the last descriptor is written
+            ids.append(job_id)
+        self._ring_doorbells()
+        return ids
+
+    def collect(self, ids: Sequence[int], limit: int) -> list[JobResult]:
+        """Results of submitted jobs, waiting up to ``limit`` cycles for the last of them.
+
+        Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit.
+        """
+        self._wait(lambda: all(job_id in self._finished for job_id in ids), limit)
+        return [self._finished.pop(job_id) for job_id in ids]
+
+    def _new_id(self, model: LoadedModel, index: int, engine: int) -> int:
+        job_id = self._next_id
+        self._next_id = self._next_id % 0xFFFFFFFF + 1
+        self._outstanding[job_id] = _Submitted(model, index, engine)
+        return job_id
+
+    def _make_room(self, queue: EngineQueue, limit: int) -> None:
+        self._ring_doorbells()  # all of them: the full engine may wait for an event from another
+        self._wait(lambda: queue.free > 0, limit)
+
+    def _ring_doorbells(self) -> None:
+        for queue in self.engines:
+            queue.ring_doorbell()
+
+    # -- interrupts ------------------------------------------------------------------------------------------
+    def _wait(self, done: Callable[[], bool], limit: int) -> None:
+        deadline = self.bus.cycle + limit
+        while not done():
+            left = deadline - self.bus.cycle
+            if left <= 0 or not self.bus.wait_irq(left):
+                raise self._timeout(limit)
+            self._serve_interrupts()
+
+    def _serve_interrupts(self) -> None:
+        pending = self.regs.read("IRQ")
+        for queue in self.engines:
+            if pending >> queue.number & 1:
+                causes = queue.take_interrupts()
+                record = self._take_completions(queue)
+                if record is None and causes["fault"]:
+                    record = queue.fault()
+                if record is not None:
+                    raise DeviceFault(self._explain(record))
+
+    def _take_completions(self, queue: EngineQueue) -> FaultRecord | None:
+        fault = None
+        for entry in queue.take_completions():
+            if entry["status"]:
+                fault = fault_record(queue.number, **{k: entry[k] for k in _FAULT_MEMBERS})
+            else:
+                self._finish(queue, entry)
+        return fault
+
+    def _finish(self, queue: EngineQueue, entry: dict[str, int]) -> None:
+        known = self._outstanding.pop(entry["job_id"], None)
+        if known is None:
+            raise DriverError(
+                f"engine {queue.number}: completion of job id {entry['job_id']}, which is not outstanding"
+            )
+        times = {name: entry[name] for name in ("prologue_start", "prologue_end", "start", "end")}
+        counters = {name: entry[name] for name, _ in COUNTERS}
+        self._finished[entry["job_id"]] = JobResult(known.model, known.job, queue.number, counters=counters, **times)
+
+    def _explain(self, record: FaultRecord) -> FaultRecord:
+        known = self._outstanding.get(record.job_id)
+        if known is not None:
+            record.job = known.model.describe_job(known.job)
+            record.instruction = known.model.disassemble(record.pc)
+        return record
+
+    def _timeout(self, limit: int) -> DeviceTimeout:
+        doing = "\n  ".join(self._describe(queue) for queue in self.engines)
+        return DeviceTimeout(f"no result within {limit} cycles; raise the limit or look at:\n  {doing}")
+
+    def _describe(self, queue: EngineQueue) -> str:
+        text = queue.describe(self.params.semaphores)
+        known = self._outstanding.get(queue.register("CURRENT_JOB"))
+        return text if known is None else f"{text}; {known.model.describe_job(known.job)}"
+
+    # -- recovery and observation ----------------------------------------------------------------------------
+    def reset_engine(self, number: int) -> None:
+        """Reset one engine; its outstanding jobs are lost, other engines run on."""
+        self.engines[number].reset()
+        self._outstanding = {i: entry for i, entry in self._outstanding.items() if entry.engine != number}
+
+    def abort(self, model: LoadedModel) -> None:
+        """Drop all jobs of ``model`` by resetting the engines that hold any; the device is usable afterwards.
+
+        Jobs of other models in the same queues are lost too.
+        """
+        for number in sorted({entry.engine for entry in self._outstanding.values() if entry.model is model}):
+            self.reset_engine(number)
+        self._finished = {i: result for i, result in self._finished.items() if result.model is not model}
+        model.events.synchronise()
+
+    def counters(self, engine: int) -> dict[str, int]:
+        """Counters of the job that runs on ``engine`` now, by name."""
+        return {name: self.regs.read(f"E{engine}.COUNTER[{i}]") for i, (name, _) in enumerate(COUNTERS)}
+
+    def cycle_count(self) -> int:
+        """The SoC's global cycle counter."""
+        low = self.regs.read("CYCLE_LO")
+        return self.regs.read("CYCLE_HI") << 32 | low
+
+
+_FAULT_MEMBERS = ("status", "unit", "job_id", "pc", "address")

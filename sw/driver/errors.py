@@ -1,0 +1,64 @@
+"""What can go wrong between driver and device."""
+
+from dataclasses import dataclass
+
+from hw.job import Fault
+
+
+class DriverError(RuntimeError):
+    """The driver cannot do what was asked; the message names the object, the limit and the way out."""
+
+
+class DeviceMismatch(DriverError):
+    """The hardware behind the bus is not what the driver was opened for."""
+
+
+class OutOfMemory(DriverError):
+    """A DRAM or LV2 allocation that does not fit; names size and what is left."""
+
+
+class DeviceTimeout(DriverError):
+    """The device did not finish within a limit in cycles; the message says what each engine was doing."""
+
+
+@dataclass
+class FaultRecord:
+    """One fault as the hardware reported it, with what the driver knows about the job."""
+
+    engine: int
+    code: Fault
+    unit: str
+    job_id: int
+    pc: int
+    address: int
+    job: str = "an unknown job"  #: "job 3 of 'digits' (layer 'conv2')"
+    instruction: str = ""  #: disassembled, empty if unknown
+
+
+class DeviceFault(DriverError):
+    """A job stopped its engine. ``record`` holds engine, code, unit, job, PC, address and instruction."""
+
+    def __init__(self, record: FaultRecord) -> None:
+        self.record = record
+        super().__init__(_describe(record))
+
+
+_MEANING = {
+    Fault.ILLEGAL: "illegal instruction",
+    Fault.LIMIT: "address beyond its segment or memory",
+    Fault.SEMAPHORE_OVERFLOW: "a semaphore was signalled above its largest count",
+    Fault.SEMAPHORE_UNDERFLOW: "a semaphore was taken below zero",
+    Fault.SEMAPHORE_RESIDUE: "a semaphore was not zero at END",
+    Fault.BUS: "memory answered with an AXI error",
+    Fault.CYCLE_LIMIT: "the cycle limit of the job was reached",
+    Fault.DESCRIPTOR: "invalid job descriptor",
+}
+
+
+def _describe(record: FaultRecord) -> str:
+    text = (
+        f"engine {record.engine}: {record.code.name} fault in {record.job}: "
+        f"{_MEANING.get(record.code, 'no cause given')}; "
+        f"reported by {record.unit} at PC {record.pc}, address 0x{record.address:x}"
+    )
+    return f"{text}: {record.instruction}" if record.instruction else text

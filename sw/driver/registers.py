@@ -1,0 +1,49 @@
+"""Register access by name, from the tables of ``hw.regs``."""
+
+from hw.regs import ENGINE_REGS, GLOBAL_REGS, Reg, register_map
+from sim.bus import Bus
+
+_REGS = {reg.name: reg for reg in GLOBAL_REGS + ENGINE_REGS}
+
+
+class RegisterFile:
+    """The registers of one SoC by name: ``read("ID")``, ``write("E0.RING_TAIL", 3)``, ``read("E1.SEM[5]")``.
+
+    Every call is one bus access and is charged as one. Unknown names raise KeyError.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._address = register_map(bus.params.engines)
+
+    def read(self, name: str) -> int:
+        """The 32-bit value of register ``name``."""
+        return self._bus.read_reg(self._address[name])
+
+    def write(self, name: str, value: int) -> None:
+        """Set register ``name`` to the 32-bit ``value``."""
+        self._bus.write_reg(self._address[name], value)
+
+    def read_fields(self, name: str) -> dict[str, int]:
+        """The bit fields of register ``name`` by name, from one read."""
+        value = self.read(name)
+        return {b.name: value >> b.low & ((1 << b.width) - 1) for b in _register(name).bits}
+
+    def write_fields(self, name: str, **fields: int) -> None:
+        """Set register ``name`` from bit fields; those not given are zero. KeyError names an unknown field."""
+        self.write(name, field_value(name, **fields))
+
+
+def field_value(name: str, **fields: int) -> int:
+    """The value of register ``name`` with the given bit fields set and all others zero."""
+    bits = {b.name: b for b in _register(name).bits}
+    value = 0
+    for field, number in fields.items():
+        if field not in bits:
+            raise KeyError(f"register {name} has no field {field!r}; known are {', '.join(bits)}")
+        value |= (number & ((1 << bits[field].width) - 1)) << bits[field].low
+    return value
+
+
+def _register(name: str) -> Reg:
+    return _REGS[name.rpartition(".")[2].partition("[")[0]]

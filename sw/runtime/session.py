@@ -1,0 +1,89 @@
+"""Running a loaded model: inputs in, the image's steps in order, outputs and statistics back."""
+
+from collections.abc import Mapping
+
+import numpy.typing as npt
+
+from hw.image import StepInfo
+from sw.driver import Device, DriverError, JobResult, LoadedModel
+from sw.runtime.host import HostModel
+from sw.runtime.ports import InputError, from_tensor, to_tensor
+from sw.runtime.stats import RunStats, run_stats
+
+_LIMIT_FLOOR = 10_000_000  #: cycles; far above what the smallest models take, still soon over when one hangs
+_LIMIT_FACTOR = 50  #: times the compiler's estimate
+
+Arrays = dict[str, npt.NDArray]
+
+
+class Session:
+    """Inferences of one model, one at a time.
+
+    ``limit``: cycles each group of jobs may take before ``DeviceTimeout``; by default generous with the
+    compiler's estimate. After a failed inference the engines involved were reset and the session can run again.
+    """
+
+    def __init__(self, device: Device, model: LoadedModel, limit: int | None = None) -> None:
+        self.device = device
+        self.model = model
+        meta = model.image.meta
+        self.limit = limit or default_limit(model)
+        self._tensors = {tensor.name: tensor for tensor in meta.tensors}
+        self._hosts = [
+            HostModel(raw, f"image {meta.model!r}, host model {i}") for i, raw in enumerate(model.image.host_models)
+        ]
+
+    def run(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> tuple[Arrays, RunStats]:
+        """One inference. ``inputs``: an array if the model has one input, or arrays by input name.
+
+        Returns outputs by name and the statistics. Raises :class:`InputError` before anything runs,
+        :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails.
+        """
+        self._write_inputs(self._by_name(inputs))
+        begin = self.device.bus.cycle
+        try:
+            self.device.begin(self.model, self.limit)
+            results = [result for step in self.model.image.meta.steps for result in self._run_step(step)]
+        except DriverError:  # faults and time-outs above all
+            self.device.abort(self.model)
+            raise
+        latency = self.device.bus.cycle - begin
+        return self._read_outputs(), run_stats(self.model.image, results, latency)
+
+    def read_tensor(self, name: str) -> npt.NDArray:
+        """A tensor of the last inference as it is stored, by the image's name for it."""
+        return self.model.read_tensor(name)
+
+    def _by_name(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
+        names = [port.name for port in self.model.image.meta.inputs]
+        given = dict(inputs) if isinstance(inputs, Mapping) else dict.fromkeys(names[:1], inputs)
+        for name in [n for n in names if n not in given] + [n for n in given if n not in names]:
+            problem = "is missing" if name in names else "does not exist"
+            raise InputError(f"input {name!r} {problem}; model {self.model.name!r} takes {', '.join(map(repr, names))}")
+        return given
+
+    def _write_inputs(self, given: dict[str, npt.ArrayLike]) -> None:
+        ports = self.model.image.meta.inputs
+        stored = {port.tensor: to_tensor(port, self._tensors[port.tensor], given[port.name]) for port in ports}
+        for name, value in stored.items():
+            self.model.write_tensor(name, value)
+
+    def _read_outputs(self) -> Arrays:
+        ports = self.model.image.meta.outputs
+        return {p.name: from_tensor(p, self._tensors[p.tensor], self.model.read_tensor(p.tensor)) for p in ports}
+
+    def _run_step(self, step: StepInfo) -> list[JobResult]:
+        if step.kind == "host":
+            values = self._hosts[step.host].run(step, {name: self.model.read_tensor(name) for name in step.inputs})
+            for name, value in values.items():
+                self.model.write_tensor(name, value)
+            return []
+        jobs = range(step.first, step.first + step.count)
+        ids = self.device.submit(self.model, jobs, limit=self.limit)
+        return self.device.collect(ids, self.limit)
+
+
+def default_limit(model: LoadedModel) -> int:
+    """Cycles after which a group of jobs of ``model`` counts as hung."""
+    estimated = sum(layer.estimated_load + layer.estimated_compute for layer in model.image.meta.layers)
+    return _LIMIT_FLOOR + _LIMIT_FACTOR * estimated

@@ -1,0 +1,86 @@
+"""Where the cycles of an inference went: per layer and in total, from the jobs' completions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hw.image import Image
+from hw.job import COUNTERS
+from sw.driver import JobResult
+
+
+@dataclass(frozen=True)
+class LayerStats:
+    """One layer. ``start``/``end``: global cycle count of its bodies; ``counters``: sums over its jobs, high-water
+    marks (``*_occupancy``) their maximum. A layer without jobs (free, or on the CPU) has no cycles."""
+
+    name: str
+    kind: str
+    output: str  #: ONNX name of the tensor it computes
+    macs: int = 0
+    start: int = 0
+    end: int = 0
+    engines: tuple[int, ...] = ()
+    utilisation: float = 0.0  #: of the MAC peak of the engines it used, 0..1
+    counters: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def cycles(self) -> int:
+        """From the start of its first body to the end of its last."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class RunStats:
+    """One inference. ``cycles``: first prologue or body to last end, on the accelerator; ``latency``: the host's view,
+    with everything ``sim.bus.HostCosts`` charges."""
+
+    cycles: int
+    latency: int
+    macs: int
+    utilisation: float  #: of the MAC peak of all engines used, over ``cycles``, 0..1
+    layers: list[LayerStats]
+    jobs: list[JobResult]
+
+
+def run_stats(image: Image, jobs: Sequence[JobResult], latency: int) -> RunStats:
+    """Statistics of one inference of ``image`` from the results of its jobs."""
+    layers = [_layer_stats(image, index, jobs) for index in range(len(image.meta.layers))]
+    begin = min((job.prologue_start or job.start for job in jobs), default=0)
+    cycles = max((job.end for job in jobs), default=0) - begin
+    macs = sum(layer.macs for layer in layers if layer.engines)
+    engines = {job.engine for job in jobs}
+    return RunStats(cycles, latency, macs, _utilisation(image, macs, len(engines), cycles), layers, list(jobs))
+
+
+def _layer_stats(image: Image, index: int, jobs: Sequence[JobResult]) -> LayerStats:
+    info = image.meta.layers[index]
+    mine = [job for job in jobs if image.meta.jobs[job.job].layer == index]
+    if not mine:
+        return LayerStats(info.name, info.kind, info.output, info.macs)
+    start, end = min(job.start for job in mine), max(job.end for job in mine)
+    engines = tuple(sorted({job.engine for job in mine}))
+    return LayerStats(
+        info.name,
+        info.kind,
+        info.output,
+        info.macs,
+        start,
+        end,
+        engines,
+        _utilisation(image, info.macs, len(engines), end - start),
+        _total_counters(mine),
+    )
+
+
+def _utilisation(image: Image, macs: int, engines: int, cycles: int) -> float:
+    params = image.params
+    peak = params.macs // params.engines * engines * cycles
+    return macs / peak if peak else 0.0
+
+
+def _total_counters(jobs: Sequence[JobResult]) -> dict[str, int]:
+    total = {}
+    for name, _ in COUNTERS:
+        values = [job.counters[name] for job in jobs]
+        total[name] = max(values) if name.endswith("_occupancy") else sum(values)
+    return total

@@ -1,0 +1,54 @@
+"""Small images written by hand, for tests that need no compiler."""
+
+from hw.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
+from hw.isa import Insn, assemble
+from hw.params import SocParams
+
+SIZE = 64  #: bytes that the copying image moves
+
+COPY_BODY = f"""
+LD2 src_seg=2 dst_seg=6 len={SIZE} hi={SIZE} hi1=1 hi0=1 signal=0
+ST2 src_seg=6 dst_seg=3 len={SIZE} hi={SIZE} hi1=1 hi0=1 wait=0
+END
+"""
+
+
+def encode(program: list[Insn]) -> bytes:
+    """Instructions as bytes."""
+    return b"".join(insn.encode() for insn in program)
+
+
+def copy_image(params: SocParams, body: str = COPY_BODY, *, engines: int = 1, name: str = "copy") -> Image:
+    """An int8 model that returns its input. With ``engines`` > 1 each job runs on the next engine, after the job
+    before it; all but the first only copy again. ``body`` replaces the program."""
+    code = encode(assemble(body))
+    jobs = [
+        JobInfo(
+            layer=min(i, 1),
+            engine=i % params.engines,
+            body_pc=0,
+            waits=[(i - 1, 1)] if i else [],
+            signal=i if i < engines - 1 else None,
+        )
+        for i in range(engines)
+    ]
+    tensors = [
+        TensorInfo(name="x", dtype="int8", shape=[1, 8, 8], segment=2, offset=0, scale=0.5, zero_point=3),
+        TensorInfo(name="y", dtype="int8", shape=[1, 8, 8], segment=3, offset=0, scale=0.5, zero_point=3),
+    ]
+    meta = ImageMeta(
+        model=name,
+        params=params.to_dict(),
+        segment_sizes=[len(code), 0, SIZE, SIZE, 0, 0, SIZE, 0],
+        tensors=tensors,
+        inputs=[PortInfo(name="in", dtype="float32", shape=[1, 8, 8], tensor="x", perm=[0, 2, 1], quantise=True)],
+        outputs=[PortInfo(name="out", dtype="float32", shape=[1, 64], tensor="y", perm=[0, 2, 1], quantise=True)],
+        layers=[
+            LayerInfo(name="first", kind="copy", nodes=["a"], output="y", macs=1000),
+            LayerInfo(name="second", kind="copy", nodes=["b"], output="y"),
+        ],
+        jobs=jobs,
+        steps=[StepInfo(kind="jobs", first=0, count=len(jobs))],
+        events=engines - 1,
+    )
+    return Image(meta=meta, code=code, weights=b"")

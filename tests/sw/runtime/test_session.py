@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from hw.image import ImageError, StepInfo
+from hw.params import preset
+from sim.bus import HostCosts
+from sw.driver import Device, DeviceFault, DeviceTimeout
+from sw.runtime import InputError, Session
+from tests.support.fake_soc import FakeSoc
+from tests.support.images import SIZE, copy_image
+
+TINY, BASE = preset("tiny"), preset("base")
+
+
+def session(image=None, params=TINY, **options):
+    device = Device(FakeSoc(params))
+    return Session(device, device.load(image or copy_image(params)), **options)
+
+
+def negating_model():
+    node = helper.make_node("Neg", ["y"], ["y2"])
+    ports = [helper.make_tensor_value_info(n, TensorProto.INT8, [1, 8, 8]) for n in ("y", "y2")]
+    graph = helper.make_graph([node], "g", ports[:1], ports[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_outputs_are_the_dequantised_inputs():
+    x = np.random.default_rng(1).uniform(-100, 100, (1, 8, 8)).astype(np.float32)
+    outputs, stats = session().run(x)
+    quantised = np.clip(np.rint(x / np.float32(0.5)) + 3, -128, 127)
+    np.testing.assert_array_equal(outputs["out"], ((quantised - 3) * np.float32(0.5)).reshape(1, 64))
+    assert outputs["out"].dtype == np.float32
+    assert stats.cycles == 300 < stats.latency
+
+
+def test_statistics_per_layer():
+    device = Device(FakeSoc(BASE, costs=HostCosts.free()))
+    run = Session(device, device.load(copy_image(BASE, engines=3)))
+    _, stats = run.run({"in": np.zeros((1, 8, 8), np.float32)})
+    first, second = stats.layers
+    assert (first.cycles, first.engines, first.macs) == (300, (0,), 1000)
+    assert first.utilisation == 1000 / (256 * 300)
+    assert (second.cycles, second.engines) == (600, (0, 1))
+    assert stats.utilisation == 1000 / (512 * stats.cycles)
+    assert len(stats.jobs) == 3
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        (np.zeros((1, 8, 9), np.float32), r"input 'in': shape \[1, 8, 9\], expected \[1, 8, 8\]"),
+        (np.zeros((1, 8, 8)), "input 'in': dtype float64, expected float32"),
+        ({}, "input 'in' is missing; model 'copy' takes 'in'"),
+        ({"in": 0, "extra": 0}, "input 'extra' does not exist"),
+    ],
+)
+def test_wrong_inputs_are_named(value, message):
+    with pytest.raises(InputError, match=message):
+        session().run(value)
+
+
+def test_host_step_runs_on_the_cpu():
+    image = copy_image(TINY)
+    image.meta.tensors.append(type(image.meta.tensors[0])(**{**vars(image.meta.tensors[1]), "name": "y2"}))
+    image.meta.tensors[2].segment = 4
+    image.meta.segment_sizes[4] = SIZE
+    image.host_models = [negating_model().SerializeToString()]
+    image.meta.host_sizes = [len(image.host_models[0])]
+    image.meta.steps.append(StepInfo(kind="host", host=0, inputs=["y"], outputs=["y2"], reason="test"))
+    image.meta.outputs[0].tensor = "y2"
+    outputs, _ = session(image).run(np.full((1, 8, 8), 5, np.float32))
+    assert set(outputs["out"].ravel()) == {np.float32((-13 - 3) * 0.5)}
+
+
+def test_damaged_host_model_is_refused():
+    image = copy_image(TINY)
+    image.host_models, image.meta.host_sizes = [b"junk"], [4]
+    with pytest.raises(ImageError, match="host model 0: onnxruntime refuses"):
+        session(image)
+
+
+def test_session_runs_again_after_a_fault():
+    run = session(copy_image(TINY, f"LD2 src_seg=2 dst_seg=6 src=1 len={SIZE} hi={SIZE} hi1=1 hi0=1\nEND"))
+    for _ in range(2):
+        with pytest.raises(DeviceFault, match="LIMIT"):
+            run.run(np.zeros((1, 8, 8), np.float32))
+    other = Session(run.device, run.device.load(copy_image(TINY)))
+    other.run(np.zeros((1, 8, 8), np.float32))
+
+
+def test_session_runs_again_after_a_timeout():
+    run = session(limit=1000)
+    run.device.bus.hang = True
+    with pytest.raises(DeviceTimeout, match="within 1000 cycles"):
+        run.run(np.zeros((1, 8, 8), np.float32))
+    run.device.bus.hang = False
+    run.run(np.zeros((1, 8, 8), np.float32))
