@@ -15,6 +15,7 @@ def serve_read(port, memory: bytearray, stalls: Stalls | None = None, log: list 
 
     async def testbench(ctx) -> None:
         width = len(port.rsp_data) // 8
+        noise = random.Random(0)  # between responses, where nobody may look
         while True:
             ctx.set(port.req.ready, not stalls())
             _, _, valid, ready, addr = await ctx.tick().sample(port.req.valid, port.req.ready, port.req.payload)
@@ -26,7 +27,7 @@ def serve_read(port, memory: bytearray, stalls: Stalls | None = None, log: list 
                 if log is not None:
                     log.append(addr)
             else:
-                ctx.set(port.rsp_data, random.getrandbits(8 * width))  # nobody may look at it
+                ctx.set(port.rsp_data, noise.getrandbits(8 * width))
 
     return testbench
 

@@ -94,8 +94,10 @@ def simulate(dut, *testbenches: Testbench, background: Iterable[Testbench] = (),
         simulator.add_testbench(testbench, background=True)
 
     async def watchdog(ctx) -> None:
-        await ctx.tick().repeat(limit)
-        raise AssertionError(f"not finished after {limit} cycles")
+        cycles = 0
+        async for _ in ctx.tick():
+            cycles += 1
+            assert cycles < limit, f"not finished after {limit} cycles"
 
     simulator.add_testbench(watchdog, background=True)
     simulator.run()

@@ -1,0 +1,67 @@
+"""What the stages of a copy unit pass on: runs, source words, destination beats.
+
+W is the word of the unit's memories in bytes, L = log2(W). A run is described in its *frame*: byte 0 of the frame
+is byte 0 of the first destination word, so run byte j has frame position x + j with x = destination modulo W. The
+source word that holds the byte for position 0 of the frame is word 0 of the run's source.
+"""
+
+from amaranth.hdl import Shape, Signal
+from amaranth.lib import data
+
+from hw.interfaces import ADDR
+from hw.isa import FORMATS, Op
+
+LEN = next(f.width for f in FORMATS[Op.LD1] if f.name == "len")  #: bits of a run's length
+
+
+def log2(word_bytes: int) -> int:
+    """L: bits of a byte's position within a word."""
+    return word_bytes.bit_length() - 1
+
+
+def word_index(word_bytes: int) -> int:
+    """Bits of a word's number within a run, one more word than the longest run has."""
+    return LEN + 2 - log2(word_bytes)
+
+
+def run_layout(word_bytes: int, tag: dict) -> data.StructLayout:
+    """One run. ``tag`` names further command fields that travel to the destination."""
+    low, index = log2(word_bytes), word_index(word_bytes)
+    return data.StructLayout(
+        {
+            "src": ADDR - low,  # word address of source word 0
+            "dst": ADDR - low,  # word address of the first destination word
+            "reads": 1,  # some byte is read; otherwise all are filled, and the next four mean nothing
+            "src_first": index,  # first and last source word that is read
+            "src_last": index,
+            "rotate": low,  # frame position p holds byte (p + rotate) mod W of its source word
+            "pair": 1,  # a destination word needs two source words, its own and the next
+            "prime": 1,  # source word 0 must be fetched before the first destination word
+            "read_first": LEN + 1,  # frame positions of the first and last byte that is read
+            "read_last": LEN + 1,
+            "first": low,  # frame positions of the first and last byte that is written
+            "last": LEN + 1,
+            "fill": 8,
+            "final": 1,  # last run of its command
+            "tag": data.StructLayout(tag),
+        }
+    )
+
+
+def beat_layout(word_bytes: int, tag: dict) -> data.StructLayout:
+    """One destination word, ready to be written."""
+    return data.StructLayout(
+        {
+            "addr": ADDR - log2(word_bytes),
+            "data": 8 * word_bytes,
+            "en": word_bytes,
+            "remaining": word_index(word_bytes),  # words of the same run that follow
+            "final": 1,  # belongs to the last run of its command
+            "tag": data.StructLayout(tag),
+        }
+    )
+
+
+def word_layout(word_bytes: int) -> data.StructLayout:
+    """One source word."""
+    return data.StructLayout({"data": 8 * word_bytes, "error": 1})

@@ -1,0 +1,235 @@
+"""From a copy command to its runs: loops, clips, limits, addresses. One run per cycle, no multipliers."""
+
+from collections.abc import Callable
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.dma.layouts import LEN, log2, run_layout, word_index
+from hw.interfaces import ADDR, COMMAND, FAULT
+from hw.isa import Op, struct_layout
+from hw.job import Fault
+
+#: One side of a copy within a memory of its own: from the fields of a command, the size of that memory in bytes.
+MemorySize = Callable[[data.View], "int | Value"]
+
+
+class Planner(wiring.Component):
+    """Walks the loops of one command at a time and describes each run by a ``run_layout``.
+
+    ``src_size`` and ``dst_size`` give the size of a memory that offsets address directly; None takes base and limit of
+    the segment from the command. A run that would read or write beyond a limit is not emitted: the planner reports
+    LIMIT with the first such offset (source first) and stops for good. A length or count of zero is ILLEGAL.
+
+    ``tag`` names the fields of a run's tag: instruction fields, ``pc``, ``src`` or ``dst`` (offset of run byte 0).
+
+    Members: ``cmd``: In(stream of COMMAND), ``run``: Out(stream of runs), ``stop``: In, emit nothing more and take no
+    command from now on; ``fault``, ``fault_info``: Out, for one cycle; ``extent_valid``, ``extent``: Out, end offset of
+    the run emitted this cycle; ``busy``: Out, a command is being planned.
+    """
+
+    def __init__(
+        self, word_bytes: int, tag: dict, *, src_size: MemorySize | None = None, dst_size: MemorySize | None = None
+    ) -> None:
+        self._word_bytes = word_bytes
+        self._tag = tag
+        self._src_size = src_size
+        self._dst_size = dst_size
+        super().__init__(
+            {
+                "cmd": In(stream.Signature(COMMAND)),
+                "run": Out(stream.Signature(run_layout(word_bytes, tag))),
+                "stop": In(1),
+                "fault": Out(1),
+                "fault_info": Out(FAULT),
+                "extent": Out(ADDR),
+                "extent_valid": Out(1),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        copy = struct_layout(Op.LD1)  # every copy instruction has this format
+        cmd = Signal(COMMAND)
+        insn = data.View(copy, cmd.insn)
+        stopped = Signal()
+        alive = Signal()
+        m.d.comb += alive.eq(~stopped & ~self.stop)
+        with m.If(self.stop):
+            m.d.sync += stopped.eq(1)
+
+        # Accept a command once the runs of the last one have left: its constants serve all stages below.
+        setting_up, walking = Signal(), Signal()
+        offsets_valid, checked_valid = Signal(), Signal()
+        idle = Signal()
+        m.d.comb += [
+            idle.eq(~(setting_up | walking | offsets_valid | checked_valid)),
+            self.cmd.ready.eq(idle & alive),
+            self.busy.eq(~idle),
+        ]
+        with m.If(self.cmd.valid & self.cmd.ready):
+            m.d.sync += [cmd.eq(self.cmd.payload), setting_up.eq(1)]
+
+        # Set up: what is constant for the command, and the first run.
+        some_read = Signal()
+        last_written, last_read = Signal(LEN), Signal(LEN)  # of a run's bytes
+        read_end = Mux(insn.hi < insn.len, insn.hi, insn.len)
+        illegal = Signal()
+        m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0))
+        count = [Signal(16, name=f"i{k}") for k in range(3)]
+        src, dst = Signal(ADDR), Signal(ADDR)
+        src_rows = [Signal(ADDR, name=f"src_row{k}") for k in (1, 2)]  # src where i0 = 0, and where i1 = i0 = 0
+        dst_rows = [Signal(ADDR, name=f"dst_row{k}") for k in (1, 2)]
+        with m.If(setting_up & alive):
+            m.d.sync += [
+                setting_up.eq(0),
+                walking.eq(~illegal),
+                some_read.eq(insn.lo < read_end),
+                last_written.eq(insn.len - 1),
+                last_read.eq(read_end - 1),
+                *(i.eq(0) for i in count),
+                *(row.eq(insn.src) for row in (src, *src_rows)),
+                *(row.eq(insn.dst) for row in (dst, *dst_rows)),
+            ]
+
+        # Walk the loops.
+        offsets_ready, checked_ready = Signal(), Signal()
+        at_end = [count[0] == insn.n0 - 1, count[1] == insn.n1 - 1, count[2] == insn.n2 - 1]
+        clipped = ~((insn.lo1 <= count[1]) & (count[1] < insn.hi1) & (insn.lo0 <= count[0]) & (count[0] < insn.hi0))
+        with m.If(walking & offsets_ready):
+            m.d.sync += count[0].eq(count[0] + 1)
+            with m.If(at_end[0]):
+                m.d.sync += [count[0].eq(0), count[1].eq(count[1] + 1)]
+                with m.If(at_end[1]):
+                    m.d.sync += [count[1].eq(0), count[2].eq(count[2] + 1), walking.eq(~at_end[2])]
+            _advance(m, at_end, src, src_rows, [insn.src_s0, insn.src_s1, insn.src_s2])
+            _advance(m, at_end, dst, dst_rows, [insn.dst_s0, insn.dst_s1, insn.dst_s2])
+
+        # First stage: offsets of the first and last byte read and written.
+        offsets = Signal(
+            data.StructLayout(
+                {
+                    "src": ADDR, "src_first": ADDR, "src_last": ADDR,
+                    "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1,
+                }
+            )
+        )  # fmt: skip
+        m.d.comb += offsets_ready.eq(~offsets_valid | checked_ready)
+        with m.If(offsets_ready):
+            m.d.sync += [
+                offsets_valid.eq(walking),
+                offsets.src.eq(src),
+                offsets.src_first.eq(src + insn.lo),
+                offsets.src_last.eq(src + last_read),
+                offsets.dst.eq(dst),
+                offsets.dst_last.eq(dst + last_written),
+                offsets.reads.eq(some_read & ~clipped),
+                offsets.final.eq(Cat(at_end).all()),
+            ]
+
+        # Second stage: limits checked, bases added.
+        src_base, src_limit = self._side(self._src_size, insn, cmd.src_base, cmd.src_limit)
+        dst_base, dst_limit = self._side(self._dst_size, insn, cmd.dst_base, cmd.dst_limit)
+        src_beyond, src_culprit = _beyond(offsets.src_first, offsets.src_last, src_limit)
+        dst_beyond, dst_culprit = _beyond(offsets.dst, offsets.dst_last, dst_limit)
+        src_bad = offsets.reads & src_beyond
+        beyond = Signal()
+        m.d.comb += beyond.eq(offsets_valid & (src_bad | dst_beyond))
+        src_at, dst_at = Signal(ADDR), Signal(ADDR)
+        checked = Signal(data.StructLayout({"src": ADDR, "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1}))
+        m.d.comb += checked_ready.eq(~checked_valid | self.run.ready)
+        with m.If(checked_ready):
+            m.d.sync += [
+                checked_valid.eq(offsets_valid & ~beyond),
+                src_at.eq(offsets.src + src_base),
+                dst_at.eq(offsets.dst + dst_base),
+                checked.src.eq(offsets.src),
+                checked.dst.eq(offsets.dst),
+                checked.dst_last.eq(offsets.dst_last),
+                checked.reads.eq(offsets.reads),
+                checked.final.eq(offsets.final),
+            ]
+
+        m.d.comb += [
+            self.fault.eq(alive & (beyond & checked_ready | setting_up & illegal)),
+            self.fault_info.pc.eq(cmd.pc),
+            self.fault_info.code.eq(Mux(setting_up, Fault.ILLEGAL, Fault.LIMIT)),
+            self.fault_info.addr.eq(Mux(setting_up, 0, Mux(src_bad, src_culprit, dst_culprit))),
+        ]
+        with m.If(self.fault):
+            m.d.sync += [stopped.eq(1), walking.eq(0), setting_up.eq(0), offsets_valid.eq(0)]
+
+        # Third stage: positions within words.
+        self._describe(m, insn, cmd.pc, src_at, dst_at, checked, last_written, last_read)
+        m.d.comb += [
+            self.run.valid.eq(checked_valid),
+            self.extent_valid.eq(checked_valid & self.run.ready & ~self.stop),
+            self.extent.eq(checked.dst_last + 1),
+        ]
+        with m.If(self.stop):
+            m.d.sync += [walking.eq(0), setting_up.eq(0), offsets_valid.eq(0), checked_valid.eq(0)]
+        return m
+
+    def _side(self, size: MemorySize | None, insn, base, limit):
+        """Base and limit of one side: those of the segment, or those of a memory that offsets address directly."""
+        return (base, limit) if size is None else (0, size(insn))
+
+    def _describe(self, m: Module, insn, pc, src_at, dst_at, checked, last_written, last_read) -> None:
+        run = self.run.payload
+        low = log2(self._word_bytes)
+        start = dst_at[:low]
+        rotate = Signal(low)
+        read_first, read_last = Signal(LEN + 1), Signal(LEN + 1)
+        src_first, src_last = Signal(word_index(self._word_bytes)), Signal(word_index(self._word_bytes))
+        pair = Signal()
+        m.d.comb += [
+            rotate.eq(src_at[:low] - start),
+            read_first.eq(insn.lo + start),
+            read_last.eq(last_read + start),
+            src_first.eq((read_first + rotate) >> low),
+            src_last.eq((read_last + rotate) >> low),
+            # A rotated source needs its neighbour, unless word 0 alone is read.
+            pair.eq((rotate != 0) & (src_last != 0)),
+            run.src.eq((src_at - start)[:ADDR] >> low),
+            run.dst.eq(dst_at >> low),
+            run.reads.eq(checked.reads),
+            run.src_first.eq(src_first),
+            run.src_last.eq(src_last),
+            run.rotate.eq(rotate),
+            run.pair.eq(pair),
+            run.prime.eq(pair & (src_first == 0) & checked.reads),
+            run.read_first.eq(read_first),
+            run.read_last.eq(read_last),
+            run.first.eq(start),
+            run.last.eq(last_written + start),
+            run.fill.eq(insn.fill),
+            run.final.eq(checked.final),
+        ]
+        sources = {"pc": pc, "src": checked.src, "dst": checked.dst}
+        for name in self._tag:
+            m.d.comb += run.tag[name].eq(sources[name] if name in sources else insn[name])
+
+
+def _advance(m: Module, at_end: list, here: Signal, rows: list[Signal], strides: list) -> None:
+    """Move one side to the next run: one adder, whose operands depend on the loops that end here."""
+    base, stride = Signal.like(here), Signal(signed(ADDR))
+    row1, row2 = rows
+    m.d.comb += [base.eq(here), stride.eq(strides[0])]
+    with m.If(at_end[0]):
+        m.d.comb += [base.eq(row1), stride.eq(strides[1])]
+        with m.If(at_end[1]):
+            m.d.comb += [base.eq(row2), stride.eq(strides[2])]
+    moved = Signal.like(here)
+    m.d.comb += moved.eq(base + stride)
+    m.d.sync += here.eq(moved)
+    with m.If(at_end[0]):
+        m.d.sync += row1.eq(moved)
+        with m.If(at_end[1]):
+            m.d.sync += row2.eq(moved)
+
+
+def _beyond(first, last, limit):
+    """Whether some byte of first..last (modulo 2^32) is not below ``limit``, and the first such byte."""
+    return (first >= limit) | (last >= limit) | (last < first), Mux(first >= limit, first, limit)

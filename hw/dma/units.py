@@ -1,0 +1,102 @@
+"""The five load and store units of an engine: one copy engine between different memories.
+
+Every unit has the members ``unit``: Out(UnitPort), ``src`` and ``dst``: Out(port), named in its docstring.
+"""
+
+from amaranth.hdl import Mux
+
+from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink
+from hw.dma.source import BUS_SOURCE_TAG, BusSource, ScratchpadSource
+from hw.dma.unit import CopyUnit
+from hw.isa import Lv0Space, Lv0View
+from hw.params import SocParams
+from hw.scratchpad import word_bits
+
+RUNS_AHEAD = 8  #: runs between a scratchpad source and the realigner; covers the latency of one-word runs
+
+
+class Ld1Unit(CopyUnit):
+    """LD1: LV2 (``src``: ReadPort of LV1 words) → LV1 (``dst``: WritePort)."""
+
+    def __init__(self, params: SocParams) -> None:
+        word = params.lv1_word
+        super().__init__(
+            word_bytes=word,
+            tag={},
+            source=ScratchpadSource(word, {}, word_bits(params.lv2_bytes, word)),
+            sink=ScratchpadSink(word, {}, word_bits(params.lv1_bytes, word)),
+            runs_ahead=RUNS_AHEAD,
+            dst_size=lambda insn: params.lv1_bytes,
+        )
+
+
+class St1Unit(CopyUnit):
+    """ST1: LV1 (``src``: ReadPort) → LV2 (``dst``: WritePort of LV1 words)."""
+
+    def __init__(self, params: SocParams) -> None:
+        word = params.lv1_word
+        super().__init__(
+            word_bytes=word,
+            tag={},
+            source=ScratchpadSource(word, {}, word_bits(params.lv1_bytes, word)),
+            sink=ScratchpadSink(word, {}, word_bits(params.lv2_bytes, word)),
+            runs_ahead=RUNS_AHEAD,
+            src_size=lambda insn: params.lv1_bytes,
+        )
+
+
+class Ld0Unit(CopyUnit):
+    """LD0: LV1 (``src``: ReadPort) → LV0 of the PEs (``dst``: Lv0WritePort)."""
+
+    def __init__(self, params: SocParams) -> None:
+        word = params.lv1_word
+
+        def lv0_size(insn):
+            """Bytes of the destination as the view shows it: one PE's memory, or all of them interleaved."""
+            act, wgt = params.lv0_act_bytes, params.lv0_wgt_bytes
+            interleaved = insn.view == Lv0View.INTERLEAVED
+            return Mux(
+                insn.space == Lv0Space.ACT,
+                Mux(interleaved, params.pes * act, act),
+                Mux(interleaved, params.pes * wgt, wgt),
+            )
+
+        super().__init__(
+            word_bytes=word,
+            tag=LV0_TAG,
+            source=ScratchpadSource(word, LV0_TAG, word_bits(params.lv1_bytes, word)),
+            sink=Lv0Sink(params),
+            runs_ahead=RUNS_AHEAD,
+            src_size=lambda insn: params.lv1_bytes,
+            dst_size=lv0_size,
+        )
+
+
+class Ld2Unit(CopyUnit):
+    """LD2: DRAM (``src``: BusReadPort) → LV2 (``dst``: WritePort of DRAM words, see ``hw.scratchpad.NarrowWrite``)."""
+
+    def __init__(self, params: SocParams) -> None:
+        word = params.dram_word
+        super().__init__(
+            word_bytes=word,
+            tag=BUS_SOURCE_TAG,
+            source=BusSource(params, BUS_SOURCE_TAG),
+            sink=ScratchpadSink(word, BUS_SOURCE_TAG, word_bits(params.lv2_bytes, word)),
+            runs_ahead=2 * params.axi_outstanding,  # every run that reads takes at least one burst
+            bus_side="src",
+        )
+
+
+class St2Unit(CopyUnit):
+    """ST2: LV2 (``src``: ReadPort of DRAM words, see ``hw.scratchpad.NarrowRead``) → DRAM (``dst``: BusWritePort)."""
+
+    def __init__(self, params: SocParams) -> None:
+        word = params.dram_word
+        super().__init__(
+            word_bytes=word,
+            tag=BUS_SINK_TAG,
+            source=ScratchpadSource(word, BUS_SINK_TAG, word_bits(params.lv2_bytes, word)),
+            sink=BusSink(params),
+            runs_ahead=RUNS_AHEAD,
+            bus_side="dst",
+        )
