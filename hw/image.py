@@ -14,12 +14,12 @@ from typing import Literal
 import pydantic
 from pydantic.dataclasses import dataclass
 
-from hw.isa import INSN_BYTES, SEGMENTS, Insn, IsaError
-from hw.params import ParamError, SocParams
+from hw.image_check import problems
+from hw.params import SocParams
 
 MAGIC = b"CIMG"
 VERSION = 1
-_HEADER = struct.Struct("<4sHHIIII8x32s")  # magic, version, flags, sizes of meta, code, weights, host; digest
+_HEADER = struct.Struct("<4sHHIIIIQ32s")  # magic, version, flags, sizes of meta, code, weights, host; reserved; digest
 assert _HEADER.size == 64
 
 _STRICT = pydantic.ConfigDict(extra="forbid")
@@ -191,15 +191,17 @@ class Image:
         meta = _META.dump_json(self.meta)
         body = meta + self.code + self.weights + host
         digest = hashlib.sha256(body).digest()
-        return _HEADER.pack(MAGIC, VERSION, 0, len(meta), len(self.code), len(self.weights), len(host), digest) + body
+        return (
+            _HEADER.pack(MAGIC, VERSION, 0, len(meta), len(self.code), len(self.weights), len(host), 0, digest) + body
+        )
 
     @classmethod
     def from_bytes(cls, raw: bytes, where: str = "image") -> "Image":
         """Parse and validate everything; raises :class:`ImageError`."""
         if len(raw) < _HEADER.size or raw[:4] != MAGIC:
             raise ImageError(f"{where}: not a Caesura image (no {MAGIC.decode()} header); compile the model again")
-        _, version, flags, n_meta, n_code, n_weights, n_host, digest = _HEADER.unpack_from(raw)
-        if version != VERSION or flags:
+        _, version, flags, n_meta, n_code, n_weights, n_host, reserved, digest = _HEADER.unpack_from(raw)
+        if version != VERSION or flags or reserved:
             raise ImageError(
                 f"{where}: format version {version} (flags {flags}) cannot be read here ({VERSION} can); compile again"
             )
@@ -249,70 +251,5 @@ class Image:
 
     def validate(self, where: str = "image") -> None:
         """Check that every table refers to things that exist; raises :class:`ImageError`."""
-        for problem in self._problems():
+        for problem in problems(self):
             raise ImageError(f"{where}: {problem}")
-
-    def _problems(self):
-        meta = self.meta
-        try:
-            params = self.params
-        except (ParamError, TypeError) as error:
-            yield f"params: {error}"
-            return
-        count = len(self.code) // INSN_BYTES
-        sizes = meta.segment_sizes
-        if len(self.code) % INSN_BYTES:
-            yield f"code section has {len(self.code)} bytes, not a multiple of {INSN_BYTES}"
-        for pc in range(count):
-            try:
-                Insn.decode(self.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
-            except IsaError as error:
-                yield f"code, PC {pc}: {error}"
-        if len(sizes) != SEGMENTS or min(sizes) < 0:
-            yield f"segment_sizes must be {SEGMENTS} sizes, not {sizes}"
-            return
-        if sizes[0] < len(self.code) or sizes[1] < len(self.weights):
-            yield "code or weights do not fit their segment"
-        if sizes[6] + sizes[7] > params.lv2_bytes:
-            yield f"LV2 windows of {sizes[6]} + {sizes[7]} bytes exceed LV2 ({params.lv2_bytes})"
-        if sum(meta.host_sizes) != sum(map(len, self.host_models)) or min(meta.host_sizes, default=1) < 0:
-            yield "host models do not match host_sizes"
-        names = set()
-        for tensor in meta.tensors:
-            size = _ITEM_BYTES[tensor.dtype]
-            for extent in tensor.shape:
-                size *= extent
-            if min(tensor.shape, default=1) < 1 or not 2 <= tensor.segment <= 5:
-                yield f"tensor {tensor.name!r}: shape {tensor.shape} in segment {tensor.segment} is impossible"
-            elif tensor.offset < 0 or tensor.offset + size > sizes[tensor.segment]:
-                yield f"tensor {tensor.name!r} leaves segment {tensor.segment} ({sizes[tensor.segment]} bytes)"
-            names.add(tensor.name)
-        for port in meta.inputs + meta.outputs:
-            if port.tensor not in names:
-                yield f"port {port.name!r}: no tensor {port.tensor!r}"
-            if sorted(port.perm) != list(range(len(port.perm))):
-                yield f"port {port.name!r}: {port.perm} is not a permutation"
-        for i, job in enumerate(meta.jobs):
-            if not 0 <= job.layer < len(meta.layers) or not 0 <= job.engine < params.engines:
-                yield f"job {i}: layer {job.layer} or engine {job.engine} does not exist"
-            if not 0 <= job.body_pc < count or not 0 <= (job.prologue_pc or 0) < count:
-                yield f"job {i}: entry PC beyond the code ({count} instructions)"
-            if job.window_after < 0 or len(job.waits) > 2:
-                yield f"job {i}: window_after {job.window_after} or {len(job.waits)} event waits are impossible"
-            for event in [event for event, _ in job.waits] + [job.signal or 0]:
-                if not 0 <= event < max(1, meta.events):
-                    yield f"job {i}: event {event} beyond the image's {meta.events}"
-        for i, step in enumerate(meta.steps):
-            if step.kind == "jobs" and not 0 <= step.first <= step.first + step.count <= len(meta.jobs):
-                yield f"step {i}: jobs {step.first} to {step.first + step.count} of {len(meta.jobs)}"
-            if step.kind == "host" and not 0 <= step.host < len(self.host_models):
-                yield f"step {i}: host model {step.host} of {len(self.host_models)}"
-            for name in step.inputs + step.outputs:
-                if name not in names:
-                    yield f"step {i}: no tensor {name!r}"
-        for point in meta.cancel_points:
-            if not 0 <= point.job < len(meta.jobs) or not 0 <= point.pc < count:
-                yield f"cancellation point {point.point}: job {point.job} or PC {point.pc} does not exist"
-
-
-_ITEM_BYTES = {"int8": 1, "uint8": 1, "float32": 4, "int32": 4, "int64": 8}

@@ -375,10 +375,14 @@ def _assemble_line(words: list[str]) -> Insn:
         raise IsaError(f"no instruction {words[0]!r}; known are {', '.join(o.name for o in Op)}") from None
     known = {f.name: f for f in FORMATS[op] if f.name != "opcode"}
     values: dict[str, int] = {}
+    given: set[str] = set()
     for word in words[1:]:
         name, equals, text = word.partition("=")
         if not equals or name not in known:
             raise IsaError(f"{op.name} has no field {name!r}; known are {', '.join(known)}")
+        if name in given:
+            raise IsaError(f"{op.name}.{name} is given twice")
+        given.add(name)
         names = _ENUM_OF.get((op.name, name))
         try:
             if names and text.upper() in names.__members__:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hw.image import Image, ImageError
-from hw.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn
+from hw.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn
 from sw.driver.allocator import Allocator
 from sw.driver.errors import OutOfMemory
 
@@ -75,10 +75,6 @@ def relocate(image: Image, segments: list[tuple[int, int]]) -> bytes:
             )
         place = slice(entry.pc * INSN_BYTES, (entry.pc + 1) * INSN_BYTES)
         insn = Insn.decode(bytes(code[place]))
-        if entry.field not in {f.name for f in FORMATS[insn.op]}:
-            raise ImageError(
-                f"image {image.meta.model!r}: relocation at PC {entry.pc}: {insn.op.name} has no field {entry.field!r}"
-            )
         value = insn[entry.field] + symbols[entry.symbol]
         code[place] = Insn(insn.op, {**insn.fields, entry.field: value}).encode()
     return bytes(code)

@@ -1,0 +1,177 @@
+import dataclasses
+import hashlib
+import json
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hw.image import CancelPoint, Image, ImageError, JobInfo, LiveRange, Relocation, StepInfo
+from hw.isa import Insn, Op
+from hw.params import preset
+from tests.support.images import copy_image
+
+TINY, BASE = preset("tiny"), preset("base")
+HEADER = 64
+
+
+def full_image():
+    """An image with something in every table."""
+    image = copy_image(TINY)
+    image.weights = bytes(range(100))
+    image.meta.segment_sizes[1] = 100
+    image.host_models = [b"first", b"second one"]
+    image.meta.cancel_points = [CancelPoint(0, 0, 1, 10, [LiveRange("lv1", 0, 0, 16, dirty=True)])]
+    image.meta.relocations = [Relocation(pc=0, field="src", symbol="segment2")]
+    image.meta.kernel_attributes = {"sequence": 128, "head": "80"}
+    image.to_bytes()
+    return image
+
+
+RAW = full_image().to_bytes()
+META_SIZE = struct.unpack_from("<I", RAW, 8)[0]
+
+
+def repack(change):
+    """RAW with ``change`` applied to the metadata, and a checksum that is right."""
+    meta = json.loads(RAW[HEADER : HEADER + META_SIZE])
+    change(meta)
+    text = json.dumps(meta).encode()
+    body = text + RAW[HEADER + META_SIZE :]
+    return RAW[:8] + struct.pack("<I", len(text)) + RAW[12:32] + hashlib.sha256(body).digest() + body
+
+
+def test_round_trip():
+    again = Image.from_bytes(RAW)
+    original = full_image()
+    assert dataclasses.asdict(again.meta) == dataclasses.asdict(original.meta)
+    assert (again.code, again.weights, again.host_models) == (
+        original.code,
+        original.weights,
+        original.host_models,
+    )
+    assert again.to_bytes() == RAW
+
+
+@given(st.integers(0, len(RAW) - 1), st.integers(0, 7))
+@settings(max_examples=300, deadline=None)
+def test_every_flipped_bit_is_noticed(place, bit):
+    raw = bytearray(RAW)
+    raw[place] ^= 1 << bit
+    with pytest.raises(ImageError, match="image: "):
+        Image.from_bytes(bytes(raw))
+
+
+@pytest.mark.parametrize("place", [*range(HEADER), HEADER + META_SIZE - 1, HEADER + META_SIZE, len(RAW) - 1])
+def test_flips_in_the_header_and_at_section_borders(place):
+    raw = bytearray(RAW)
+    raw[place] ^= 0x10
+    with pytest.raises(ImageError):
+        Image.from_bytes(bytes(raw))
+
+
+@given(st.integers(0, len(RAW) - 1))
+@settings(deadline=None)
+def test_every_truncation_is_noticed(size):
+    with pytest.raises(ImageError):
+        Image.from_bytes(RAW[:size])
+
+
+def test_appended_bytes_are_noticed():
+    with pytest.raises(ImageError, match="truncated"):
+        Image.from_bytes(RAW + b"\0")
+
+
+def test_other_versions_are_refused():
+    raw = RAW[:4] + struct.pack("<H", 9) + RAW[6:]
+    with pytest.raises(ImageError, match="format version 9"):
+        Image.from_bytes(raw)
+
+
+def test_files(tmp_path):
+    path = tmp_path / "m.cimg"
+    full_image().save(path)
+    assert Image.load(path).to_bytes() == RAW
+    with pytest.raises(ImageError, match=r"absent\.cimg: cannot be read: No such file"):
+        Image.load(tmp_path / "absent.cimg")
+    path.write_bytes(RAW[:-1])
+    with pytest.raises(ImageError, match=r"m\.cimg: .*truncated"):
+        Image.load(path)
+
+
+def test_other_parameters_are_refused():
+    image = full_image()
+    image.check_params(TINY.replace(name="renamed"))
+    with pytest.raises(ImageError, match=r"built for preset 'tiny' .* not for 'base'"):
+        image.check_params(BASE)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda m: m.pop("jobs"), "metadata field jobs"),
+        (lambda m: m.update(extra=1), "metadata field extra"),
+        (lambda m: m["tensors"][0].update(dtype="int4"), r"metadata field tensors\.0\.dtype"),
+        (lambda m: m["tensors"][0].update(scale="x"), r"metadata field tensors\.0\.scale"),
+        (lambda m: m["jobs"][0].update(waits=[[0]]), r"metadata field jobs\.0\.waits"),
+        (lambda m: m["params"].update(rows=5), "params: .*rows must be"),
+        (lambda m: m["params"].pop("rows"), "params: parameter fields do not match"),
+        (lambda m: m["params"].update(rows="8"), "params: .*rows must be a positive integer"),
+        (lambda m: m["segment_sizes"].pop(), "segment_sizes must be 8 sizes"),
+        (lambda m: m["segment_sizes"].__setitem__(4, -1), "segment_sizes must be 8 sizes"),
+        (lambda m: m["segment_sizes"].__setitem__(0, 1), "code or weights do not fit"),
+        (lambda m: m["segment_sizes"].__setitem__(7, 1 << 20), "exceed LV2"),
+        (lambda m: m.update(host_sizes=[5, 11]), "host models do not match"),
+        (lambda m: m.update(host_sizes=[20, -5]), "host models do not match"),
+        (lambda m: m["tensors"][0].update(offset=1), "tensor 'x' leaves segment 2"),
+        (lambda m: m["tensors"][0].update(segment=6), "tensor 'x': .* in segment 6 is impossible"),
+        (lambda m: m["tensors"][0].update(shape=[0]), "impossible"),
+        (lambda m: m["tensors"][1].update(name="x"), "two tensors are called 'x'"),
+        (lambda m: m["inputs"][0].update(tensor="z"), "port 'in': no tensor 'z'"),
+        (lambda m: m["inputs"][0].update(perm=[0, 0, 1]), "not a permutation"),
+        (lambda m: m["inputs"][0].update(shape=[1, 8, 9]), "port 'in': shape"),
+        (lambda m: m["jobs"][0].update(layer=2), "job 0: layer 2"),
+        (lambda m: m["jobs"][0].update(engine=1), "engine 1 does not exist"),
+        (lambda m: m["jobs"][0].update(body_pc=3), "job 0: entry PC beyond the code"),
+        (lambda m: m["jobs"][0].update(prologue_pc=-1), "job 0: entry PC beyond the code"),
+        (lambda m: m["jobs"][0].update(window_after=-1), "window_after -1"),
+        (lambda m: m["jobs"][0].update(waits=[[0, 1]]), "job 0: event 0"),
+        (lambda m: m["jobs"][0].update(signal=1), "job 0: event 1"),
+        (lambda m: m["jobs"][0].update(signal=0), "job 0: event 0"),
+        (lambda m: m["steps"][0].update(count=2), "step 0: jobs 0 to 2 of 1"),
+        (lambda m: m["steps"][0].update(first=-1), "step 0: jobs -1"),
+        (lambda m: m["steps"][0].update(kind="host", host=2), "step 0: host model 2 of 2"),
+        (lambda m: m["steps"][0].update(inputs=["z"]), "step 0: no tensor 'z'"),
+        (lambda m: m["cancel_points"][0].update(pc=3), "cancellation point 0"),
+        (lambda m: m["relocations"][0].update(pc=3), "relocation 0: PC 3"),
+        (lambda m: m["relocations"][0].update(field="speed"), "relocation 0: LD2 has no field 'speed'"),
+    ],
+)
+def test_inconsistent_metadata_is_refused_by_place(change, message):
+    with pytest.raises(ImageError, match=message):
+        Image.from_bytes(repack(change))
+
+
+def test_illegal_code_is_refused_by_pc():
+    image = full_image()
+    image.code = Insn(Op.END).encode() + bytes(64) + image.code[128:]
+    with pytest.raises(ImageError, match="code, PC 1: illegal opcode 0x00"):
+        image.validate()
+    image.code = image.code[:-1]
+    with pytest.raises(ImageError, match="not a multiple of 64"):
+        image.validate()
+
+
+def test_valid_variations():
+    image = full_image()
+    image.meta.events = 2
+    image.meta.jobs.append(JobInfo(layer=1, engine=0, body_pc=0, prologue_pc=2, waits=[(0, 1), (1, 1)], signal=1))
+    image.meta.steps.append(StepInfo(kind="jobs", first=1, count=1))
+    image.validate()
+
+
+def test_tensor_lookup():
+    assert full_image().tensor("y").segment == 3
+    with pytest.raises(KeyError, match="'copy' has no tensor 'z'"):
+        full_image().tensor("z")
