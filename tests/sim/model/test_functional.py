@@ -128,7 +128,8 @@ def test_vec_operators_on_lv1(op):
     e = machine.engines[0]
     _header(machine, 1024, 8, rng, zp_a=-4, zp_b=9, ma=3, mb=-5, zp_y=10, lo=0, hi=255)
     f = {"op": op, "b_en": int(op < 2), "a_signed": 1, "a": 2048, "b": 3072, "d": 4096, "p": 1024, "n1": 4,
-         "a_s1": 16, "b_s1": 8, "d_s1": 8, "k1": 2 * (op > 1) or 1, "k0": 3 if op > 1 else 1, "a_k1": 64, "a_k0": 8}  # fmt: skip
+         "a_s1": 16, "b_s1": 8, "d_s1": 8,
+         "k1": 2 if op > 1 else 1, "k0": 3 if op > 1 else 1, "a_k1": 64, "a_k0": 8}  # fmt: skip
     machine.execute(Insn(Op.VEC, f), SEGMENTS)
     entries = np.frombuffer(e.lv1[1056:1120].tobytes(), [("bias", "<i4"), ("scale", "<f4")])
     for x, c in np.ndindex(4, 8):
