@@ -1,0 +1,160 @@
+"""What the RTL backends share: host costs, checks and errors. A backend adds a handful of hooks."""
+
+import enum
+from abc import ABC, abstractmethod
+
+from hw.params import SocParams
+from sim.bus import LINE_BYTES, BusError, BusTimeout, HostCosts, Progress
+
+REGISTER_TIMEOUT = 10_000  #: cycles a register access may take
+
+
+class Until(enum.IntEnum):
+    """What ends a run before its limit."""
+
+    LIMIT = 0  #: nothing
+    IRQ = 1  #: a cycle with the interrupt line high
+    RESPONSE = 2  #: the end of a register access
+
+
+class RtlBus(ABC):
+    """:class:`sim.bus.Bus` over a simulation of :class:`sim.rtl.top.SimTop`.
+
+    All cycles are counted and charged here, so backends that simulate the same netlist agree cycle for cycle. A
+    memory access is charged first and takes effect at the end of the charged cycles.
+    """
+
+    def __init__(self, params: SocParams, costs: HostCosts, progress: Progress | None) -> None:
+        self.params = params
+        self.costs = costs
+        self._progress = progress
+        self._cycle = 0
+        self._closed = False
+
+    # -- hooks -----------------------------------------------------------------------------------------------
+    @abstractmethod
+    def _start_access(self, write: bool, address: int, value: int) -> None:
+        """Run one cycle with ``cmd_valid`` and the other ``cmd_*`` inputs set."""
+
+    @abstractmethod
+    def _response(self) -> tuple[int, bool]:
+        """``rsp_data`` and ``rsp_error``."""
+
+    @abstractmethod
+    def _irq(self) -> bool:
+        """The interrupt line now."""
+
+    @abstractmethod
+    def _run(self, limit: int, until: Until) -> tuple[int, bool]:
+        """Run up to ``limit`` cycles, ending after the first one in which ``until`` was met; returns the number
+        of cycles and whether it was met."""
+
+    @abstractmethod
+    def _load(self, address: int, size: int) -> bytes:
+        """DRAM contents."""
+
+    @abstractmethod
+    def _store(self, address: int, data: bytes) -> None:
+        """Set DRAM contents."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Free the simulator."""
+
+    # -- Bus -------------------------------------------------------------------------------------------------
+    @property
+    def cycle(self) -> int:
+        """Cycles simulated since power-on."""
+        return self._cycle
+
+    def read_reg(self, address: int) -> int:
+        """Read a 32-bit register; charges ``costs.register_access``, or what the access took if that is more."""
+        return self._access(False, address, 0)
+
+    def write_reg(self, address: int, value: int) -> None:
+        """Write a 32-bit register; charges as :meth:`read_reg`."""
+        if not 0 <= value < 1 << 32:
+            raise BusError(f"a register holds 0 to 0xffffffff, not {value:#x} (write to {address:#06x})")
+        self._access(True, address, value)
+
+    def read_mem(self, address: int, size: int, *, charge: bool = True) -> bytes:
+        """Read DRAM; charges ``costs.memory_line`` per line touched, if ``charge``."""
+        self._check_memory("read", address, size)
+        self._charge_memory(address, size, charge)
+        return self._load(address, size) if size else b""
+
+    def write_mem(self, address: int, data: bytes, *, charge: bool = True) -> None:
+        """Write DRAM; charging as for :meth:`read_mem`."""
+        raw = bytes(data)
+        self._check_memory("write", address, len(raw))
+        self._charge_memory(address, len(raw), charge)
+        if raw:
+            self._store(address, raw)
+
+    def wait_irq(self, limit: int) -> bool:
+        """Run until the interrupt line is high (True; charges ``costs.interrupt``) or ``limit`` cycles have passed."""
+        self._check_open()
+        high = self._irq()
+        if not high and limit > 0:
+            high = self._cycles(limit, Until.IRQ)
+        if high:
+            self.advance(self.costs.interrupt)
+        return high
+
+    def advance(self, cycles: int) -> None:
+        """Let the accelerator run for ``cycles`` cycles."""
+        self._check_open()
+        if cycles < 0:
+            raise ValueError(f"cycles must not be negative, not {cycles}")
+        if cycles:
+            self._cycles(cycles, Until.LIMIT)
+
+    def close(self) -> None:
+        """Release the simulator; further calls raise RuntimeError."""
+        if not self._closed:
+            self._closed = True
+            self._release()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.close()
+
+    # -- shared ----------------------------------------------------------------------------------------------
+    def _cycles(self, limit: int, until: Until) -> bool:
+        ran, met = self._run(limit, until)
+        self._cycle += ran
+        return met
+
+    def _access(self, write: bool, address: int, value: int) -> int:
+        self._check_open()
+        name = f"{'write to' if write else 'read of'} register {address:#06x}"
+        if address % 4 or not 0 <= address < 1 << 16:
+            raise BusError(f"{name}: the address must be a multiple of 4 below 0x10000")
+        before = self._cycle
+        self._start_access(write, address, value)
+        self._cycle += 1
+        if not self._cycles(REGISTER_TIMEOUT, Until.RESPONSE):
+            raise BusTimeout(f"{name}: no answer within {REGISTER_TIMEOUT} cycles (cycle {self._cycle})")
+        data, error = self._response()
+        self.advance(max(0, self.costs.register_access - (self._cycle - before)))
+        if error:
+            raise BusError(f"{name}: the SoC answered with an error; is the address in the register map?")
+        return data
+
+    def _charge_memory(self, address: int, size: int, charge: bool) -> None:
+        if charge and size:
+            lines = (address + size - 1) // LINE_BYTES - address // LINE_BYTES + 1
+            self.advance(lines * self.costs.memory_line)
+
+    def _check_memory(self, access: str, address: int, size: int) -> None:
+        self._check_open()
+        if address < 0 or size < 0 or address + size > self.params.dram_bytes:
+            raise BusError(
+                f"{access} of {size} bytes at {address:#x} leaves the DRAM of {self.params.dram_bytes:#x} bytes"
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the simulator behind this bus was closed")

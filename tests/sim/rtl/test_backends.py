@@ -1,0 +1,168 @@
+"""pysim and cxxrtl on the same calls: same data, same cycles, same errors."""
+
+import random
+import re
+
+import pytest
+
+from hw.params import preset
+from sim.bus import Bus, BusError, BusTimeout, HostCosts
+from sim.rtl import CxxrtlBus, PysimBus, SimTop
+from tests.sim.rtl.stub_soc import (
+    BAD, BEATS, BURSTS, DEAD, DESTINATION, DONE, SOURCE, START, StubSoc,
+)  # fmt: skip
+
+PARAMS = preset("tiny").replace(dram_bytes=64 * 1024, dram_refresh_interval=700, dram_refresh_cycles=90)
+BACKENDS = [PysimBus, CxxrtlBus]
+
+
+def top(stall_seed=0):
+    return SimTop(PARAMS, StubSoc(PARAMS), dram_stall_seed=stall_seed)
+
+
+@pytest.fixture(params=BACKENDS)
+def bus(request):
+    with request.param(top()) as bus:
+        yield bus
+
+
+def random_traffic(bus, seed):
+    """Random calls; returns everything the host sees."""
+    rng = random.Random(seed)
+    seen = []
+    for _ in range(40):
+        action = rng.randrange(7)
+        address = rng.randrange(PARAMS.dram_bytes - 300)
+        if action == 0:
+            seen.append(bus.read_reg(4 * rng.randrange(16)))
+        elif action == 1:
+            bus.write_reg(4 * rng.randrange(5, 16), rng.choice((0, rng.getrandbits(32))))
+        elif action == 2:
+            bus.write_mem(address, rng.randbytes(rng.randrange(300)), charge=rng.random() < 0.5)
+        elif action == 3:
+            seen.append(bus.read_mem(address, rng.randrange(300), charge=rng.random() < 0.5))
+        elif action == 4:
+            bus.advance(rng.randrange(200))
+        elif action == 5:
+            seen.append(bus.wait_irq(rng.randrange(300)))
+        else:
+            for register, value in (
+                (SOURCE, rng.randrange(8) * 4096),
+                (DESTINATION, rng.randrange(8, 16) * 4096),
+                (BEATS, rng.choice((1, 3, 16))),
+                (BURSTS, rng.randrange(1, 6)),
+                (START, 1),
+            ):
+                bus.write_reg(register, value)
+        seen.append(bus.cycle)
+    seen.append(bus.read_mem(0, PARAMS.dram_bytes))
+    return seen
+
+
+@pytest.mark.parametrize("stall_seed", [0, 0xACE1])
+@pytest.mark.parametrize("costs", [HostCosts(), HostCosts.free()], ids=["costs", "free"])
+def test_both_backends_agree_cycle_for_cycle(stall_seed, costs):
+    with PysimBus(top(stall_seed), costs=costs) as reference, CxxrtlBus(top(stall_seed), costs=costs) as compiled:
+        for seed in range(3):
+            assert random_traffic(reference, seed) == random_traffic(compiled, seed)
+
+
+def test_the_outputs_agree_in_every_single_cycle():
+    with PysimBus(top(), costs=HostCosts.free()) as reference, CxxrtlBus(top(), costs=HostCosts.free()) as compiled:
+        lines = []
+        for bus in (reference, compiled):
+            bus.write_mem(0, bytes(range(256)))
+            for register, value in ((BEATS, 4), (BURSTS, 3), (DESTINATION, 0x1000), (START, 1)):
+                bus.write_reg(register, value)
+            line = []
+            for _ in range(200):
+                line.append((bus._irq(), bus._response()))
+                bus.advance(1)
+            lines.append(line)
+        assert lines[0] == lines[1]
+        assert lines[0][0][0] is False and lines[0][-1][0] is True
+
+
+def test_it_is_a_bus_with_the_documented_costs(bus):
+    assert isinstance(bus, Bus)
+    costs = HostCosts()
+    bus.write_reg(4 * 15, 0x12345678)
+    assert bus.read_reg(4 * 15) == 0x12345678
+    assert bus.cycle == 2 * costs.register_access
+    bus.write_mem(60, bytes(8))
+    assert bus.cycle == 2 * costs.register_access + 2 * costs.memory_line
+    bus.write_mem(0, bytes(8000), charge=False)
+    assert bus.cycle == 2 * costs.register_access + 2 * costs.memory_line
+
+
+def test_wait_irq_returns_at_once_if_the_line_is_high_and_gives_up_at_the_limit(bus):
+    assert not bus.wait_irq(123)
+    assert bus.cycle == 123
+    bus.write_reg(DONE, 1)
+    before = bus.cycle
+    assert bus.wait_irq(123)
+    assert bus.cycle == before + HostCosts().interrupt
+
+
+def test_dma_through_the_dram_model(bus):
+    rng = random.Random(5)
+    data = rng.randbytes(1024)
+    bus.write_mem(0, data, charge=False)
+    for register, value in ((BEATS, 16), (BURSTS, 8), (DESTINATION, 0x2000), (START, 1)):
+        bus.write_reg(register, value)
+    assert bus.wait_irq(1000)
+    assert bus.read_mem(0x2000, 1024) == data
+    assert bus.read_reg(DONE) == 8
+
+
+@pytest.mark.parametrize("access", ["read", "write"])
+def test_refused_and_unanswered_register_accesses(bus, access):
+    def perform(address):
+        return bus.read_reg(address) if access == "read" else bus.write_reg(address, 1)
+
+    with pytest.raises(BusError, match="register 0x0e00.*error"):
+        perform(BAD)
+    with pytest.raises(BusError, match="multiple of 4"):
+        perform(2)
+    with pytest.raises(BusTimeout, match="register 0x0f00.*no answer within 10000 cycles"):
+        perform(DEAD)
+
+
+@pytest.mark.parametrize(("address", "size"), [(PARAMS.dram_bytes, 1), (PARAMS.dram_bytes - 4, 5), (-1, 1)])
+def test_memory_accesses_beyond_the_dram_name_address_and_size(bus, address, size):
+    with pytest.raises(BusError, match=re.escape(f"{size} bytes at {address:#x}")):
+        bus.read_mem(address, size)
+    with pytest.raises(BusError, match=re.escape(f"{size} bytes at {address:#x}")):
+        bus.write_mem(address, bytes(size))
+
+
+def test_a_closed_bus_refuses_everything(bus):
+    bus.close()
+    bus.close()
+    for call in (
+        lambda: bus.read_reg(0),
+        lambda: bus.write_reg(0, 0),
+        lambda: bus.read_mem(0, 1),
+        lambda: bus.write_mem(0, b"x"),
+        lambda: bus.wait_irq(1),
+        lambda: bus.advance(1),
+    ):
+        with pytest.raises(RuntimeError, match="closed"):
+            call()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_waveforms_are_written(backend, tmp_path):
+    path = tmp_path / "wave.vcd"
+    with backend(top(), vcd=path) as bus:
+        bus.write_reg(4 * 15, 0xFEEDF00D)
+    text = path.read_text()
+    assert f"{0xFEEDF00D:032b}" in text
+    assert re.search(r"\$var (wire|reg) +32 \S+ reg15", text)
+
+
+def test_progress_is_reported():
+    seen = []
+    with PysimBus(top(), progress=seen.append) as bus:
+        bus.advance(3000)
+    assert seen == [1000, 2000, 3000]
