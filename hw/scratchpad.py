@@ -27,7 +27,8 @@ class Scratchpad(wiring.Component):
     def __init__(self, size_bytes: int, word_bytes: int, banks: int, readers: int, writers: int) -> None:
         if size_bytes % (word_bytes * banks) or banks & (banks - 1):
             raise ValueError(
-                f"size must be a multiple of word * banks, banks a power of two, not {size_bytes}, {word_bytes}, {banks}"
+                "size must be a multiple of word * banks, and banks a power of two, not "
+                f"{size_bytes}, {word_bytes}, {banks}"
             )
         self.word_bytes = word_bytes
         self.addr_width = word_bits(size_bytes, word_bytes)

@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 
 
 class StreamFifo(wiring.Component):
-    """First in, first out; ``depth`` entries in a memory with synchronous reads (two cycles from ``i`` to ``o``).
+    """First in, first out; ``depth`` entries in a memory with synchronous reads, two cycles from ``i`` to ``o``.
 
-    Members: ``i``: In(stream), ``o``: Out(stream), both of ``shape``; ``busy``: Out, there are entries, visible at ``o``
-    or not yet.
+    Members: ``i``: In(stream), ``o``: Out(stream), both of ``shape``; ``busy``: Out, there are entries, at ``o`` or on
+    their way.
     """
 
     def __init__(self, shape, depth: int) -> None:

@@ -5,7 +5,6 @@ is byte 0 of the first destination word, so run byte j has frame position x + j 
 source word that holds the byte for position 0 of the frame is word 0 of the run's source.
 """
 
-from amaranth.hdl import Shape, Signal
 from amaranth.lib import data
 
 from hw.interfaces import ADDR

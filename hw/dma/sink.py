@@ -9,6 +9,7 @@ from hw.dma.layouts import beat_layout, log2
 from hw.interfaces import ADDR, PC, BusWritePort, Lv0WritePort, WritePort
 from hw.params import SocParams
 
+WORDS_BEHIND = 8  #: words a burst may be announced ahead of its first data, so that bursts follow without a gap
 LV0_TAG = {"pe_mask": 16, "space": 1, "view": 1}  #: what a beat for LV0 carries
 BUS_SINK_TAG = {"pc": PC, "dst": ADDR}  #: what a beat for DRAM carries, to name a run that failed
 
@@ -105,29 +106,32 @@ class BusSink(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         params = self._params
-        beat, req, out, rsp = self.beat.payload, self.port.req, self.port.data, self.port.rsp
-        unanswered = StreamFifo(
-            data.StructLayout({"final": 1, "tag": data.StructLayout(BUS_SINK_TAG)}), params.axi_outstanding
+        beat, req, rsp = self.beat.payload, self.port.req, self.port.rsp
+        tag = data.StructLayout(BUS_SINK_TAG)
+        m.submodules.words = words = StreamFifo(self.port.data.payload.shape(), WORDS_BEHIND)
+        m.submodules.unanswered = unanswered = StreamFifo(
+            data.StructLayout({"final": 1, "tag": tag}), params.axi_outstanding
         )
-        m.submodules.unanswered = unanswered
-        pending = Signal(range(params.axi_outstanding + 2))  # bursts announced, not answered
+        wiring.connect(m, words.o, wiring.flipped(self.port.data))
 
-        # A word goes into the data register; the first of a burst announces it at the same time.
+        # A word goes into the queue; the first of a burst announces it at the same time, well ahead of its data.
         left = Signal(range(params.axi_burst_beats))  # words the open burst still lacks
         to_boundary, more = Signal.like(left), Signal.like(left)
         ends_run = Signal()
         opens, announce, load, padding = Signal(), Signal(), Signal(), Signal()
-        out_free = ~out.valid | out.ready
+        can_announce = (~req.valid | req.ready) & unanswered.i.ready & ~self.discard
         m.d.comb += [
             opens.eq(left == 0),
             to_boundary.eq(~beat.addr),
             ends_run.eq(beat.remaining <= to_boundary),
             more.eq(Mux(ends_run, beat.remaining, to_boundary)),
-            announce.eq(
-                self.beat.valid & opens & out_free & (~req.valid | req.ready) & unanswered.i.ready & ~self.discard
-            ),
-            padding.eq(self.discard & ~opens & out_free),
-            load.eq(announce | (self.beat.valid & ~opens & out_free & ~self.discard) | padding),
+            padding.eq(self.discard & ~opens),
+            words.i.valid.eq(Mux(opens, self.beat.valid & can_announce, self.beat.valid | padding)),
+            words.i.payload.data.eq(beat.data),
+            words.i.payload.strb.eq(Mux(padding, 0, beat.en)),
+            words.i.payload.last.eq(Mux(opens, more == 0, left == 1)),
+            load.eq(words.i.valid & words.i.ready),
+            announce.eq(load & opens),
             self.beat.ready.eq(load | self.discard),
             unanswered.i.valid.eq(announce),
             unanswered.i.payload.final.eq(ends_run & beat.final),
@@ -135,8 +139,6 @@ class BusSink(wiring.Component):
         ]
         with m.If(req.ready):
             m.d.sync += req.valid.eq(0)
-        with m.If(out.ready):
-            m.d.sync += out.valid.eq(0)
         with m.If(announce):
             m.d.sync += [
                 req.valid.eq(1),
@@ -144,13 +146,7 @@ class BusSink(wiring.Component):
                 req.payload.beats.eq(more + 1),
             ]
         with m.If(load):
-            m.d.sync += [
-                left.eq(Mux(opens, more, left - 1)),
-                out.valid.eq(1),
-                out.payload.data.eq(beat.data),
-                out.payload.strb.eq(Mux(padding, 0, beat.en)),
-                out.payload.last.eq(Mux(opens, more == 0, left == 1)),
-            ]
+            m.d.sync += left.eq(Mux(opens, more, left - 1))
 
         # Answers come in the order of the bursts.
         answered = Signal()
@@ -161,11 +157,7 @@ class BusSink(wiring.Component):
             self.error.eq(answered & rsp.payload.error),
             self.error_tag.eq(unanswered.o.payload.tag),
             self.done.eq(answered & ~rsp.payload.error & unanswered.o.payload.final),
-            self.stalled.eq((req.valid & ~req.ready) | (out.valid & ~out.ready)),
-            self.busy.eq(req.valid | out.valid | ~opens | (pending != 0)),
+            self.stalled.eq((req.valid & ~req.ready) | (words.o.valid & ~words.o.ready)),
+            self.busy.eq(unanswered.busy),
         ]
-        with m.If(announce & ~answered):
-            m.d.sync += pending.eq(pending + 1)
-        with m.If(answered & ~announce):
-            m.d.sync += pending.eq(pending - 1)
         return m

@@ -6,7 +6,7 @@ Each function returns a background testbench that serves one port from a shared 
 import random
 from collections import deque
 
-from tests.support.streams import Stalls, Testbench
+from tests.support.streams import Stalls, Testbench, until
 
 
 def serve_read(port, memory: bytearray, stalls: Stalls | None = None, log: list | None = None) -> Testbench:
@@ -59,7 +59,8 @@ def serve_write(port, memory: bytearray, stalls: Stalls | None = None, log: list
 
 
 def serve_bus_read(
-    port, memory: bytearray, *, latency: int = 1, stalls: Stalls | None = None, errors=frozenset(), log: list | None = None
+    port, memory: bytearray, *, latency: int = 1, stalls: Stalls | None = None, errors=frozenset(),
+    log: list | None = None,
 ) -> list[Testbench]:  # fmt: skip
     """Serve a ``BusReadPort`` in two testbenches: each burst's data starts ``latency`` cycles after its request.
 
@@ -97,7 +98,7 @@ def serve_bus_read(
                 last = beat == word + beats - 1
                 ctx.set(port.data.payload, {"data": value, "last": last, "error": beat in errors})
                 ctx.set(port.data.valid, 1)
-                await ctx.tick().until(port.data.ready)
+                await until(ctx, port.data.ready)
                 ctx.set(port.data.valid, 0)
 
     return [requests, data]
@@ -110,7 +111,8 @@ def check_burst(addr: int, beats: int, width: int) -> None:
 
 
 def serve_bus_write(
-    port, memory: bytearray, *, latency: int = 1, stalls: Stalls | None = None, errors=frozenset(), log: list | None = None
+    port, memory: bytearray, *, latency: int = 1, stalls: Stalls | None = None, errors=frozenset(),
+    log: list | None = None,
 ) -> list[Testbench]:  # fmt: skip
     """Serve a ``BusWritePort`` in three testbenches; responses come ``latency`` cycles after the last beat.
 
@@ -146,11 +148,8 @@ def serve_bus_write(
             for beat in range(beats):
                 await stalls.wait(ctx)
                 ctx.set(stream.ready, 1)
-                value, strobe, last = (
-                    await ctx.tick()
-                    .sample(stream.payload.data, stream.payload.strb, stream.payload.last)
-                    .until(stream.valid)
-                )
+                word = stream.payload
+                value, strobe, last = await until(ctx, stream.valid, word.data, word.strb, word.last)
                 ctx.set(stream.ready, 0)
                 assert last == (beat == beats - 1), f"burst at {addr:#x}: last at beat {beat} of {beats}"
                 _store(memory, addr // width + beat, value, strobe, width)
@@ -162,7 +161,7 @@ def serve_bus_write(
                 await ctx.tick()
             ctx.set(port.rsp.payload.error, answers.popleft()[1])
             ctx.set(port.rsp.valid, 1)
-            await ctx.tick().until(port.rsp.ready)
+            await until(ctx, port.rsp.ready)
             ctx.set(port.rsp.valid, 0)
 
     return [requests, data, responses]

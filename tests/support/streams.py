@@ -28,13 +28,24 @@ class Stalls:
             await ctx.tick()
 
 
+async def until(ctx, condition, *values) -> list:
+    """Wait for the clock edge at which ``condition`` holds; returns ``values`` as they were there.
+
+    Unlike ``ctx.tick().until(...)`` it leaves no generator behind when the simulation ends while it waits.
+    """
+    while True:
+        _, _, met, *sampled = await ctx.tick().sample(condition, *values)
+        if met:
+            return sampled
+
+
 async def stream_put(ctx, stream, payload, stalls: Stalls | None = None) -> None:
     """Send one payload (a value, or a dict for a struct), after a random pause."""
     if stalls is not None:
         await stalls.wait(ctx)
     ctx.set(stream.payload, payload)
     ctx.set(stream.valid, 1)
-    await ctx.tick().until(stream.ready)
+    await until(ctx, stream.ready)
     ctx.set(stream.valid, 0)
 
 
@@ -43,7 +54,7 @@ async def stream_get(ctx, stream, stalls: Stalls | None = None):
     if stalls is not None:
         await stalls.wait(ctx)
     ctx.set(stream.ready, 1)
-    (payload,) = await ctx.tick().sample(stream.payload).until(stream.valid)
+    (payload,) = await until(ctx, stream.valid, stream.payload)
     ctx.set(stream.ready, 0)
     return payload
 

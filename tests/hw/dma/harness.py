@@ -6,7 +6,7 @@ import numpy as np
 
 from hw.dma.units import Ld0Unit, Ld1Unit, Ld2Unit, St1Unit, St2Unit
 from hw.interfaces import COMMAND
-from hw.isa import Insn, Lv0Space, Lv0View, Op
+from hw.isa import FORMATS, Insn, Lv0Space, Lv0View, Op
 from hw.job import Fault
 from hw.params import SocParams, preset
 from tests.support.memories import serve_bus_read, serve_bus_write, serve_read, serve_write
@@ -27,6 +27,11 @@ class Segments:
     dst_limit: int = 1 << 16
 
 
+def copy(op: Op, **fields: int) -> Insn:
+    """A copy instruction that reads every byte unless ``fields`` clip it."""
+    return Insn(op, {"hi": 0xFFFF, "hi1": 0xFFFF, "hi0": 0xFFFF, **fields})
+
+
 def command(insn: Insn, segments: Segments, pc: int = 0) -> dict:
     """A ``COMMAND`` payload."""
     word = int.from_bytes(insn.encode(), "little")
@@ -37,8 +42,6 @@ def command(insn: Insn, segments: Segments, pc: int = 0) -> dict:
 
 def raw_command(op: Op, segments: Segments, pc: int = 0, **fields: int) -> dict:
     """A ``COMMAND`` payload whose fields need not be legal."""
-    from hw.isa import FORMATS
-
     word, offset = 0, 0
     for f in FORMATS[op]:
         value = int(op) if f.name == "opcode" else fields.get(f.name, f.default)
