@@ -1,0 +1,77 @@
+"""Instruction decoding: which unit, and whether the instruction is legal."""
+
+from collections.abc import Iterable
+
+from amaranth.hdl import Cat, Module, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.isa import FORMATS, INSN_BITS, UNIT_OF, Op, Unit, format_bits
+from hw.params import SocParams
+
+MASKS = ("wait", "signal")
+
+
+def field_bits(insn: Value, op: Op, name: str) -> Value:
+    """The bits of one field of ``op`` in an instruction word."""
+    low = 0
+    for f in FORMATS[op]:
+        if f.name == name:
+            return insn[low : low + f.width]
+        low += f.width
+    raise KeyError(f"{op.name} has no field {name!r}")
+
+
+class Decoder(wiring.Component):
+    """Classifies an instruction, combinationally; every check derives from ``hw.isa.FORMATS``.
+
+    Legal means: an opcode of ``ops``, reserved bits zero, counts at least one, semaphore masks that name existing
+    semaphores only. With ``semaphores=False`` (prologues) the masks must be empty.
+
+    Members
+    -------
+    insn : In(512)
+    unit : Out(7)
+        One-hot target unit, zero for END, CANCEL and unknown opcodes.
+    end, cancel : Out(1)
+    illegal : Out(1)
+    """
+
+    def __init__(self, params: SocParams, ops: Iterable[Op] = tuple(Op), *, semaphores: bool = True) -> None:
+        self.params, self.ops = params, tuple(ops)
+        self.usable = params.semaphores if semaphores else 0
+        super().__init__(
+            {"insn": In(INSN_BITS), "unit": Out(len(Unit)), "end": Out(1), "cancel": Out(1), "illegal": Out(1)}
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        # Checks of a format are shared by the opcodes that have it.
+        problems: dict[int, Value] = {}
+        m.d.comb += self.illegal.eq(1)
+        with m.Switch(self.insn[:8]):
+            for op in self.ops:
+                with m.Case(int(op)):
+                    key = id(FORMATS[op])
+                    if key not in problems:
+                        problems[key] = self._problem(op)
+                    m.d.comb += self.illegal.eq(problems[key])
+                    if op in UNIT_OF:
+                        m.d.comb += self.unit[UNIT_OF[op]].eq(1)
+                    elif op == Op.END:
+                        m.d.comb += self.end.eq(1)
+                    else:
+                        m.d.comb += self.cancel.eq(1)
+        return m
+
+    def _problem(self, op: Op) -> Value:
+        flaws = [self.insn[format_bits(FORMATS[op]) :].any()]
+        for f in FORMATS[op]:
+            bits = field_bits(self.insn, op, f.name)
+            if f.name == "opcode":
+                continue
+            if f.name in MASKS:
+                flaws.append(bits[self.usable :].any())
+            elif f.low == 1:
+                flaws.append(~bits.any())
+        return Cat(flaws).any()

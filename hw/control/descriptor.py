@@ -1,0 +1,50 @@
+"""Job descriptors as the sequencers see them: 64-bit words in a small local RAM."""
+
+from amaranth.hdl import Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.interfaces import ADDR, PC
+from hw.isa import SEGMENTS
+from hw.job import JOB
+
+SLOTS = 4  #: descriptors held locally: the job that runs, and those the loader works ahead on
+SLOT_BITS = 2
+HEADER_WORDS = 8  #: 64-bit words of a descriptor before the segment table that are kept
+
+SEGMENT = data.StructLayout({"base": ADDR, "limit": ADDR})
+
+#: Why a job failed, as its completion tells it.
+JOB_FAULT = data.StructLayout({"code": 8, "unit": 8, "pc": PC, "addr": ADDR})
+
+
+class RamRead(wiring.Signature):
+    """A read port of a local RAM, seen from the reader: ``data`` follows ``addr`` one cycle later."""
+
+    def __init__(self, addr_width: int, shape) -> None:
+        super().__init__({"addr": Out(addr_width), "data": In(shape)})
+
+
+class HeaderRead(RamRead):
+    """Reads 64-bit word ``addr[:3]`` of the descriptor in slot ``addr[3:]``."""
+
+    def __init__(self) -> None:
+        super().__init__(SLOT_BITS + 3, 64)
+
+
+class SegmentRead(RamRead):
+    """Reads segment ``addr[:3]`` of the descriptor in slot ``addr[3:]``."""
+
+    def __init__(self) -> None:
+        super().__init__(SLOT_BITS + (SEGMENTS - 1).bit_length(), SEGMENT)
+
+
+def word_of(name: str) -> int:
+    """Number of the 64-bit word of a descriptor that holds member ``name``."""
+    return JOB[name].offset // 8
+
+
+def member(word: Value, name: str) -> Value:
+    """The bits of member ``name`` within its 64-bit word."""
+    low = JOB[name].offset % 8 * 8
+    return word[low : low + 8 * JOB[name].size]

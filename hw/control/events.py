@@ -1,0 +1,103 @@
+"""SoC-wide event counters that order jobs of different engines without the host."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.params import SocParams
+
+EVENT_BITS = 6  #: bits of an event number
+
+
+class EventPort(wiring.Signature):
+    """An engine's access to the events, seen from the engine.
+
+    * ``signal``: stream of event numbers; each adds one.
+    * ``wait``: level; while set with stable ``wait_id`` and ``wait_value``, ``reached`` pulses when the counter is at
+      or past the value (modulo 2^32, signed distance).
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "signal": Out(stream.Signature(EVENT_BITS)),
+                "wait": Out(1),
+                "wait_id": Out(EVENT_BITS),
+                "wait_value": Out(32),
+                "reached": In(1),
+            }
+        )
+
+
+class EventCounters(wiring.Component):
+    """``params.events`` 32-bit counters in one RAM; engines and host take turns, one operation in two cycles.
+
+    An engine's request is served within ``2 * (2 * engines + 1)`` cycles. Signals of several engines in one cycle are
+    served one after another, so none is lost.
+
+    Members
+    -------
+    engine : In(EventPort).array(params.engines)
+    index, read, write, w_data, r_data, ack
+        Register access: ``read`` or ``write`` is held until ``ack``, which comes with ``r_data``. Counters that do
+        not exist read as zero.
+    """
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "engine": In(EventPort()).array(params.engines),
+                "index": In(EVENT_BITS),
+                "read": In(1),
+                "write": In(1),
+                "w_data": In(32),
+                "r_data": Out(32),
+                "ack": Out(1),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.ram = ram = Memory(shape=32, depth=self.params.events, init=[])
+        read, write = ram.read_port(), ram.write_port()
+        turn = Signal(range(self.params.engines + 1))  # the last one is the host's
+        waits = Signal()  # second of the two turns of an engine: waits, after signals
+        second = Signal()  # the counter has been read
+        host = turn == self.params.engines
+        exists = self.index < self.params.events
+
+        m.d.comb += write.addr.eq(read.addr)
+        with m.If(second):
+            m.d.sync += second.eq(0)
+            with m.If(host | waits):
+                m.d.sync += [turn.eq(Mux(host, 0, turn + 1)), waits.eq(0)]
+            with m.Else():
+                m.d.sync += waits.eq(1)
+        with m.Else():
+            m.d.sync += second.eq(1)
+
+        with m.Switch(turn):
+            for e in range(self.params.engines):
+                port = self.engine[e]
+                with m.Case(e):
+                    m.d.comb += [
+                        read.addr.eq(Mux(waits, port.wait_id, port.signal.payload)),
+                        write.data.eq(read.data + 1),
+                    ]
+                    with m.If(second):
+                        m.d.comb += [
+                            port.signal.ready.eq(~waits),
+                            write.en.eq(port.signal.valid & ~waits),
+                            port.reached.eq(port.wait & waits & ~(read.data - port.wait_value)[31]),
+                        ]
+            with m.Default():
+                m.d.comb += [read.addr.eq(self.index), write.data.eq(self.w_data)]
+                with m.If(second):
+                    m.d.comb += [
+                        write.en.eq(self.write & exists),
+                        self.ack.eq(self.read | self.write),
+                        self.r_data.eq(Mux(exists, read.data, 0)),
+                    ]
+        return m

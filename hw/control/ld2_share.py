@@ -1,0 +1,103 @@
+"""One LV2 load unit for two command streams: the body's and the prologues'."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.control.unit_queue import IN_FLIGHT
+from hw.interfaces import COMMAND, UnitPort
+
+SETTLE = 4  #: cycles a unit must have been idle before it is reset
+
+
+class Ld2Share(wiring.Component):
+    """Gives the LD2 unit to the body or the loader, command by command; a body command that is ready goes first.
+
+    Commands of the two never overlap in the unit. So its counters belong to one side at any time, and a prologue
+    that faults can be taken out without harm to the body that runs: the unit is aborted and reset alone, and only the
+    loader hears of it.
+
+    Members
+    -------
+    body, loader : In(stream of COMMAND)
+    body_done, loader_done, body_fault, loader_fault : Out(1)
+        The unit's pulses, to whom they belong.
+    body_active, loader_active : Out(1)
+        Commands of that side are in the unit.
+    abort : In(1)
+        Stop the unit for good.
+    unit : In(UnitPort)
+        The LD2 unit.
+    unit_reset : Out(1)
+        Reset the unit (no transaction is outstanding).
+    quiet : Out(1)
+        The unit is not busy.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "body": In(stream.Signature(COMMAND)),
+                "loader": In(stream.Signature(COMMAND)),
+                "body_done": Out(1),
+                "loader_done": Out(1),
+                "body_fault": Out(1),
+                "loader_fault": Out(1),
+                "body_active": Out(1),
+                "loader_active": Out(1),
+                "abort": In(1),
+                "unit": In(UnitPort()),
+                "unit_reset": Out(1),
+                "quiet": Out(1),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        unit = self.unit
+        to_loader = Signal()  # whose commands are in the unit, or on offer to it
+        offering = Signal()
+        in_flight = Signal(range(IN_FLIGHT + 1))
+        recovering, settled = Signal(), Signal(range(SETTLE + 1))
+
+        accepted = Signal()
+        m.d.comb += [
+            unit.cmd.valid.eq(offering & Mux(to_loader, self.loader.valid, self.body.valid)),
+            unit.cmd.payload.eq(Mux(to_loader, self.loader.payload, self.body.payload)),
+            accepted.eq(unit.cmd.valid & unit.cmd.ready),
+            self.loader.ready.eq(accepted & to_loader),
+            self.body.ready.eq(accepted & ~to_loader),
+        ]
+        room = (in_flight != IN_FLIGHT) & ~recovering & ~unit.fault
+        empty = in_flight == 0
+        with m.If(offering):
+            with m.If(accepted | recovering):
+                m.d.sync += offering.eq(0)
+        with m.Elif(room & self.body.valid & (empty | ~to_loader)):
+            m.d.sync += [offering.eq(1), to_loader.eq(0)]
+        with m.Elif(room & self.loader.valid & ~self.body.valid & (empty | to_loader)):
+            m.d.sync += [offering.eq(1), to_loader.eq(1)]
+        m.d.sync += in_flight.eq(in_flight + accepted - unit.done)
+
+        m.d.comb += [
+            self.loader_done.eq(unit.done & to_loader),
+            self.body_done.eq(unit.done & ~to_loader),
+            self.loader_fault.eq(unit.fault & to_loader & ~recovering),
+            self.body_fault.eq(unit.fault & ~to_loader),
+            self.loader_active.eq(~empty & to_loader),
+            self.body_active.eq(~empty & ~to_loader),
+            unit.abort.eq(self.abort | recovering),
+            self.quiet.eq(~unit.busy),
+        ]
+
+        # A prologue faulted: quiesce the unit and reset it.
+        m.d.comb += self.unit_reset.eq(settled == SETTLE)
+        with m.If(self.loader_fault):
+            m.d.sync += recovering.eq(1)
+        with m.If(recovering & ~unit.busy & ~self.unit_reset):
+            m.d.sync += settled.eq(settled + 1)
+        with m.Else():
+            m.d.sync += settled.eq(0)
+        with m.If(self.unit_reset):
+            m.d.sync += [recovering.eq(0), in_flight.eq(0)]
+        return m

@@ -1,0 +1,231 @@
+"""The loader: runs prologues in ring order, ahead of the bodies."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.control.decode import Decoder, field_bits
+from hw.control.descriptor import JOB_FAULT, SLOT_BITS, SLOTS, HeaderRead, RamRead, SegmentRead, member, word_of
+from hw.control.fetch import InstructionFetch
+from hw.interfaces import ADDR, COMMAND, FAULT, PC, BusReadPort
+from hw.isa import Op
+from hw.job import Fault, FaultUnit, JobFlag
+from hw.params import SocParams
+
+#: What is kept of a prologue, per slot: 32-bit words in this order.
+PROLOGUE_WORDS = ("start_lo", "start_hi", "end_lo", "end_hi", "bytes", "busy", "stalled", "occupancy")
+
+
+class Loader(wiring.Component):
+    """Takes stored jobs in order; runs the prologue of those that have one as soon as their window is free.
+
+    A prologue may hold LD2 without semaphores, then END. When its last load has landed, its counters go to the slot
+    and the job is handed to the executor. A fault stops the loader for good: the executor reports it when it comes to
+    that job.
+
+    Members
+    -------
+    enable, halt : In(1)
+        A prologue starts only with ``enable``; ``halt`` stops everything.
+    stored, bad, bad_code : In
+        From :class:`~hw.control.ring.JobRing`.
+    header, src, dst : Out
+        Read ports of the slots.
+    retired : In(32)
+        Jobs retired; decides whether a window is free.
+    loaded : Out(32)
+        Jobs handed to the executor.
+    fault, fault_info : Out(1), Out(JOB_FAULT)
+        The job at index ``loaded`` cannot run (level).
+    bus : Out(BusReadPort)
+    cmd, done, active, unit_fault, unit_fault_info, mon_*
+        The loader's side of the LD2 unit.
+    now : In(64)
+    result : In(RamRead)
+        The counters: word ``addr[:3]`` (:data:`PROLOGUE_WORDS`) of slot ``addr[3:]``.
+    busy : Out(1)
+    quiet : Out(1)
+        No instruction fetch is outstanding.
+    """
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "enable": In(1),
+                "halt": In(1),
+                "stored": In(32),
+                "bad": In(1),
+                "bad_code": In(8),
+                "header": Out(HeaderRead()),
+                "src": Out(SegmentRead()),
+                "dst": Out(SegmentRead()),
+                "retired": In(32),
+                "loaded": Out(32),
+                "fault": Out(1),
+                "fault_info": Out(JOB_FAULT),
+                "bus": Out(BusReadPort(params)),
+                "cmd": Out(stream.Signature(COMMAND)),
+                "done": In(1),
+                "active": In(1),
+                "unit_fault": In(1),
+                "unit_fault_info": In(FAULT),
+                "mon_bytes": In(8),
+                "mon_busy": In(1),
+                "mon_stalled": In(1),
+                "mon_extent": In(ADDR),
+                "mon_extent_valid": In(1),
+                "now": In(64),
+                "result": In(RamRead(SLOT_BITS + 3, 32)),
+                "busy": Out(1),
+                "quiet": Out(1),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        m.submodules.fetch = fetch = InstructionFetch(self.params)
+        m.submodules.decoder = decoder = Decoder(self.params, (Op.LD2, Op.END), semaphores=False)
+        wiring.connect(m, wiring.flipped(self.bus), fetch.bus)
+        slot = self.loaded[:SLOT_BITS]
+        fetched = fetch.insn.payload
+        m.d.comb += [self.quiet.eq(fetch.quiet), decoder.insn.eq(fetched.insn)]
+
+        word = Signal(3)
+        prologue_pc = Signal(PC)
+        window_after = Signal(16)
+        in_use = Signal(32)
+        flush = Signal()
+        # The job whose retirement frees the window is `window_after` places earlier.
+        m.d.comb += [
+            in_use.eq(self.loaded - window_after - self.retired),
+            self.header.addr.eq(Cat(word, slot)),
+            self.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot)),
+            self.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
+            self.cmd.payload.insn.eq(fetched.insn),
+            self.cmd.payload.pc.eq(fetched.pc),
+            self.cmd.payload.src_base.eq(self.src.data.base),
+            self.cmd.payload.src_limit.eq(self.src.data.limit),
+            self.cmd.payload.dst_base.eq(self.dst.data.base),
+            self.cmd.payload.dst_limit.eq(self.dst.data.limit),
+            fetch.pc.eq(prologue_pc),
+            fetch.flush.eq(flush | self.halt),
+            fetch.base.eq(self.src.data.base),
+            fetch.limit.eq(self.src.data.limit),
+        ]
+        end, illegal = Signal(), Signal()
+        times = {name: Signal(64, name=name) for name in ("start", "end")}
+        unfinished = Signal(32)
+        save = Signal(range(len(PROLOGUE_WORDS)))
+        saving, clear = Signal(), Signal()
+        counters = self._counters(m, clear)
+        m.d.sync += unfinished.eq(unfinished + (self.cmd.valid & self.cmd.ready) - self.done)
+
+        def stop(code, unit, pc=0, addr=0):
+            info = self.fault_info
+            m.d.sync += [self.fault.eq(1), info.code.eq(code), info.unit.eq(unit), info.pc.eq(pc), info.addr.eq(addr)]
+            m.d.comb += flush.eq(1)
+            m.next = "STOPPED"
+
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") & ~fsm.ongoing("WINDOW") & ~fsm.ongoing("STOPPED"))
+            with m.State("IDLE"):
+                with m.If(self.halt | ~self.enable):
+                    pass
+                with m.Elif(self.stored != self.loaded):
+                    m.d.comb += [word.eq(word_of("flags")), clear.eq(1)]
+                    m.d.sync += [times["start"].eq(0), times["end"].eq(0)]
+                    m.next = "FLAGS"
+                with m.Elif(self.bad):
+                    stop(self.bad_code, FaultUnit.RING)
+            with m.State("FLAGS"):
+                m.d.comb += word.eq(word_of("prologue_pc"))
+                with m.If(member(self.header.data, "flags") & JobFlag.PROLOGUE):
+                    m.next = "PC"
+                with m.Else():
+                    m.next = "SAVE"
+            with m.State("PC"):
+                m.d.sync += prologue_pc.eq(member(self.header.data, "prologue_pc"))
+                m.d.comb += word.eq(word_of("window_after"))
+                m.next = "AFTER"
+            with m.State("AFTER"):
+                m.d.sync += window_after.eq(member(self.header.data, "window_after"))
+                m.next = "WINDOW"
+            with m.State("WINDOW"):
+                m.d.comb += self.src.addr.eq(Cat(Const(0, 3), slot))
+                with m.If(self.halt):
+                    m.next = "IDLE"
+                with m.Elif((window_after == 0) | in_use[31]):
+                    m.next = "START"
+            with m.State("START"):
+                m.d.comb += fetch.start.eq(1)
+                m.d.sync += times["start"].eq(self.now)
+                m.next = "DECODE"
+            with m.State("DECODE"):
+                m.d.sync += [end.eq(decoder.end), illegal.eq(decoder.illegal)]
+                with m.If(self.unit_fault):
+                    self._unit_fault(stop)
+                with m.Elif(fetch.insn.valid & ~self.halt):
+                    m.next = "ISSUE"
+            with m.State("ISSUE"):
+                with m.If(self.unit_fault):
+                    self._unit_fault(stop)
+                with m.Elif(fetched.fault != Fault.NONE):
+                    stop(fetched.fault, FaultUnit.LOADER, fetched.pc, fetched.pc << 6)
+                with m.Elif(illegal):
+                    stop(Fault.ILLEGAL, FaultUnit.LOADER, fetched.pc, fetched.pc << 6)
+                with m.Elif(end):
+                    m.d.comb += flush.eq(1)
+                    m.next = "DRAIN"
+                with m.Else():
+                    m.d.comb += [self.cmd.valid.eq(1), fetch.insn.ready.eq(self.cmd.ready)]
+                    with m.If(self.cmd.ready):
+                        m.next = "DECODE"
+            with m.State("DRAIN"):
+                with m.If(self.unit_fault):
+                    self._unit_fault(stop)
+                with m.Elif((unfinished == 0) & ~self.active):
+                    m.d.sync += times["end"].eq(self.now)
+                    m.next = "SAVE"
+            with m.State("SAVE"):
+                m.d.comb += saving.eq(1)
+                m.d.sync += save.eq(save + 1)
+                with m.If(save == len(PROLOGUE_WORDS) - 1):
+                    m.d.sync += self.loaded.eq(self.loaded + 1)
+                    m.next = "IDLE"
+            with m.State("STOPPED"):
+                pass
+
+        m.submodules.results = results = Memory(shape=32, depth=SLOTS * len(PROLOGUE_WORDS), init=[])
+        write, read = results.write_port(), results.read_port()
+        m.d.comb += [
+            write.addr.eq(Cat(save, slot)),
+            write.en.eq(saving),
+            read.addr.eq(self.result.addr),
+            self.result.data.eq(read.data),
+        ]
+        values = [times["start"][:32], times["start"][32:], times["end"][:32], times["end"][32:], *counters]
+        with m.Switch(save):
+            for i, value in enumerate(values):
+                with m.Case(i):
+                    m.d.comb += write.data.eq(value)
+        return m
+
+    def _unit_fault(self, stop) -> None:
+        info = self.unit_fault_info
+        stop(info.code, FaultUnit.LD2, info.pc, info.addr)
+
+    def _counters(self, m: Module, clear: Signal) -> list[Signal]:
+        total, busy, stalled, occupancy = (Signal(32, name=name) for name in PROLOGUE_WORDS[4:])
+        higher = self.mon_extent_valid & (self.mon_extent > occupancy)
+        with m.If(clear):
+            m.d.sync += [c.eq(0) for c in (total, busy, stalled, occupancy)]
+        with m.Elif(self.active):
+            m.d.sync += [
+                total.eq(total + self.mon_bytes),
+                busy.eq(busy + self.mon_busy),
+                stalled.eq(stalled + self.mon_stalled),
+                occupancy.eq(Mux(higher, self.mon_extent, occupancy)),
+            ]
+        return [total, busy, stalled, occupancy]

@@ -1,0 +1,234 @@
+"""Retires jobs: writes the completion, then tells host and events."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.control.descriptor import JOB_FAULT, SLOT_BITS, RamRead
+from hw.control.events import EVENT_BITS
+from hw.control.fetch import burst_words
+from hw.control.loader import PROLOGUE_WORDS
+from hw.control.monitor import BODY_COUNTERS, PROLOGUE_COUNTERS
+from hw.control.prepare import JOB_INFO
+from hw.interfaces import ADDR, BusWritePort
+from hw.job import COMPLETION, COUNTERS, JobFlag
+from hw.mux_tree import mux_tree
+from hw.params import SocParams
+
+_WORDS = COMPLETION.size // 4
+COUNTER_WORD = COMPLETION[COUNTERS[0][0]].offset // 4  #: completion word of the first counter
+_USED_WORDS = COUNTER_WORD + len(COUNTERS)
+
+_TIMES = COMPLETION["prologue_start"].offset // 4
+#: Completion words that the loader supplies, and their number among its results.
+_PROLOGUE_AT = {
+    **{_TIMES + i: i for i in range(len(PROLOGUE_WORDS) - PROLOGUE_COUNTERS)},
+    **{COUNTER_WORD + i: len(PROLOGUE_WORDS) - PROLOGUE_COUNTERS + i for i in range(PROLOGUE_COUNTERS)},
+}
+
+#: A job that has ended; ``index`` is that of the current job at all times.
+ENDED = data.StructLayout({"index": 32, "job": JOB_INFO, "fault": JOB_FAULT, "start": 64, "end": 64})
+
+
+class Retirer(wiring.Component):
+    """Copies the completion of an ended job into a local RAM, which frees the counters for the next body; then, in
+    the background, waits for room in the completion ring, writes it, and when the write has landed counts the job as
+    retired, signals its event and raises its interrupt.
+
+    Members
+    -------
+    start : In(1)
+        ``ended`` describes a job that has ended; it and the counters hold still until ``copied``. Only when ``free``.
+    ended : In(ENDED)
+    free, copied : Out(1)
+    counters : In(32).array
+        From :class:`~hw.control.monitor.Monitor`.
+    prologue : Out(RamRead)
+        The loader's counters.
+    view_index, view, view_request, view_ack
+        Register read of a completion word of the current job: ``view_request`` is held until ``view_ack``.
+    base, size_log2, consumed : In
+        The completion ring, and how much of it the host has read.
+    retired : Out(32)
+        Jobs retired = completions written.
+    signal : Out(stream)
+        Event to signal.
+    interrupt : Out(1)
+        Pulse.
+    failed : Out(1)
+        A completion could not be written (level).
+    failed_job : Out(32)
+        Its job_id.
+    bus : Out(BusWritePort)
+    halt : In(1)
+        Begin no write.
+    quiet : Out(1)
+        No transaction is outstanding.
+    """
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "start": In(1),
+                "ended": In(ENDED),
+                "free": Out(1),
+                "copied": Out(1),
+                "counters": In(32).array(len(BODY_COUNTERS)),
+                "prologue": Out(RamRead(SLOT_BITS + 3, 32)),
+                "view_index": In(6),
+                "view": Out(32),
+                "view_request": In(1),
+                "view_ack": Out(1),
+                "base": In(ADDR),
+                "size_log2": In(4),
+                "consumed": In(32),
+                "retired": Out(32),
+                "signal": Out(stream.Signature(EVENT_BITS)),
+                "interrupt": Out(1),
+                "failed": Out(1),
+                "failed_job": Out(32),
+                "bus": Out(BusWritePort(params)),
+                "halt": In(1),
+                "quiet": Out(1),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        word_bytes = self.params.dram_word
+        lanes = word_bytes // 4
+        rows = COMPLETION.size // word_bytes
+        chunk = burst_words(self.params, COMPLETION.size)
+        m.submodules.ram = ram = Memory(shape=8 * word_bytes, depth=rows, init=[])
+        write, read = ram.write_port(granularity=32), ram.read_port()
+
+        # Completion words of the current job, one cycle after their index.
+        index, index_d = Signal(range(_WORDS)), Signal(range(_WORDS))
+        copying, copy_index, copy_valid = Signal(), Signal(range(_WORDS)), Signal()
+        answered = Signal(2)
+        m.d.comb += [
+            index.eq(Mux(copying, copy_index, self.view_index)),
+            self.view.eq(mux_tree(index_d, self._words())),
+            self.view_ack.eq(answered[1] & ~copying),
+        ]
+        self._address_prologue_word(m, index)
+        m.d.sync += [
+            index_d.eq(index),
+            copy_valid.eq(copying),
+            answered.eq(Mux(self.view_request & ~copying & ~self.view_ack, Cat(Const(1, 1), answered[0]), 0)),
+        ]
+        lane_bits = (lanes - 1).bit_length()
+        m.d.comb += [
+            write.addr.eq(index_d >> lane_bits),
+            write.data.eq(self.view.replicate(lanes)),
+            write.en.eq(copy_valid << index_d[:lane_bits]),
+        ]
+
+        # Beats from the RAM.
+        row, beat_valid = Signal(range(rows + 1)), Signal()
+        sending, beat_taken = Signal(), Signal()
+        in_burst = Signal(range(chunk)) if chunk > 1 else Signal(0)
+        m.d.comb += [
+            beat_taken.eq(self.bus.data.valid & self.bus.data.ready),
+            read.addr.eq(row),
+            read.en.eq(sending & (~beat_valid | beat_taken)),
+            self.bus.data.valid.eq(beat_valid),
+            self.bus.data.payload.data.eq(read.data),
+            self.bus.data.payload.strb.eq(~0),
+            self.bus.data.payload.last.eq(in_burst == chunk - 1),
+        ]
+
+        job = Signal(JOB_INFO)
+        place = self.retired[:15] & ~((~0 << self.size_log2)[:15])
+        has_room = ((self.retired - self.consumed) >> self.size_log2) == 0
+        bad = Signal()
+        unanswered = Signal(range(rows // chunk + 1))
+        answer = Signal()
+        m.d.comb += [self.bus.rsp.ready.eq(1), answer.eq(self.bus.rsp.valid)]
+        with m.If(answer):
+            m.d.sync += [unanswered.eq(unanswered - 1), bad.eq(bad | self.bus.rsp.payload.error)]
+
+        with m.FSM() as fsm:
+            m.d.comb += [
+                self.free.eq(fsm.ongoing("IDLE")),
+                self.quiet.eq(fsm.ongoing("IDLE") | fsm.ongoing("COPY") | fsm.ongoing("COPIED") | fsm.ongoing("ROOM")),
+            ]
+            with m.State("IDLE"):
+                with m.If(self.start & ~self.failed):
+                    m.d.sync += copy_index.eq(0)
+                    m.next = "COPY"
+            with m.State("COPY"):
+                m.d.comb += copying.eq(1)
+                m.d.sync += copy_index.eq(copy_index + 1)
+                with m.If(copy_index == _USED_WORDS - 1):
+                    m.next = "COPIED"
+            with m.State("COPIED"):
+                m.d.comb += self.copied.eq(1)
+                m.d.sync += [job.eq(self.ended.job), row.eq(0), bad.eq(0), unanswered.eq(rows // chunk)]
+                m.next = "ROOM"
+            with m.State("ROOM"):
+                m.d.sync += self.bus.req.payload.addr.eq(self.base + (place << 8))
+                with m.If(has_room & ~self.halt):
+                    m.next = "REQUEST"
+            with m.State("REQUEST"):
+                m.d.comb += [self.bus.req.valid.eq(1), self.bus.req.payload.beats.eq(chunk)]
+                with m.If(self.bus.req.ready):
+                    m.d.sync += in_burst.eq(0)
+                    m.next = "DATA"
+            with m.State("DATA"):
+                m.d.comb += sending.eq((in_burst != chunk - 1) | ~beat_valid)
+                with m.If(read.en):
+                    m.d.sync += [row.eq(row + 1), beat_valid.eq(1)]
+                with m.Elif(beat_taken):
+                    m.d.sync += beat_valid.eq(0)
+                with m.If(beat_taken):
+                    m.d.sync += in_burst.eq(in_burst + 1)
+                    with m.If(self.bus.data.payload.last):
+                        m.d.sync += self.bus.req.payload.addr.eq(self.bus.req.payload.addr + chunk * word_bytes)
+                        m.next = "REQUEST"
+                        with m.If(row == rows):
+                            m.next = "RESPONSE"
+            with m.State("RESPONSE"):
+                with m.If(unanswered == 0):
+                    with m.If(bad):
+                        m.d.sync += [self.failed.eq(1), self.failed_job.eq(job.job_id)]
+                        m.next = "IDLE"
+                    with m.Else():
+                        m.d.sync += self.retired.eq(self.retired + 1)
+                        m.d.comb += self.interrupt.eq((job.flags & JobFlag.INTERRUPT).any())
+                        m.next = "SIGNAL"
+            with m.State("SIGNAL"):
+                wanted = (job.flags & JobFlag.SIGNAL).any()
+                m.d.comb += [self.signal.valid.eq(wanted), self.signal.payload.eq(job.signal_id)]
+                with m.If(~wanted | self.signal.ready):
+                    m.next = "IDLE"
+        return m
+
+    def _address_prologue_word(self, m: Module, index: Signal) -> None:
+        """Point the loader's read port at what completion word ``index`` holds, if it holds one of its results."""
+        number = Signal(range(len(PROLOGUE_WORDS)))
+        with m.Switch(index):
+            for word, source in _PROLOGUE_AT.items():
+                with m.Case(word):
+                    m.d.comb += number.eq(source)
+        m.d.comb += self.prologue.addr.eq(Cat(number, self.ended.index[:SLOT_BITS]))
+
+    def _words(self) -> list:
+        """The completion of the current job, word by word."""
+        job, fault = self.ended.job, self.ended.fault
+        members = {
+            "job_id": job.job_id, "status": Cat(fault.code, fault.unit), "index": self.ended.index,
+            "pc": fault.pc, "address": fault.addr, "tag": job.tag, "start": self.ended.start, "end": self.ended.end,
+            **dict(zip(BODY_COUNTERS, self.counters, strict=True)),
+        }  # fmt: skip
+        words: list = [None] * _WORDS
+        for name, value in members.items():
+            first = COMPLETION[name].offset // 4
+            words[first] = value[:32]
+            if len(value) > 32:
+                words[first + 1] = value[32:]
+        for word in _PROLOGUE_AT:
+            words[word] = self.prologue.data
+        return [Const(0, 32) if word is None else word for word in words]

@@ -1,0 +1,203 @@
+"""Fetches job descriptors from the job ring into the local slots."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.control.descriptor import (
+    HEADER_WORDS,
+    SEGMENT,
+    SLOT_BITS,
+    SLOTS,
+    HeaderRead,
+    SegmentRead,
+    member,
+    word_of,
+)
+from hw.control.fetch import burst_words
+from hw.interfaces import ADDR, PC, BusReadPort
+from hw.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
+from hw.job import JOB, JOB_MAGIC, Fault, JobFlag
+from hw.params import SocParams
+
+_WORDS = JOB.size // 8
+_KNOWN_FLAGS = sum(JobFlag)
+
+
+class JobRing(wiring.Component):
+    """Keeps up to :data:`~hw.control.descriptor.SLOTS` descriptors, fetched in ring order, until they are released.
+
+    Every descriptor is checked once, here. The first that is bad (or could not be read) stops the ring: jobs before
+    it are unaffected.
+
+    Members
+    -------
+    bus : Out(BusReadPort)
+    enable, halt : In(1)
+        Fetching starts only with ``enable`` and without ``halt``.
+    base, size_log2 : In
+        Where the ring lies.
+    tail_stb, tail_data : In
+        Doorbell. A tail before ``fetched`` becomes ``fetched``: what was fetched cannot be revoked.
+    tail, fetched : Out(32)
+        Jobs submitted, and jobs whose descriptor fetch has begun.
+    stored : Out(32)
+        Descriptors that are here and valid.
+    bad, bad_code : Out(1), Out(8)
+        The descriptor at index ``stored`` is bad: DESCRIPTOR or BUS.
+    released : In(32)
+        Jobs whose slot is free again.
+    load_header, run_header, load_src, load_dst, run_src, run_dst
+        Read ports of the slots for the loader and the executor.
+    quiet : Out(1)
+        No transaction is outstanding.
+    """
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        super().__init__(
+            {
+                "bus": Out(BusReadPort(params)),
+                "enable": In(1),
+                "halt": In(1),
+                "base": In(ADDR),
+                "size_log2": In(4),
+                "tail_stb": In(1),
+                "tail_data": In(32),
+                "tail": Out(32),
+                "fetched": Out(32),
+                "stored": Out(32),
+                "bad": Out(1),
+                "bad_code": Out(8),
+                "released": In(32),
+                "load_header": In(HeaderRead()),
+                "run_header": In(HeaderRead()),
+                "load_src": In(SegmentRead()),
+                "load_dst": In(SegmentRead()),
+                "run_src": In(SegmentRead()),
+                "run_dst": In(SegmentRead()),
+                "quiet": Out(1),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        begin = Signal()
+        self._doorbell(m, begin)
+        word, valid, error, taken = self._transfer(m, begin)
+
+        # 64-bit words arrive in order: store what is needed, check on the way.
+        number = Signal(range(_WORDS))
+        flaw, base = Signal(), Signal(64)
+        wrong, last = Signal(), Signal()
+        slot = self.stored[:SLOT_BITS]
+        m.submodules.headers = headers = Memory(shape=64, depth=SLOTS * HEADER_WORDS, init=[])
+        m.submodules.segments = segments = Memory(shape=SEGMENT, depth=SLOTS * SEGMENTS, init=[])
+        for memory, ports in (
+            (headers, (self.load_header, self.run_header)),
+            (segments, (self.load_src, self.load_dst, self.run_src, self.run_dst)),
+        ):
+            for port in ports:
+                read = memory.read_port()
+                m.d.comb += [read.addr.eq(port.addr), port.data.eq(read.data)]
+        header_write, segment_write = headers.write_port(), segments.write_port()
+        m.d.comb += [
+            taken.eq(valid),
+            wrong.eq(self._wrong(number, word, base)),
+            last.eq(number == _WORDS - 1),
+            header_write.addr.eq(Cat(number[:3], slot)),
+            header_write.data.eq(word),
+            header_write.en.eq(valid & (number < HEADER_WORDS)),
+            segment_write.addr.eq(Cat(number[1:4], slot)),
+            segment_write.data.base.eq(base),
+            segment_write.data.limit.eq(word),
+            segment_write.en.eq(valid & number[0] & (number >= word_of("base0"))),
+        ]
+        with m.If(valid):
+            m.d.sync += [number.eq(number + 1), base.eq(word), flaw.eq((flaw | wrong) & ~last)]
+            with m.If(error):
+                m.d.sync += [self.bad.eq(1), self.bad_code.eq(Fault.BUS)]
+            with m.Elif(last & ~self.bad):
+                with m.If(flaw | wrong):
+                    m.d.sync += [self.bad.eq(1), self.bad_code.eq(Fault.DESCRIPTOR)]
+                with m.Else():
+                    m.d.sync += self.stored.eq(self.stored + 1)
+
+        fetching = Signal()
+        m.d.comb += self.quiet.eq(~fetching)
+        with m.If(begin):
+            m.d.sync += fetching.eq(1)
+        with m.Elif(valid & last):
+            m.d.sync += fetching.eq(0)
+        m.d.comb += begin.eq(
+            self.enable & ~self.halt & ~self.bad & ~fetching & (self.fetched != self.tail)
+            & (self.fetched - self.released != SLOTS)
+        )  # fmt: skip
+        return m
+
+    def _doorbell(self, m: Module, begin: Signal) -> None:
+        fetched = Signal(32)
+        m.d.comb += fetched.eq(self.fetched + begin)
+        m.d.sync += self.fetched.eq(fetched)
+        with m.If(self.tail_stb):
+            revoked_too_late = (self.tail_data - fetched)[31]
+            m.d.sync += self.tail.eq(Mux(revoked_too_late, fetched, self.tail_data))
+
+    def _transfer(self, m: Module, begin: Signal):
+        """Bursts that read one descriptor, cut into 64-bit words: returns (word, valid, error, taken)."""
+        beat_bytes = self.params.dram_word
+        beats = JOB.size // beat_bytes
+        chunk = burst_words(self.params, JOB.size)
+        request = self.bus.req
+        bursts_left = Signal(range(beats // chunk + 1))
+        place = self.fetched[:15] & ~((~0 << self.size_log2)[:15])
+        with m.If(begin):
+            m.d.sync += [
+                request.valid.eq(1),
+                request.payload.addr.eq(self.base + (place << 8)),
+                request.payload.beats.eq(chunk),
+                bursts_left.eq(beats // chunk - 1),
+            ]
+        with m.Elif(request.valid & request.ready):
+            m.d.sync += [
+                request.valid.eq(bursts_left != 0),
+                request.payload.addr.eq(request.payload.addr + chunk * beat_bytes),
+                bursts_left.eq(bursts_left - 1),
+            ]
+
+        # A buffer for a whole descriptor, so that the bus never waits for it.
+        m.submodules.buffer = buffer = SyncFIFOBuffered(width=8 * beat_bytes + 1, depth=beats)
+        part = Signal(range(beat_bytes // 8)) if beat_bytes > 8 else Signal(0)
+        taken = Signal()
+        m.d.comb += [
+            self.bus.data.ready.eq(buffer.w_rdy),
+            buffer.w_en.eq(self.bus.data.valid),
+            buffer.w_data.eq(Cat(self.bus.data.payload.data, self.bus.data.payload.error)),
+            buffer.r_en.eq(taken & (part == beat_bytes // 8 - 1)),
+        ]
+        with m.If(taken):
+            m.d.sync += part.eq(part + 1)
+        return buffer.r_data[:-1].word_select(part, 64), buffer.r_rdy, buffer.r_data[-1], taken
+
+    def _wrong(self, number: Signal, word, base: Signal):
+        """Whether 64-bit word ``number`` of a descriptor is invalid; ``base`` is the word before it."""
+        flags = member(word, "flags")
+        checks: dict[int, list] = {n: [] for n in range(_WORDS)}
+        checks[word_of("magic")] += [member(word, "magic") != JOB_MAGIC, (flags & ~_KNOWN_FLAGS & 0xFFFF) != 0]
+        for name in ("body_pc", "prologue_pc"):
+            checks[word_of(name)].append(member(word, name)[PC:].any())
+        for name in ("wait0_id", "wait1_id", "signal_id"):
+            checks[word_of(name)].append(member(word, name) >= self.params.events)
+        checks[word_of("base0")].append((word % INSN_BYTES) != 0)
+        for i in range(SEGMENTS):
+            end = base[:ADDR] + member(word, f"limit{i}")
+            size = self.params.lv2_bytes if i in LV2_SEGMENTS else 1 << ADDR
+            checks[word_of(f"base{i}")].append(word[ADDR:].any())
+            checks[word_of(f"limit{i}")].append(end > size)
+        result = 0
+        for n, problems in checks.items():
+            if problems:
+                result |= (number == n) & Cat(problems).any()
+        return result

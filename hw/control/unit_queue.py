@@ -1,0 +1,175 @@
+"""The queue in front of one unit."""
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.control.decode import field_bits
+from hw.interfaces import ADDR, COMMAND, PC
+from hw.isa import FORMATS, INSN_BITS, UNIT_OF, Unit, format_bits
+from hw.params import SocParams
+
+IN_FLIGHT = 4  #: commands a unit may have accepted without having finished them
+
+#: Which ends of a command have a segment; the others are checked against the size of a memory.
+_SOURCE_SEGMENT = (Unit.LD2, Unit.ST2, Unit.LD1)
+_DESTINATION_SEGMENT = (Unit.LD2, Unit.ST2, Unit.ST1)
+
+
+class UnitQueue(wiring.Component):
+    """Holds commands of one unit in order, takes the semaphores of the head, and signals as commands finish.
+
+    Commands lie in a block RAM that stores only what the unit looks at; its read register is the head. A unit that
+    accepts early sees the next command two cycles after the last one (semaphores available), so a command of
+    hundreds of cycles hides the queue completely.
+
+    Members
+    -------
+    push : In(stream of COMMAND)
+        Commands with their segments resolved.
+    cmd, done
+        The unit's, see :class:`hw.interfaces.UnitPort`.
+    wait, request, grant, signal
+        To :class:`hw.control.semaphores.SemaphoreFile`.
+    signal_pc : Out(PC)
+        PC of the command that signals in this cycle.
+    halt : In(1)
+        Offer nothing to the unit any more (until reset).
+    idle : Out(1)
+        Nothing queued and nothing in flight.
+    empty : Out(1)
+        Nothing queued (the unit may still be busy).
+    waiting : Out(1)
+        The head waits for semaphores.
+    stuck : Out(1)
+        The head waits for semaphores and the unit has nothing in flight.
+    head_pc : Out(PC)
+    """
+
+    def __init__(self, params: SocParams, unit: Unit) -> None:
+        self.params, self.unit = params, unit
+        self.op = next(op for op, u in UNIT_OF.items() if u == unit)
+        n = params.semaphores
+        super().__init__(
+            {
+                "push": In(stream.Signature(COMMAND)),
+                "cmd": Out(stream.Signature(COMMAND)),
+                "done": In(1),
+                "wait": Out(n),
+                "request": Out(1),
+                "grant": In(1),
+                "signal": Out(n),
+                "signal_pc": Out(PC),
+                "halt": In(1),
+                "idle": Out(1),
+                "empty": Out(1),
+                "waiting": Out(1),
+                "stuck": Out(1),
+                "head_pc": Out(PC),
+            }
+        )
+
+    def _entry(self) -> data.StructLayout:
+        members = {"insn": format_bits(FORMATS[self.op]) - 8, "pc": PC}
+        if self.unit in _SOURCE_SEGMENT:
+            members |= {"src_base": ADDR, "src_limit": ADDR}
+        if self.unit in _DESTINATION_SEGMENT:
+            members |= {"dst_base": ADDR, "dst_limit": ADDR}
+        return data.StructLayout(members)
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        entry = self._entry()
+        depth = self.params.unit_queue_depth
+        m.submodules.ram = ram = Memory(shape=entry, depth=depth, init=[])
+        write, read = ram.write_port(), ram.read_port()
+        level = Signal(range(depth + 1))
+        push, pop = Signal(), Signal()
+
+        # Write side.
+        command = self.push.payload
+        m.d.comb += [
+            self.push.ready.eq(level != depth),
+            push.eq(self.push.valid & self.push.ready),
+            write.en.eq(push),
+            write.data.insn.eq(command.insn[8:]),
+        ]
+        for name in entry.members:
+            if name != "insn":
+                m.d.comb += write.data[name].eq(command[name])
+        with m.If(push):
+            m.d.sync += write.addr.eq(write.addr + 1)
+        m.d.sync += level.eq(level + push - pop)
+
+        # Head: the read register, then its semaphores.
+        head = read.data
+        head_valid, granted = Signal(), Signal()
+        take = Signal()
+        pointer = Signal(range(depth))
+        m.d.comb += [
+            pop.eq((level != 0) & (~head_valid | take)),
+            read.en.eq(pop),
+            read.addr.eq(pointer),
+        ]
+        with m.If(pop):
+            m.d.sync += [pointer.eq(pointer + 1), head_valid.eq(1)]
+        with m.Elif(take):
+            m.d.sync += head_valid.eq(0)
+        insn = Signal(INSN_BITS)
+        mask = Signal(self.params.semaphores)
+        needs = Signal()
+        m.d.comb += [
+            insn.eq(Cat(Const(int(self.op), 8), head.insn)),
+            mask.eq(self._field(insn, "wait")),
+            needs.eq(mask.any()),
+            self.wait.eq(mask),
+            self.request.eq(head_valid & needs & ~granted & ~self.halt),
+        ]
+        with m.If(take):
+            m.d.sync += granted.eq(0)
+        with m.Elif(self.grant):
+            m.d.sync += granted.eq(1)
+
+        # To the unit, as long as there is room to remember the command until it is done.
+        in_flight = Signal(range(IN_FLIGHT + 1))
+        m.d.comb += [
+            self.cmd.valid.eq(head_valid & (granted | ~needs) & (in_flight != IN_FLIGHT) & ~self.halt),
+            self.cmd.payload.insn.eq(insn),
+            take.eq(self.cmd.valid & self.cmd.ready),
+        ]
+        for name in entry.members:
+            if name != "insn":
+                m.d.comb += self.cmd.payload[name].eq(head[name])
+
+        # Commands in flight. A unit may be done before the FIFO shows the entry: remember how often.
+        layout = data.StructLayout({"signal": self.params.semaphores, "pc": PC})
+        m.submodules.flying = flying = SyncFIFOBuffered(width=layout.size, depth=IN_FLIGHT)
+        owed = Signal(range(IN_FLIGHT + 1))
+        finish = Signal()
+        last = data.View(layout, flying.r_data)
+        entry_in = data.View(layout, flying.w_data)
+        m.d.comb += [
+            flying.w_en.eq(take),
+            entry_in.signal.eq(self._field(insn, "signal")),
+            entry_in.pc.eq(head.pc),
+            finish.eq(flying.r_rdy & (self.done | (owed != 0))),
+            flying.r_en.eq(finish),
+            self.signal_pc.eq(last.pc),
+        ]
+        with m.If(finish):
+            m.d.comb += self.signal.eq(last.signal)
+        m.d.sync += [owed.eq(owed + self.done - finish), in_flight.eq(in_flight + take - finish)]
+
+        m.d.comb += [
+            self.empty.eq((level == 0) & ~head_valid),
+            self.idle.eq(self.empty & (in_flight == 0)),
+            self.waiting.eq(head_valid & needs & ~granted),
+            self.stuck.eq(self.waiting & (in_flight == 0)),
+            self.head_pc.eq(head.pc),
+        ]
+        return m
+
+    def _field(self, insn: Value, name: str) -> Value:
+        return field_bits(insn, self.op, name)[: self.params.semaphores]

@@ -1,0 +1,181 @@
+"""The AXI4-Lite slave and the register files behind it, both derived from the tables in ``hw.regs``."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.interfaces import Axi4Lite
+from hw.mux_tree import mux_tree
+from hw.registers import Registers
+from hw.regs import ENGINE_BASE, ENGINE_STRIDE, Access, Reg
+
+ADDR_BITS = 16
+BLOCK_BITS = (ENGINE_STRIDE - 1).bit_length()  #: bits of a byte address within one register block
+RESP_OKAY, RESP_SLVERR = 0, 2
+
+
+class RegisterBus(wiring.Signature):
+    """Access to a register file, seen from the initiator.
+
+    ``valid`` is held with stable ``addr`` (in words), ``write`` and ``wdata`` until ``ready``, with which ``rdata``
+    and ``error`` (no such register, or not writable) are valid.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "write": Out(1),
+                "addr": Out(BLOCK_BITS - 2),
+                "wdata": Out(32),
+                "ready": In(1),
+                "rdata": In(32),
+                "error": In(1),
+            }
+        )
+
+
+class RegisterFile(wiring.Component):
+    """Decodes accesses to one block of registers; the registers themselves live where ``regs`` leads.
+
+    Members
+    -------
+    bus : In(RegisterBus)
+    regs : Out(Registers(table))
+    """
+
+    def __init__(self, table: tuple[Reg, ...]) -> None:
+        self.table = table
+        super().__init__({"bus": In(RegisterBus()), "regs": Out(Registers(table))})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        bus = self.bus
+        single = {reg.offset // 4: reg for reg in self.table if reg.count == 1}
+        arrays = [reg for reg in self.table if reg.count > 1]
+        leaves = [
+            getattr(self.regs, single[i].name.lower()).r_data if i in single else None
+            for i in range(max(single, default=0) + 1)
+        ]
+        index_bits = (len(leaves) - 1).bit_length()
+        mapped = {reg: self._within(reg) for reg in self.table}
+
+        with m.FSM():
+            with m.State("IDLE"):
+                with m.If(bus.valid):
+                    m.next = "ACCESS"
+            with m.State("ACCESS"):
+                m.d.sync += [
+                    bus.rdata.eq(mux_tree(bus.addr[:index_bits], leaves)),
+                    bus.error.eq(~Cat(mapped[reg] for reg in self.table if reg.access != Access.RO).any()),
+                ]
+                with m.If(~bus.write):
+                    m.d.sync += bus.error.eq(~Cat(mapped.values()).any())
+                m.next = "DONE"
+                for reg in single.values():
+                    element = getattr(self.regs, reg.name.lower())
+                    m.d.comb += element.r_stb.eq(mapped[reg] & ~bus.write)
+                    if reg.access != Access.RO:
+                        m.d.comb += element.w_stb.eq(mapped[reg] & bus.write)
+                    if reg.access == Access.WO:
+                        with m.If(mapped[reg]):
+                            m.d.sync += bus.rdata.eq(0)
+                for reg in arrays:
+                    array = getattr(self.regs, reg.name.lower())
+                    writable = reg.access != Access.RO
+                    with m.If(mapped[reg] & (~bus.write | int(writable))):
+                        m.d.comb += array.read.eq(~bus.write)
+                        if writable:
+                            m.d.comb += array.write.eq(bus.write)
+                        m.d.sync += bus.rdata.eq(array.r_data)
+                        with m.If(~array.ack):
+                            m.next = "ACCESS"
+            with m.State("DONE"):
+                m.d.comb += bus.ready.eq(1)
+                m.next = "IDLE"
+
+        for reg in self.table:
+            wires = getattr(self.regs, reg.name.lower())
+            if reg.access != Access.RO:
+                m.d.comb += wires.w_data.eq(bus.wdata)
+            if reg.count > 1:
+                m.d.comb += wires.index.eq(bus.addr - reg.offset // 4)
+        return m
+
+    def _within(self, reg: Reg) -> Value:
+        first = reg.offset // 4
+        if reg.count == 1:
+            return self.bus.addr == first
+        return (self.bus.addr >= first) & (self.bus.addr < first + reg.count)
+
+
+class CsrSlave(wiring.Component):
+    """AXI4-Lite slave in front of ``blocks`` register files: block 0 is global, block 1 + e is engine e.
+
+    One access at a time; reads and writes that wait together take turns. Unmapped addresses, addresses that are not
+    a multiple of 4, writes to read-only registers, and writes of less than a whole word answer SLVERR.
+
+    Members
+    -------
+    axil : In(Axi4Lite)
+    block : Out(RegisterBus).array(blocks)
+    """
+
+    def __init__(self, blocks: int) -> None:
+        assert ENGINE_BASE == ENGINE_STRIDE, "block number = upper address bits"
+        self.blocks = blocks
+        super().__init__({"axil": In(Axi4Lite(ADDR_BITS)), "block": Out(RegisterBus()).array(blocks)})
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        axil = self.axil
+        address, write, after_read = Signal(ADDR_BITS), Signal(), Signal()
+        data, legal = Signal(32), Signal()
+        number = address[BLOCK_BITS:]
+        valid, ready, error = Signal(), Signal(), Signal()
+        rdata = Signal(32)
+        for b in range(self.blocks):
+            bus = self.block[b]
+            m.d.comb += [
+                bus.valid.eq(valid & (number == b)),
+                bus.write.eq(write),
+                bus.addr.eq(address[2:BLOCK_BITS]),
+                bus.wdata.eq(data),
+            ]
+        m.d.comb += [
+            ready.eq(mux_tree(number, [bus.ready for bus in self.block] + [Const(1)] * (16 - self.blocks))),
+            error.eq(mux_tree(number, [bus.error for bus in self.block] + [Const(1)] * (16 - self.blocks))),
+            rdata.eq(mux_tree(number, [bus.rdata for bus in self.block])),
+            axil.bresp.eq(axil.rresp),
+        ]
+
+        with m.FSM():
+            with m.State("IDLE"):
+                writing = axil.awvalid & axil.wvalid & (after_read | ~axil.arvalid)
+                with m.If(writing):
+                    m.d.comb += [axil.awready.eq(1), axil.wready.eq(1)]
+                    m.d.sync += [
+                        address.eq(axil.awaddr),
+                        data.eq(axil.wdata),
+                        write.eq(1),
+                        legal.eq(axil.wstrb.all() & (axil.awaddr[:2] == 0)),
+                    ]
+                    m.next = "ACCESS"
+                with m.Elif(axil.arvalid):
+                    m.d.comb += axil.arready.eq(1)
+                    m.d.sync += [address.eq(axil.araddr), write.eq(0), legal.eq(axil.araddr[:2] == 0)]
+                    m.next = "ACCESS"
+            with m.State("ACCESS"):
+                m.d.comb += valid.eq(legal)
+                with m.If(ready | ~legal):
+                    m.d.sync += [
+                        axil.rdata.eq(Mux(error | ~legal, 0, rdata)),
+                        axil.rresp.eq(Mux(error | ~legal, RESP_SLVERR, RESP_OKAY)),
+                    ]
+                    m.next = "RESPOND"
+            with m.State("RESPOND"):
+                m.d.comb += [axil.bvalid.eq(write), axil.rvalid.eq(~write)]
+                with m.If(Mux(write, axil.bready, axil.rready)):
+                    m.d.sync += after_read.eq(~write)
+                    m.next = "IDLE"
+        return m

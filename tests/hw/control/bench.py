@@ -1,0 +1,225 @@
+"""A control under test: DRAM in a bytearray, stub units with random latencies, registers driven directly."""
+
+import random
+from collections import deque
+
+from amaranth.sim import Simulator
+
+from hw.control.engine_control import EngineControl
+from hw.isa import INSN_BYTES, Insn, Op, Unit
+from hw.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
+from hw.layout import LayoutError
+from hw.params import SocParams, preset
+from hw.regs import EngineState
+from tests.support.memories import serve_bus_read, serve_bus_write
+from tests.support.streams import Stalls
+
+RING, CPL, CODE = 0x1000, 0x3000, 0x4000
+RING_LOG2 = 3
+PARAMS = preset("tiny")
+
+
+def mask(*semaphores: int) -> int:
+    return sum(1 << s for s in semaphores)
+
+
+def insn(op: Op, wait=(), signal=(), **fields: int) -> Insn:
+    """An instruction whose masks are given as semaphore numbers."""
+    masks = {"wait": mask(*wait), "signal": mask(*signal)}
+    return Insn(op, fields | {name: value for name, value in masks.items() if value})
+
+
+END = Insn(Op.END)
+
+
+class StubUnit:
+    """A unit that does nothing but take time. Pulses ``done`` in order, or a fault for chosen PCs."""
+
+    def __init__(self, bench: "ControlBench", control: EngineControl, unit: Unit) -> None:
+        self.bench, self.port, self.unit = bench, control.units[unit], unit
+        self.reset = control.ld2_reset if unit == Unit.LD2 else None
+        self.log: list = []
+
+    async def run(self, ctx) -> None:
+        port, bench = self.port, self.bench
+        flying: deque = deque()
+        dead, linger = False, 0
+        cmd = port.cmd.payload
+        extra = [self.reset] if self.reset is not None else []
+        while True:
+            ctx.set(port.cmd.ready, not dead and len(flying) < 2 and not bench.stalls())
+            _, _, valid, ready, pc, bits, src, dst, abort, *reset = await ctx.tick().sample(
+                port.cmd.valid, port.cmd.ready, cmd.pc, cmd.insn, cmd.src_base, cmd.dst_base, port.abort, *extra
+            )
+            ctx.set(port.done, 0)
+            ctx.set(port.fault, 0)
+            ctx.set(port.mon_extent_valid, 0)
+            if any(reset):
+                dead, linger = False, 0
+            if abort and not dead:
+                dead, linger = True, 3
+                flying.clear()
+            if valid and ready and not dead:
+                decoded = Insn.decode(bits.to_bytes(INSN_BYTES, "little"))
+                self.log.append((pc, decoded, src, dst))
+                bench.order.append(("start", self.unit, pc))
+                flying.append([bench.latency(), pc])
+            if flying:
+                flying[0][0] -= 1
+                if flying[0][0] <= 0:
+                    _, pc = flying.popleft()
+                    if (self.unit, pc) in bench.unit_faults:
+                        code, addr = bench.unit_faults[self.unit, pc]
+                        ctx.set(port.fault, 1)
+                        ctx.set(port.fault_info, {"code": code, "pc": pc, "addr": addr})
+                        dead, linger = True, 3
+                        flying.clear()
+                    else:
+                        bench.order.append(("done", self.unit, pc))
+                        ctx.set(port.done, 1)
+                        ctx.set(port.mon_extent, pc + 1)
+                        ctx.set(port.mon_extent_valid, 1)
+            ctx.set(port.mon_bytes, 3 if flying else 0)
+            linger = max(0, linger - 1)
+            ctx.set(port.busy, bool(flying) or linger > 0)
+
+
+class ControlBench:
+    """Runs one :class:`EngineControl` with stub units; see the tests for how."""
+
+    def __init__(self, *, seed: int = 0, stall: float = 0.0, latency=(1, 12), params: SocParams = PARAMS,
+                 read_errors=frozenset(), write_errors=frozenset(), bus_latency: int = 10) -> None:  # fmt: skip
+        self.params = params
+        self.dut = EngineControl(params)
+        self.random = random.Random(seed)
+        self.stalls = Stalls(seed + 1, stall)
+        self._latency = latency
+        self.memory = bytearray(1 << 16)
+        self.order: list = []
+        self.unit_faults: dict = {}
+        self.jobs = 0
+        self.code_end = 0
+        self.units = [StubUnit(self, self.dut, unit) for unit in Unit]
+        stalls = Stalls(seed + 2, stall)
+        width = params.dram_word
+        read_errors = {address // width for address in read_errors}
+        self.fetches: list = []
+        self._background = [
+            *serve_bus_read(
+                self.dut.body_fetch, self.memory, latency=bus_latency, stalls=stalls, errors=read_errors,
+                log=self.fetches,
+            ),
+            *serve_bus_read(self.dut.load_fetch, self.memory, latency=bus_latency, stalls=stalls, errors=read_errors),
+            *serve_bus_write(
+                self.dut.completion, self.memory, latency=bus_latency, stalls=stalls, errors=write_errors
+            ),
+            *(unit.run for unit in self.units),
+        ]  # fmt: skip
+
+    def latency(self) -> int:
+        return self.random.randint(*self._latency)
+
+    # -- memory --------------------------------------------------------------------------------------------
+    def code(self, *program: Insn | bytes) -> int:
+        """Append a program to the code segment; returns its PC."""
+        pc = self.code_end
+        for instruction in program:
+            raw = instruction if isinstance(instruction, bytes) else instruction.encode()
+            self.memory[CODE + self.code_end * INSN_BYTES : CODE + (self.code_end + 1) * INSN_BYTES] = raw
+            self.code_end += 1
+        return pc
+
+    def job(self, *body: Insn | bytes, prologue: tuple | None = None, **fields: int) -> int:
+        """Append a job to the ring in memory; returns its index."""
+        values = {"magic": JOB_MAGIC, "job_id": 0x100 + self.jobs, "tag": 7 * self.jobs, "flags": 0}
+        values["body_pc"] = self.code(*body)
+        if prologue is not None:
+            values["prologue_pc"] = self.code(*prologue)
+            values["flags"] |= JobFlag.PROLOGUE
+        values |= {"base0": CODE, "limit0": 0x4000, "base1": 0x8000, "limit1": 0x1000, "base6": 256, "limit6": 4096}
+        values["flags"] |= fields.pop("flags", 0)
+        raw = JOB.pack(**(values | fields))
+        start = RING + 256 * (self.jobs % (1 << RING_LOG2))
+        self.memory[start : start + 256] = raw
+        self.jobs += 1
+        return self.jobs - 1
+
+    def completion(self, index: int) -> dict[str, int]:
+        start = CPL + 256 * (index % (1 << RING_LOG2))
+        try:
+            return COMPLETION.unpack(bytes(self.memory[start : start + 256]))
+        except LayoutError as error:  # pragma: no cover
+            raise AssertionError(error) from None
+
+    # -- registers -----------------------------------------------------------------------------------------
+    async def write(self, ctx, name: str, value: int) -> None:
+        element = getattr(self.dut.regs, name)
+        ctx.set(element.w_data, value)
+        ctx.set(element.w_stb, 1)
+        await ctx.tick()
+        ctx.set(element.w_stb, 0)
+
+    def read(self, ctx, name: str) -> int:
+        return ctx.get(getattr(self.dut.regs, name).r_data)
+
+    async def read_array(self, ctx, name: str, index: int) -> int:
+        array = getattr(self.dut.regs, name)
+        ctx.set(array.index, index)
+        ctx.set(array.read, 1)
+        (value,) = await ctx.tick().sample(array.r_data).until(array.ack)
+        ctx.set(array.read, 0)
+        return value
+
+    def state(self, ctx) -> int:
+        return self.read(ctx, "status") & 0xF
+
+    async def enable(self, ctx, *, tail: int | None = None) -> None:
+        await self.write(ctx, "ring_base", RING)
+        await self.write(ctx, "ring_size", RING_LOG2)
+        await self.write(ctx, "cpl_base", CPL)
+        await self.write(ctx, "cpl_size", RING_LOG2)
+        await self.write(ctx, "control", 1)
+        await self.write(ctx, "ring_tail", self.jobs if tail is None else tail)
+
+    async def retired(self, ctx, count: int, limit: int = 4000) -> None:
+        for _ in range(limit):
+            if self.read(ctx, "ring_head") == count:
+                return
+            await ctx.tick()
+        raise AssertionError(f"{self.read(ctx, 'ring_head')} jobs retired, not {count}; state {self.state(ctx)}")
+
+    async def faulted(self, ctx, limit: int = 4000) -> None:
+        for _ in range(limit):
+            if self.state(ctx) == EngineState.FAULT:
+                return
+            await ctx.tick()
+        raise AssertionError(f"no fault; state {self.state(ctx)}")
+
+    async def _clock(self, ctx) -> None:
+        now = 0
+        while True:
+            await ctx.tick()
+            now += 1
+            ctx.set(self.dut.now, now)
+
+    async def _events(self, ctx) -> None:
+        """Events that nobody needs: signals are taken, waits are answered from ``self.event``."""
+        port = self.dut.event
+        self.event: dict[int, int] = {}
+        ctx.set(port.signal.ready, 1)
+        while True:
+            _, _, signal, number, wait, wait_id, value = await ctx.tick().sample(
+                port.signal.valid, port.signal.payload, port.wait, port.wait_id, port.wait_value
+            )
+            if signal:
+                self.event[number] = self.event.get(number, 0) + 1
+            reached = self.event.get(wait_id, 0) - value
+            ctx.set(port.reached, wait and not ctx.get(port.reached) and 0 <= reached < 1 << 31)
+
+    def run(self, testbench) -> None:
+        simulator = Simulator(self.dut)
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(testbench)
+        for background in (*self._background, self._clock, self._events):
+            simulator.add_testbench(background, background=True)
+        simulator.run()
