@@ -1,0 +1,30 @@
+"""ONNX models as the compiler's IR."""
+
+from pathlib import Path
+
+import onnx
+
+from compiler.frontend.importer import Importer
+from compiler.frontend.load import Shapes, load
+from compiler.frontend.problems import NodeProblem, UnsupportedModel
+from compiler.ir import Graph
+
+__all__ = ["NodeProblem", "UnsupportedModel", "import_model"]
+
+
+def import_model(
+    path_or_proto: str | Path | onnx.ModelProto,
+    *,
+    fallback: bool = False,
+    name: str | None = None,
+    shapes: Shapes | None = None,
+) -> Graph:
+    """The IR of a quantised ONNX model (QDQ or QOperator form, operator sets 10 and later).
+
+    ``shapes`` fixes dynamic input dimensions (a dynamic batch is 1 otherwise). With ``fallback``, nodes that the
+    accelerator cannot run become host operators. Raises :class:`CompileError` on a file that cannot be read or a model
+    that is invalid, and :class:`UnsupportedModel` listing every node that cannot run.
+    """
+    graph = Importer(load(path_or_proto, name, shapes), fallback).run()
+    graph.verify()
+    return graph

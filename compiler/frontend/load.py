@@ -1,0 +1,114 @@
+"""Reading a model: file and checker errors, operator-set version, fixed dimensions, unique node names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from compiler.frontend.source import Signature, Source
+from compiler.ir import CompileError
+
+OLDEST_OPSET = 10  #: the first with QuantizeLinear
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None) -> Source:
+    """Read and check a model. ``shapes`` fixes dynamic input dimensions by input name; a dynamic first dimension is 1
+    otherwise. Raises :class:`CompileError` naming the file and what is wrong with it."""
+    if isinstance(model, onnx.ModelProto):
+        where, proto = name or model.graph.name or "model", onnx.ModelProto()
+        proto.CopyFrom(model)
+    else:
+        where, proto = str(model), _read(Path(model))
+        name = name or Path(model).stem
+    _check(proto, where)
+    _name_nodes(proto)
+    signatures = _fix_inputs(proto, where, dict(shapes or {}))
+    source = Source(name or where, proto)
+    source.signatures.update(signatures)
+    return source
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(str(path))
+    except OSError as error:
+        raise CompileError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (DecodeError, ValueError) as error:
+        raise CompileError(f"{path}: not an ONNX model, or damaged: {error}") from None
+
+
+def _check(proto: onnx.ModelProto, where: str) -> None:
+    if not proto.graph.node and not proto.graph.output:
+        raise CompileError(f"{where}: not an ONNX model, or damaged: it has no graph")
+    versions = {entry.domain: entry.version for entry in proto.opset_import}
+    version = versions.get("", versions.get("ai.onnx"))
+    if version is None:
+        raise CompileError(f"{where}: no version of the ONNX operator set is imported; export the model again")
+    if version < OLDEST_OPSET:
+        raise CompileError(
+            f"{where}: operator set {version} is too old, {OLDEST_OPSET} is the first with quantised operators; "
+            "convert it with onnx.version_converter"
+        )
+    try:
+        onnx.checker.check_model(proto)
+    except onnx.checker.ValidationError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise CompileError(f"{where}: the model is invalid: {reason}") from None
+    except ValueError as error:  # larger than protobuf can hold
+        raise CompileError(f"{where}: the model cannot be checked: {error}") from None
+
+
+def _name_nodes(proto: onnx.ModelProto) -> None:
+    seen: set[str] = set()
+    for index, node in enumerate(proto.graph.node):
+        if not node.name or node.name in seen:
+            node.name = f"{node.name or node.op_type}_{index}"
+        seen.add(node.name)
+
+
+def _fix_inputs(proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, Signature]:
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    inputs = [value for value in proto.graph.input if value.name not in constants]
+    del proto.graph.input[:]
+    proto.graph.input.extend(inputs)
+    for name in shapes:
+        if name not in {value.name for value in inputs}:
+            names = ", ".join(value.name for value in inputs)
+            raise CompileError(f"{where}: no input {name!r} to give a shape to; the inputs are {names}")
+    return {value.name: _signature(value, where, shapes.get(value.name)) for value in inputs}
+
+
+def _signature(value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | None) -> Signature:
+    tensor = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        if given is None:
+            raise CompileError(f"{where}: input {value.name!r} has no shape; give one with --shape {value.name}:1,...")
+        return Signature(tensor.elem_type, given)
+    dims = tensor.shape.dim
+    if given is not None and len(given) != len(dims):
+        raise CompileError(
+            f"{where}: input {value.name!r} has {len(dims)} dimensions, the shape given has {len(given)}"
+        )
+    shape = []
+    for axis, dim in enumerate(dims):
+        size = dim.dim_value if dim.dim_value > 0 else None
+        if given is not None:
+            if size not in (None, given[axis]):
+                raise CompileError(
+                    f"{where}: input {value.name!r} has {size} in dimension {axis}, the shape given has {given[axis]}"
+                )
+            size = given[axis]
+        if size is None and axis == 0:
+            size = 1
+        if size is None:
+            label = f" ({dim.dim_param!r})" if dim.dim_param else ""
+            raise CompileError(
+                f"{where}: input {value.name!r} has a dynamic dimension {axis}{label}; "
+                f"fix it with --shape {value.name}:" + ",".join(str(d.dim_value or "N") for d in dims)
+            )
+        dim.dim_value = size
+        shape.append(size)
+    return Signature(tensor.elem_type, tuple(shape))

@@ -1,0 +1,255 @@
+"""Convolutions: Conv between DequantizeLinear and QuantizeLinear, and ConvInteger."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.registry import attributes, operator
+from compiler.frontend.requantise import requantise, scale_of
+from compiler.frontend.values import Const, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.ir import Conv
+
+if TYPE_CHECKING:
+    from compiler.frontend.importer import Importer
+
+
+Pads = tuple[int, int, int, int]
+_INT32 = np.iinfo(np.int32)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A sliding window over an image: sizes are (height, width), pads top, left, bottom, right."""
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    pads: Pads
+    dilations: tuple[int, int]
+
+    def output(self, size: tuple[int, int], ceil: bool = False) -> tuple[int, int]:
+        """Height and width of the result."""
+        sizes = []
+        for axis in range(2):
+            span = (self.kernel[axis] - 1) * self.dilations[axis] + 1
+            room = size[axis] + self.pads[axis] + self.pads[axis + 2] - span
+            steps = -(-room // self.strides[axis]) if ceil else room // self.strides[axis]
+            if ceil and steps * self.strides[axis] >= size[axis] + self.pads[axis]:
+                steps -= 1  # a window may not begin in the padding at the end
+            sizes.append(steps + 1)
+        if min(sizes) < 1:
+            raise Unsupported(f"its window {self.kernel} is larger than its input {size}")
+        return sizes[0], sizes[1]
+
+
+def window(node: onnx.NodeProto, kernel: Shape, size: tuple[int, int]) -> Window:
+    """The window that a node's attributes describe, for inputs of ``size``; one-dimensional ones get height 1."""
+    given = attributes(node)
+    rank = len(kernel)
+    strides = tuple(given.get("strides", (1,) * rank))
+    dilations = tuple(given.get("dilations", (1,) * rank))
+    pads = tuple(given.get("pads", (0,) * 2 * rank))
+    if rank == 1:
+        kernel, strides, dilations, pads = (1, *kernel), (1, *strides), (1, *dilations), (0, pads[0], 0, pads[1])
+    auto = given.get("auto_pad", "NOTSET")
+    if auto in ("SAME_UPPER", "SAME_LOWER"):
+        pads = _same(size, kernel, strides, dilations, auto == "SAME_LOWER")
+    elif auto == "VALID":
+        pads = (0, 0, 0, 0)
+    if len(kernel) != 2 or len(pads) != 4:
+        raise Unsupported(f"{len(kernel)}-dimensional windows; the accelerator has one and two dimensions")
+    if min(pads) < 0:
+        raise Unsupported(f"negative pads {pads}")
+    return Window(kernel, strides, pads, dilations)  # type: ignore[arg-type]
+
+
+def _same(size: Shape, kernel: Shape, strides: Shape, dilations: Shape, lower: bool) -> Pads:
+    before, after = [], []
+    for axis in range(2):
+        span = (kernel[axis] - 1) * dilations[axis] + 1
+        total = max(0, (math.ceil(size[axis] / strides[axis]) - 1) * strides[axis] + span - size[axis])
+        small, large = total // 2, total - total // 2
+        before.append(large if lower else small)
+        after.append(small if lower else large)
+    return (before[0], before[1], after[0], after[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accumulated(Pending):
+    """An int32 convolution or product that is worth ``scale`` (per output channel, or one) times as much."""
+
+    x: Quant
+    matrix: bool  #: x is (..., K) rather than an image
+    weights: npt.NDArray  #: (O, kh, kw, I / groups)
+    weight_zero_point: int
+    scale: npt.NDArray[np.float32]
+    bias: npt.NDArray[np.int64]
+    real_bias: npt.NDArray[np.float64]  #: in real numbers, on top of ``bias``
+    window: Window
+    groups: int = 1
+
+    @property
+    def channels(self) -> int:
+        """Output channels."""
+        return self.weights.shape[0]
+
+    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+        """One ``ir.Conv``."""
+        bias = self.bias + np.rint(self.real_bias / self.scale.astype(np.float64)).astype(np.int64)
+        if bias.min(initial=0) < _INT32.min or bias.max(initial=0) > _INT32.max:
+            bias = np.clip(bias, _INT32.min, _INT32.max)
+        shape = self.base_shape
+        pads, x, weights = self.window.pads, self.x, self.weights
+        if self.matrix:
+            source, weights = _rows(importer, x, weights)
+            layout = Layout.plain(shape)
+        else:
+            if x.padding and x.padding.value == importer.quantisation(x.tensor).zero_point:
+                pads = tuple(a + b for a, b in zip(pads, x.padding.pads, strict=True))  # type: ignore[assignment]
+                top, left, bottom, right = x.padding.pads
+                n, c, h, w = x.shape
+                x = dataclasses.replace(x, shape=(n, c, h - top - bottom, w - left - right), padding=None)
+            source = importer.image(x)
+            layout = Layout(shape if len(shape) == 4 else (*shape[:2], 1, shape[2]), NHWC)
+        made = importer.new_tensor(name, shape, layout, target)
+        if self.matrix and len(shape) != 2:
+            importer.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
+        importer.add(
+            Conv(
+                self.node, [source], made.tensor,
+                weights=np.ascontiguousarray(weights), weight_zero_point=self.weight_zero_point,
+                bias=bias.astype(np.int32),
+                requantise=requantise(scale_of(self.scale, over=target.scale), target, self.low, self.high),
+                strides=self.window.strides, pads=pads, dilations=self.window.dilations, groups=self.groups,
+            )
+        )  # fmt: skip
+        return made
+
+
+def _rows(importer: Importer, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArray]:
+    """``x`` as a matrix (M, K) in memory, and the weights with their K in that order: a flattened image is read as it
+    lies, without moving data."""
+    columns = x.shape[-1]
+    rows = math.prod(x.shape[:-1])
+    x = importer.dense(x)
+    order = np.arange(rows * columns).reshape(x.layout.view).transpose(x.layout.perm).reshape(rows, columns)
+    first = order[0]
+    if (order == first + columns * np.arange(rows)[:, None]).all():
+        x = Quant(x.tensor, (rows, columns), Layout.plain((rows, columns)), x.dtype)
+        weights = weights[..., first]
+    return importer.relayout(x, Layout.plain((rows, columns))), weights
+
+
+def single_zero_point(weights: QuantConst) -> int:
+    """The zero point that all channels of the weights share."""
+    if len(set(weights.zero_point.tolist())) > 1:
+        raise Unsupported("its weights have several zero points; quantise them symmetrically")
+    if weights.data.dtype.name not in ("int8", "uint8"):
+        raise Unsupported(f"its weights are {weights.data.dtype.name}; the accelerator has int8 and uint8")
+    return int(weights.zero_point[0])
+
+
+def channel_scale(weights: QuantConst, axis: int) -> npt.NDArray[np.float32]:
+    """The scale of the weights per index of ``axis``, or one for all."""
+    if weights.axis not in (None, axis):
+        raise Unsupported(f"its weights are quantised along axis {weights.axis}; quantise along axis {axis}")
+    return weights.scale
+
+
+def weights_of(importer: Importer, name: str) -> QuantConst:
+    """The quantised constant ``name``."""
+    value = importer.value(name)
+    if isinstance(value, QuantConst):
+        return value
+    if isinstance(value, Const):
+        raise Unsupported(f"its weights {name!r} are {value.array.dtype.name} without DequantizeLinear; quantise them")
+    raise Unsupported(f"its weights {name!r} are computed at run time; they must be constants")
+
+
+def bias_of(
+    importer: Importer, node: onnx.NodeProto, index: int, channels: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Bias as (integers in accumulator units, real numbers); one of them is zero. onnxruntime takes the integers of a
+    quantised bias as they are, whatever its scale says."""
+    none, zero = np.zeros(channels, np.int64), np.zeros(channels, np.float64)
+    if index >= len(node.input) or not node.input[index]:
+        return none, zero
+    value = importer.value(node.input[index])
+    if isinstance(value, QuantConst) and value.data.dtype == np.int32 and not value.zero_point.any():
+        return np.broadcast_to(value.data.reshape(-1), channels).astype(np.int64), zero
+    real = importer.constant(node, index, "bias")
+    assert real is not None
+    if real.dtype == np.int32:
+        return np.broadcast_to(real.reshape(-1), channels).astype(np.int64), zero
+    return none, np.broadcast_to(real.reshape(-1), channels).astype(np.float64)
+
+
+@operator("Conv")
+def conv(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Conv of a dequantised image with dequantised constant weights."""
+    x = importer.real(node.input[0])
+    weights = weights_of(importer, node.input[1])
+    bias = bias_of(importer, node, 2, weights.shape[0])
+    return [convolution(node, x, weights, bias)]
+
+
+def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple) -> Accumulated:
+    """A pending convolution of NCHW (or NCL) ``x`` with OIHW ``weights``."""
+    if len(x.shape) not in (3, 4):
+        raise Unsupported(f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
+    zero_point = single_zero_point(weights)
+    scale = channel_scale(weights, 0)
+    data = weights.data if len(x.shape) == 4 else weights.data[:, :, None, :]
+    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
+    groups = attributes(node).get("group", 1)
+    slide = window(node, weights.data.shape[2:], size)
+    if x.shape[1] != data.shape[1] * groups or data.shape[0] % groups:
+        raise Unsupported(f"{x.shape[1]} input channels do not fit weights {weights.shape} in {groups} groups")
+    height, width = slide.output(size)
+    shape = (x.shape[0], data.shape[0], height, width)
+    shape = shape if len(x.shape) == 4 else (*shape[:2], width)
+    return Accumulated(
+        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=False,
+        weights=data.transpose(0, 2, 3, 1), weight_zero_point=zero_point,
+        scale=(np.float32(x.quantisation.scale) * scale).astype(np.float32),
+        bias=bias[0], real_bias=bias[1], window=slide, groups=groups,
+    )  # fmt: skip
+
+
+@operator("ConvInteger")
+def conv_integer(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Integer convolution; Cast, Mul and Add with constants behind it give scale and bias."""
+    x = integer_input(importer, node)
+    weights = integer_weights(importer, node)
+    none = np.zeros(weights.shape[0], np.int64), np.zeros(weights.shape[0])
+    return [convolution(node, x, weights, none)]
+
+
+def integer_input(importer: Importer, node: onnx.NodeProto) -> Real:
+    """The 8-bit left operand of an integer operator, with scale 1."""
+    value = importer.value(node.input[0])
+    if not isinstance(value, Quant):
+        raise Unsupported(f"its input {node.input[0]!r} is not a quantised tensor with constant scale")
+    zero = importer.constant(node, 2, "zero point")
+    stored = importer.quantisation(value.tensor)
+    zero_point = 0 if zero is None else int(zero.reshape(-1)[0])
+    if zero_point != stored.zero_point:
+        value = importer.alias(value, Quantisation(stored.scale, zero_point, value.dtype))
+    return Real(value, Quantisation(np.float32(1), zero_point, value.dtype), node.input[0])
+
+
+def integer_weights(importer: Importer, node: onnx.NodeProto) -> QuantConst:
+    """The constant 8-bit right operand of an integer operator, with scale 1."""
+    data = importer.constant(node, 1, "weights")
+    zero = importer.constant(node, 3, "weight zero point")
+    assert data is not None
+    zero = np.zeros(1, data.dtype) if zero is None else zero.reshape(-1)
+    return QuantConst(data, np.ones(1, np.float32), zero, None)

@@ -1,0 +1,190 @@
+"""Add, Sub and Mul: of two tensors, of a tensor and a constant, and as bias or scale of the operator in front."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.ops import pointwise
+from compiler.frontend.ops.conv import Accumulated
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.registry import operator
+from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
+from compiler.frontend.values import Const, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.ir import Eltwise, Requantise
+
+if TYPE_CHECKING:
+    from compiler.frontend.importer import Importer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combined(Pending):
+    """a + b, a - b (``sign`` -1) or a * b. ``b`` may be a constant; it has a's shape or is broadcast to it."""
+
+    kind: str
+    a: Real
+    b: Real | QuantConst
+    sign: int = 1
+
+    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+        """One ``ir.Eltwise``."""
+        params = _parameters(self.b)
+        if self.kind == "mul":
+            by = mul_multipliers(self.a.quantisation, params, target)
+        else:
+            by = add_multipliers(self.a.quantisation, params, target, self.sign)
+        layout = Layout.default(self.base_shape)
+        if len(layout.view) != 4:
+            layout = Layout.plain(self.base_shape)
+        a = importer.relayout(self.a.quant, layout)
+        b = self._right(importer, layout, name)
+        made = importer.new_tensor(name, self.base_shape, layout, target)
+        importer.add(
+            Eltwise(
+                self.node, [a, b], made.tensor, kind_=self.kind, ma=by.ma, mb=by.mb, bias=by.bias,
+                requantise=_requantise(by, target, self.low, self.high),
+            )
+        )  # fmt: skip
+        return made
+
+    def _right(self, importer: Importer, layout: Layout, name: str) -> str:
+        if isinstance(self.b, QuantConst):
+            data = self.b.data.reshape((1,) * (len(layout.view) - self.b.data.ndim) + self.b.data.shape)
+            if data.size not in (1, math.prod(data.shape[1:2] if layout.perm == NHWC else data.shape[-1:])) or (
+                data.size > 1 and len(layout.view) == 3 and layout.view[0] > 1
+            ):
+                data = np.broadcast_to(data, layout.view)
+            return importer.new_constant(f"{name}:b", data.transpose(layout.perm), _parameters(self.b))
+        b = self.b.quant
+        shape = (1,) * (len(layout.view) - len(b.shape)) + b.shape
+        return importer.relayout(Quant(b.tensor, shape, b.layout, b.dtype, b.padding), Layout(shape, layout.perm))
+
+
+def _parameters(value: Real | QuantConst) -> Quantisation:
+    if isinstance(value, Real):
+        return value.quantisation
+    return Quantisation(np.float32(value.scale[0]), int(value.zero_point[0]), value.data.dtype.name)
+
+
+def _requantise(by: Multipliers, target: Quantisation, low: float, high: float) -> Requantise:
+    lo, hi = target.clamp(low, high)
+    return Requantise(np.array([by.scale], np.float32), by.zero_point, lo, hi)
+
+
+@operator("Add", "Sub", "Mul")
+def binary(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """See the module's text."""
+    left, right = importer.value(node.input[0]), importer.value(node.input[1])
+    for pending, other, swapped in ((left, right, False), (right, left, True)):
+        if isinstance(pending, Accumulated) and isinstance(other, Const | QuantConst):
+            if not (node.op_type == "Sub" and swapped):
+                return [_fused(pending, other.array, node.op_type)]
+    if _one_tensor(left, right):
+        return [pointwise.extended(importer, node)]
+    return [combined(importer, node, *node.input[:2])]
+
+
+def _one_tensor(left: Value, right: Value) -> bool:
+    def root(value: Value) -> object:
+        if isinstance(value, Const | QuantConst):
+            return None if value.array.size == 1 else value
+        if isinstance(value, pointwise.Pointwise):
+            return value.x.quant
+        return value.quant if isinstance(value, Real) else value
+
+    def computed(value: Value) -> bool:
+        return isinstance(value, pointwise.Pointwise) and not value.reshapes
+
+    a, b = root(left), root(right)
+    if a is None or b is None:
+        return True
+    return a is b and (computed(left) or computed(right) or left is right)
+
+
+def combined(importer: Importer, node: onnx.NodeProto, first: str, second: str) -> Combined:
+    """The pending result of ``node`` on ONNX tensors ``first`` and ``second``."""
+    return combination(node, _operand(importer, first), _operand(importer, second))
+
+
+def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | QuantConst) -> Combined:
+    """The pending sum, difference or product that ``node`` computes."""
+    kind, sign = ("mul", 1) if node.op_type.endswith("Mul") else ("add", -1 if node.op_type == "Sub" else 1)
+    values = [left, right]
+    shape = np.broadcast_shapes(values[0].shape, values[1].shape)
+    if values[0].shape != shape or not isinstance(values[0], Real):
+        if sign < 0:
+            raise Unsupported(f"shapes {values[0].shape} and {values[1].shape}: the left operand would be broadcast")
+        values.reverse()
+    a, b = values
+    if not isinstance(a, Real):
+        raise Unsupported("both operands are constants")
+    if a.shape != shape:
+        raise Unsupported(f"shapes {a.shape} and {b.shape}: both operands would be broadcast")
+    if isinstance(b, Real) and not _broadcasts(a.shape, b.shape):
+        raise Unsupported(
+            f"shape {b.shape} broadcast to {a.shape}; the accelerator broadcasts over pixels or over everything"
+        )
+    return Combined(
+        shape=shape, base_shape=shape, node=node.name, kind=kind, a=a, b=b, sign=sign,
+        roots=tuple(value.quant.tensor for value in values if isinstance(value, Real)),
+    )  # fmt: skip
+
+
+def _operand(importer: Importer, name: str) -> Real | QuantConst:
+    value = importer.value(name)
+    if isinstance(value, QuantConst):
+        if value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
+            raise Unsupported(f"its constant {name!r} is {value.data.dtype.name} with {value.scale.size} scales; "
+                              "quantise it to 8 bits per tensor")  # fmt: skip
+        return value
+    if isinstance(value, Const):
+        raise Unsupported(f"its constant {name!r} is not quantised; put DequantizeLinear behind an 8-bit constant")
+    return importer.real(name)
+
+
+def _broadcasts(full: Shape, small: Shape) -> bool:
+    small = (1,) * (len(full) - len(small)) + small
+    if small == full or math.prod(small) == 1:
+        return True
+    if len(full) == 4:
+        return small == (full[0], full[1], 1, 1)
+    lead = math.prod(full[:-1])
+    return small[-1] == full[-1] and math.prod(small[:-1]) == 1 and (len(full) == 2 or lead == full[-2])
+
+
+def _fused(pending: Accumulated, constant: npt.NDArray, op_type: str) -> Accumulated:
+    """A constant behind a convolution or product, taken into its bias or scale."""
+    if (pending.low, pending.high) != (-np.inf, np.inf) or pending.reshapes:
+        raise Unsupported(f"it follows {pending.node!r} in float, behind a clamp or reshape; quantise between them")
+    per_channel = _per_channel(pending, constant)
+    if op_type == "Mul":
+        if pending.real_bias.any():
+            scaled = pending.real_bias * per_channel
+        else:
+            scaled = pending.real_bias
+        if (per_channel <= 0).any():
+            raise Unsupported("it multiplies by a constant that is not positive")
+        scale = (pending.scale * per_channel.astype(np.float32)).astype(np.float32)
+        return dataclasses.replace(pending, scale=scale, real_bias=scaled)
+    if constant.dtype == np.int32 and (pending.scale == 1).all():
+        return dataclasses.replace(pending, bias=pending.bias + per_channel.astype(np.int64))
+    sign = -1 if op_type == "Sub" else 1
+    return dataclasses.replace(pending, real_bias=pending.real_bias + sign * per_channel)
+
+
+def _per_channel(pending: Accumulated, constant: npt.NDArray) -> npt.NDArray[np.float64]:
+    shape = constant.shape
+    axis = len(pending.shape) - 1 if pending.matrix else 1
+    extended = (1,) * (len(pending.shape) - len(shape)) + shape
+    if len(extended) > len(pending.shape) or any(
+        size != 1 and (index != axis or size != pending.channels) for index, size in enumerate(extended)
+    ):
+        raise Unsupported(f"a constant of shape {shape} behind {pending.node!r}; it must be one value per channel")
+    return np.broadcast_to(constant.reshape(-1).astype(np.float64), pending.channels)

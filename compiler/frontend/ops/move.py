@@ -1,0 +1,259 @@
+"""Operators that move or rename data: reshapes, transposes, Concat, Pad, Cast. Most only change the layout."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.ops import host, pointwise
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.registry import attributes, operator
+from compiler.frontend.values import Const, Float, Padding, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.ir import Concat, Table
+
+if TYPE_CHECKING:
+    from compiler.frontend.importer import Importer
+
+
+MOVES = pointwise.MOVES
+Step = tuple[str, Any]  #: ("reshape", shape) or ("transpose", perm)
+
+
+@operator("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+def reshape(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """The same elements in the same order under another shape."""
+    value = importer.value(node.input[0])
+    return [_moved(importer, node, value, ("reshape", _new_shape(importer, node, value.shape)))]
+
+
+@operator("Transpose")
+def transpose(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Another order of the axes."""
+    value = importer.value(node.input[0])
+    rank = len(value.shape)
+    perm = tuple(attributes(node).get("perm", tuple(reversed(range(rank)))))
+    return [_moved(importer, node, value, ("transpose", perm))]
+
+
+@operator("Identity", "Dropout")
+def identity(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """The value itself (Dropout does nothing in inference)."""
+    mask = [Const(np.ones(importer.value(node.input[0]).shape, bool))] * (len(node.output) - 1)
+    return [importer.value(node.input[0]), *mask]
+
+
+@operator("Cast")
+def cast(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Accumulators to float: they are as good as real numbers already."""
+    value = importer.value(node.input[0])
+    if isinstance(value, Pending) and attributes(node)["to"] == onnx.TensorProto.FLOAT:
+        return [value]
+    raise Unsupported("a cast of data; the accelerator has 8-bit tensors only")
+
+
+def _new_shape(importer: Importer, node: onnx.NodeProto, shape: Shape) -> Shape:
+    given = attributes(node)
+    if node.op_type == "Flatten":
+        axis = given.get("axis", 1) % (len(shape) + 1)
+        return (math.prod(shape[:axis]), math.prod(shape[axis:]))
+    wanted = importer.constant(node, 1, "shape")
+    if node.op_type == "Reshape":
+        assert wanted is not None
+        return _resolved(shape, [int(size) for size in wanted.reshape(-1)], bool(given.get("allowzero", 0)))
+    axes = given.get("axes") if wanted is None else [int(axis) for axis in wanted.reshape(-1)]
+    if node.op_type == "Squeeze":
+        drop = range(len(shape)) if axes is None else [axis % len(shape) for axis in axes]
+        return tuple(size for axis, size in enumerate(shape) if axis not in drop or (axes is None and size != 1))
+    assert axes is not None
+    sizes, rank = list(shape), len(shape) + len(axes)
+    for axis in sorted(axis % rank for axis in axes):
+        sizes.insert(axis, 1)
+    return tuple(sizes)
+
+
+def _resolved(shape: Shape, wanted: list[int], allow_zero: bool) -> Shape:
+    sizes = [shape[i] if size == 0 and not allow_zero else size for i, size in enumerate(wanted)]
+    if -1 in sizes:
+        known = math.prod(size for size in sizes if size != -1)
+        sizes[sizes.index(-1)] = math.prod(shape) // max(known, 1)
+    if math.prod(sizes) != math.prod(shape):
+        raise Unsupported(f"cannot reshape {shape} to {wanted}; a batch fixed to 1 may contradict a constant shape")
+    return tuple(sizes)
+
+
+def _moved(importer: Importer, node: onnx.NodeProto, value: Value, step: Step) -> Value:
+    if isinstance(value, Quant):
+        return reshape_all(importer, value, (step,))
+    if isinstance(value, Real):
+        return dataclasses.replace(value, quant=reshape_all(importer, value.quant, (step,)))
+    if isinstance(value, Pending):
+        return dataclasses.replace(value, shape=_shape_after(value.shape, step), reshapes=(*value.reshapes, step))
+    if isinstance(value, QuantConst):
+        return _moved_constant(value, step)
+    if isinstance(value, Float):
+        return host.fall_back(importer, node, "it moves float data")[0]
+    raise Unsupported("its input is a constant")
+
+
+def _moved_constant(value: QuantConst, step: Step) -> QuantConst:
+    kind, argument = step
+    if kind == "transpose":
+        return value.transposed(argument)
+    axis = value.axis
+    if axis is not None:
+        before, extent = math.prod(value.shape[:axis]), value.shape[axis]
+        fits = [a for a, size in enumerate(argument) if size == extent and math.prod(argument[:a]) == before]
+        if not fits:
+            raise Unsupported("a reshape of constants that splits their quantisation axis")
+        axis = fits[0]
+    return dataclasses.replace(value, data=value.data.reshape(argument), axis=axis)
+
+
+def _shape_after(shape: Shape, step: Step) -> Shape:
+    kind, argument = step
+    return argument if kind == "reshape" else tuple(shape[axis] for axis in argument)
+
+
+def reshape_all(importer: Importer, quant: Quant, steps: tuple[Step, ...]) -> Quant:
+    """Apply reshapes and transposes; memory stays as it is wherever one layout can describe the result."""
+    for kind, argument in steps:
+        quant = importer.dense(quant)
+        if kind == "reshape":
+            quant = dataclasses.replace(quant, shape=argument)
+            continue
+        layout = _own_axes(quant)
+        if layout is None:
+            layout = Layout.plain(quant.shape)
+            quant = dataclasses.replace(quant, tensor=importer.relayout(quant, layout), layout=layout)
+        moved = layout.transposed(argument)
+        quant = dataclasses.replace(quant, shape=moved.view, layout=moved)
+    return quant
+
+
+def _own_axes(quant: Quant) -> Layout | None:
+    """The tensor's layout in terms of its present shape, if there is one."""
+    if quant.layout.view == quant.shape:
+        return quant.layout
+    if len(quant.shape) > 5:
+        return None
+    for perm in itertools.permutations(range(len(quant.shape))):
+        layout = Layout(quant.shape, perm)
+        if layout.same_order(quant.layout):
+            return layout
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined(Pending):
+    """Tensors joined along ONNX ``axis``."""
+
+    parts: tuple[Real, ...]
+    axis: int
+
+    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+        """One ``ir.Concat``, behind a table for each part that is stored otherwise."""
+        shape = self.base_shape
+        layout = Layout.default(shape)
+        sources = []
+        for part in self.parts:
+            tensor = importer.relayout(part.quant, Layout(part.shape, layout.perm))
+            if part.quantisation != target:
+                tensor = self._requantised(importer, tensor, part.quantisation, target)
+            sources.append(tensor)
+        made = importer.new_tensor(name, shape, layout, target)
+        importer.add(Concat(self.node, sources, made.tensor, axis=layout.perm.index(self.axis)))
+        if (self.low, self.high) != (-np.inf, np.inf):
+            raise Unsupported("a clamp directly behind Concat; quantise between them")
+        return made
+
+    def _requantised(self, importer: Importer, tensor: str, source: Quantisation, target: Quantisation) -> str:
+        before = importer.graph.tensors[tensor]
+        name = importer.unique(f"{tensor}:requantised")
+        importer.graph.tensors[name] = dataclasses.replace(
+            before, name=name, dtype=target.dtype, scale=float(target.scale), zero_point=target.zero_point,
+            onnx_name="", perm=(), view=(),
+        )  # fmt: skip
+        importer.add(Table(name, [tensor], name, table=pointwise.requantisation_table(source, target)))
+        return name
+
+    @property
+    def clampable(self) -> bool:
+        """Clamps are not fused."""
+        return False
+
+
+@operator("Concat")
+def concat(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Concatenation of quantised tensors; 8-bit ones must be stored alike."""
+    values = [importer.value(name) for name in node.input]
+    axis = attributes(node)["axis"] % len(values[0].shape)
+    if all(isinstance(value, Quant) for value in values):
+        params = importer.quantisation(values[0].tensor)  # type: ignore[union-attr]
+        reals = [Real(v, params, n) for v, n in zip(values, node.input, strict=True) if isinstance(v, Quant)]
+        return [joined(node, tuple(reals), axis).emit(importer, params, node.output[0])]
+    return [joined(node, tuple(importer.real(name) for name in node.input), axis)]
+
+
+def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
+    """The pending concatenation of ``parts``."""
+    axis %= len(parts[0].shape)
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    roots = tuple(dict.fromkeys(part.quant.tensor for part in parts))
+    return Joined(shape=tuple(shape), base_shape=tuple(shape), node=node.name, roots=roots, parts=parts, axis=axis)
+
+
+@operator("Pad")
+def pad(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Constant padding of height and width; a convolution or pool behind it takes it over where it can."""
+    value = importer.value(node.input[0])
+    if not isinstance(value, Real | Quant):
+        value = importer.real(node.input[0])
+    quant = value.quant if isinstance(value, Real) else value
+    pads = _pads(importer, node, len(quant.shape))
+    given = attributes(node)
+    if given.get("mode", "constant") != "constant":
+        raise Unsupported(f"padding mode {given['mode']!r}; the accelerator pads with a constant")
+    constant = importer.constant(node, 2, "value")
+    amount = float(given.get("value", 0.0) if constant is None else constant.reshape(-1)[0])
+    if isinstance(value, Real):
+        params = value.quantisation
+        raw = int(np.clip(np.rint(np.float32(amount) / params.scale) + params.zero_point, *params.limits))
+    else:
+        raw = int(amount)
+    quant = _padded(importer, quant, pads, raw)
+    return [dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant]
+
+
+def _pads(importer: Importer, node: onnx.NodeProto, rank: int) -> tuple[int, int, int, int]:
+    wanted = importer.constant(node, 1, "pads")
+    pads = list(attributes(node).get("pads", ())) if wanted is None else [int(p) for p in wanted.reshape(-1)]
+    axes = importer.constant(node, 3, "axes")
+    full = [0] * (2 * rank)
+    for index, axis in enumerate(range(rank) if axes is None else axes.reshape(-1)):
+        full[int(axis) % rank] = pads[index]
+        full[int(axis) % rank + rank] = pads[index + len(pads) // 2]
+    if rank != 4 or any(full[i] for i in (0, 1, 4, 5)):
+        raise Unsupported(f"pads {full} of a tensor of rank {rank}; the accelerator pads height and width of NCHW")
+    if min(full) < 0:
+        raise Unsupported(f"negative pads {full}")
+    return (full[2], full[3], full[6], full[7])
+
+
+def _padded(importer: Importer, quant: Quant, pads: tuple[int, int, int, int], raw: int) -> Quant:
+    if not any(pads):
+        return quant
+    quant = importer.dense(quant)
+    if quant.layout.view != quant.shape:
+        layout = Layout(quant.shape, NHWC)
+        quant = dataclasses.replace(quant, tensor=importer.relayout(quant, layout), layout=layout)
+    n, c, h, w = quant.shape
+    shape = (n, c, h + pads[0] + pads[2], w + pads[1] + pads[3])
+    return dataclasses.replace(quant, shape=shape, padding=Padding(pads, raw % 256))

@@ -1,0 +1,138 @@
+"""Functions of one 8-bit tensor, element by element: a 256-entry table evaluated with onnxruntime.
+
+Any chain of the operators below between DequantizeLinear and QuantizeLinear is one table, also where constants take
+part or one tensor comes together with a function of itself (x * sigmoid(x)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.registry import operator
+from compiler.frontend.source import Signature, session
+from compiler.frontend.values import Const, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.ir import Table
+
+if TYPE_CHECKING:
+    from compiler.frontend.importer import Importer
+
+
+MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Dropout")
+_UNARY = (
+    "Abs", "Celu", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log",
+    "Mish", "Neg", "Reciprocal", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tanh",
+    "ThresholdedRelu",
+)  # fmt: skip
+_WITH_CONSTANT = ("Div", "Max", "Min", "PRelu", "Pow")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pointwise(Pending):
+    """A function of ``x``; the ONNX nodes between x and the result define it."""
+
+    x: Real
+
+    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+        """One ``ir.Table``."""
+        return tabulated(importer, self.x, self.node, target, name, self.base_shape)
+
+
+def identity(x: Real, node: str) -> Pointwise:
+    """``x`` itself, to be stored with other parameters."""
+    return Pointwise(shape=x.shape, base_shape=x.shape, node=node, roots=(x.quant.tensor,), x=x)
+
+
+def tabulated(importer: Importer, x: Real, node: str, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
+    """The 8-bit ONNX tensor ``name``, a function of ``x``, in x's layout."""
+    quant = importer.dense(x.quant)
+    table = _evaluate(importer, x.name, quant.dtype, name)
+    made = importer.new_tensor(name, shape, quant.layout, target)
+    importer.graph.tensors[made.tensor].shape = importer.graph.tensors[quant.tensor].shape
+    importer.add(Table(node, [quant.tensor], made.tensor, table=table))
+    return made
+
+
+def _evaluate(importer: Importer, begin: str, dtype: str, end: str) -> npt.NDArray[np.uint8]:
+    source = importer.source
+    alias: dict[str, str] = {}
+    nodes = []
+    for original in source.between([end], [begin]):
+        if original.op_type in MOVES and end not in original.output:
+            alias[original.output[0]] = alias.get(original.input[0], original.input[0])
+            continue
+        node = onnx.NodeProto()
+        node.CopyFrom(original)
+        node.input[:] = [alias.get(name, name) for name in original.input]
+        nodes.append(node)
+    elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = source.submodel(nodes, [(begin, Signature(elem_type, (256,)))], [end])
+    result = session(model).run(None, {begin: np.arange(256, dtype=np.uint8).view(dtype)})[0]
+    return np.ascontiguousarray(result).reshape(256).view(np.uint8)
+
+
+def requantisation_table(source: Quantisation, target: Quantisation) -> npt.NDArray[np.uint8]:
+    """Stored values of ``source`` as stored values of ``target``, in float32 as onnxruntime's look-up tables."""
+    stored = np.arange(256, dtype=np.uint8).view(source.dtype).astype(np.int32)
+    real = (stored - source.zero_point).astype(np.float32) * source.scale
+    result = np.rint(real / target.scale) + target.zero_point
+    return np.clip(result, *target.limits).astype(target.dtype).view(np.uint8)
+
+
+def extended(importer: Importer, node: onnx.NodeProto) -> Pointwise:
+    """The function that ``node`` computes of the only tensor that its inputs depend on."""
+    root: Real | None = None
+    for name in dict.fromkeys(filter(None, node.input)):
+        value = importer.value(name)
+        if isinstance(value, Const | QuantConst):
+            if value.array.size != 1:
+                raise Unsupported(f"its constant {name!r} has shape {value.shape}; a table needs single values")
+            continue
+        if isinstance(value, Pointwise) and not value.reshapes:
+            found, shape = value.x, value.shape
+        else:
+            found, shape = importer.real(name), value.shape
+        if root is not None and (found.quant != root.quant or found.quantisation != root.quantisation):
+            raise Unsupported("it combines several tensors; the accelerator adds and multiplies two at a time")
+        root, result_shape = found, shape
+    assert root is not None
+    return Pointwise(shape=result_shape, base_shape=result_shape, node=node.name, roots=(root.quant.tensor,), x=root)
+
+
+@operator(*_UNARY, *_WITH_CONSTANT)
+@operator("Gelu", "QuickGelu", domain="com.microsoft")
+def unary(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """A function of one tensor."""
+    value = importer.value(node.input[0])
+    if isinstance(value, Pending) and not isinstance(value, Pointwise):
+        raise Unsupported(f"it follows {value.node!r} in float; put QuantizeLinear and DequantizeLinear between them")
+    return [extended(importer, node)]
+
+
+@operator("Relu", "Clip")
+def clamp(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Part of the requantisation behind an operator, a table elsewhere."""
+    value = importer.value(node.input[0])
+    if isinstance(value, Quant):
+        params = importer.quantisation(value.tensor)
+        real = Real(value, params, node.input[0])
+        return [tabulated(importer, real, node.name, params, node.output[0], value.shape)]
+    if isinstance(value, Pending) and not isinstance(value, Pointwise) and value.clampable:
+        return [value.clamped(*_limits(importer, node))]
+    return [extended(importer, node)]
+
+
+def _limits(importer: Importer, node: onnx.NodeProto) -> tuple[float, float]:
+    if node.op_type == "Relu":
+        return 0.0, np.inf
+    given = {attribute.name: attribute.f for attribute in node.attribute}  # opset < 11
+    low, high = importer.constant(node, 1, "minimum"), importer.constant(node, 2, "maximum")
+    return (
+        float(low.reshape(-1)[0]) if low is not None else given.get("min", -np.inf),
+        float(high.reshape(-1)[0]) if high is not None else given.get("max", np.inf),
+    )

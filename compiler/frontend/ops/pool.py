@@ -1,0 +1,143 @@
+"""Pooling: MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool, and ReduceMean over an image."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+
+from compiler.frontend.layout import NHWC, Layout
+from compiler.frontend.ops import conv, move
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.registry import attributes, operator
+from compiler.frontend.requantise import pool_bias, requantise
+from compiler.frontend.values import Pending, Quant, Quantisation, Real, Value
+from compiler.ir import Pool
+
+if TYPE_CHECKING:
+    from compiler.frontend.importer import Importer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pooled(Pending):
+    """A maximum or average over windows of image ``x``. ``bias_first``: the golden kernel adds the zero point before it
+    rounds."""
+
+    kind: str
+    x: Real
+    window: conv.Window
+    count_include_pad: bool = False
+    bias_first: bool = False
+
+    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+        """One ``ir.Pool``."""
+        source = importer.image(self.x.quant)
+        scale = np.float32(self.x.quantisation.scale / target.scale)
+        how = requantise(scale, target, self.low, self.high)
+        bias = pool_bias(self.x.quantisation, target) if self.bias_first else 0
+        if bias:
+            how.zero_point = 0
+        shape = self.base_shape
+        layout = Layout(shape if len(shape) == 4 else (*shape[:2], 1, shape[2]), NHWC)
+        made = importer.new_tensor(name, shape, layout, target)
+        importer.add(
+            Pool(
+                self.node, [source], made.tensor, kind_=self.kind, kernel=self.window.kernel,
+                strides=self.window.strides, pads=self.window.pads, requantise=how,
+                count_include_pad=self.count_include_pad, bias=bias,
+            )
+        )  # fmt: skip
+        return made
+
+
+@operator("MaxPool", "AveragePool")
+def pool(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """A pool between DequantizeLinear and QuantizeLinear, or a maximum of 8-bit values."""
+    value = importer.value(node.input[0])
+    if isinstance(value, Quant) and node.op_type == "MaxPool":
+        params = importer.quantisation(value.tensor)
+        return [pooled(node, Real(value, params, node.input[0])).emit(importer, params, node.output[0])]
+    return [pooled(node, importer.real(node.input[0]))]
+
+
+def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
+    """The pending result of a MaxPool or AveragePool node on ``x``."""
+    if len(x.shape) not in (3, 4):
+        raise Unsupported(f"{len(x.shape) - 2}-dimensional pooling; the accelerator has one and two dimensions")
+    given = attributes(node)
+    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
+    slide = conv.window(node, tuple(given["kernel_shape"]), size)
+    if slide.dilations != (1, 1):
+        raise Unsupported(f"dilations {slide.dilations} of a pool; the accelerator has dense windows only")
+    if len([name for name in node.output if name]) > 1:
+        raise Unsupported("the indices of the maxima; the accelerator computes the maxima only")
+    kind = "max" if "Max" in node.op_type else "avg"
+    include = bool(given.get("count_include_pad", 0)) and any(slide.pads)
+    height, width = slide.output(size, bool(given.get("ceil_mode", 0)))
+    slide = _reaching(slide, size, (height, width), include)
+    shape = (*x.shape[:2], height, width) if len(x.shape) == 4 else (*x.shape[:2], width)
+    return Pooled(
+        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x, window=slide,
+        count_include_pad=include, bias_first=kind == "avg",
+    )  # fmt: skip
+
+
+def _reaching(slide: conv.Window, size: tuple[int, int], output: tuple[int, int], include: bool) -> conv.Window:
+    """The window with end pads that give exactly ``output`` (``ceil_mode`` may need more than ONNX states)."""
+    pads = list(slide.pads)
+    for axis in range(2):
+        reach = (output[axis] - 1) * slide.strides[axis] + slide.kernel[axis]
+        extra = reach - size[axis] - pads[axis] - pads[axis + 2]
+        if extra > 0:
+            if include:
+                raise Unsupported("ceil_mode together with count_include_pad")
+            pads[axis + 2] += extra
+    return dataclasses.replace(slide, pads=tuple(pads))  # type: ignore[arg-type]
+
+
+@operator("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """A pool over the whole image."""
+    kind = "max" if node.op_type == "GlobalMaxPool" else "avg"
+    return [over_image(node, importer.real(node.input[0]), kind)]
+
+
+def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
+    """The pending pool over all of NCHW (or NCL) ``x``."""
+    if len(x.shape) not in (3, 4):
+        raise Unsupported(f"a global pool of a tensor of rank {len(x.shape)}")
+    size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
+    shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
+    return Pooled(
+        shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), kind=kind, x=x,
+        window=conv.Window(size, size, (0, 0, 0, 0), (1, 1)),
+    )  # fmt: skip
+
+
+@operator("ReduceMean")
+def reduce_mean(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """The mean over height and width, wherever they stand."""
+    x = importer.real(node.input[0])
+    given = attributes(node)
+    constant = importer.constant(node, 1, "axes")
+    axes = given.get("axes") if constant is None else [int(axis) for axis in constant.reshape(-1)]
+    rank = len(x.shape)
+    reduced = sorted(axis % rank for axis in axes or ())
+    if rank != 4 or len(reduced) != 2 or 0 in reduced:
+        raise Unsupported(f"a mean over axes {axes} of a tensor of rank {rank}; the accelerator has height and width")
+    channel = ({1, 2, 3} - set(reduced)).pop()
+    front = (0, channel, *reduced)
+    x = dataclasses.replace(x, quant=move.reshape_all(importer, x.quant, (("transpose", front),)))
+    result: Pending = over_image(node, x)
+    kept = tuple(1 if axis in reduced else x_size for axis, x_size in enumerate(_original(x, channel)))
+    shape = kept if given.get("keepdims", 1) else (kept[0], kept[channel])
+    return [dataclasses.replace(result, shape=shape, reshapes=(("reshape", shape),))]
+
+
+def _original(x: Real, channel: int) -> list[int]:
+    sizes = [x.shape[0], 1, 1, 1]
+    sizes[channel] = x.shape[1]
+    return sizes

@@ -1,0 +1,105 @@
+"""QuantizeLinear and DequantizeLinear: where real numbers become 8-bit tensors and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+
+from compiler.frontend import inputs
+from compiler.frontend.ops import host, move, pointwise
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.registry import attributes, operator
+from compiler.frontend.values import Const, Float, Pending, Quant, QuantConst, Quantisation, Real, Value
+
+if TYPE_CHECKING:
+    from compiler.frontend.importer import Importer
+
+
+_EIGHT_BIT = ("int8", "uint8")
+
+
+@operator("DequantizeLinear")
+@operator("DequantizeLinear", domain="com.microsoft")
+def dequantize_linear(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Constants keep their integers; 8-bit tensors get a real view."""
+    value = importer.value(node.input[0])
+    scale = importer.constant(node, 1, "scale")
+    zero_point = importer.constant(node, 2, "zero point")
+    assert scale is not None
+    if isinstance(value, Const):
+        return [_constant(node, value, scale, zero_point)]
+    if not isinstance(value, Quant):
+        raise Unsupported(f"its input {node.input[0]!r} is not an 8-bit tensor")
+    params = quantisation(scale, zero_point, value.dtype)
+    return [dequantised(importer, value, params, node.input[0])]
+
+
+def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | None) -> QuantConst:
+    if attributes(node).get("block_size", 0):
+        raise Unsupported("quantisation by blocks; quantise per tensor or per channel")
+    axis = attributes(node).get("axis", 1)
+    flat = scale.astype(np.float32).reshape(-1)
+    zero = np.zeros_like(flat, dtype=value.array.dtype) if zero_point is None else zero_point.reshape(-1)
+    if zero.size != flat.size:
+        zero = np.broadcast_to(zero, flat.shape)
+    per_axis = flat.size > 1
+    return QuantConst(value.array, flat, zero, axis % value.array.ndim if per_axis else None)
+
+
+def dequantised(importer: Importer, quant: Quant, params: Quantisation, name: str) -> Real:
+    """The real view of ``quant``, ONNX tensor ``name``, under ``params``, which need not be those it was stored with."""
+    known = importer.quantisation(quant.tensor)
+    if (known.scale, known.zero_point) != (params.scale, params.zero_point):
+        quant = importer.alias(quant, params)
+    return Real(quant, params, name)
+
+
+def quantisation(scale: np.ndarray, zero_point: np.ndarray | None, dtype: str) -> Quantisation:
+    """Per-tensor parameters of an 8-bit activation; Unsupported if they are anything else."""
+    if scale.size != 1 or (zero_point is not None and zero_point.size != 1):
+        raise Unsupported(f"{scale.size} scales for an activation; quantise activations per tensor")
+    if dtype not in _EIGHT_BIT:
+        raise Unsupported(f"{dtype} activations; the accelerator computes with int8 and uint8")
+    zero = 0 if zero_point is None else int(zero_point.reshape(-1)[0])
+    value = np.float32(scale.reshape(-1)[0])
+    if not (np.isfinite(value) and value > 0):
+        raise Unsupported(f"scale {value} is not a positive number")
+    return Quantisation(value, zero, dtype)
+
+
+@operator("QuantizeLinear")
+@operator("QuantizeLinear", domain="com.microsoft")
+def quantize_linear(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+    """Store a real value in a new 8-bit tensor."""
+    scale = importer.constant(node, 1, "scale")
+    zero_point = importer.constant(node, 2, "zero point")
+    assert scale is not None
+    target = quantisation(scale, zero_point, _stored_type(node, zero_point))
+    return [quantised(importer, importer.value(node.input[0]), target, node)]
+
+
+def _stored_type(node: onnx.NodeProto, zero_point: np.ndarray | None) -> str:
+    if zero_point is not None:
+        return zero_point.dtype.name
+    given = attributes(node).get("output_dtype", 0)
+    return onnx.helper.tensor_dtype_to_np_dtype(given).name if given else "uint8"
+
+
+def quantised(importer: Importer, value: Value, target: Quantisation, node: onnx.NodeProto) -> Quant:
+    """``value`` in 8 bits, as the ONNX tensor that ``node`` computes."""
+    name = node.output[0]
+    if isinstance(value, Real):
+        if value.quantisation == target:
+            return value.quant
+        value = pointwise.identity(value, node.name)
+    if isinstance(value, host.OnHost):
+        return host.stored(importer, value, target, name, value.shape)
+    if isinstance(value, Pending):
+        return move.reshape_all(importer, value.emit(importer, target, name), value.reshapes)
+    if isinstance(value, Float):
+        if not value.tensor:
+            return inputs.quantised_port(importer, node.input[0], name, target)
+        return host.quantise(importer, node, target)
+    raise Unsupported(f"its input {node.input[0]!r} is already 8-bit")

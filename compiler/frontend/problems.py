@@ -1,0 +1,33 @@
+"""Errors of the front end: every node that cannot be compiled is collected and reported at once."""
+
+from dataclasses import dataclass
+
+from compiler.ir import CompileError
+
+
+class Unsupported(Exception):
+    """Raised by an operator's importer: the accelerator cannot run this node; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class NodeProblem:
+    """A node that the accelerator cannot run."""
+
+    name: str
+    type: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.name!r}: {self.reason}"
+
+
+class UnsupportedModel(CompileError):
+    """The model has nodes that the accelerator cannot run; ``nodes`` lists all of them."""
+
+    def __init__(self, model: str, nodes: list[NodeProblem]):
+        self.nodes = nodes
+        lines = "\n".join(f"  {node}" for node in nodes)
+        count = f"{len(nodes)} node" + "s" * (len(nodes) > 1)
+        super().__init__(
+            f"{model}: the accelerator cannot run {count}:\n{lines}\nUse fallback (--fallback) to run them on the CPU."
+        )

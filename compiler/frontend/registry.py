@@ -1,0 +1,46 @@
+"""Which function imports which ONNX operator.
+
+To add an operator, write a function in ``compiler.frontend.ops`` and decorate it::
+
+    @operator("Relu6", domain="com.example")
+    def relu6(importer, node):
+        value = importer.value(node.input[0])
+        ...
+        return [pending_or_other_value]         # one value per output of the node
+
+It reads the values of its inputs, returns one value per output, and raises ``Unsupported("reason")`` when the
+accelerator cannot run this node. See docs for the whole page.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import onnx
+
+if TYPE_CHECKING:
+    from compiler.frontend.importer import Importer
+    from compiler.frontend.values import Value
+
+Handler = Callable[["Importer", onnx.NodeProto], "list[Value]"]
+
+HANDLERS: dict[tuple[str, str], Handler] = {}
+
+
+def operator(*op_types: str, domain: str = "") -> Callable[[Handler], Handler]:
+    """Register a function as the importer of these operators."""
+
+    def register(handler: Handler) -> Handler:
+        for op_type in op_types:
+            HANDLERS[domain, op_type] = handler
+        return handler
+
+    return register
+
+
+def attributes(node: onnx.NodeProto) -> dict:
+    """A node's attributes as Python values; strings decoded."""
+    values = {}
+    for attribute in node.attribute:
+        value = onnx.helper.get_attribute_value(attribute)
+        values[attribute.name] = value.decode() if isinstance(value, bytes) else value
+    return values

@@ -1,0 +1,109 @@
+"""The prepared ONNX model: unique node names, fixed dimensions, constants by name, and sub-models cut out of it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+_QUIET = 3  # onnxruntime reports errors only
+
+
+def session_options() -> onnxruntime.SessionOptions:
+    """Options of every onnxruntime session here: integer kernels for QDQ graphs, one thread, errors only."""
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    options.intra_op_num_threads = 1
+    options.log_severity_level = _QUIET
+    return options
+
+
+def session(model: onnx.ModelProto | bytes) -> onnxruntime.InferenceSession:
+    """A CPU session with :func:`session_options`."""
+    raw = model if isinstance(model, bytes) else model.SerializeToString()
+    return onnxruntime.InferenceSession(raw, session_options(), providers=["CPUExecutionProvider"])
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Element type (``onnx.TensorProto.DataType``) and shape of an ONNX tensor."""
+
+    elem_type: int
+    shape: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Source:
+    """A checked model. ``constants`` starts as the initialisers and grows as the importer folds nodes."""
+
+    name: str
+    model: onnx.ModelProto
+    constants: dict[str, npt.NDArray] = field(default_factory=dict)
+    signatures: dict[str, Signature] = field(default_factory=dict)  #: of tensors that sub-models may begin with
+    producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
+    consumers: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        graph = self.model.graph
+        self.constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+        for node in graph.node:
+            for name in node.output:
+                self.producers[name] = node
+            for name in node.input:
+                self.consumers.setdefault(name, []).append(node)
+        self.order = {node.name: i for i, node in enumerate(graph.node)}
+        self.outputs = {value.name for value in graph.output}
+
+    @property
+    def opset(self) -> int:
+        """Version of the default operator set."""
+        return next(entry.version for entry in self.model.opset_import if entry.domain in ("", "ai.onnx"))
+
+    def between(self, outputs: list[str], inputs: list[str]) -> list[onnx.NodeProto]:
+        """Nodes needed to compute ``outputs`` from ``inputs`` and constants, in order. Quantised constants stay
+        behind their DequantizeLinear, so that onnxruntime sees the pattern of its integer kernels."""
+        found: dict[str, onnx.NodeProto] = {}
+        stops, todo = set(inputs), [name for name in outputs if name not in inputs]
+        while todo:
+            name = todo.pop()
+            node = self.producers.get(name)
+            if name in stops or node is None or node.name in found:
+                continue
+            if name in self.constants and node.op_type != "DequantizeLinear":
+                continue
+            found[node.name] = node
+            todo.extend(node.input)
+        return sorted(found.values(), key=lambda node: self.order[node.name])
+
+    def submodel(
+        self,
+        nodes: list[onnx.NodeProto],
+        inputs: list[tuple[str, Signature]],
+        outputs: list[str],
+    ) -> onnx.ModelProto:
+        """``nodes`` as a model of their own. Output types are left to onnxruntime's inference."""
+        made = {name for node in nodes for name in node.output} | {name for name, _ in inputs}
+        needed = dict.fromkeys(name for node in nodes for name in node.input if name and name not in made)
+        graph = helper.make_graph(
+            list(nodes),
+            "part",
+            [helper.make_tensor_value_info(name, sig.elem_type, sig.shape) for name, sig in inputs],
+            [onnx.ValueInfoProto(name=name) for name in outputs],
+            [numpy_helper.from_array(self.constants[name], name) for name in needed],
+        )
+        domains = {node.domain for node in nodes} | {""}
+        opsets = {entry.domain: entry.version for entry in self.model.opset_import}
+        imports = [helper.make_opsetid(d, opsets.get(d, 1)) for d in domains if d != "ai.onnx"]
+        return helper.make_model(graph, opset_imports=imports, ir_version=min(self.model.ir_version, 10))
+
+    def evaluate(self, node: onnx.NodeProto) -> list[npt.NDArray]:
+        """Outputs of a node whose inputs are all constants."""
+        model = self.submodel([node], [], [name for name in node.output if name])
+        return session(model).run(None, {})
+
+
+def dtype_of(elem_type: int) -> str:
+    """NumPy name of an ONNX element type."""
+    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name
