@@ -1,0 +1,42 @@
+"""Caesura: compile an ONNX model, open a device, run the model on it.
+
+>>> import caesura
+>>> image = caesura.compile("model.onnx", preset="base")
+>>> with caesura.open("base") as device:
+...     model = device.load(image)
+...     result = model(x)
+
+``caesura.run("model.onnx", x)`` does all of it at once.
+"""
+
+from caesura.api import Device, Model, UsageError, compile, open, run
+from compiler.ir import CompileError
+from hw.image import Image, ImageError
+from hw.params import PRESETS, ParamError, SocParams
+from sim.bus import BusError, BusTimeout, HostCosts
+from sw.driver import DeviceFault, DeviceTimeout, DriverError
+from sw.runtime import InputError, LayerStats, RunStats
+
+__all__ = [
+    "PRESETS",
+    "BusError",
+    "BusTimeout",
+    "CompileError",
+    "Device",
+    "DeviceFault",
+    "DeviceTimeout",
+    "DriverError",
+    "HostCosts",
+    "Image",
+    "ImageError",
+    "InputError",
+    "LayerStats",
+    "Model",
+    "ParamError",
+    "RunStats",
+    "SocParams",
+    "UsageError",
+    "compile",
+    "open",
+    "run",
+]

@@ -1,0 +1,144 @@
+"""The public functions: compile, open, load, call."""
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy.typing as npt
+
+from hw.image import Image
+from hw.params import SocParams, preset
+from sim.bus import Bus, Progress
+from sw.driver import Device as Driver
+from sw.driver import LoadedModel
+from sw.runtime import RunStats, Session
+
+Arrays = dict[str, npt.NDArray]
+Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+
+
+class UsageError(ValueError):
+    """A request that names something that does not exist; lists what does."""
+
+
+def resolve(params: str | SocParams) -> SocParams:
+    """Parameters from a preset's name or as they are; ``ParamError`` for an unknown name."""
+    return preset(params) if isinstance(params, str) else params
+
+
+def compile(path: str | PathLike, preset: str | SocParams = "tiny", **options: Any) -> Image:
+    """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters).
+
+    Options are those of ``compiler.compile.compile_model``, such as ``fallback=True`` to run on the CPU what the
+    accelerator cannot. Raises ``CompileError`` or ``ParamError``.
+    """
+    from compiler.compile import compile_model  # the compiler is only loaded where it is used
+
+    return compile_model(path, resolve(preset), **options)
+
+
+def open(
+    params: str | SocParams = "tiny",
+    backend: str = "cxxrtl",
+    *,
+    vcd: str | PathLike | None = None,
+    progress: Progress | None = None,
+) -> "Device":
+    """Power a simulated SoC on.
+
+    Parameters
+    ----------
+    params : a preset's name, or parameters
+    backend : ``cxxrtl`` (compiled RTL) or ``pysim`` (Amaranth's simulator: slow, same cycles)
+    vcd : file for waveforms of all signals
+    progress : called now and then with the current cycle
+
+    Raises ``ParamError`` for an unknown preset, :class:`UsageError` for an unknown backend.
+    """
+    from sim.rtl import BACKENDS, open_bus  # Amaranth is only loaded where it is used
+
+    if backend not in BACKENDS:
+        raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
+
+    return Device(open_bus(resolve(params), backend, vcd=vcd, progress=progress))
+
+
+class Device:
+    """An SoC that is on. A context manager; ``driver`` is the driver beneath, ``bus`` the simulator."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.driver = Driver(bus)
+
+    @property
+    def params(self) -> SocParams:
+        """The hardware's parameters."""
+        return self.driver.params
+
+    def load(self, image: Image | str | PathLike) -> "Model":
+        """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
+
+        Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
+        does not fit.
+        """
+        if not isinstance(image, Image):
+            image = Image.load(Path(image))
+        return Model(self.driver, self.driver.load(image))
+
+    def unload(self, model: "Model") -> None:
+        """Give a model's memory back; the model cannot run any more."""
+        self.driver.unload(model.loaded)
+
+    def close(self) -> None:
+        """Power off."""
+        self.driver.close()
+
+    def __enter__(self) -> "Device":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Model:
+    """A loaded model: call it with an array (one input) or with arrays by name."""
+
+    def __init__(self, driver: Driver, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+        self._session = Session(driver, loaded)
+        self._stats: RunStats | None = None
+
+    @property
+    def image(self) -> Image:
+        """What was loaded."""
+        return self.loaded.image
+
+    @property
+    def stats(self) -> RunStats | None:
+        """Cycles and counters of the last inference; None before the first."""
+        return self._stats
+
+    def __call__(self, inputs: Inputs) -> npt.NDArray | Arrays:
+        """One inference: the output array, or arrays by name if the model has several outputs.
+
+        Raises ``InputError`` for a wrong shape or dtype, ``DeviceFault`` or ``DeviceTimeout`` if the device fails;
+        it can be used again then.
+        """
+        outputs, _ = self.run(inputs)
+        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+
+    def run(self, inputs: Inputs) -> tuple[Arrays, RunStats]:
+        """Like calling, but always outputs by name, with the statistics."""
+        outputs, self._stats = self._session.run(inputs)
+        return outputs, self._stats
+
+
+def run(
+    model: str | PathLike | Image, inputs: Inputs, preset: str | SocParams = "tiny", backend: str = "cxxrtl"
+) -> npt.NDArray | Arrays:
+    """Compile ``model`` (unless it is an image), run it once on a device that is opened for it, return the outputs."""
+    image = model if isinstance(model, Image) else compile(model, preset)
+    with open(image.params, backend) as device:
+        return device.load(image)(inputs)

@@ -1,0 +1,190 @@
+"""The command line: ``caesura run | compile | info | disasm | verilog``.
+
+Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or of the device.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from caesura import api, inputs, show
+from caesura.progress import Progress
+from compiler.ir import CompileError, Graph
+from hw.image import MAGIC, Image, ImageError
+from hw.isa import IsaError
+from hw.params import PRESETS, ParamError, preset
+from sim.bus import BusError, BusTimeout
+from sw.driver import DriverError
+from sw.runtime import InputError
+
+app = typer.Typer(
+    name="caesura",
+    help="An open NPU: compile ONNX models and run them on its RTL.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Preset = Annotated[str, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
+Backend = Annotated[str, typer.Option("--backend", help="cxxrtl (compiled RTL) or pysim (reference, slow)")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
+Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
+
+
+@app.command()
+def run(
+    model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
+    input: Annotated[Path | None, typer.Option(help=".npz file with the inputs; random (seeded) if absent")] = None,
+    preset: Annotated[str | None, typer.Option(help="parameters (default: tiny, or the image's own)")] = None,
+    backend: Backend = "cxxrtl",
+    check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
+    as_json: Json = False,
+    vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
+    fallback: Fallback = False,
+) -> None:
+    """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
+    from caesura.report import RunReport
+
+    image = _image(model, preset, fallback)
+    if check and _is_image(model):
+        raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
+    data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
+    origin = str(input) if input else f"random, seed {seed}"
+    report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
+    report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
+    with Progress() as progress, api.open(image.params, backend, vcd=vcd, progress=progress.cycles) as device:
+        loaded = device.load(image)
+        for number, sample in enumerate(data, 1):
+            progress.task(f"sample {number} of {len(data)}")
+            outputs, stats = loaded.run(sample)
+            report.outputs.append(outputs)
+            report.stats.append(stats)
+        device.unload(loaded)
+        if check:
+            progress.task("checking layer by layer")
+            report.check = _check(device, model, fallback, data, report.outputs)
+    if as_json:
+        typer.echo(json.dumps(report.to_dict()))
+    else:
+        Console().print(report.to_tables())
+    if report.check is not None and not report.check.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def compile(
+    model: Annotated[Path, typer.Argument(help="an ONNX model")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="where to write the image")],
+    preset: Preset = "tiny",
+    fallback: Fallback = False,
+) -> None:
+    """Compile an ONNX model to an image."""
+    image = api.compile(model, preset, fallback=fallback)
+    image.save(output)
+    typer.echo(
+        f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
+        f"for {image.meta.params['name']}"
+    )
+
+
+@app.command()
+def info(
+    target: Annotated[str, typer.Argument(help="an image, an ONNX model, or the name of a preset")],
+    as_json: Json = False,
+    fallback: Fallback = False,
+) -> None:
+    """Show what an image, a model or a preset holds."""
+    path = Path(target)
+    if target in PRESETS and not path.exists():
+        params = preset(target)
+        result, plain = show.show_params(params), show.preset_fields(params)
+    elif _is_image(path):
+        image = Image.load(path)
+        result, plain = show.show_image(image), show.image_fields(image)
+    elif path.exists():
+        graph = _graph(path, fallback)
+        result, plain = show.show_graph(graph), show.graph_fields(graph)
+    else:
+        raise api.UsageError(f"{target}: no such file, and no preset of that name; presets are {', '.join(PRESETS)}")
+    if as_json:
+        typer.echo(json.dumps(plain))
+    else:
+        Console().print(result)
+
+
+@app.command()
+def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")]) -> None:
+    """Print the assembler text of an image."""
+    typer.echo(show.listing(Image.load(image)))
+
+
+@app.command()
+def verilog(
+    output: Annotated[Path, typer.Option("--output", "-o", help="folder for the files")],
+    preset: Preset = "tiny",
+) -> None:
+    """Write the accelerator as Verilog."""
+    from sim.rtl.verilog import write_verilog
+
+    params = api.resolve(preset)
+    output.mkdir(parents=True, exist_ok=True)
+    write_verilog(params, output)
+    for path in sorted(output.iterdir()):
+        typer.echo(f"{path}: {path.stat().st_size:,} bytes")
+
+
+def _is_image(path: Path) -> bool:
+    if not path.is_file():
+        return path.suffix == ".cimg"
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
+
+
+def _image(path: Path, preset_name: str | None, fallback: bool) -> Image:
+    if not _is_image(path):
+        return api.compile(path, preset_name or "tiny", fallback=fallback)
+    image = Image.load(path)
+    if preset_name is not None:
+        image.check_params(preset(preset_name))
+    return image
+
+
+def _graph(path: Path, fallback: bool) -> Graph:
+    from compiler.frontend import import_model
+
+    return import_model(path, fallback=fallback)
+
+
+def _check(device: api.Device, path: Path, fallback: bool, data: list[inputs.Sample], outputs: list[inputs.Sample]):
+    from caesura.check import check
+
+    observing = api.compile(path, device.params, fallback=fallback, observe=True)
+    return check(device, path, observing, _graph(path, fallback), data, outputs)
+
+
+def _user_errors() -> tuple[type[Exception], ...]:
+    """Errors that are told in one message, without a traceback."""
+    from sim.rtl.build import BuildError
+
+    ours = (CompileError, ImageError, InputError, IsaError, ParamError, DriverError, api.UsageError)
+    return (*ours, BusError, BusTimeout, BuildError, OSError)
+
+
+def main() -> None:
+    """Entry point of the ``caesura`` command."""
+    try:
+        app()
+    except _user_errors() as error:
+        Console(stderr=True).print(Text(f"error: {error}", "red"), soft_wrap=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What ``caesura run`` reports: one JSON object, or tables."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from caesura.check import CheckResult
+from caesura.show import table
+from sw.runtime import RunStats
+
+_SMALL = 64  #: outputs up to this many elements are given in full
+
+Arrays = dict[str, npt.NDArray]
+
+
+@dataclass
+class RunReport:
+    """Everything one ``caesura run`` found out. ``check`` is None without ``--check``."""
+
+    model: str
+    preset: str
+    backend: str
+    inputs: str  #: where the inputs came from
+    outputs: list[Arrays] = field(default_factory=list)  #: per sample
+    stats: list[RunStats] = field(default_factory=list)  #: per sample
+    host_steps: list[str] = field(default_factory=list)  #: what ran on the CPU and why
+    check: CheckResult | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON. ``outputs``, ``cycles`` and ``layers`` are those of the first sample."""
+        return {
+            "model": self.model,
+            "preset": self.preset,
+            "backend": self.backend,
+            "inputs": self.inputs,
+            "outputs": {name: describe(value) for name, value in self.outputs[0].items()},
+            "cycles": self.stats[0].cycles,
+            "latency_cycles": self.stats[0].latency,
+            "macs": self.stats[0].macs,
+            "utilisation": round(self.stats[0].utilisation, 6),
+            "layers": _layer_dicts(self.stats[0]),
+            "samples": [
+                {"outputs": digest(outputs), "cycles": stats.cycles, "latency_cycles": stats.latency}
+                for outputs, stats in zip(self.outputs, self.stats, strict=True)
+            ],
+            "host_steps": self.host_steps,
+            "check": None if self.check is None else self.check.to_dict(),
+        }
+
+    def to_tables(self) -> Group:
+        """For a terminal."""
+        stats = self.stats[0]
+        head = Text(f"{self.model} on {self.preset} ({self.backend}), inputs: {self.inputs}")
+        tail = Text(
+            f"{stats.cycles:,} cycles, {stats.macs:,} MACs, utilisation {stats.utilisation:.1%} of the MAC peak; "
+            f"{stats.latency:,} cycles with the host's part"
+        )
+        steps = [Text(f"on the CPU: {step}") for step in self.host_steps]
+        verdict = [] if self.check is None else [Text(self.check.summary(), "green" if self.check.ok else "bold red")]
+        return Group(head, self._layer_table(), *steps, self._output_table(), tail, *verdict)
+
+    def _layer_table(self) -> Table:
+        layers = table("", "layer", "kind", ">MACs", ">cycles", ">utilisation", "check")
+        checks = {} if self.check is None else self.check.by_output()
+        for layer in self.stats[0].layers:
+            ran = bool(layer.engines)
+            layers.add_row(
+                layer.name,
+                layer.kind,
+                f"{layer.macs:,}" if layer.macs else "",
+                f"{layer.cycles:,}" if ran else "",
+                f"{layer.utilisation:.1%}" if ran and layer.macs else "",
+                checks.get(layer.output, ""),
+            )
+        return layers
+
+    def _output_table(self) -> Table:
+        outputs = table("", "output", "shape", "sha256", "values")
+        for name, value in self.outputs[0].items():
+            shown = " ".join(f"{x:.4g}" for x in value.ravel()[:8]) + (" ..." if value.size > 8 else "")
+            outputs.add_row(name, str(list(value.shape)), digest({name: value})[:12], shown)
+        return outputs
+
+
+def describe(value: npt.NDArray) -> dict[str, Any]:
+    """Dtype, shape, digest and, if there are few, the values of an array."""
+    result: dict[str, Any] = {"dtype": str(value.dtype), "shape": list(value.shape), "sha256": digest({"": value})}
+    if value.size <= _SMALL:
+        result["values"] = value.tolist()
+    return result
+
+
+def digest(arrays: Arrays) -> str:
+    """SHA-256 over the bytes of arrays in order."""
+    total = hashlib.sha256()
+    for value in arrays.values():
+        total.update(np.ascontiguousarray(value).tobytes())
+    return total.hexdigest()
+
+
+def _layer_dicts(stats: RunStats) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": layer.name,
+            "kind": layer.kind,
+            "macs": layer.macs,
+            "cycles": layer.cycles,
+            "engines": list(layer.engines),
+            "utilisation": round(layer.utilisation, 6),
+            "counters": layer.counters,
+        }
+        for layer in stats.layers
+    ]

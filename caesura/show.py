@@ -1,0 +1,150 @@
+"""What ``caesura info`` and ``caesura disasm`` print: images, models and parameter sets."""
+
+import dataclasses
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from compiler.ir import Conv, Graph, Op, Tensor
+from hw.image import Image
+from hw.isa import INSN_BYTES, disassemble
+from hw.params import SocParams
+
+_SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
+
+
+def table(title: str, *columns: str) -> Table:
+    """An empty table; a column whose name starts with ``>`` is right-aligned."""
+    result = Table(title=title or None, title_justify="left", header_style="bold", expand=False)
+    for column in columns:
+        result.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
+    return result
+
+
+def show_params(params: SocParams) -> Group:
+    """A parameter set and what follows from it."""
+    head = Text(f"parameters {params.name!r} (digest {params.digest()})")
+    fields = table("", "field", ">value")
+    for name, value in params.to_dict().items():
+        if name != "name":
+            fields.add_row(name, f"{value:,}")
+    fields.add_section()
+    fields.add_row("MACs per cycle", f"{params.macs:,}")
+    fields.add_row("LV1 and LV2 word, bytes", f"{params.lv1_word:,}")
+    return Group(head, fields)
+
+
+def show_image(image: Image) -> Group:
+    """Sizes, ports, layers and jobs of an image."""
+    meta = image.meta
+    head = Text(
+        f"model {meta.model!r} for {meta.params['name']!r} (digest {image.params.digest()}): "
+        f"{len(image.code) // INSN_BYTES} instructions, {len(image.weights):,} bytes of weights, "
+        f"{len(meta.jobs)} jobs, {len(image.host_models)} host models, {len(meta.cancel_points)} cancellation points"
+    )
+    segments = table("segments", ">no.", "holds", ">bytes")
+    for i, size in enumerate(meta.segment_sizes):
+        segments.add_row(str(i), _SEGMENTS[i], f"{size:,}")
+    return Group(head, _ports(image), segments, _layers(image), _jobs(image))
+
+
+def _ports(image: Image) -> Table:
+    ports = table("inputs and outputs", "name", "", "dtype", "shape", "stored as")
+    for what, port in [("in", p) for p in image.meta.inputs] + [("out", p) for p in image.meta.outputs]:
+        tensor = image.tensor(port.tensor)
+        ports.add_row(port.name, what, port.dtype, str(port.shape), f"{tensor.dtype}{tensor.shape}")
+    return ports
+
+
+def _layers(image: Image) -> Table:
+    layers = table("layers", "layer", "kind", ">MACs", ">weights", ">estimated cycles", ">jobs")
+    for i, layer in enumerate(image.meta.layers):
+        jobs = sum(job.layer == i for job in image.meta.jobs)
+        cycles = f"{layer.estimated_compute:,}"
+        layers.add_row(layer.name, layer.kind, f"{layer.macs:,}", f"{layer.weight_bytes:,}", cycles, str(jobs))
+    for step in image.meta.steps:
+        if step.kind == "host":
+            layers.add_row(", ".join(step.outputs), f"on the CPU: {step.reason}")
+    return layers
+
+
+def _jobs(image: Image) -> Table:
+    jobs = table("jobs", ">job", "layer", ">engine", ">body PC", ">prologue PC", ">window after", "waits", "signal")
+    for i, job in enumerate(image.meta.jobs):
+        waits = ", ".join(f"{event}≥{times}" for event, times in job.waits)
+        jobs.add_row(
+            str(i),
+            image.meta.layers[job.layer].name,
+            str(job.engine),
+            str(job.body_pc),
+            "" if job.prologue_pc is None else str(job.prologue_pc),
+            str(job.window_after or ""),
+            waits,
+            "" if job.signal is None else str(job.signal),
+        )
+    return jobs
+
+
+def show_graph(graph: Graph) -> Group:
+    """Operators of a model after import, before it is compiled for any hardware."""
+    head = Text(f"model {graph.name!r}: {len(graph.ops)} operators")
+    ops = table("operators", "operator", "kind", "inputs", "output", ">MACs")
+    for op in graph.ops:
+        shapes = ", ".join(_shape(graph.tensors[name]) for name in op.inputs)
+        ops.add_row(op.name, op.kind, shapes, _shape(graph.tensors[op.output]), f"{_macs(graph, op):,}")
+    return Group(head, ops)
+
+
+def _shape(tensor: Tensor) -> str:
+    return f"{tensor.dtype}{list(tensor.shape)}"
+
+
+def _macs(graph: Graph, op: Op) -> int:
+    if not isinstance(op, Conv):
+        return 0
+    pixels = graph.tensors[op.output].size // op.weights.shape[0]
+    return int(pixels * op.weights.size)
+
+
+def listing(image: Image) -> str:
+    """Assembler text of an image's code, with a comment where a job enters. ``hw.isa.assemble`` reads it."""
+    entries: dict[int, list[str]] = {}
+    for i, job in enumerate(image.meta.jobs):
+        layer = image.meta.layers[job.layer].name
+        entries.setdefault(job.body_pc, []).append(f"# job {i}, layer {layer!r}: body, engine {job.engine}")
+        if job.prologue_pc is not None:
+            entries.setdefault(job.prologue_pc, []).append(f"# job {i}, layer {layer!r}: prologue")
+    lines = []
+    for pc, line in enumerate(disassemble(image.code).splitlines()):
+        lines += entries.get(pc, [])
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def preset_fields(params: SocParams) -> dict[str, Any]:
+    """Fields and digest, for JSON."""
+    return {**params.to_dict(), "digest": params.digest()}
+
+
+def image_fields(image: Image) -> dict[str, Any]:
+    """The metadata and the section sizes, for JSON."""
+    sizes = {"instructions": len(image.code) // INSN_BYTES, "weight_bytes": len(image.weights)}
+    return {**dataclasses.asdict(image.meta), **sizes}
+
+
+def graph_fields(graph: Graph) -> dict[str, Any]:
+    """Operators with shapes and MACs, for JSON."""
+    ops = [
+        {
+            "name": op.name,
+            "kind": op.kind,
+            "nodes": op.nodes,
+            "inputs": [_shape(graph.tensors[name]) for name in op.inputs],
+            "output": _shape(graph.tensors[op.output]),
+            "macs": _macs(graph, op),
+        }
+        for op in graph.ops
+    ]
+    return {"model": graph.name, "operators": ops}

@@ -1,0 +1,58 @@
+import subprocess
+import sys
+
+import pytest
+
+from caesura import docgen
+from hw.isa import FORMATS
+from hw.job import COMPLETION, JOB, Fault
+from hw.regs import ENGINE_REGS, GLOBAL_REGS
+
+
+@pytest.mark.parametrize("name", docgen.PAGES)
+def test_committed_page_is_what_the_tables_say(name):
+    assert (docgen.DOCS / name).read_text() == docgen.PAGES[name](), "run python -m caesura.docgen"
+
+
+def test_check_notices_a_stale_and_a_missing_page(tmp_path, capsys):
+    assert docgen.main(["--docs", str(tmp_path)]) == 0
+    assert docgen.main(["--check", "--docs", str(tmp_path)]) == 0
+    (tmp_path / "isa.md").write_text("old")
+    (tmp_path / "caesura.h").unlink()
+    assert docgen.main(["--check", "--docs", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert "isa.md" in error and "caesura.h" in error and "registers.md" not in error
+
+
+def test_pages_name_everything():
+    page = docgen.isa_page()
+    for fields in FORMATS.values():
+        assert all(f"`{f.name}`" in page for f in fields)
+    assert all(f"`{reg.name}`" in docgen.registers_page() for reg in GLOBAL_REGS + ENGINE_REGS)
+    assert all(f"`{m.name}`" in docgen.jobs_page() for m in JOB.members + COMPLETION.members)
+
+
+def test_header_compiles_and_agrees(tmp_path):
+    """The compiler comes from pip, as for the simulator."""
+    source = tmp_path / "check.c"
+    source.write_text(
+        '#include <stddef.h>\n#include "caesura.h"\n'
+        f'_Static_assert(offsetof(struct caesura_job, base3) == {JOB["base3"].offset}, "");\n'
+        f'_Static_assert(offsetof(struct caesura_completion, end) == {COMPLETION["end"].offset}, "");\n'
+        '_Static_assert(CAESURA_E_SEM(1, 2) == 0x2108u, "");\n'
+        f'_Static_assert(CAESURA_FAULT_LIMIT == {Fault.LIMIT}, "");\n'
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "ziglang",
+        "cc",
+        "-std=c11",
+        "-Wall",
+        "-Werror",
+        "-c",
+        "-o",
+        str(tmp_path / "check.o"),
+    ]
+    done = subprocess.run([*command, f"-I{docgen.DOCS}", str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
