@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
 from caesura.api import Device, Model
-from compiler.ir import Graph, Host, Op
+from compiler import golden
+from compiler.ir import Graph, Op
 from hw.image import Image
 
 Arrays = dict[str, npt.NDArray]
@@ -22,7 +22,7 @@ Arrays = dict[str, npt.NDArray]
 
 @dataclass
 class LayerCheck:
-    """One operator over all samples. ``max_difference`` in LSB; ``ok``: within what its kind allows."""
+    """One operator over all samples. ``max_difference`` in LSB; ``ok``: within what ``compiler.golden`` allows it."""
 
     name: str
     kind: str
@@ -31,6 +31,13 @@ class LayerCheck:
     different: int = 0
     max_difference: int = 0
     ok: bool = True
+
+    def add(self, sample: golden.LayerCheck) -> None:
+        """Take the verdict on one sample into account."""
+        self.elements += sample.elements
+        self.different += sample.mismatches
+        self.max_difference = max(self.max_difference, sample.max_diff)
+        self.ok = self.ok and sample.ok
 
     def verdict(self) -> str:
         """``equal``, ``within tolerance ...`` or ``DIFFERS ...``."""
@@ -99,34 +106,19 @@ def check(
 ) -> CheckResult:
     """Judge ``outputs`` of ``samples``, and every layer by running the observing ``image`` on ``device``."""
     result = CheckResult(samples=len(samples))
-    reference = Reference(path)
     model = device.load(image)
     layers = {op.name: LayerCheck(op.name, op.kind, _onnx_name(graph, op)) for op in graph.ops}
     for sample, got in zip(samples, outputs, strict=True):
         observed, _ = model.run(sample)
-        for expected, values in ((reference.run(sample), got), (got, observed)):
+        for expected, values in ((golden.golden_outputs(path, sample), got), (got, observed)):
             result.output_difference = max(result.output_difference, _difference(expected, values))
+        values = {name: tensor.data for name, tensor in graph.tensors.items() if tensor.data is not None}
         for op in graph.ops:
-            if not isinstance(op, Host):
-                _check_op(layers[op.name], graph, op, model)
-    result.layers = [layer for layer in layers.values() if layer.elements]
+            values |= {name: _read(model, name) for name in [*op.inputs, op.output] if name not in values}
+            layers[op.name].add(golden.check_layer(graph, op, values, values[op.output]))
+    result.layers = list(layers.values())
     device.unload(model)
     return result
-
-
-class Reference:
-    """onnxruntime with its integer kernels, which are the golden result."""
-
-    def __init__(self, path: Path) -> None:
-        options = onnxruntime.SessionOptions()
-        options.add_session_config_entry("session.qdqisint8allowed", "1")  # x86-64 computes QDQ in float otherwise
-        options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        self._names = [output.name for output in self._session.get_outputs()]
-
-    def run(self, inputs: Mapping[str, npt.NDArray]) -> Arrays:
-        """Outputs by name."""
-        return dict(zip(self._names, self._session.run(None, dict(inputs)), strict=True))
 
 
 def _difference(expected: Arrays, got: Arrays) -> float:
@@ -137,17 +129,5 @@ def _onnx_name(graph: Graph, op: Op) -> str:
     return graph.tensors[op.output].onnx_name or op.output
 
 
-def _check_op(layer: LayerCheck, graph: Graph, op: Op, model: Model) -> None:
-    from compiler.golden import check_layer
-
-    inputs = [_value(graph, name, model) for name in op.inputs]
-    outcome = check_layer(graph, op, inputs, model.loaded.read_tensor(op.output))
-    layer.elements += outcome.elements
-    layer.different += outcome.different
-    layer.max_difference = max(layer.max_difference, outcome.max_difference)
-    layer.ok = layer.ok and outcome.ok
-
-
-def _value(graph: Graph, name: str, model: Model) -> npt.NDArray:
-    data = graph.tensors[name].data
-    return model.loaded.read_tensor(name) if data is None else data
+def _read(model: Model, name: str) -> npt.NDArray:
+    return model.loaded.read_tensor(name)

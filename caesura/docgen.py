@@ -56,7 +56,7 @@ def _enum_table(kind: type[enum.IntEnum] | type[enum.IntFlag]) -> Iterator[str]:
     yield ""
     yield (inspect.getdoc(kind) or "").replace("``", "`")
     yield ""
-    rows = ((f"0x{m.value:02x}" if m.value > 9 else m.value, f"`{m.name}`", docs.get(m.name, "")) for m in kind)
+    rows = ((f"0x{m.value:02x}" if m.value > 9 else m.value, f"`{m.name}`", docs.get(str(m.name), "")) for m in kind)
     yield from _table(("value", "name", "meaning"), rows, "rll")
 
 
