@@ -83,7 +83,7 @@ class Realign(wiring.Component):
         m.d.comb += rotated_ready.eq(~rotated_valid | merged_ready)
         with m.If(rotated_ready):
             m.d.sync += [
-                rotated_valid.eq(step & ~self.discard),
+                rotated_valid.eq(step),
                 rotated.data.eq(Cat(word.data, word.data) >> Cat(Const(0, 3), run.rotate)),
                 rotated.emit.eq(~priming),
                 rotated.pair.eq(run.pair),

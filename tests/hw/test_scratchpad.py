@@ -1,5 +1,6 @@
 """The banked scratchpad against a byte array, and its narrow adapters."""
 
+import gc
 import random
 
 import pytest
@@ -160,6 +161,8 @@ def test_narrow_reads_pipeline():
     assert answers == list(range(16))
 
 
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="500, 8, 4"):
         Scratchpad(500, 8, 4, 1, 1)
+    gc.collect()

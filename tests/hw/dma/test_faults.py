@@ -148,3 +148,17 @@ def test_abort_lets_outstanding_requests_return_and_ends(op, when):
     assert counts[0] == counts[1]
     assert not bench.faults
     assert all(byte in choices for byte, choices in zip(bench.dst, allowed, strict=True))
+
+
+@pytest.mark.parametrize("when", range(15, 45, 3))
+def test_abort_completes_the_bursts_that_a_store_has_announced(when):
+    bench = Bench(Op.ST2, src_stall=0.3, dst_stall=0.3)
+    aborted = []
+
+    async def abort(ctx) -> None:
+        await ctx.tick().repeat(when)
+        ctx.set(bench.dut.unit.abort, 1)
+        aborted.append(when)
+
+    bench.run([command(copy(Op.ST2, len=2000), Segments())], until=lambda bench: aborted, extra=(abort,), limit=500)
+    assert not bench.done and bytes(bench.dst) != bytes(bench.src[:2000])
