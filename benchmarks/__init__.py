@@ -1,0 +1,1 @@
+"""Benchmarks of Caesura: their workloads, and the runs that measure them."""

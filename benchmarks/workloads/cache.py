@@ -1,0 +1,32 @@
+"""Generated files, kept outside the repository: ``$XDG_CACHE_HOME`` or ``~/.cache``, in ``caesura/workloads``."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+def folder() -> Path:
+    """Where generated models are kept; it may not exist yet. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG
+    specification asks."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    base = configured if configured.is_absolute() else Path.home() / ".cache"
+    return base / "caesura" / "workloads"
+
+
+def cached(name: str, parameters: object, write: Callable[[Path], None]) -> Path:
+    """The file ``name``.onnx generated from ``parameters``, which are told apart by their ``repr``.
+
+    When it is missing, ``write`` is called with a path in the same folder, and what it wrote is renamed into place: a
+    generator that fails or is interrupted leaves nothing behind that looks finished.
+    """
+    digest = hashlib.sha256(repr(parameters).encode()).hexdigest()[:16]
+    path = folder() / f"{name}-{digest}.onnx"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{name}-") as scratch:
+            draft = Path(scratch) / path.name
+            write(draft)
+            os.replace(draft, path)
+    return path

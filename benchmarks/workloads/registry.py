@@ -1,0 +1,93 @@
+"""Workloads by name: whole networks, matrix multiplications, single convolutions."""
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy.typing as npt
+import onnx
+import onnxruntime
+
+from benchmarks.workloads import conv, gemm, networks, qdq, tables
+from benchmarks.workloads.cache import cached
+from benchmarks.workloads.export import float_model
+from benchmarks.workloads.images import image
+from benchmarks.workloads.layers import Network
+from benchmarks.workloads.quantise import quantise
+
+VERSION = 1  #: of all generators; raise it when what one of them generates for the same parameters changes
+SEED = 2024
+CALIBRATION_IMAGES = 2
+MAX_MACS = 1 << 36  #: of one layer: larger ones are typing errors, and their tensors would not fit an ONNX file
+
+NETWORKS: dict[str, Callable[[], Network]] = {
+    "resnet50": networks.resnet50,
+    "squeezenet": networks.squeezenet,
+    "squeezenet1_0": networks.squeezenet1_0,
+    "mobilenetv2": networks.mobilenetv2,
+}
+
+Inputs = dict[str, npt.NDArray]
+
+
+class UnknownWorkload(ValueError):
+    """No workload has this name."""
+
+
+def names() -> list[str]:
+    """The workloads of the benchmarks: networks, products, convolutions. Products and convolutions of other sizes can
+    be had as well, by names of the same form."""
+    cases = [*tables.first_layers(), *tables.resnet50_convolutions(), *tables.depthwise_convolutions()]
+    return [*NETWORKS, *(product.name for product in tables.GEMMS), *(case.conv.name for case in cases)]
+
+
+def workload(name: str) -> Path:
+    """The int8 QDQ ONNX model of a workload, generated on first use. Raises :class:`UnknownWorkload`."""
+    subject = _find(name)
+    parameters = (VERSION, SEED, subject, onnx.__version__, onnxruntime.__version__)
+    if isinstance(subject, Network):
+        return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_network(subject, path))
+    return cached(name, parameters, lambda path: onnx.save(_layer_model(subject), path))
+
+
+def inputs(name: str, index: int = 0) -> Inputs:
+    """Inputs of a workload by tensor name, always the same for one ``index``; none of them calibrated the model.
+    Raises :class:`UnknownWorkload`."""
+    subject = _find(name)
+    if isinstance(subject, Network):
+        return {subject.input: image(subject.in_shape, (SEED, 1, index))}
+    return {qdq.INPUT: qdq.activations(subject.in_shape, (SEED, 1, index))}
+
+
+def write_network(network: Network, path: Path) -> None:
+    """Generate the weights of a network, quantise it, and write it to ``path``."""
+    feeds = [{network.input: image(network.in_shape, (SEED, 0, index))} for index in range(CALIBRATION_IMAGES)]
+    quantise(float_model(network, SEED), feeds, path)
+
+
+def _find(name: str) -> Network | gemm.Gemm | conv.Conv:
+    if name in NETWORKS:
+        return NETWORKS[name]()
+    layer = gemm.parse(name) or conv.parse(name)
+    if layer is None:
+        raise UnknownWorkload(_unknown(name))
+    problem = layer.problem()
+    if problem is None and layer.macs > MAX_MACS:
+        problem = f"{layer.macs} multiply-accumulates, the limit is {MAX_MACS}"
+    if problem:
+        raise UnknownWorkload(f"workload {name!r}: {problem}")
+    return layer
+
+
+def _layer_model(layer: gemm.Gemm | conv.Conv) -> onnx.ModelProto:
+    return gemm.model(layer, SEED) if isinstance(layer, gemm.Gemm) else conv.model(layer, SEED)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}" if near else f"networks are {', '.join(NETWORKS)}"
+    return (
+        f"no workload {name!r}; {hint}; "
+        "layers are gemm_MxKxN and conv_CINxHxW_COUT_kKERNEL_sSTRIDE_pPAD[_gGROUPS], "
+        "and python -m benchmarks.workloads lists all that are measured"
+    )
