@@ -133,6 +133,13 @@ def _pool(op: Pool, graph: Graph, values: Values) -> npt.NDArray:
     return _requantised(total, op.requantise, output.dtype, scale)
 
 
+def window_mean(op: Pool, x: npt.NDArray[np.float64], size: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Exact means of real (N, H, W, C) ``x`` over the pool's windows, for outputs of ``size`` pixels."""
+    counted = np.ones((1, *x.shape[1:3], 1), np.int64)
+    count = np.add.reduce(_windows(op, counted, int(op.count_include_pad), size))
+    return np.add.reduce(_windows(op, x, 0, size)) / count
+
+
 def _table(op: Table, graph: Graph, values: Values) -> npt.NDArray:
     x = np.ascontiguousarray(values[op.inputs[0]])
     return op.table[x.view(np.uint8)].view(graph.tensors[op.output].dtype)

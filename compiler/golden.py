@@ -1,0 +1,194 @@
+"""The golden result: onnxruntime with its integer kernels, for whole models and layer by layer.
+
+A layer is judged on the data it really had: the ONNX nodes behind one IR operator run as a model of their own on the
+operator's given 8-bit inputs. The rule, as ``LayerCheck`` reports it:
+
+* convolutions, fully connected layers and pure data movement: every element equal;
+* tables, element-wise operators, pools: at most 1 LSB apart, in at most 0.1 % of the elements, rounded up (so that one
+  element of a small tensor may differ). Elements whose exact result lies half way between two integers (within
+  ``TIE``) are not counted in the 0.1 %: there the golden's own float32 error decides the rounding.
+"""
+
+import math
+import tempfile
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+from compiler import reference
+from compiler.frontend.load import load
+from compiler.frontend.source import Signature, Source, session, session_options
+from compiler.ir import Concat, Conv, Eltwise, Graph, Op, Pad, Permute, Pool, Reshape, Table, Tensor
+
+TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
+TIE = 1e-4  #: distance from a half, in LSB, below which float32 error decides the rounding
+_MOVEMENT = (Concat, Permute, Reshape, Pad)
+_INTEGER_KERNELS = {"QLinearConv", "QLinearMatMul", "QGemm", "ConvInteger", "MatMulInteger"}
+
+Values = Mapping[str, npt.NDArray]
+
+
+@dataclass(frozen=True)
+class LayerCheck:
+    """How one operator's result compares with the golden one. ``ties``: differing elements at a tie (see module)."""
+
+    name: str
+    kind: str
+    elements: int
+    mismatches: int
+    max_diff: int
+    exact_required: bool
+    ok: bool
+    ties: int = 0
+
+
+def golden_outputs(model: str | Path | onnx.ModelProto, inputs: Values) -> dict[str, npt.NDArray]:
+    """Outputs of a whole ONNX model by name."""
+    source = load(model)
+    run = session(source.model)
+    names = [value.name for value in run.get_outputs()]
+    return dict(zip(names, run.run(names, dict(inputs)), strict=True))
+
+
+def check_layer(graph: Graph, op: Op, input_values: Values, output_value: npt.NDArray) -> LayerCheck:
+    """Judge ``output_value`` of ``op`` (tensor ``op.output`` as it lies in memory), computed from ``input_values``
+    (tensors by name, as they lie in memory)."""
+    tensor = graph.tensors[op.output]
+    given = np.asarray(output_value).reshape(tensor.shape)
+    wanted, integer = _golden(graph, op, input_values)
+    exact = isinstance(op, _MOVEMENT) or (isinstance(op, Conv) and integer)
+    if given.dtype.kind == "f":
+        return _float_check(op, given, wanted)
+    difference = np.abs(given.astype(np.int64) - wanted.astype(np.int64))
+    largest = int(difference.max(initial=0))
+    differs = difference > 0
+    ties = 0 if exact or not differs.any() else int((differs & _tied(graph, op, input_values)).sum())
+    mismatches = int(differs.sum())
+    allowed = 0 if exact else math.ceil(TOLERATED * given.size)
+    ok = mismatches - ties <= allowed and largest <= (0 if exact else 1)
+    return LayerCheck(op.name, op.kind, given.size, mismatches, largest, exact, ok, ties)
+
+
+def check_graph(graph: Graph, values: Values) -> list[LayerCheck]:
+    """Judge every operator, given the value of every tensor."""
+    return [check_layer(graph, op, values, values[op.output]) for op in graph.ops]
+
+
+def _float_check(op: Op, given: npt.NDArray, wanted: npt.NDArray) -> LayerCheck:
+    mismatches = int((~np.isclose(given, wanted, rtol=1e-4, atol=1e-6)).sum())
+    return LayerCheck(op.name, op.kind, given.size, mismatches, int(mismatches > 0), False, not mismatches)
+
+
+def _tied(graph: Graph, op: Op, values: Values) -> npt.NDArray[np.bool_]:
+    """Elements whose exact result is half way between two integers."""
+    shape = graph.tensors[op.output].shape
+    if not isinstance(op, Pool | Eltwise) or op.kind_ == "max":
+        return np.zeros(shape, bool)
+    real = _exact(graph, op, values)
+    return (np.abs(real - np.floor(real) - 0.5) < TIE).reshape(shape)
+
+
+def _exact(graph: Graph, op: Pool | Eltwise, values: Values) -> npt.NDArray[np.float64]:
+    """The result before rounding, from the quantisation parameters in float64."""
+    target = graph.tensors[op.output]
+    tensors = [graph.tensors[name] for name in op.inputs]
+    reals = [
+        (values[t.name].reshape(t.nhwc).astype(np.float64) - t.zero_point) * np.float64(np.float32(t.scale))
+        for t in tensors
+    ]
+    if isinstance(op, Pool):
+        total = reference.window_mean(op, reals[0], target.nhwc[1:3])
+    else:
+        total = reals[0] + math.copysign(1, op.mb) * reals[1] if op.kind_ == "add" else reals[0] * reals[1]
+    return total / np.float64(np.float32(target.scale))
+
+
+@dataclass
+class _Layer:
+    """An operator's ONNX nodes as a session."""
+
+    run: onnxruntime.InferenceSession
+    feeds: list[tuple[str, str]]  #: (tensor in memory, ONNX name)
+    result: str
+    integer: bool  #: onnxruntime chose integer kernels for it
+
+
+_LAYERS: "weakref.WeakKeyDictionary[Source, dict[tuple[str, ...], _Layer]]" = weakref.WeakKeyDictionary()
+
+
+def _golden(graph: Graph, op: Op, values: Values) -> tuple[npt.NDArray, bool]:
+    """The golden value of ``op.output`` as it lies in memory, and whether integer kernels made it."""
+    tensor = graph.tensors[op.output]
+    sources = [graph.tensors[name] for name in op.inputs if graph.tensors[name].data is None]
+    if isinstance(op, Table) and not tensor.onnx_name:
+        return _requantised(sources[0], tensor, values[op.inputs[0]]), True
+    if not tensor.onnx_name or not all(source.onnx_name for source in sources) or isinstance(op, Permute | Reshape):
+        # Movement inserted by the front end: ONNX has no such tensor, and numpy's definition is the golden one.
+        return reference.run_op(op, graph, values)[op.output], True
+    layer = _layer(graph.source, op, sources, tensor)
+    feed = {}
+    for (name, onnx_name), source in zip(layer.feeds, sources, strict=True):
+        feed[onnx_name] = to_onnx(source, values[name], graph.source.signatures[onnx_name])
+    result = layer.run.run([layer.result], feed)[0]
+    return to_physical(tensor, result), layer.integer
+
+
+def _requantised(source: Tensor, target: Tensor, value: npt.NDArray) -> npt.NDArray:
+    """A table that the front end inserted in front of Concat: DequantizeLinear, then QuantizeLinear."""
+    feeds, nodes, constants = {"x": value}, [], []
+    for op_type, ends, tensor in (("DequantizeLinear", "xr", source), ("QuantizeLinear", "ry", target)):
+        scale, zero = f"{op_type}/scale", f"{op_type}/zero_point"
+        constants.append(numpy_helper.from_array(np.array(tensor.scale, np.float32), scale))
+        constants.append(numpy_helper.from_array(np.array(tensor.zero_point, tensor.dtype), zero))
+        nodes.append(helper.make_node(op_type, [ends[0], scale, zero], [ends[1]]))
+    elem_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+    x = helper.make_tensor_value_info("x", elem_type, value.shape)
+    graph = helper.make_graph(nodes, "requantise", [x], [onnx.ValueInfoProto(name="y")], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return session(model).run(["y"], feeds)[0]
+
+
+def _layer(source: Source, op: Op, inputs: list[Tensor], output: Tensor) -> _Layer:
+    cached = _LAYERS.setdefault(source, {})
+    key = (output.onnx_name, *(tensor.onnx_name for tensor in inputs))
+    if key not in cached:
+        begin = list(dict.fromkeys(tensor.onnx_name for tensor in inputs))
+        nodes = source.between([output.onnx_name], begin)
+        signatures = [(name, source.signatures[name]) for name in begin]
+        model = source.submodel(nodes, signatures, [output.onnx_name])
+        run, kernels = _session_and_kernels(model)
+        feeds = [(tensor.name, tensor.onnx_name) for tensor in inputs]
+        cached[key] = _Layer(run, feeds, output.onnx_name, bool(kernels & _INTEGER_KERNELS))
+    return cached[key]
+
+
+def _session_and_kernels(model: onnx.ModelProto) -> tuple[onnxruntime.InferenceSession, set[str]]:
+    """A session, and the operator types that onnxruntime's optimiser made of the model."""
+    options = session_options()
+    with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
+        path = Path(folder) / "optimised.onnx"
+        options.optimized_model_filepath = str(path)
+        run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return run, {node.op_type for node in onnx.load(str(path)).graph.node}
+
+
+def to_onnx(tensor: Tensor, value: npt.NDArray, signature: Signature) -> npt.NDArray:
+    """A tensor in memory as the ONNX tensor it stands for."""
+    view = tensor.view or signature.shape
+    perm = tensor.perm or tuple(range(len(view)))
+    physical = value.reshape([view[axis] for axis in perm])
+    return np.ascontiguousarray(physical.transpose(np.argsort(perm))).reshape(signature.shape)
+
+
+def to_physical(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
+    """An ONNX tensor as it lies in memory."""
+    view = tensor.view or value.shape
+    perm = tensor.perm or tuple(range(len(view)))
+    return np.ascontiguousarray(value.reshape(view).transpose(perm)).reshape(tensor.shape)
