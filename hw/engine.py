@@ -1,0 +1,110 @@
+"""One engine: sequencers, load and store units, LV1, MAC array and vector unit."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.control.engine_control import EngineControl
+from hw.control.events import EventPort
+from hw.csr import RegisterBus, RegisterFile
+from hw.dma.units import Ld0Unit, Ld1Unit, Ld2Unit, St1Unit, St2Unit
+from hw.engine_reset import EngineReset
+from hw.interfaces import BusReadPort, BusWritePort, ReadPort, WritePort
+from hw.isa import Unit
+from hw.params import SocParams
+from hw.regs import ENGINE_REGS, EngineState
+from hw.scratchpad import NarrowRead, NarrowWrite, word_bits
+
+READERS = 3  #: bus read clients of an engine: body fetch, loader and descriptors, LD2
+WRITERS = 2  #: bus write clients: ST2, completions
+
+
+class Engine(wiring.Component):
+    """A PE cluster with its own job ring. Everything in it but the register file can be reset alone.
+
+    Members
+    -------
+    regs : In(RegisterBus)
+    bus_read : Out(BusReadPort).array(READERS)
+    bus_write : Out(BusWritePort).array(WRITERS)
+    lv2_read : Out(ReadPort).array(2)
+        LD1, ST2: words of ``params.lv1_word`` bytes.
+    lv2_write : Out(WritePort).array(2)
+        ST1, LD2.
+    event : Out(EventPort)
+    now : In(64)
+        Global cycle count.
+    interrupt : Out(1)
+    """
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        word = params.lv1_word
+        lv2_addr = word_bits(params.lv2_bytes, word)
+        super().__init__(
+            {
+                "regs": In(RegisterBus()),
+                "bus_read": Out(BusReadPort(params)).array(READERS),
+                "bus_write": Out(BusWritePort(params)).array(WRITERS),
+                "lv2_read": Out(ReadPort(lv2_addr, word)).array(2),
+                "lv2_write": Out(WritePort(lv2_addr, word)).array(2),
+                "event": Out(EventPort()),
+                "now": In(64),
+                "interrupt": Out(1),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:
+        m = Module()
+        p = self.params
+        resetter = EngineReset()
+        m.submodules.resetter = resetter
+        inner = ResetInserter(resetter.reset)
+
+        # Control and registers.
+        control = EngineControl(p)
+        m.submodules.control = inner(control)
+        m.submodules.registers = registers = RegisterFile(ENGINE_REGS)
+        self._connect_registers(m, registers, control, resetter)
+        connect(m, flipped(self.event), control.event)
+        connect(m, flipped(self.bus_read[0]), control.body_fetch)
+        connect(m, flipped(self.bus_read[1]), control.load_fetch)
+        connect(m, flipped(self.bus_write[1]), control.completion)
+        m.d.comb += [control.now.eq(self.now), self.interrupt.eq(control.interrupt)]
+
+        # Load and store units.
+        ld2, st2, ld1, st1, ld0 = Ld2Unit(p), St2Unit(p), Ld1Unit(p), St1Unit(p), Ld0Unit(p)
+        m.submodules.ld2 = ResetInserter(resetter.reset | control.ld2_reset)(ld2)
+        for name, unit in (("st2", st2), ("ld1", ld1), ("st1", st1), ("ld0", ld0)):
+            m.submodules[name] = inner(unit)
+        for index, unit in ((Unit.LD2, ld2), (Unit.ST2, st2), (Unit.LD1, ld1), (Unit.ST1, st1), (Unit.LD0, ld0)):
+            connect(m, control.units[index], unit.unit)
+        connect(m, flipped(self.bus_read[2]), ld2.src)
+        connect(m, flipped(self.bus_write[0]), st2.dst)
+
+        # LV2: the bus-side units move bus words.
+        lv2_addr = word_bits(p.lv2_bytes, p.lv1_word)
+        m.submodules.narrow_write = narrow_write = NarrowWrite(lv2_addr, p.lv1_word, p.dram_word)
+        m.submodules.narrow_read = narrow_read = NarrowRead(lv2_addr, p.lv1_word, p.dram_word)
+        connect(m, ld2.dst, narrow_write.narrow)
+        connect(m, st2.src, narrow_read.narrow)
+        connect(m, flipped(self.lv2_read[0]), ld1.src)
+        connect(m, flipped(self.lv2_read[1]), narrow_read.wide)
+        connect(m, flipped(self.lv2_write[0]), st1.dst)
+        connect(m, flipped(self.lv2_write[1]), narrow_write.wide)
+        return m
+
+    def _connect_registers(self, m: Module, registers, control, resetter) -> None:
+        connect(m, flipped(self.regs), registers.bus)
+        wires = registers.regs
+        for reg in ENGINE_REGS:
+            name = reg.name.lower()
+            if name != "status":
+                connect(m, getattr(wires, name), getattr(control.regs, name))
+        status = control.regs.status.r_data
+        m.d.comb += [
+            wires.status.r_data.eq(Mux(resetter.busy, Cat(Const(EngineState.RESETTING, 4), status[4:]), status)),
+            resetter.request.eq(wires.control.w_stb & wires.control.w_data[1]),
+            resetter.quiet.eq(control.quiet),
+            control.halt.eq(resetter.halt),
+        ]
