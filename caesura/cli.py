@@ -131,9 +131,9 @@ def verilog(
     preset: Preset = "tiny",
 ) -> None:
     """Write the accelerator as Verilog."""
-    from sim.rtl.verilog import write_verilog
-
     params = api.resolve(preset)
+    from sim.rtl.verilog import write_verilog  # after the check, as it loads Amaranth
+
     output.mkdir(parents=True, exist_ok=True)
     write_verilog(params, output)
     for path in sorted(output.iterdir()):

@@ -123,7 +123,7 @@ class EngineQueue:
         """Stop and clear this engine alone; jobs in its ring are lost, rings are set up again."""
         self._write("CONTROL", field_value("CONTROL", reset=1))
         for _ in range(_RESET_POLLS):
-            if self.state() not in (EngineState.RESETTING, EngineState.FAULT):
+            if self.state() == EngineState.DISABLED:
                 break
             self._bus.advance(_RESET_POLL_CYCLES)
         else:

@@ -55,10 +55,14 @@ _MEANING = {
 }
 
 
+_SEMAPHORE_FAULTS = (Fault.SEMAPHORE_OVERFLOW, Fault.SEMAPHORE_UNDERFLOW, Fault.SEMAPHORE_RESIDUE)
+
+
 def _describe(record: FaultRecord) -> str:
+    where = "semaphores (mask)" if record.code in _SEMAPHORE_FAULTS else "address"
     text = (
         f"engine {record.engine}: {record.code.name} fault in {record.job}: "
         f"{_MEANING.get(record.code, 'no cause given')}; "
-        f"reported by {record.unit} at PC {record.pc}, address 0x{record.address:x}"
+        f"reported by {record.unit} at PC {record.pc}, {where} 0x{record.address:x}"
     )
     return f"{text}: {record.instruction}" if record.instruction else text

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+import caesura
+from tests.support.fake_soc import FakeSoc
+from tests.support.images import copy_image
+
+TINY = caesura.PRESETS["tiny"]
+X = np.ones((1, 8, 8), np.float32)
+
+
+@pytest.fixture
+def device():
+    return caesura.Device(FakeSoc(TINY))
+
+
+def test_call_returns_the_only_output(device):
+    model = device.load(copy_image(TINY))
+    assert model.stats is None
+    np.testing.assert_array_equal(model(X), np.ones((1, 64)))
+    assert model.stats.cycles == 300
+
+
+def test_call_returns_several_outputs_by_name(device):
+    image = copy_image(TINY)
+    image.meta.outputs.append(type(image.meta.outputs[0])(**{**vars(image.meta.outputs[0]), "name": "again"}))
+    assert set(device.load(image)(X)) == {"out", "again"}
+
+
+def test_load_takes_a_file(device, tmp_path):
+    copy_image(TINY).save(tmp_path / "m.cimg")
+    assert device.load(tmp_path / "m.cimg")(X).shape == (1, 64)
+
+
+def test_unload_gives_memory_back(device):
+    before = device.driver.dram.free_bytes
+    model = device.load(copy_image(TINY))
+    device.unload(model)
+    assert device.driver.dram.free_bytes == before
+    with pytest.raises(caesura.DriverError, match="not loaded"):
+        model(X)
+
+
+def test_leaving_the_context_closes_the_bus(device):
+    with device:
+        assert not device.bus.closed
+    assert device.bus.closed
+
+
+def test_wrong_input_leaves_the_model_usable(device):
+    model = device.load(copy_image(TINY))
+    with pytest.raises(caesura.InputError, match="expected float32"):
+        model(X.astype(np.int8))
+    model(X)

@@ -1,0 +1,124 @@
+import json
+
+import numpy as np
+import pytest
+
+import caesura
+from caesura import api, cli
+from hw.isa import assemble
+from hw.params import preset
+from tests.support.fake_soc import FakeSoc
+from tests.support.images import SIZE, copy_image
+
+TINY = preset("tiny")
+FAULTY = f"LD2 src_seg=2 dst_seg=6 src=1 len={SIZE} hi={SIZE} hi1=1 hi0=1\nEND"
+
+
+@pytest.fixture
+def caesura_command(monkeypatch, capsys):
+    """Runs the command on a fake SoC; returns exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["caesura", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as error:
+            code = error.code
+        return code, *capsys.readouterr()
+
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(params)))
+    return run
+
+
+@pytest.fixture
+def image_file(tmp_path):
+    copy_image(TINY).save(tmp_path / "copy.cimg")
+    return tmp_path / "copy.cimg"
+
+
+def test_run_prints_layers_outputs_and_cycles(caesura_command, image_file):
+    code, out, _ = caesura_command("run", image_file)
+    assert code == 0
+    for text in ("copy on tiny (cxxrtl), inputs: random, seed 0", "first", "1,000", "300 cycles", "out"):
+        assert text in out
+
+
+def test_run_json(caesura_command, image_file, tmp_path):
+    x = np.ones((3, 8, 8), np.float32)
+    np.savez(tmp_path / "x.npz", x=x)
+    code, out, _ = caesura_command("run", image_file, "--input", tmp_path / "x.npz", "--samples", 3, "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert (report["model"], report["preset"], report["backend"]) == ("copy", "tiny", "cxxrtl")
+    assert report["outputs"]["out"]["values"] == [[1.0] * 64]
+    assert report["cycles"] == 300 < report["latency_cycles"]
+    assert len(report["samples"]) == 3 and len({s["outputs"] for s in report["samples"]}) == 1
+    assert report["layers"][0]["counters"]["mac_busy"] == 0
+    assert report["check"] is None
+
+
+def test_random_inputs_follow_the_seed(caesura_command, image_file):
+    digests = []
+    for seed in (3, 3, 4):
+        _, out, _ = caesura_command("run", image_file, "--seed", seed, "--json")
+        digests.append(json.loads(out)["outputs"]["out"]["sha256"])
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_device_fault_is_one_message(caesura_command, tmp_path):
+    copy_image(TINY, FAULTY).save(tmp_path / "bad.cimg")
+    code, out, err = caesura_command("run", tmp_path / "bad.cimg")
+    assert code == 2 and not out
+    assert err.startswith("error: engine 0: LIMIT fault in job 0 of 'copy' (layer 'first')")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["run", "absent.cimg"], "absent.cimg: cannot be read: No such file"),
+        (["run", "{image}", "--preset", "base"], "built for preset 'tiny'"),
+        (["run", "{image}", "--preset", "huge"], "no preset named 'huge'; known are tiny"),
+        (["run", "{image}", "--check"], "give the .onnx file instead of the image"),
+        (["run", "{image}", "--input", "absent.npz"], "absent.npz: not a readable .npz file"),
+        (["info", "absent"], "no such file, and no preset of that name"),
+        (["disasm", "{damaged}"], "checksum mismatch"),
+        (["info", "{damaged}"], "checksum mismatch"),
+        (["verilog", "--preset", "huge", "-o", "{folder}"], "no preset named 'huge'"),
+    ],
+)
+def test_user_errors_are_one_message(caesura_command, image_file, tmp_path, arguments, message):
+    raw = bytearray(image_file.read_bytes())
+    raw[-1] ^= 1
+    (tmp_path / "damaged.cimg").write_bytes(bytes(raw))
+    places = {"image": image_file, "damaged": tmp_path / "damaged.cimg", "folder": tmp_path}
+    code, out, err = caesura_command(*(a.format(**places) for a in arguments))
+    assert code == 2 and not out
+    assert err.startswith("error: ") and message in err and "Traceback" not in err
+
+
+def test_unknown_backend_is_a_user_error():
+    with pytest.raises(caesura.UsageError, match="no backend named 'fpga'; known are cxxrtl, pysim"):
+        caesura.open("tiny", "fpga")
+
+
+def test_info_of_presets_and_images(caesura_command, image_file):
+    code, out, _ = caesura_command("info", "base")
+    assert code == 0 and "2,097,152" in out and "512" in out
+    assert json.loads(caesura_command("info", "base", "--json")[1])["rows"] == 8
+    code, out, _ = caesura_command("info", image_file)
+    assert code == 0 and "first" in out and "int8[1, 8, 8]" in out
+    assert json.loads(caesura_command("info", image_file, "--json")[1])["model"] == "copy"
+
+
+def test_disasm_can_be_assembled(caesura_command, image_file):
+    code, out, _ = caesura_command("disasm", image_file)
+    assert code == 0 and "# job 0, layer 'first': body, engine 0" in out
+    assert b"".join(insn.encode() for insn in assemble(out)) == copy_image(TINY).code
+
+
+def test_help_names_every_command(caesura_command):
+    code, out, _ = caesura_command("--help")
+    assert code == 0
+    assert all(command in out for command in ("run", "compile", "info", "disasm", "verilog"))
