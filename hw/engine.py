@@ -13,7 +13,7 @@ from hw.interfaces import BusReadPort, BusWritePort, ReadPort, WritePort
 from hw.isa import Unit
 from hw.params import SocParams
 from hw.regs import ENGINE_REGS, EngineState
-from hw.scratchpad import NarrowRead, NarrowWrite, word_bits
+from hw.scratchpad import NarrowRead, NarrowWrite, Scratchpad, word_bits
 
 READERS = 3  #: bus read clients of an engine: body fetch, loader and descriptors, LD2
 WRITERS = 2  #: bus write clients: ST2, completions
@@ -92,6 +92,12 @@ class Engine(wiring.Component):
         connect(m, flipped(self.lv2_read[1]), narrow_read.wide)
         connect(m, flipped(self.lv2_write[0]), st1.dst)
         connect(m, flipped(self.lv2_write[1]), narrow_write.wide)
+
+        # LV1.
+        m.submodules.lv1 = lv1 = Scratchpad(p.lv1_bytes, p.lv1_word, p.lv1_banks, readers=2, writers=1)
+        connect(m, ld0.src, lv1.read[0])
+        connect(m, st1.src, lv1.read[1])
+        connect(m, ld1.dst, lv1.write[0])
         return m
 
     def _connect_registers(self, m: Module, registers, control, resetter) -> None:
