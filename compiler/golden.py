@@ -30,7 +30,7 @@ from compiler.ir import Concat, Conv, Eltwise, Graph, Op, Pad, Permute, Pool, Re
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
 TIE = 1e-4  #: distance from a half, in LSB, below which float32 error decides the rounding
 _MOVEMENT = (Concat, Permute, Reshape, Pad)
-_INTEGER_KERNELS = {"QLinearConv", "QLinearMatMul", "QGemm", "ConvInteger", "MatMulInteger"}
+_INTEGER_KERNELS = {"QLinearConv", "QLinearMatMul", "QGemm"}  # requantise too; others go on in float
 
 Values = Mapping[str, npt.NDArray]
 

@@ -209,23 +209,22 @@ class Importer:
                 if not quant.layout.same_order(plain):
                     quant = self._permuted(quant, plain)
                 quant = Quant(
-                    self._reshaped(quant.tensor, Layout.plain(layout.view), layout.view),
+                    self._reshaped(quant.tensor, layout.view),
                     quant.shape, Layout.plain(layout.view), quant.dtype,
                 )  # fmt: skip
                 if not quant.layout.same_order(layout):
                     quant = self._permuted(quant, layout)
-        return self._reshaped(quant.tensor, layout, layout.physical)
+        return self._reshaped(quant.tensor, layout.physical)
 
     def image(self, quant: Quant) -> str:
-        """The IR tensor (N, H, W, C) of an NCHW ONNX tensor; (N, L, C) of rank 3 becomes (N, 1, L, C)."""
+        """The IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on images."""
         if len(quant.shape) == 3:
-            n, c, length = quant.shape
-            return self.relayout(quant, Layout((n, c, 1, length), NHWC))
+            return self.relayout(quant, Layout(quant.shape, (0, 2, 1)))
         return self.relayout(quant, Layout(quant.shape, NHWC))
 
     def _permuted(self, quant: Quant, layout: Layout) -> Quant:
         before = self.graph.tensors[quant.tensor]
-        source = self._reshaped(quant.tensor, quant.layout, quant.layout.physical)
+        source = self._reshaped(quant.tensor, quant.layout.physical)
         params = self.quantisation(source)
         name = self.unique(f"{before.onnx_name or before.name}:permuted")
         self.graph.tensors[name] = Tensor(
@@ -242,7 +241,7 @@ class Importer:
         tensor = self.graph.tensors[name]
         tensor.onnx_name, tensor.view, tensor.perm = "", (), ()
 
-    def _reshaped(self, tensor: str, layout: Layout, shape: Shape) -> str:
+    def _reshaped(self, tensor: str, shape: Shape) -> str:
         before = self.graph.tensors[tensor]
         if before.shape == shape:
             return tensor
@@ -281,7 +280,7 @@ class Importer:
             self.graph.outputs.append(Port(name, value.dtype, value.shape, value.tensor, rank, False))
             return
         quant = self.dense(value.quant if isinstance(value, Real) else value)
-        tensor = self._reshaped(quant.tensor, quant.layout, quant.layout.physical)
+        tensor = self._reshaped(quant.tensor, quant.layout.physical)
         back = tuple(int(axis) for axis in np.argsort(quant.layout.perm))
         dtype = "float32" if isinstance(value, Real) else quant.dtype
         self.graph.outputs.append(Port(name, dtype, value.shape, tensor, back, isinstance(value, Real)))

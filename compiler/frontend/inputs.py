@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 
-from compiler.frontend.layout import NHWC, Layout, Shape, default_perm
+from compiler.frontend.layout import Layout, Shape, default_perm
 from compiler.frontend.registry import attributes
 from compiler.frontend.source import Signature, dtype_of
 from compiler.frontend.values import Const, Float, Quant, Quantisation
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from compiler.frontend.importer import Importer
 
 _SAME_VALUES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "MaxPool", "Pad")
+_CHANNELS_SECOND = ("Conv", "QLinearConv", "ConvInteger", "MaxPool", "AveragePool", "GlobalAveragePool")
 _PASSED = ("QuantizeLinear", "DequantizeLinear", "Identity", "Dropout")
-_PARAMETERS_FOLLOW = ("DequantizeLinear", "QLinear")  # scale and zero point are the next two inputs
+_PARAMETERS_FOLLOW = ("DequantizeLinear", "QLinear", "QGemm")  # scale and zero point are the next two inputs
 
 
 def declare(importer: "Importer") -> None:
@@ -108,5 +109,7 @@ def _perm(importer: "Importer", name: str, shape: Shape) -> Shape:
         readers = importer.source.consumers.get(node.output[0], [])
     if readers and readers[0].op_type in ("Reshape", "Flatten", "Squeeze", "Unsqueeze"):
         return tuple(range(len(shape)))
-    wanted = NHWC if len(shape) == 4 else default_perm(len(shape))
+    wanted = default_perm(len(shape))
+    if len(shape) == 3 and readers and readers[0].op_type in _CHANNELS_SECOND:
+        wanted = (0, 2, 1)
     return tuple(axes[a] for a in wanted)

@@ -4,6 +4,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from compiler.frontend.source import session
+
 _TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "float32": TensorProto.FLOAT}
 
 
@@ -71,16 +73,17 @@ class Net:
         bias = self.bias(shape[0], np.float32(x_scale) * scale)
         return self.node("Conv", [x, weights, bias], **attributes)
 
-    def model(self, *outputs: str, dtype: str = "int8", shapes=None) -> onnx.ModelProto:
-        """The model; outputs have no stated shape unless given."""
-        infos = []
-        for index, name in enumerate(outputs):
-            shape = None if shapes is None else shapes[index]
-            infos.append(helper.make_tensor_value_info(name, _TYPES[dtype], shape))
+    def model(self, *outputs: str, dtype: str = "int8") -> onnx.ModelProto:
+        """The model; onnxruntime says which shapes its outputs have."""
+        infos = [helper.make_tensor_value_info(name, _TYPES[dtype], None) for name in outputs]
         graph = helper.make_graph(self.nodes, "net", self.inputs, infos, self.initializers)
         imports = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         imports.append(helper.make_opsetid("ai.onnx.ml", 2))
-        return helper.make_model(graph, opset_imports=imports, ir_version=8)
+        model = helper.make_model(graph, opset_imports=imports, ir_version=8)
+        for info, found in zip(graph.output, session(model).get_outputs(), strict=True):
+            info.CopyFrom(helper.make_tensor_value_info(info.name, _TYPES[dtype], found.shape))
+        model.graph.CopyFrom(graph)
+        return model
 
 
 def sandwich(op, inputs, target, opset: int = 13, seed: int = 0, constants=(), dtype: str = "int8", **attributes):

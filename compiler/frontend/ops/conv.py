@@ -118,9 +118,9 @@ class Accumulated(Pending):
                 n, c, h, w = x.shape
                 x = dataclasses.replace(x, shape=(n, c, h - top - bottom, w - left - right), padding=None)
             source = importer.image(x)
-            layout = Layout(shape if len(shape) == 4 else (*shape[:2], 1, shape[2]), NHWC)
+            layout = Layout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
         made = importer.new_tensor(name, shape, layout, target)
-        if self.matrix and len(shape) != 2:
+        if self.matrix and len(shape) > 3:
             importer.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
         importer.add(
             Conv(
@@ -142,6 +142,8 @@ def _rows(importer: Importer, x: Quant, weights: npt.NDArray) -> tuple[str, npt.
     x = importer.dense(x)
     order = np.arange(rows * columns).reshape(x.layout.view).transpose(x.layout.perm).reshape(rows, columns)
     first = order[0]
+    if len(x.shape) < 4 and x.layout.same_order(Layout.plain(x.shape)):
+        return importer.relayout(x, Layout.plain(x.shape)), weights
     if (order == first + columns * np.arange(rows)[:, None]).all():
         x = Quant(x.tensor, (rows, columns), Layout.plain((rows, columns)), x.dtype)
         weights = weights[..., first]

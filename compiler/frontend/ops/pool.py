@@ -41,7 +41,7 @@ class Pooled(Pending):
         if bias:
             how.zero_point = 0
         shape = self.base_shape
-        layout = Layout(shape if len(shape) == 4 else (*shape[:2], 1, shape[2]), NHWC)
+        layout = Layout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
         made = importer.new_tensor(name, shape, layout, target)
         importer.add(
             Pool(

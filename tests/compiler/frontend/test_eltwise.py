@@ -1,0 +1,103 @@
+"""Add, Sub, Mul of two tensors, with the rounding of onnxruntime's kernels."""
+
+import numpy as np
+import pytest
+
+from compiler.frontend.requantise import add_multipliers
+from compiler.frontend.values import Quantisation
+from tests.support.golden_check import check_model, kinds
+from tests.support.onnx_models import Net, sandwich
+
+SHAPE = (1, 6, 24, 20)
+SCALES = [(0.5, 0.5, 1.0), (0.01, 0.01, 0.02), (0.25, 1.0, 2.0), (0.0371, 0.0193, 0.0422), (0.03, 0.017, 0.04)]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("zeros", [(0, 0, 0), (3, 5, 7)])
+@pytest.mark.parametrize("scales", SCALES)
+def test_add(scales, zeros, dtype):
+    inputs = [(SHAPE, scales[0], zeros[0]), (SHAPE, scales[1], zeros[1])]
+    graph = check_model(sandwich("Add", inputs, (scales[2], zeros[2]), dtype=dtype))
+    assert kinds(graph) == ["eltwise"]
+
+
+@pytest.mark.parametrize("scales", SCALES[:3])
+@pytest.mark.parametrize("zero", [0, 7, -128])
+def test_add_with_power_of_two_ratios_is_exact(scales, zero):
+    inputs = [(SHAPE, scales[0], 3), (SHAPE, scales[1], -5)]
+    check_model(sandwich("Add", inputs, (scales[2], zero)), exact=True)
+
+
+def test_multipliers_stay_in_their_registers():
+    for exponent in range(-12, 13, 3):
+        a = Quantisation(np.float32(0.7 * 2.0**exponent), 17, "int8")
+        b = Quantisation(np.float32(0.013), -99, "int8")
+        by = add_multipliers(a, b, Quantisation(np.float32(0.02), 101, "int8"))
+        assert max(abs(by.ma), abs(by.mb)) < 2**22
+        assert 255 * (abs(by.ma) + abs(by.mb)) + abs(by.bias) < 2**31
+
+
+@pytest.mark.parametrize("zeros", [(0, 0, 0), (3, 5, 7)])
+@pytest.mark.parametrize("scales", [(0.5, 0.5, 0.5), (0.01, 0.02, 0.04), (0.03, 0.017, 0.04)])
+def test_mul(scales, zeros):
+    inputs = [(SHAPE, scales[0], zeros[0]), (SHAPE, scales[1], zeros[1])]
+    assert kinds(check_model(sandwich("Mul", inputs, (scales[2], zeros[2])))) == ["eltwise"]
+
+
+def test_sub():
+    inputs = [(SHAPE, 0.031, 3), (SHAPE, 0.042, -5)]
+    assert kinds(check_model(sandwich("Sub", inputs, (0.05, 7)))) == ["eltwise"]
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+@pytest.mark.parametrize("small", [(1, 6, 1, 1), (1, 1, 1, 1)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_broadcast_over_pixels(op, small, swapped):
+    shapes = [small, SHAPE] if swapped else [SHAPE, small]
+    inputs = [(shapes[0], 0.0371, 3), (shapes[1], 0.0193, -5)]
+    assert kinds(check_model(sandwich(op, inputs, (0.0422, 7)))) == ["eltwise"]
+
+
+@pytest.mark.parametrize("shape", [(4, 9), (2, 4, 9)])
+def test_matrices(shape):
+    inputs = [(shape, 0.0371, 3), (shape, 0.0193, -5)]
+    assert kinds(check_model(sandwich("Add", inputs, (0.0422, 7)))) == ["eltwise"]
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul"])
+@pytest.mark.parametrize("shape", [(1, 6, 1, 1), (6, 1, 1), (20,), SHAPE])
+def test_quantised_constant(op, shape):
+    net = Net()
+    x = net.dq(net.input(SHAPE), 0.0371, 3)
+    constant = net.dq(net.const(net.array(shape)), 0.0193, -5)
+    assert kinds(check_model(net.model(net.q(net.node(op, [x, constant]), 0.0422, 7)))) == ["eltwise"]
+
+
+def test_relu_behind_add_is_fused():
+    net = Net()
+    a, b = (net.dq(net.input(SHAPE, name=name), 0.04, 3) for name in ("a", "b"))
+    graph = check_model(net.model(net.q(net.node("Relu", [net.node("Add", [a, b])]), 0.05, -128)))
+    assert kinds(graph) == ["eltwise"]
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_qoperator(op, constant):
+    net = Net()
+    b = net.const(net.array((1, 6, 1, 1), "uint8")) if constant else net.input(SHAPE, "uint8", "b")
+    inputs = [
+        net.input(SHAPE, "uint8", "a"), net.const(0.0371, np.float32), net.const(120, np.uint8),
+        b, net.const(0.0193, np.float32), net.const(99, np.uint8),
+        net.const(0.0422, np.float32), net.const(131, np.uint8),
+    ]  # fmt: skip
+    model = net.model(net.node(op, inputs, domain="com.microsoft"), dtype="uint8")
+    assert kinds(check_model(model)) == ["eltwise"]
+
+
+def test_residual_block_with_different_layers():
+    net = Net()
+    x = net.dq(net.input((1, 4, 8, 8)), 0.031, 7)
+    left = net.dq(net.q(net.conv(x, 0.031, (8, 4, 3, 3), pads=[1, 1, 1, 1]), 0.9, 3), 0.9, 3)
+    right = net.dq(net.q(net.conv(x, 0.031, (8, 4, 1, 1)), 0.7, -4), 0.7, -4)
+    graph = check_model(net.model(net.q(net.node("Add", [left, right]), 1.1, 1)))
+    assert kinds(graph) == ["conv", "conv", "eltwise"]

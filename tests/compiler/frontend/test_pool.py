@@ -1,0 +1,95 @@
+"""Pooling in both forms, with the rounding of onnxruntime's kernels."""
+
+import numpy as np
+import pytest
+
+from tests.support.golden_check import check_model, kinds
+from tests.support.onnx_models import Net, sandwich
+
+WINDOWS = {
+    "2x2": {"kernel_shape": [2, 2], "strides": [2, 2]},
+    "3x3": {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
+    "asymmetric": {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [0, 1, 1, 0]},
+    "ceil": {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+    "same": {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+}
+
+
+@pytest.mark.parametrize("form", ["qdq", "int8"])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_max_pool(window, form):
+    if form == "qdq":
+        model = sandwich("MaxPool", [((1, 6, 12, 10), 0.05, 7)], (0.05, 7), **WINDOWS[window])
+    else:
+        net = Net()
+        model = net.model(net.node("MaxPool", [net.input((1, 6, 12, 10))], **WINDOWS[window]))
+    assert kinds(check_model(model, exact=True)) == ["pool"]
+
+
+def test_max_pool_that_requantises():
+    model = sandwich("MaxPool", [((1, 6, 12, 10), 0.05, 7)], (0.071, -3), **WINDOWS["2x2"])
+    assert kinds(check_model(model)) == ["pool"]
+
+
+@pytest.mark.parametrize("include", [0, 1])
+@pytest.mark.parametrize("scales", [(0.5, 0.5), (0.0131, 0.0187)])
+@pytest.mark.parametrize("zeros", [(0, 0), (7, 7), (5, 8)])
+@pytest.mark.parametrize("window", ["2x2", "3x3", "asymmetric", "same"])
+def test_average_pool(window, zeros, scales, include):
+    inputs = [((1, 6, 24, 20), scales[0], zeros[0])]
+    model = sandwich(
+        "AveragePool", inputs, (scales[1], zeros[1]), count_include_pad=include, **WINDOWS[window]
+    )
+    assert kinds(check_model(model)) == ["pool"]
+
+
+def test_average_pool_with_ceil_mode():
+    model = sandwich("AveragePool", [((1, 6, 12, 10), 0.0131, 5)], (0.0187, 8), opset=19, **WINDOWS["ceil"])
+    assert kinds(check_model(model)) == ["pool"]
+
+
+@pytest.mark.parametrize("zeros", [(0, 0), (7, 7), (5, 8)])
+@pytest.mark.parametrize("scales", [(0.5, 0.5), (0.013, 0.013), (0.0131, 0.0187)])
+def test_global_average_pool(scales, zeros):
+    model = sandwich("GlobalAveragePool", [((1, 300, 4, 6), scales[0], zeros[0])], (scales[1], zeros[1]))
+    assert kinds(check_model(model)) == ["pool"]
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize(("axes", "keepdims"), [([2, 3], 1), ([2, 3], 0), ([-1, -2], 0), ([1, 2], 1)])
+def test_reduce_mean(opset, axes, keepdims):
+    inputs = [((1, 30, 7, 9), 0.0131, 5)]
+    if opset == 18:
+        constants = (np.array(axes, np.int64),)
+        model = sandwich("ReduceMean", inputs, (0.0087, 8), opset, constants=constants, keepdims=keepdims)
+    else:
+        model = sandwich("ReduceMean", inputs, (0.0087, 8), opset, axes=axes, keepdims=keepdims)
+    assert "pool" in kinds(check_model(model))
+
+
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("op", ["QLinearAveragePool", "QLinearGlobalAveragePool"])
+def test_qoperator(op, last):
+    net = Net()
+    inputs = [
+        net.input((1, 6, 12, 10), "uint8"), net.const(0.0131, np.float32), net.const(120, np.uint8),
+        net.const(0.0117, np.float32), net.const(131, np.uint8),
+    ]  # fmt: skip
+    more = {"kernel_shape": [2, 2], "strides": [2, 2]} if op == "QLinearAveragePool" else {}
+    model = net.model(net.node(op, inputs, domain="com.microsoft", channels_last=last, **more), dtype="uint8")
+    assert "pool" in kinds(check_model(model))
+
+
+def test_one_dimensional():
+    model = sandwich("MaxPool", [((1, 6, 20), 0.05, 7)], (0.05, 7), kernel_shape=[3], strides=[2], pads=[1, 0])
+    assert kinds(check_model(model, exact=True)) == ["pool"]
+
+
+def test_pooled_values_may_be_reshaped_before_they_are_stored():
+    net = Net()
+    x = net.dq(net.input((1, 8, 4, 4)), 0.031, 7)
+    flat = net.node("Flatten", [net.node("GlobalAveragePool", [x])])
+    y = net.dq(net.q(flat, 0.02, 3), 0.02, 3)
+    weights, _ = net.weights((8, 5), None)
+    graph = check_model(net.model(net.q(net.node("MatMul", [y, weights]), 0.3)))
+    assert kinds(graph) == ["pool", "reshape", "conv"]
