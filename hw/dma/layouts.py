@@ -30,12 +30,10 @@ def run_layout(word_bytes: int, tag: dict) -> data.StructLayout:
         {
             "src": ADDR - low,  # word address of source word 0
             "dst": ADDR - low,  # word address of the first destination word
-            "reads": 1,  # some byte is read; otherwise all are filled, and the next four mean nothing
+            "reads": 1,  # some byte is read; otherwise all are filled, and source and read positions mean nothing
             "src_first": index,  # first and last source word that is read
             "src_last": index,
             "rotate": low,  # frame position p holds byte (p + rotate) mod W of its source word
-            "pair": 1,  # a destination word needs two source words, its own and the next
-            "prime": 1,  # source word 0 must be fetched before the first destination word
             "read_first": LEN + 1,  # frame positions of the first and last byte that is read
             "read_last": LEN + 1,
             "first": low,  # frame positions of the first and last byte that is written

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.dma.layouts import LEN, log2, run_layout, word_index
+from hw.dma.layouts import LEN, log2, run_layout
 from hw.interfaces import ADDR, COMMAND, FAULT
 from hw.isa import Op, struct_layout
 from hw.job import Fault
@@ -67,7 +67,7 @@ class Planner(wiring.Component):
         m.d.comb += [
             idle.eq(~(setting_up | walking | offsets_valid | checked_valid)),
             self.cmd.ready.eq(idle & alive),
-            self.busy.eq(~idle),
+            self.busy.eq(~idle | self.run.valid),
         ]
         with m.If(self.cmd.valid & self.cmd.ready):
             m.d.sync += [cmd.eq(self.cmd.payload), setting_up.eq(1)]
@@ -95,7 +95,7 @@ class Planner(wiring.Component):
             ]
 
         # Walk the loops.
-        offsets_ready, checked_ready = Signal(), Signal()
+        offsets_ready, checked_ready, run_ready = Signal(), Signal(), Signal()
         at_end = [count[0] == insn.n0 - 1, count[1] == insn.n1 - 1, count[2] == insn.n2 - 1]
         clipped = ~((insn.lo1 <= count[1]) & (count[1] < insn.hi1) & (insn.lo0 <= count[0]) & (count[0] < insn.hi0))
         with m.If(walking & offsets_ready):
@@ -139,7 +139,7 @@ class Planner(wiring.Component):
         m.d.comb += beyond.eq(offsets_valid & (src_bad | dst_beyond))
         src_at, dst_at = Signal(ADDR), Signal(ADDR)
         checked = Signal(data.StructLayout({"src": ADDR, "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1}))
-        m.d.comb += checked_ready.eq(~checked_valid | self.run.ready)
+        m.d.comb += checked_ready.eq(~checked_valid | run_ready)
         with m.If(checked_ready):
             m.d.sync += [
                 checked_valid.eq(offsets_valid & ~beyond),
@@ -162,14 +162,18 @@ class Planner(wiring.Component):
             m.d.sync += [stopped.eq(1), walking.eq(0), setting_up.eq(0), offsets_valid.eq(0)]
 
         # Third stage: positions within words.
-        self._describe(m, insn, cmd.pc, src_at, dst_at, checked, last_written, last_read)
         m.d.comb += [
-            self.run.valid.eq(checked_valid),
-            self.extent_valid.eq(checked_valid & self.run.ready & ~self.stop),
+            run_ready.eq(~self.run.valid | self.run.ready),
+            self.extent_valid.eq(checked_valid & run_ready & ~self.stop),
             self.extent.eq(checked.dst_last + 1),
         ]
+        with m.If(run_ready):
+            m.d.sync += self.run.valid.eq(checked_valid)
+            self._describe(m, insn, cmd.pc, src_at, dst_at, checked, last_written, last_read)
+
         with m.If(self.stop):
-            m.d.sync += [walking.eq(0), setting_up.eq(0), offsets_valid.eq(0), checked_valid.eq(0)]
+            stages = (setting_up, walking, offsets_valid, checked_valid, self.run.valid)
+            m.d.sync += [valid.eq(0) for valid in stages]
         return m
 
     def _side(self, size: MemorySize | None, insn, base, limit):
@@ -182,24 +186,18 @@ class Planner(wiring.Component):
         start = dst_at[:low]
         rotate = Signal(low)
         read_first, read_last = Signal(LEN + 1), Signal(LEN + 1)
-        src_first, src_last = Signal(word_index(self._word_bytes)), Signal(word_index(self._word_bytes))
-        pair = Signal()
         m.d.comb += [
             rotate.eq(src_at[:low] - start),
             read_first.eq(insn.lo + start),
             read_last.eq(last_read + start),
-            src_first.eq((read_first + rotate) >> low),
-            src_last.eq((read_last + rotate) >> low),
-            # A rotated source needs its neighbour, unless word 0 alone is read.
-            pair.eq((rotate != 0) & (src_last != 0)),
+        ]
+        m.d.sync += [
             run.src.eq((src_at - start)[:ADDR] >> low),
             run.dst.eq(dst_at >> low),
             run.reads.eq(checked.reads),
-            run.src_first.eq(src_first),
-            run.src_last.eq(src_last),
+            run.src_first.eq((read_first + rotate) >> low),
+            run.src_last.eq((read_last + rotate) >> low),
             run.rotate.eq(rotate),
-            run.pair.eq(pair),
-            run.prime.eq(pair & (src_first == 0) & checked.reads),
             run.read_first.eq(read_first),
             run.read_last.eq(read_last),
             run.first.eq(start),
@@ -209,7 +207,7 @@ class Planner(wiring.Component):
         ]
         sources = {"pc": pc, "src": checked.src, "dst": checked.dst}
         for name in self._tag:
-            m.d.comb += run.tag[name].eq(sources[name] if name in sources else insn[name])
+            m.d.sync += run.tag[name].eq(sources[name] if name in sources else insn[name])
 
 
 def _advance(m: Module, at_end: list, here: Signal, rows: list[Signal], strides: list) -> None:

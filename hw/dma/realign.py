@@ -45,11 +45,13 @@ class Realign(wiring.Component):
         # Step through the head run: number of the destination word, and the source word this step takes.
         number = Signal(word_index(width))
         primed = Signal()
+        pair = Signal()  # destination word n needs the source words n and n + 1; the first may need a step of its own
         priming, takes, last = Signal(), Signal(), Signal()
         source = Signal(word_index(width))
         m.d.comb += [
-            priming.eq(run.prime & ~primed),
-            source.eq(number + (run.pair & ~priming)),
+            pair.eq((run.rotate != 0) & (run.src_last != 0)),
+            priming.eq(pair & run.reads & (run.src_first == 0) & ~primed),
+            source.eq(number + (pair & ~priming)),
             takes.eq(run.reads & (source >= run.src_first) & (source <= run.src_last)),
             last.eq((number == run.last >> low) & ~priming),
         ]
@@ -86,7 +88,7 @@ class Realign(wiring.Component):
                 rotated_valid.eq(step),
                 rotated.data.eq(Cat(word.data, word.data) >> Cat(Const(0, 3), run.rotate)),
                 rotated.emit.eq(~priming),
-                rotated.pair.eq(run.pair),
+                rotated.pair.eq(pair),
                 rotated.rotate.eq(run.rotate),
                 rotated.reads.eq(in_reads),
                 rotated.read_first.eq(Mux(number == run.read_first >> low, run.read_first[:low], 0)),
