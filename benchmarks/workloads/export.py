@@ -21,12 +21,10 @@ def float_model(network: Network, seed: int) -> onnx.ModelProto:
     """The network with batch 1, float32 in and out, and weights from ``seed``; checked, with all shapes inferred."""
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
-    constants = [
-        numpy_helper.from_array(np.array(0, np.float32), "relu6.low"),
-        numpy_helper.from_array(np.array(RELU6_LIMIT, np.float32), "relu6.high"),
-    ]
-    if not any(layer.activation is Activation.RELU6 for layer in network.layers):
-        constants.clear()
+    constants: list[onnx.TensorProto] = []
+    if any(layer.activation is Activation.RELU6 for layer in network.layers):
+        for name, limit in (("relu6.low", 0.0), ("relu6.high", RELU6_LIMIT)):
+            constants.append(numpy_helper.from_array(np.array(limit, np.float32), name))
     for layer in network.layers:
         nodes.extend(_nodes(layer))
         if layer.weight_shape:

@@ -113,6 +113,32 @@ def scales_per_weight(model):
             yield weight.dims[0], int(np.prod(constants[node.input[1]].dims))
 
 
+def test_concat_only_copies(tmp_path):
+    """Inputs and result of every Concat have one scale, and the rectifier before it stays."""
+    network = small(networks.squeezenet)
+    path = tmp_path / "int8.onnx"
+    write_network(network, path)
+    graph = onnx.load(path).graph
+    producers = {output: node for node in graph.node for output in node.output}
+    concats = [node for node in graph.node if node.op_type == "Concat"]
+    assert len(concats) == 8
+    constants = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    for concat in concats:
+        (quantise,) = (node for node in graph.node if concat.output[0] in node.input)
+        assert constants[quantise.input[2]] == -128
+        for source in concat.input:
+            dequantise = producers[source]
+            assert dequantise.input[1:] == producers[dequantise.input[0]].input[1:] == quantise.input[1:]
+
+
+def test_network_is_generated_the_same_twice(tmp_path):
+    network = small(networks.squeezenet)
+    paths = [tmp_path / name for name in ("first.onnx", "again.onnx")]
+    for path in paths:
+        write_network(network, path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
 @pytest.mark.parametrize("topology", TOPOLOGIES, ids=ids)
 def test_activations_stay_alive_through_the_depth(topology):
     """In the float network: neither vanishing nor exploding, and maps that vary over the image."""
