@@ -319,7 +319,13 @@ class Machine:
 
     def _vec(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
         p, lanes, lv1 = self.params, self.params.vec_lanes, engine.lv1
-        if f["op"] > VecOp.SUM or (f["src_acc"] and f["op"] != VecOp.LIN):
+        reduces = f["op"] in (VecOp.MAX, VecOp.SUM)
+        if (
+            f["op"] > VecOp.SUM
+            or (f["src_acc"] and (f["op"] != VecOp.LIN or f["b_en"]))
+            or (f["b_en"] if reduces else f["k1"] * f["k0"] != 1)
+            or ((f["per_channel"] or f["src_acc"]) and f["n0"] > p.vec_groups)
+        ):
             raise self._fault(Fault.ILLEGAL, f["op"], f"VEC op {f['op']}")
         self._check_alignment(f)
         shape = (f["n2"], f["n1"], f["n0"])
@@ -327,8 +333,6 @@ class Machine:
         if f["src_acc"]:
             rows = Box(f["a"], shape[:2], (f["a_s2"], f["a_s1"]))
             self._touch("acc", rows, False, p.lv0_acc_rows)
-            if f["n0"] > p.vec_groups:
-                raise self._fault(Fault.LIMIT, f["n0"], f"{f['n0']} lane groups, {p.vec_groups} exist")
             groups = engine.acc[rows.indices()].reshape(*shape[:2], p.vec_groups, lanes)
             s = groups[:, :, : f["n0"]].astype(np.int64)
         else:

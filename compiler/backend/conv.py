@@ -1,0 +1,250 @@
+"""Code for convolutions: tiles flow LV2 → LV1 → LV0 → MAC → VEC → LV1 → LV2 through rings of buffers."""
+
+import numpy as np
+
+from compiler.backend.blocks import tile_weights, vec_params, weight_blocks
+from compiler.backend.copies import Loop, contiguous, copy_fields
+from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry, input_window, tile_window
+from compiler.backend.job import Job, Stage
+from compiler.backend.layers import ChannelTile, ConvLayer
+from compiler.backend.operand import Operand, Staging
+from compiler.backend.semaphores import Sem
+from compiler.backend.tasks import Fill, Ring, Task
+from compiler.backend.tiling import ConvPlan, pixel_tiles
+from compiler.backend.views import Window
+from compiler.ir import CompileError
+from hw.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, VecOp
+from hw.params import SocParams
+
+
+class ConvGenerator:
+    """Generates one job of a convolution: the channel tiles ``tiles`` over all pixels.
+
+    With ``stream``, weights come from DRAM chunk by chunk instead of lying in the weight window.
+    """
+
+    def __init__(
+        self, params: SocParams, layer: ConvLayer, plan: ConvPlan, x: Operand, y: Operand, staging: Staging, stream: bool
+    ) -> None:
+        self.params, self.layer, self.plan = params, layer, plan
+        self.x, self.y, self.staging, self.stream = x, y, staging, stream
+        self.images = x.view.shape[0]
+        self.pixel_tiles = pixel_tiles(layer, plan.rows, plan.cols, self.images)
+
+    def job(self, number: int, tiles: list[ChannelTile]) -> Job:
+        """The job that computes ``tiles``."""
+        self._job = Job(self.params, number)
+        self._rings()
+        self._data: dict[tuple[ChannelTile, Chunk], bytes] = {}
+        if self.plan.pixels_outer:
+            for pixels in self.pixel_tiles:
+                for tile in tiles:
+                    self._tile(tile, pixels)
+        else:
+            for tile in tiles:
+                for pixels in self.pixel_tiles:
+                    self._tile(tile, pixels)
+        return self._job
+
+    # -- memory ----------------------------------------------------------------------------------------------
+    def _rings(self) -> None:
+        p, plan = self.params, self.plan
+        self._table = 0  # LV1 address
+        at = -(-TABLE_BYTES // p.lv1_word) * p.lv1_word if self.layer.requantise.table is not None else 0
+        sizes = (plan.params_size * 2, plan.out_size * 2, plan.act_size * plan.act_slots)
+        starts = [at, at + sizes[0], at + sizes[0] + sizes[1], at + sum(sizes)]
+        self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, starts[0], plan.params_size, 2)
+        self._out = Ring(Sem.OUT_FULL, Sem.OUT_FREE, starts[1], plan.out_size, 2)
+        self._act1 = Ring(Sem.ACT1_FULL, Sem.ACT1_FREE, starts[2], plan.act_size, plan.act_slots)
+        self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, starts[3], plan.weight_size, plan.weight_slots)
+        # LV0 and accumulator addresses are words and rows; each memory is two halves.
+        self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, p.lv0_act_bytes // p.rows // 2, 2)
+        self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, p.lv0_wgt_bytes // p.rows // 2, 2)
+        self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
+        self._lv2_rings()
+
+    def _lv2_rings(self) -> None:
+        """Buffers in the staging area: streamed weights and outputs take what they need, inputs the rest."""
+        p, plan, at, end = self.params, self.plan, self.staging.base, self.staging.base + self.staging.size
+        if self.stream:
+            self._weight2 = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, at, plan.weight_size, 2)
+            at += 2 * plan.weight_size
+        self._spill: Ring | None = None
+        if not self.y.view.on_chip:
+            size = -(-plan.rows * plan.cols * p.out_channels // p.lv1_word) * p.lv1_word
+            self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, at, size, 2)
+            at += 2 * size
+        self._stage: Stage | None = None
+        self._stage_whole = False
+        if not self.x.view.on_chip:
+            whole = self._stage_size([tile_window(self.layer, t, 0, self._span) for t in self.pixel_tiles])
+            part = self._stage_size(
+                [self._window(tile, chunk, 0) for tile in self.pixel_tiles for chunk in self._chunks(self._span)]
+            )
+            self._stage_whole = 2 * whole <= end - at
+            size = whole if self._stage_whole else part
+            self._stage = Stage(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, 2)
+            at += 2 * size
+        if at > end:
+            raise CompileError(
+                f"operator {self.layer.name!r}: its tiles need {at - self.staging.base} bytes of LV2 to pass from and "
+                f"to DRAM, {self.staging.size} are set aside: choose a preset with a larger lv2_bytes"
+            )
+
+    @property
+    def _span(self) -> int:
+        return max(tile.channels for tile in self.layer.tiles)
+
+    def _chunks(self, channels: int) -> list[Chunk]:
+        return self.plan.chunks(self.layer, channels)
+
+    def _window(self, pixels: PixelTile, chunk: Chunk, first: int) -> Window:
+        g = geometry(self.layer, chunk, pixels.rows, pixels.cols, self.plan.fold, self.params)
+        return input_window(self.layer, chunk, g, pixels, first)
+
+    def _stage_size(self, boxes: list[Window]) -> int:
+        inside = [self.x.view.clip(box) for box in boxes]
+        size = max((box.rows * box.cols * box.channels for box in inside if box), default=0)
+        return -(-size // self.params.lv1_word) * self.params.lv1_word
+
+    # -- one tile --------------------------------------------------------------------------------------------
+    def _tile(self, tile: ChannelTile, pixels: PixelTile) -> None:
+        acc = self._acc.fill((tile, pixels))
+        macs: list[Task] = []
+        for chunk in self._chunks(tile.channels):
+            g = geometry(self.layer, chunk, pixels.rows, pixels.cols, self.plan.fold, self.params)
+            act = self._activations(tile, pixels, chunk, g)
+            weights = self._weights(tile, chunk, g)
+            macs.append(self._mac(g, pixels, act.address, weights.address, acc.address, bool(macs)))
+            self._act0.read_by(act, macs[-1])
+            self._weight0.read_by(weights, macs[-1])
+        self._acc.filled_by(acc, macs)
+        self._drain(tile, pixels, acc)
+
+    def _activations(self, tile: ChannelTile, pixels: PixelTile, chunk: Chunk, g: Geometry) -> Fill:
+        """The LV0 buffer with the input of ``chunk``, loaded on the way if need be."""
+        key = (pixels, chunk, tile.first)
+        held = self._act0.find(key)
+        if held:
+            return held
+        lv1 = self._act1.find(key)
+        if lv1 is None:
+            lv1 = self._act1.fill(key)
+            box = input_window(self.layer, chunk, g, pixels, tile.first)
+            whole = tile_window(self.layer, pixels, tile.first, tile.channels) if self._stage_whole else None
+            loads = self._job.load(
+                self.x.view, box, lv1.address, g.in_cols * g.pixel_bytes, g.pixel_bytes, self.x.zero_byte, self._stage,
+                (pixels, tile.first) if self._stage_whole else key, whole,
+            )  # fmt: skip
+            self._act1.filled_by(lv1, loads)
+        held = self._act0.fill(key)
+        loads = self._load_act0(pixels, chunk, g, lv1.address, held.address * self.params.rows)
+        for load in loads:
+            self._act1.read_by(lv1, load)
+        self._act0.filled_by(held, loads)
+        return held
+
+    def _load_act0(self, pixels: PixelTile, chunk: Chunk, g: Geometry, source: int, target: int) -> list[Task]:
+        p = self.params
+        if self.layer.depthwise:
+            copies = contiguous(source, target * p.pes, g.lv1_bytes)
+            return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, view=Lv0View.INTERLEAVED)
+        if self.plan.fold:
+            # Neighbouring columns of a row are adjacent bytes in LV1: one run per output pixel takes them all.
+            run, step = chunk.cols * chunk.channels, self.layer.strides[1] * chunk.channels
+            loops = [
+                Loop(g.in_rows, g.in_cols * chunk.channels, g.row_words * p.rows),
+                Loop(pixels.cols, step, g.pixel_words * p.rows),
+            ]
+            copies = [copy_fields(source, target, loops, g.pixel_words * p.rows, (0, run), self.x.zero_byte)]
+        else:
+            copies = contiguous(source, target, g.lv1_bytes)
+        return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << p.pes) - 1)
+
+    def _weights(self, tile: ChannelTile, chunk: Chunk, g: Geometry) -> Fill:
+        """The LV0 buffer with the weights of ``chunk``."""
+        key = (tile, chunk)
+        held = self._weight0.find(key)
+        if held:
+            return held
+        size = g.block_count * self.params.rows * self.params.out_channels
+        lv1 = self._weight1.find(key)
+        if lv1 is None:
+            lv1 = self._weight1.fill(key)
+            self._weight1.filled_by(lv1, self._load_weights(key, lv1.address, size))
+        held = self._weight0.fill(key)
+        copies = contiguous(lv1.address, held.address * self.params.lv1_word, size)
+        loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
+        for load in loads:
+            self._weight1.read_by(lv1, load)
+        self._weight0.filled_by(held, loads)
+        return held
+
+    def _load_weights(self, key: tuple[ChannelTile, Chunk], target: int, size: int) -> list[Task]:
+        if key not in self._data:
+            tile, chunk = key
+            weights = tile_weights(self.layer, tile)
+            self._data[key] = weight_blocks(self.layer, weights, chunk, self.plan.fold, self.params)
+        data = self._data[key]
+        if not self.stream:
+            return self._job.load_window(self._job.keep(data), target, size)
+        slot = self._weight2.fill(key)
+        self._weight2.filled_by(slot, self._job.load_streamed(data, slot.address))
+        loads = self._job.emit_all(Op.LD1, contiguous(slot.address, target, size), src_seg=6)
+        for load in loads:
+            self._weight2.read_by(slot, load)
+        return loads
+
+    def _mac(self, g: Geometry, pixels: PixelTile, act: int, wgt: int, acc: int, accumulate: bool) -> Task:
+        layer, dtype = self.layer, self.layer.weights.dtype
+        fields = {
+            "mode": MacMode.DEPTHWISE if layer.depthwise else MacMode.DENSE, "accumulate": int(accumulate),
+            "x_signed": int(self.x.signed), "w_signed": int(dtype.kind == "i"), "x_zp": self.x.zero_byte,
+            "w_zp": layer.weight_zero_point & 0xFF, "act": act, "wgt": wgt, "acc": acc,
+            "p1": pixels.rows, "p0": pixels.cols, "p1_s": g.pixel_steps[0], "p0_s": g.pixel_steps[1],
+            "acc_s": pixels.cols,
+        }  # fmt: skip
+        for name, count, step in zip("210", g.blocks, g.block_words, strict=True):
+            fields |= {f"n{name}": count, f"k{name}_s": step if count > 1 else 0}
+        return self._job.emit(Op.MAC, fields)
+
+    # -- requantise and store --------------------------------------------------------------------------------
+    def _drain(self, tile: ChannelTile, pixels: PixelTile, acc: Fill) -> None:
+        p, table = self.params, self.layer.requantise.table
+        block = self._params_of(tile, pixels.region)
+        groups = -(-tile.outs // p.vec_lanes)
+        out = self._out.fill((tile, pixels))
+        pitch = groups * p.vec_lanes
+        fields = {
+            "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1, "n1": pixels.pixels,
+            "n0": groups, "d": out.address, "d_s1": pitch, "d_s0": p.vec_lanes, "p": block.address,
+        }  # fmt: skip
+        if table is not None:
+            fields |= {"table": 1, "t": self._table}
+        vec = self._job.emit(Op.VEC, fields)
+        self._params.read_by(block, vec)
+        self._acc.read_by(acc, vec)
+        self._out.filled_by(out, [vec])
+        box = Window(pixels.n, pixels.y, pixels.rows, pixels.x, pixels.cols, tile.out, tile.outs)
+        store = self._job.store(
+            self.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, (tile, pixels)
+        )
+        self._out.read_by(out, store)
+
+    def _params_of(self, tile: ChannelTile, region: int) -> Fill:
+        """The LV1 buffer with the VEC parameters of a channel tile."""
+        key = (tile, region)
+        held = self._params.find(key)
+        if held:
+            return held
+        q, where, p = self.layer.requantise, self.layer.regions[region], self.params
+        bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
+        extra = (0, p.out_channels - tile.outs)
+        data = vec_params(p, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+        held = self._params.fill(key)
+        loads = []
+        if q.table is not None and held.number == 0:
+            loads += self._job.load_window(self._job.keep(q.table.tobytes()), self._table, TABLE_BYTES)
+        loads += self._job.load_window(self._job.keep(data), held.address, len(data))
+        self._params.filled_by(held, loads)
+        return held

@@ -1,0 +1,37 @@
+"""Estimated durations of instructions, in cycles: what the tiler compares and the scheduler orders by."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hw.isa import Op
+from hw.params import SocParams
+
+START = 12  #: cycles from the start of an instruction to its first element, and from its last to its signal
+_DRAM_OPS = (Op.LD2, Op.ST2)
+
+
+def copy_cycles(op: Op, runs: int, length: int, params: SocParams) -> int:
+    """A copy of ``runs`` runs of ``length`` bytes."""
+    if op in _DRAM_OPS:
+        return START + params.dram_latency + runs * -(-length // params.dram_word)
+    return START + runs * -(-length // params.lv1_word)
+
+
+def mac_cycles(blocks: int, pixels: int, params: SocParams) -> int:
+    """``blocks`` weight blocks over ``pixels`` pixels; loading a block takes as long as ``rows`` pixels."""
+    return START + blocks * max(pixels, params.rows)
+
+
+def vec_cycles(vectors: int, window: int) -> int:
+    """``vectors`` vectors of ``window`` elements each."""
+    return START + vectors * window
+
+
+def insn_cycles(op: Op, fields: Mapping[str, Any], params: SocParams) -> int:
+    """Estimated cycles of one instruction."""
+    loops = fields.get("n2", 1) * fields.get("n1", 1) * fields.get("n0", 1)
+    if op is Op.MAC:
+        return mac_cycles(loops, fields.get("p1", 1) * fields.get("p0", 1), params)
+    if op is Op.VEC:
+        return vec_cycles(loops, fields.get("k1", 1) * fields.get("k0", 1))
+    return copy_cycles(op, loops, fields.get("len", 1), params)

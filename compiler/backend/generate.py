@@ -1,0 +1,127 @@
+"""Layers to jobs: picks the generator, the plan, and how many jobs the weights need."""
+
+from dataclasses import dataclass, replace
+
+from compiler.backend.budget import Budget
+from compiler.backend.conv import ConvGenerator
+from compiler.backend.homes import SHARED, Homes
+from compiler.backend.job import Job
+from compiler.backend.layers import (
+    ChannelTile,
+    ConvLayer,
+    EltwiseLayer,
+    HostLayer,
+    Layer,
+    MaxLayer,
+    MoveLayer,
+    PadLayer,
+)
+from compiler.backend.move import Mover, export_job, pad_job
+from compiler.backend.operand import Operand
+from compiler.backend.tiling import ConvPlan, Load, params_bytes, plan_conv
+from compiler.backend.vector import eltwise_job, max_job
+from compiler.ir import CompileError
+from hw.isa import TABLE_BYTES
+from hw.params import SocParams
+
+
+@dataclass
+class Generated:
+    """Jobs of one layer, in order, and a word on its tiles for the report."""
+
+    jobs: list[Job]
+    tile: str = ""
+
+
+def generate(layer: Layer, number: int, homes: Homes, budget: Budget, params: SocParams) -> Generated:
+    """The jobs of ``layer``, number ``number`` of the layer table; raises :class:`CompileError`."""
+    if isinstance(layer, HostLayer):
+        return Generated([])
+    inputs = [_operand(homes, name) for name in layer.inputs]
+    output = _operand(homes, layer.output)
+    if isinstance(layer, ConvLayer):
+        made = _conv(layer, number, inputs[0], output, budget, params)
+    elif isinstance(layer, EltwiseLayer):
+        b = inputs[1] if len(inputs) > 1 else None
+        made = Generated([eltwise_job(params, number, layer, inputs[0], b, output, budget.staging)])
+    elif isinstance(layer, MaxLayer):
+        made = Generated([max_job(params, number, layer, inputs[0], output, budget.staging)])
+    elif isinstance(layer, PadLayer):
+        made = Generated([pad_job(params, number, layer, inputs[0], output, budget.staging)])
+    elif isinstance(layer, MoveLayer):
+        made = _moves(layer, number, homes, output, budget, params)
+    else:
+        raise CompileError(f"operator {layer.name!r}: no generator for {layer.kind}")
+    if layer.output in homes.exports:
+        made.jobs.append(export_job(params, number, output.view, homes.exports[layer.output], SHARED))
+    return made
+
+
+def _operand(homes: Homes, name: str) -> Operand:
+    tensor = homes.tensors[name]
+    return Operand(homes.view(name), tensor.dtype == "int8", tensor.zero_point)
+
+
+def _moves(
+    layer: MoveLayer, number: int, homes: Homes, output: Operand, budget: Budget, params: SocParams
+) -> Generated:
+    moves = [move for move in layer.moves if move.src not in homes.inside]
+    if not moves:
+        return Generated([], "in place")
+    mover = Mover(params, number, budget.staging)
+    for move in moves:
+        mover.move(homes.view(move.src), output.view, move.offset, move.dims)
+    return Generated([mover.job])
+
+
+def _conv(
+    layer: ConvLayer, number: int, x: Operand, y: Operand, budget: Budget, params: SocParams
+) -> Generated:
+    layer, x, y = _flattened(layer, x, y)
+    load = Load(x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights)
+    plan = plan_conv(layer, load, params)
+    fixed = len(layer.regions) * params_bytes(params)
+    table = TABLE_BYTES if layer.requantise.table is not None else 0
+    sizes = [fixed + _weight_bytes(layer, plan, tile, params) for tile in layer.tiles]
+    stream = max(sizes) + table > budget.windows
+    if stream:
+        sizes = [fixed] * len(layer.tiles)
+    if max(sizes) + table > budget.windows:
+        raise CompileError(
+            f"operator {layer.name!r}: the requantisation of one tile takes {max(sizes) + table} bytes, a weight window "
+            f"{budget.windows}: choose a preset with a larger lv2_bytes"
+        )
+    generator = ConvGenerator(params, layer, plan, x, y, budget.staging, stream)
+    jobs = [generator.job(number, tiles) for tiles in _batches(layer.tiles, sizes, budget.job_weights - table)]
+    order = "pixels" if plan.pixels_outer else "channels"
+    tile = (
+        f"{plan.rows}x{plan.cols} pixels, kernel {plan.chunk_rows}x{plan.chunk_cols}, "
+        f"{plan.chunk_channels} channels, {order} outer" + ", folded" * plan.fold + ", streamed" * stream
+    )
+    return Generated(jobs, tile)
+
+
+def _flattened(layer: ConvLayer, x: Operand, y: Operand) -> tuple[ConvLayer, Operand, Operand]:
+    """1x1 convolutions see all their pixels as one row, so that tiles need not follow image rows."""
+    a, b = x.view.flattened(), y.view.flattened()
+    if not layer.flat or a is None or b is None:
+        return layer, x, y
+    region = replace(layer.regions[0], y=0, rows=1, x=0, cols=b.shape[2])
+    return replace(layer, regions=[region]), replace(x, view=a), replace(y, view=b)
+
+
+def _weight_bytes(layer: ConvLayer, plan: ConvPlan, tile: ChannelTile, params: SocParams) -> int:
+    return plan.weight_size * len(plan.chunks(layer, tile.channels))
+
+
+def _batches(tiles: list[ChannelTile], sizes: list[int], limit: int) -> list[list[ChannelTile]]:
+    """Consecutive tiles whose weights together stay within ``limit`` bytes; a larger tile stands alone."""
+    batches: list[list[ChannelTile]] = []
+    used = 0
+    for tile, size in zip(tiles, sizes, strict=True):
+        if not batches or used + size > limit:
+            batches.append([])
+            used = 0
+        batches[-1].append(tile)
+        used += size
+    return batches

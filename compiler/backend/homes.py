@@ -1,0 +1,181 @@
+"""Homes: which memory, and which address in it, each tensor lives at.
+
+Graph inputs live in segment 2, outputs in 3, tensors shared with the host (and observed ones) in 5, constants in 1.
+Everything else lives in LV2 (segment 6) while it fits, in DRAM (segment 4) otherwise; short-lived and small tensors
+first. Reshaped tensors share a home; inputs of a channel concatenation are written straight into its output; the
+result of an element-wise operator takes the place of an operand that dies there.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from compiler import ir
+from compiler.backend.firstfit import FirstFit
+from compiler.backend.layers import ConvLayer, EltwiseLayer, Layer, MaxLayer, PadLayer
+from compiler.backend.views import View
+from hw.params import SocParams
+
+WEIGHTS, INPUTS, OUTPUTS, SCRATCH, SHARED, LV2 = 1, 2, 3, 4, 5, 6
+_STRIDED = (ConvLayer, EltwiseLayer, MaxLayer, PadLayer)  #: layers that read and write tensors with gaps
+_DRAM_ALIGN = 64
+
+
+@dataclass
+class Home:
+    """A buffer: one or more tensors of equal size that share it, and its life in layer numbers."""
+
+    size: int
+    start: int
+    end: int
+    segment: int | None = None  #: None: to be chosen between LV2 and DRAM
+    offset: int = 0
+
+
+@dataclass
+class Homes:
+    """Homes by tensor name. ``inside``: tensor → (concatenation output, byte offset) it is written into."""
+
+    tensors: dict[str, ir.Tensor]
+    by_tensor: dict[str, Home] = field(default_factory=dict)
+    inside: dict[str, tuple[str, int]] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)  #: bytes used of each segment
+    constants: bytes = b""
+    exports: dict[str, int] = field(default_factory=dict)  #: tensor → offset in segment 5 of an observer's copy
+
+    def view(self, name: str) -> View:
+        """How to reach the elements of a tensor."""
+        tensor = self.tensors[name]
+        if name in self.inside:
+            outer, offset = self.inside[name]
+            whole = self.view(outer)
+            return View(whole.segment, whole.offset + offset, tensor.nhwc, whole.strides)
+        home = self.by_tensor[name]
+        assert home.segment is not None
+        return View.dense(home.segment, home.offset, tensor.nhwc)
+
+
+def place(
+    graph: ir.Graph, layers: list[Layer], params: SocParams, reserve: int, budget: int, observe: bool
+) -> Homes:
+    """Choose homes. LV2 homes lie in ``reserve`` ... ``budget`` of segment 6. With ``observe`` no two tensors share
+    DRAM, and :attr:`Homes.exports` gives each tensor in LV2 a place there too."""
+    homes = Homes(graph.tensors)
+    _share(graph, layers, homes)
+    _concatenate_in_place(graph, layers, homes)
+    _compute_in_place(graph, layers, homes)
+    _allocate(homes, params, reserve, budget, observe)
+    return homes
+
+
+def _share(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
+    """One home per group of tensors joined by reshapes, with life and forced segment."""
+    root = {name: name for name in graph.tensors}
+    for op in graph.ops:
+        if isinstance(op, ir.Reshape):
+            root[op.output] = root[op.inputs[0]]
+    made: dict[str, Home] = {}
+    for name, tensor in graph.tensors.items():
+        home = made.setdefault(root[name], Home(tensor.size, len(layers), -1))
+        homes.by_tensor[name] = home
+        if tensor.data is not None:
+            home.segment = WEIGHTS
+    for number, layer in enumerate(layers):
+        host = isinstance(layer.op, ir.Host)
+        written = layer.op.outputs if isinstance(layer.op, ir.Host) else [layer.output]
+        for name in [*layer.inputs, *written]:
+            home = homes.by_tensor[name]
+            home.start, home.end = min(home.start, number), max(home.end, number)
+            if host and home.segment is None:
+                home.segment = SHARED
+    for port in graph.outputs:
+        homes.by_tensor[port.tensor].segment = OUTPUTS
+    for port in graph.inputs:
+        homes.by_tensor[port.tensor].segment = INPUTS
+
+
+def _concatenate_in_place(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
+    makers = {layer.output: layer for layer in layers}
+    reshaped = {op.inputs[0] for op in graph.ops if isinstance(op, ir.Reshape)}
+    for layer in layers:
+        if layer.kind != "concat" or not isinstance(layer.op, ir.Concat):
+            continue
+        out = graph.tensors[layer.output]
+        if layer.op.axis % len(out.shape) != len(out.shape) - 1:
+            continue
+        target, offset = homes.by_tensor[layer.output], 0
+        for name in layer.inputs:
+            users = [user for user in layers if name in user.inputs and user is not layer]
+            movable = homes.by_tensor[name].segment is None and layer.inputs.count(name) == 1
+            if (
+                movable
+                and isinstance(makers.get(name), _STRIDED)
+                and all(isinstance(user, _STRIDED) for user in users)
+                and name not in reshaped
+            ):
+                homes.inside[name] = (layer.output, offset)
+                target.start = min(target.start, homes.by_tensor[name].start)
+                target.end = max(target.end, homes.by_tensor[name].end)
+                homes.by_tensor[name].size = 0
+            offset += graph.tensors[name].shape[-1]
+
+
+def _compute_in_place(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
+    for number, layer in enumerate(layers):
+        if not isinstance(layer, EltwiseLayer) or layer.output in homes.inside:
+            continue
+        source, target = layer.inputs[0], homes.by_tensor[layer.output]
+        home = homes.by_tensor[source]
+        alone = source not in homes.inside and home.segment is None and target.segment is None
+        if alone and home is not target and home.end == number and target.start == number:
+            home.end = target.end
+            for name, other in homes.by_tensor.items():
+                if other is target:
+                    homes.by_tensor[name] = home
+
+
+def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observe: bool) -> None:
+    unique = {id(home): home for home in homes.by_tensor.values() if home.size and home.end >= 0}
+    for home in homes.by_tensor.values():  # inputs and outputs that no layer touches
+        if home.segment in (INPUTS, OUTPUTS):
+            unique[id(home)] = home
+    waiting = [home for home in unique.values() if home.segment is None]
+    waiting.sort(key=lambda home: (home.size * (home.end - home.start + 1), home.start))
+    lv2 = FirstFit(budget, params.lv1_word, reserve)
+    scratch = FirstFit(None, _DRAM_ALIGN)
+    for home in waiting:
+        offset = lv2.place(home.size, home.start, home.end)
+        if offset is not None:
+            home.segment, home.offset = LV2, offset
+        elif observe:
+            home.segment = SHARED
+        else:
+            home.segment, home.offset = SCRATCH, scratch.place(home.size, home.start, home.end) or 0
+    sizes = {INPUTS: 0, OUTPUTS: 0, SHARED: 0}
+    for home in unique.values():
+        if home.segment in sizes:
+            home.offset = sizes[home.segment]
+            sizes[home.segment] += _aligned(home.size)
+    if observe:
+        for name, tensor in homes.tensors.items():
+            if name in homes.inside or homes.by_tensor[name].segment == LV2:
+                homes.exports[name] = sizes[SHARED]
+                sizes[SHARED] += _aligned(tensor.size)
+    homes.sizes = sizes | {SCRATCH: scratch.extent, LV2: lv2.extent}
+    homes.constants = _constants(homes)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _DRAM_ALIGN) * _DRAM_ALIGN
+
+
+def _constants(homes: Homes) -> bytes:
+    """Constant tensors, for the start of the weight segment."""
+    blob = b""
+    for name, tensor in homes.tensors.items():
+        home = homes.by_tensor[name]
+        if tensor.data is not None and home.end >= 0:
+            home.offset = len(blob)
+            raw = np.ascontiguousarray(tensor.data).tobytes()
+            blob += raw + bytes(-len(raw) % _DRAM_ALIGN)
+    return blob

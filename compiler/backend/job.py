@@ -1,0 +1,155 @@
+"""One job under construction: its tasks, its weights, and the loads and stores every generator needs."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from compiler.backend.copies import MAX_RUN, Loop, contiguous, copy_fields
+from compiler.backend.homes import LV2, WEIGHTS
+from compiler.backend.semaphores import Sem
+from compiler.backend.tasks import Fill, Ring, Task
+from compiler.backend.views import View, Window
+from hw.isa import Op
+from hw.params import SocParams
+
+WINDOW = 7  #: segment of the weight windows
+
+
+@dataclass
+class Job:
+    """Tasks of the body; ``blob`` is what the prologue brings into the weight window.
+
+    Window addresses in tasks are relative to the job's place in the window; ``relative`` lists the tasks to which
+    :meth:`place` adds it. Weights that are streamed lie in ``stream``, at addresses relative to the start of the
+    job's part of the weight segment; ``streamed`` lists the loads that name them.
+    """
+
+    params: SocParams
+    layer: int
+    tasks: list[Task] = field(default_factory=list)
+    blob: bytearray = field(default_factory=bytearray)
+    stream: bytearray = field(default_factory=bytearray)
+    relative: list[Task] = field(default_factory=list)
+    streamed: list[Task] = field(default_factory=list)
+    _known: dict[bytes, int] = field(default_factory=dict)
+
+    def emit(self, op: Op, fields: dict[str, int]) -> Task:
+        """Append one instruction."""
+        task = Task(op, fields)
+        self.tasks.append(task)
+        return task
+
+    def emit_all(self, op: Op, copies: Sequence[dict[str, int]], **more: int) -> list[Task]:
+        """Append copies."""
+        return [self.emit(op, fields | more) for fields in copies]
+
+    # -- weights ---------------------------------------------------------------------------------------------
+    def keep(self, data: bytes) -> int:
+        """Put ``data`` in the weight window, once; returns its address there."""
+        if data not in self._known:
+            self._known[data] = len(self.blob)
+            self.blob += data + bytes(-len(data) % self.params.lv1_word)
+        return self._known[data]
+
+    def load_window(self, address: int, target: int, size: int) -> list[Task]:
+        """LD1 of ``size`` bytes at ``address`` of the window."""
+        tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=WINDOW)
+        self.relative += tasks
+        return tasks
+
+    def load_streamed(self, data: bytes, slot: int) -> list[Task]:
+        """LD2 of ``data`` from the weight segment to ``slot`` of segment 6."""
+        address = len(self.stream)
+        self.stream += data
+        tasks = self.emit_all(Op.LD2, contiguous(address, slot, len(data)), src_seg=WEIGHTS, dst_seg=LV2)
+        self.streamed += tasks
+        return tasks
+
+    def place(self, window: int, stream: int) -> None:
+        """Fix where in the window, and where in the weight segment, the job's weights lie."""
+        for task in self.relative:
+            task.fields["src"] += window
+        for task in self.streamed:
+            task.fields["src"] += stream
+
+    # -- activations -----------------------------------------------------------------------------------------
+    def load(
+        self, view: View, box: Window, target: int, row: int, run: int, fill: int, stage: "Stage | None",
+        key: Hashable, whole: Window | None = None,
+    ) -> list[Task]:  # fmt: skip
+        """LD1 of ``box`` to LV1 address ``target``: rows ``row`` bytes apart, pixels of ``run`` bytes, padded by
+        ``fill``. Tensors in DRAM pass through ``stage``, which holds all of ``whole`` (default: ``box``) as ``key``."""
+        if view.on_chip:
+            task = self.emit(Op.LD1, _pixels(view, box, target, row, run, fill) | {"src_seg": view.segment})
+            return [task]
+        assert stage is not None
+        staged = stage.find(key)
+        if staged is None:
+            staged = stage.load(self, view, whole or box, key)
+        fill_entry, local, y, x, c = staged
+        inner = Window(0, box.y - y, box.rows, box.x - x, box.cols, box.c - c, box.channels, box.y_step, box.x_step)
+        task = self.emit(Op.LD1, _pixels(local, inner, target, row, run, fill) | {"src_seg": LV2})
+        if fill_entry is not None:
+            stage.ring.read_by(fill_entry, task)
+        return [task]
+
+    def store(
+        self, view: View, box: Window, source: int, row: int, pixel: int, spill: Ring | None, key: Hashable
+    ) -> Task:
+        """ST1 of pixels in LV1 (rows ``row``, pixels ``pixel`` bytes apart) to ``box``; through ``spill`` and ST2 if
+        the tensor lives in DRAM. Returns the ST1."""
+        target = view.address(box.n, box.y, box.x, box.c)
+        if view.on_chip:
+            loops = [Loop(box.rows, row, view.strides[1]), Loop(box.cols, pixel, view.strides[2])]
+            return self.emit(Op.ST1, copy_fields(source, target, loops, box.channels) | {"dst_seg": view.segment})
+        assert spill is not None
+        slot, line = spill.fill(key), box.cols * box.channels
+        loops = [Loop(box.rows, row, line), Loop(box.cols, pixel, box.channels)]
+        store = self.emit(Op.ST1, copy_fields(source, slot.address, loops, box.channels) | {"dst_seg": LV2})
+        spill.filled_by(slot, [store])
+        loops = [Loop(box.rows, line, view.strides[1]), Loop(box.cols, box.channels, view.strides[2])]
+        fields = copy_fields(slot.address, target, loops, box.channels)
+        spill.read_by(slot, self.emit(Op.ST2, fields | {"src_seg": LV2, "dst_seg": view.segment}))
+        return store
+
+
+class Stage:
+    """LV2 buffers through which tiles of a tensor in DRAM pass on their way to LV1."""
+
+    def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int) -> None:
+        self.ring = Ring(full, free, base, size, slots)
+        self._held: dict[Hashable, tuple[Fill | None, View, int, int, int]] = {}
+
+    def find(self, key: Hashable) -> tuple[Fill | None, View, int, int, int] | None:
+        """What holds ``key``: buffer, view of it, and the coordinates of its first element in the tensor."""
+        held = self._held.get(key)
+        if held is None or (held[0] is not None and self.ring.find(key) is not held[0]):
+            return None
+        return held
+
+    def load(self, job: Job, view: View, box: Window, key: Hashable) -> tuple[Fill | None, View, int, int, int]:
+        """LD2 of the part of ``box`` inside the tensor, densely, into the next buffer."""
+        inside = view.clip(box)
+        if inside is None:  # padding only: nothing to read
+            held: tuple[Fill | None, View, int, int, int] = (None, View.dense(LV2, 0, (1, 0, 0, box.channels)), 0, 0, 0)
+            return held
+        slot = self.ring.fill(key)
+        line = inside.cols * inside.channels
+        fields = copy_fields(
+            view.address(inside.n, inside.y, inside.x, inside.c), slot.address,
+            [Loop(inside.rows, view.strides[1], line), Loop(inside.cols, view.strides[2], inside.channels)],
+            inside.channels,
+        )  # fmt: skip
+        task = job.emit(Op.LD2, fields | {"src_seg": view.segment, "dst_seg": LV2})
+        self.ring.filled_by(slot, [task])
+        local = View.dense(LV2, slot.address, (1, inside.rows, inside.cols, inside.channels))
+        self._held[key] = (slot, local, inside.y, inside.x, inside.c)
+        return self._held[key]
+
+
+def _pixels(view: View, box: Window, target: int, row: int, run: int, fill: int) -> dict[str, int]:
+    """A copy of ``box`` to ``target``; adjacent pixels become one long run even under column padding."""
+    source = view.address(box.n, box.y, box.x, box.c)
+    rows, cols = view.loops(box, row, run)
+    if cols.src == cols.dst == box.channels == run and cols.count * run <= MAX_RUN:
+        return copy_fields(source, target, [rows], cols.count * run, (cols.low * run, cols.end * run), fill)
+    return copy_fields(source, target, [rows, cols], run, (0, box.channels), fill)

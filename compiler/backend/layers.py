@@ -1,0 +1,121 @@
+"""What the back end executes: operators of the graph in the few forms the units know, still without addresses."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.ir import Op, Requantise
+from hw.isa import VecOp
+
+
+@dataclass
+class Layer:
+    """A step of the model. ``inputs`` and ``output`` are names of tensors."""
+
+    op: Op
+    inputs: list[str]
+    output: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        """Name in reports: that of the operator."""
+        return self.op.name
+
+
+@dataclass(frozen=True)
+class ChannelTile:
+    """Output channels computed side by side, and the input channels they need."""
+
+    out: int
+    outs: int
+    first: int
+    channels: int
+
+
+@dataclass
+class Region:
+    """A rectangle of output pixels with its own bias and scale (one of each per output channel)."""
+
+    y: int
+    rows: int
+    x: int
+    cols: int
+    bias: npt.NDArray[np.int32]
+    scale: npt.NDArray[np.float32]
+
+
+@dataclass
+class ConvLayer(Layer):
+    """Sums of products on the MAC arrays. ``weights``: (O, kh, kw, I per group); ``groups`` as in the IR."""
+
+    weights: npt.NDArray
+    weight_zero_point: int
+    regions: list[Region]
+    requantise: Requantise  #: its scale is not used, those of the regions are
+    depthwise: bool
+    tiles: list[ChannelTile]
+    groups: int
+    strides: tuple[int, int]
+    pads: tuple[int, int]  #: top, left
+    dilations: tuple[int, int]
+    flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """Rows and columns of the kernel."""
+        return self.weights.shape[1], self.weights.shape[2]
+
+
+@dataclass
+class EltwiseLayer(Layer):
+    """A vector operation on one or two tensors, byte by byte. ``broadcast`` of B: "", "pixels" or "all"."""
+
+    op_code: VecOp
+    requantise: Requantise
+    ma: int = 1
+    mb: int = 1
+    bias: int = 0
+    broadcast: str = ""
+    raw: bool = False  #: A is taken as raw bytes, without zero point
+
+
+@dataclass
+class MaxLayer(Layer):
+    """Maximum over windows."""
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    pads: tuple[int, int]  #: top, left
+    requantise: Requantise
+
+
+@dataclass
+class PadLayer(Layer):
+    """Constant padding of rows and columns: (top, left)."""
+
+    pads: tuple[int, int]
+    value: int
+
+
+@dataclass
+class Move:
+    """A strided copy from dense tensor ``src``: loops of (count, source stride, destination stride), outermost first,
+    from the start of the source to byte ``offset`` of the destination."""
+
+    src: str
+    offset: int
+    dims: list[tuple[int, int, int]]
+
+
+@dataclass
+class MoveLayer(Layer):
+    """Copies that change the order of bytes (concatenation, permutation)."""
+
+    moves: list[Move] = field(default_factory=list)
+
+
+@dataclass
+class HostLayer(Layer):
+    """An operator that runs on the CPU."""

@@ -1,0 +1,161 @@
+"""Linking: scheduled jobs, weights and tables become one image."""
+
+from dataclasses import dataclass, field
+
+from compiler import ir
+from compiler.backend.budget import Budget
+from compiler.backend.copies import contiguous
+from compiler.backend.homes import INPUTS, OUTPUTS, SHARED, WEIGHTS, Homes
+from compiler.backend.job import WINDOW, Job
+from compiler.backend.layers import ConvLayer, HostLayer, Layer
+from compiler.backend.schedule import Schedule
+from compiler.backend.windows import WindowRing
+from compiler.ir import CompileError
+from hw.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
+from hw.isa import INSN_BYTES, Insn, Op
+from hw.params import KIB, SocParams
+
+_DRAM_ALIGN = 64
+_DRIVER_RESERVE = 32 * KIB  #: DRAM left for rings and completions
+
+
+@dataclass
+class Scheduled:
+    """A job with its program order."""
+
+    job: Job
+    schedule: Schedule
+
+
+@dataclass
+class Linker:
+    """Collects code and weights; :meth:`image` ends the work."""
+
+    params: SocParams
+    budget: Budget
+    homes: Homes
+    code: bytearray = field(default_factory=bytearray)
+    weights: bytearray = field(default_factory=bytearray)
+    jobs: list[JobInfo] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._windows = WindowRing(self.budget.windows)
+        self.weights += self.homes.constants
+
+    def add(self, scheduled: Scheduled) -> None:
+        """Append a job."""
+        job = scheduled.job
+        blob_at = self._append_weights(job.blob)
+        stream_at = self._append_weights(job.stream)
+        window, after = self._windows.claim(len(job.blob))
+        job.place(window, stream_at)
+        prologue = None
+        if job.blob:
+            loads = contiguous(blob_at, window, len(job.blob))
+            prologue = self._append_code(
+                [Insn(Op.LD2, fields | {"src_seg": WEIGHTS, "dst_seg": WINDOW}) for fields in loads]
+            )
+        body = self._append_code([task.insn() for task in scheduled.schedule.tasks])
+        self.jobs.append(JobInfo(job.layer, 0, body, prologue, after))
+
+    def _append_weights(self, data: bytes | bytearray) -> int:
+        at = len(self.weights)
+        self.weights += data + bytes(-len(data) % _DRAM_ALIGN)
+        return at
+
+    def _append_code(self, program: list[Insn]) -> int:
+        pc = len(self.code) // INSN_BYTES
+        for insn in (*program, Insn(Op.END)):
+            self.code += insn.encode()
+        return pc
+
+    def image(self, graph: ir.Graph, layers: list[Layer], cycles: list[tuple[int, int]]) -> Image:
+        """The image. ``cycles``: estimated (load, compute) of each layer."""
+        sizes = [0] * 8
+        sizes[0], sizes[1], sizes[7] = len(self.code), len(self.weights), self.budget.windows
+        for segment, size in self.homes.sizes.items():
+            sizes[segment] = size
+        sizes[6] = max(sizes[6], self.budget.staging.size)
+        need = sum(sizes[:6]) + _DRIVER_RESERVE
+        if need > self.params.dram_bytes:
+            raise CompileError(
+                f"model {graph.name!r} needs {need} bytes of DRAM (code {sizes[0]}, weights {sizes[1]}, tensors "
+                f"{sum(sizes[2:6])}), preset {self.params.name!r} has {self.params.dram_bytes}: choose a preset with a "
+                "larger dram_bytes"
+            )
+        hosts = [layer.op for layer in layers if isinstance(layer.op, ir.Host)]
+        meta = ImageMeta(
+            model=graph.name,
+            params=self.params.to_dict(),
+            segment_sizes=sizes,
+            tensors=self._tensors(),
+            inputs=[_port(port) for port in graph.inputs],
+            outputs=[_port(port) for port in graph.outputs],
+            layers=[self._layer(graph, layer, *pair) for layer, pair in zip(layers, cycles, strict=True)],
+            jobs=self.jobs,
+            steps=_steps(layers, self.jobs),
+        )
+        image = Image(meta, bytes(self.code), bytes(self.weights), [op.model for op in hosts])
+        image.validate(graph.name)
+        return image
+
+    def _tensors(self) -> list[TensorInfo]:
+        infos = []
+        for name, tensor in self.homes.tensors.items():
+            home = self.homes.by_tensor[name]
+            if name in self.homes.exports:
+                segment, offset = SHARED, self.homes.exports[name]
+            elif home.segment in (INPUTS, OUTPUTS, SHARED) and name not in self.homes.inside:
+                segment, offset = home.segment, home.offset
+            else:
+                continue
+            infos.append(
+                TensorInfo(
+                    name, tensor.dtype, list(tensor.shape), segment, offset, float(tensor.scale), int(tensor.zero_point)
+                )  # type: ignore[arg-type]
+            )
+        return infos
+
+    def _layer(self, graph: ir.Graph, layer: Layer, load: int, compute: int) -> LayerInfo:
+        return LayerInfo(
+            name=layer.name,
+            kind=layer.kind,
+            nodes=list(layer.op.nodes),
+            output=graph.tensors[layer.output].onnx_name or layer.output if layer.output in graph.tensors else "",
+            macs=macs(graph, layer),
+            input_bytes=sum(graph.tensors[name].size for name in layer.inputs),
+            weight_bytes=int(layer.op.weights.size) if isinstance(layer.op, ir.Conv) else 0,
+            output_bytes=graph.tensors[layer.output].size if layer.output in graph.tensors else 0,
+            estimated_load=load,
+            estimated_compute=compute,
+        )
+
+
+def macs(graph: ir.Graph, layer: Layer) -> int:
+    """Multiply-accumulates of a convolution as the model states it; 0 for everything else."""
+    if not isinstance(layer, ConvLayer) or not isinstance(layer.op, ir.Conv):
+        return 0
+    n, h, w, _ = graph.tensors[layer.output].nhwc
+    return n * h * w * int(layer.op.weights.size)
+
+
+def _port(port: ir.Port) -> PortInfo:
+    return PortInfo(port.name, port.dtype, list(port.shape), port.tensor, list(port.perm), port.quantise)
+
+
+def _steps(layers: list[Layer], jobs: list[JobInfo]) -> list[StepInfo]:
+    """Runs of jobs between the operators that run on the CPU."""
+    steps: list[StepInfo] = []
+    host, first = 0, 0
+    for number, layer in enumerate(layers):
+        if not isinstance(layer, HostLayer) or not isinstance(layer.op, ir.Host):
+            continue
+        before = sum(job.layer < number for job in jobs)
+        if before > first:
+            steps.append(StepInfo("jobs", first, before - first))
+        op = layer.op
+        steps.append(StepInfo("host", host=host, inputs=list(op.inputs), outputs=list(op.outputs), reason=op.reason))
+        host, first = host + 1, before
+    if len(jobs) > first:
+        steps.append(StepInfo("jobs", first, len(jobs) - first))
+    return steps

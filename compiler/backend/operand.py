@@ -1,0 +1,27 @@
+"""What generators are told about tensors and about the LV2 bytes they may use in passing."""
+
+from dataclasses import dataclass
+
+from compiler.backend.views import View
+
+
+@dataclass(frozen=True)
+class Staging:
+    """LV2 bytes of segment 6 set aside for tiles on their way from or to DRAM."""
+
+    base: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor as generators need it: where it is and what its bytes mean."""
+
+    view: View
+    signed: bool
+    zero_point: int
+
+    @property
+    def zero_byte(self) -> int:
+        """The zero point as a raw byte."""
+        return self.zero_point & 0xFF

@@ -1,0 +1,51 @@
+"""Options of the back end and what it reports about a compilation."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Options:
+    """``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it."""
+
+    observe: bool = False
+
+
+@dataclass
+class LayerReport:
+    """How one layer was compiled. ``homes``: memories of inputs and output; ``tile``: shape of its tiles."""
+
+    name: str
+    kind: str
+    jobs: int
+    tile: str
+    homes: str
+    macs: int
+    instructions: int
+    weight_bytes: int
+    estimated_cycles: int
+
+
+@dataclass
+class Report:
+    """What the compiler did with a model."""
+
+    model: str
+    layers: list[LayerReport] = field(default_factory=list)
+    segment_sizes: list[int] = field(default_factory=list)
+    dram_bytes: int = 0
+    lv2_bytes: int = 0
+
+    @property
+    def jobs(self) -> int:
+        """Jobs of one inference."""
+        return sum(layer.jobs for layer in self.layers)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one inference."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def estimated_cycles(self) -> int:
+        """Estimated cycles of all bodies, one after the other."""
+        return sum(layer.estimated_cycles for layer in self.layers)

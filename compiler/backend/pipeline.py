@@ -1,0 +1,62 @@
+"""The passes of the back end in order."""
+
+from compiler import ir
+from compiler.backend.budget import divide
+from compiler.backend.generate import Generated, generate
+from compiler.backend.homes import Homes, place
+from compiler.backend.layers import ConvLayer, Layer
+from compiler.backend.link import Linker, Scheduled, macs
+from compiler.backend.lower import lower
+from compiler.backend.options import LayerReport, Options, Report
+from compiler.backend.schedule import schedule
+from hw.image import Image
+from hw.params import SocParams
+
+
+def build(graph: ir.Graph, params: SocParams, options: Options | None = None) -> tuple[Image, Report]:
+    """Compile ``graph`` for hardware with ``params``; returns the image and a report.
+
+    Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
+    """
+    options = options or Options()
+    layers = lower(graph, params)
+    budget = divide(layers, params)
+    homes = place(graph, layers, params, budget.staging.size, budget.homes_end, options.observe)
+    linker = Linker(params, budget, homes)
+    report, cycles = Report(graph.name), []
+    for number, layer in enumerate(layers):
+        made = generate(layer, number, homes, budget, params)
+        scheduled = [Scheduled(job, schedule(job.tasks, params)) for job in made.jobs]
+        # Cancellation points go in here: after the program order is known, before addresses of code are.
+        for entry in scheduled:
+            linker.add(entry)
+        loaded = sum(len(job.blob) for job in made.jobs)
+        compute = sum(entry.schedule.cycles for entry in scheduled)
+        load = loaded // params.dram_word + params.dram_latency if loaded else 0
+        cycles.append((load, compute))
+        report.layers.append(_layer_report(graph, layer, made, homes, compute))
+    image = linker.image(graph, layers, cycles)
+    report.segment_sizes = image.meta.segment_sizes
+    report.dram_bytes, report.lv2_bytes = sum(report.segment_sizes[:6]), sum(report.segment_sizes[6:])
+    return image, report
+
+
+def compile_graph(graph: ir.Graph, params: SocParams, options: Options | None = None) -> Image:
+    """The image of ``graph``; see :func:`build`."""
+    return build(graph, params, options)[0]
+
+
+def _layer_report(graph: ir.Graph, layer: Layer, made: Generated, homes: Homes, cycles: int) -> LayerReport:
+    names = [*layer.inputs, layer.output]
+    places = ["LV2" if made.jobs and homes.view(name).on_chip else "DRAM" for name in names if name in graph.tensors]
+    return LayerReport(
+        layer.name,
+        layer.kind,
+        len(made.jobs),
+        made.tile,
+        ", ".join(places[:-1]) + " -> " + places[-1] if places else "",
+        macs(graph, layer),
+        sum(len(job.tasks) for job in made.jobs),
+        int(layer.weights.size) if isinstance(layer, ConvLayer) else 0,
+        cycles,
+    )

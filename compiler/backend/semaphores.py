@@ -1,0 +1,61 @@
+"""The semaphores of an engine by name, and the units at both ends of each.
+
+Every semaphore has one producing and one consuming unit, so that the n-th wait is ordered after the n-th signal.
+A ring of buffers takes a pair: ``*_FULL`` from the unit that fills a buffer to the one that reads it, ``*_FREE`` back.
+"""
+
+import enum
+
+from hw.isa import Unit
+
+
+class Sem(enum.IntEnum):
+    """Semaphore numbers."""
+
+    STAGE_FULL = 0
+    STAGE_FREE = 1
+    WEIGHT2_FULL = 2
+    WEIGHT2_FREE = 3
+    ACT1_FULL = 4
+    ACT1_FREE = 5
+    WEIGHT1_FULL = 6
+    WEIGHT1_FREE = 7
+    PARAMS_FULL = 8
+    PARAMS_FREE = 9
+    ACT0_FULL = 12
+    ACT0_FREE = 13
+    WEIGHT0_FULL = 14
+    WEIGHT0_FREE = 15
+    ACC_FULL = 16
+    ACC_FREE = 17
+    OUT_FULL = 18
+    OUT_FREE = 19
+    SPILL_FULL = 20
+    SPILL_FREE = 21
+    A_FULL = 22
+    A_FREE = 23
+    B_FULL = 24
+    B_FREE = 25
+    MOVE_FULL = 26
+    MOVE_FREE = 27
+    STAGE_B_FULL = 28
+    STAGE_B_FREE = 29
+
+
+#: (FULL, FREE) -> (filling unit, reading unit)
+PAIRS = {
+    (Sem.STAGE_FULL, Sem.STAGE_FREE): (Unit.LD2, Unit.LD1),
+    (Sem.STAGE_B_FULL, Sem.STAGE_B_FREE): (Unit.LD2, Unit.LD1),
+    (Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE): (Unit.LD2, Unit.LD1),
+    (Sem.ACT1_FULL, Sem.ACT1_FREE): (Unit.LD1, Unit.LD0),
+    (Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE): (Unit.LD1, Unit.LD0),
+    (Sem.PARAMS_FULL, Sem.PARAMS_FREE): (Unit.LD1, Unit.VEC),
+    (Sem.ACT0_FULL, Sem.ACT0_FREE): (Unit.LD0, Unit.MAC),
+    (Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE): (Unit.LD0, Unit.MAC),
+    (Sem.ACC_FULL, Sem.ACC_FREE): (Unit.MAC, Unit.VEC),
+    (Sem.OUT_FULL, Sem.OUT_FREE): (Unit.VEC, Unit.ST1),
+    (Sem.SPILL_FULL, Sem.SPILL_FREE): (Unit.ST1, Unit.ST2),
+    (Sem.A_FULL, Sem.A_FREE): (Unit.LD1, Unit.VEC),
+    (Sem.B_FULL, Sem.B_FREE): (Unit.LD1, Unit.VEC),
+    (Sem.MOVE_FULL, Sem.MOVE_FREE): (Unit.LD1, Unit.ST1),
+}

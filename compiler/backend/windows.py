@@ -1,0 +1,26 @@
+"""The ring of weight windows in segment 7: where each job's weights go, and which job must retire before they may."""
+
+
+class WindowRing:
+    """``size`` bytes handed out in turn. :meth:`claim` is called once per job, in ring order of the engine."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._next = 0
+        self._held: list[tuple[int, int]] = []  # start and end of each job's window
+
+    def claim(self, size: int) -> tuple[int, int]:
+        """(offset, ``window_after``) of a window of ``size`` bytes; ``window_after`` is the distance to the latest
+        earlier job that used any of it, 0 if none did."""
+        if size > self.size:
+            raise ValueError(f"a window of {size} bytes does not fit the ring of {self.size}")
+        start = self._next if self._next + size <= self.size else 0
+        end = start + size
+        after = 0
+        for distance, (low, high) in enumerate(reversed(self._held), 1):
+            if low < end and start < high:
+                after = distance
+                break
+        self._held.append((start, end))
+        self._next = end
+        return start, after

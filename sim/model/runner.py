@@ -1,0 +1,117 @@
+"""Run a whole image on the functional model: one inference, jobs in order, host steps through a callback."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.image import Image, StepInfo, TensorInfo
+from hw.isa import LV2_SEGMENTS
+from sim.model.functional import Machine, Observer
+
+Arrays = dict[str, npt.NDArray]
+HostCall = Callable[[bytes, Mapping[str, npt.NDArray]], Mapping[str, npt.NDArray]]
+
+_FIRST = 4096  #: segments do not start at address 0, so that an address taken for absolute shows
+_ALIGN = 64
+
+
+class HostMissing(RuntimeError):
+    """The image has steps for the CPU and no callback was given; the message says why they are there."""
+
+
+def run_image(
+    image: Image,
+    inputs: Mapping[str, npt.NDArray],
+    host: HostCall | None = None,
+    observer: Observer | None = None,
+    machine: Machine | None = None,
+) -> Arrays:
+    """Run one inference and return every tensor of the image by name (outputs, and all others that have a place).
+
+    ``inputs``: by port name, as the input's *tensor* holds it (quantised, transposed: see ``PortInfo``).
+    ``host(model, arrays)`` runs a host step: serialised ONNX model and its inputs by name; returns outputs by name.
+
+    Segments 0 to 5 are placed in DRAM one after the other from address 4096, each aligned to 64 bytes; segments 6 and 7
+    in LV2, likewise from 0. The prologue of a job runs as early as its ``window_after`` allows, ahead of earlier
+    bodies: weights that overwrite what an earlier job still needs show as wrong results.
+    """
+    machine = machine or Machine(image.params, observer=observer)
+    segments = place_segments(image)
+    _write(machine, segments[0][0], np.frombuffer(image.code, np.uint8))
+    _write(machine, segments[1][0], np.frombuffer(image.weights, np.uint8))
+    for port in image.meta.inputs:
+        info = image.tensor(port.tensor)
+        value = np.asarray(inputs[port.name])
+        if value.shape != tuple(info.shape) or value.dtype.name != info.dtype:
+            raise ValueError(
+                f"input {port.name!r} is stored as {info.dtype} {info.shape}, not {value.dtype.name} {list(value.shape)}"
+            )
+        put(machine, segments, info, value)
+    for step in image.meta.steps:
+        if step.kind == "jobs":
+            _run_jobs(machine, image, segments, step)
+        else:
+            _run_host(machine, image, segments, step, host)
+    return {info.name: get(machine, segments, info) for info in image.meta.tensors}
+
+
+def place_segments(image: Image) -> list[tuple[int, int]]:
+    """(base, limit) of each segment."""
+    segments, dram, lv2 = [], _FIRST, 0
+    for number, size in enumerate(image.meta.segment_sizes):
+        if number in LV2_SEGMENTS:
+            segments.append((lv2, size))
+            lv2 += -(-size // _ALIGN) * _ALIGN
+        else:
+            segments.append((dram, size))
+            dram += -(-size // _ALIGN) * _ALIGN
+    if dram > image.params.dram_bytes:
+        raise ValueError(f"image {image.meta.model!r} needs {dram} bytes of DRAM, there are {image.params.dram_bytes}")
+    return segments
+
+
+def put(machine: Machine, segments: list[tuple[int, int]], info: TensorInfo, value: npt.NDArray) -> None:
+    """Write a tensor to its home in DRAM."""
+    raw = np.ascontiguousarray(value, dtype=info.dtype).reshape(-1).view(np.uint8)
+    _write(machine, segments[info.segment][0] + info.offset, raw)
+
+
+def get(machine: Machine, segments: list[tuple[int, int]], info: TensorInfo) -> npt.NDArray:
+    """Read a tensor from its home in DRAM."""
+    size = int(np.prod(info.shape, dtype=np.int64)) * np.dtype(info.dtype).itemsize
+    start = segments[info.segment][0] + info.offset
+    return machine.dram[start : start + size].copy().view(info.dtype).reshape(info.shape)
+
+
+def _write(machine: Machine, start: int, raw: npt.NDArray[np.uint8]) -> None:
+    machine.dram[start : start + raw.size] = raw
+
+
+def _run_jobs(machine: Machine, image: Image, segments: list[tuple[int, int]], step: StepInfo) -> None:
+    jobs = image.meta.jobs[step.first : step.first + step.count]
+    loaded = 0
+    for number, job in enumerate(jobs):
+        while loaded < len(jobs) and _may_load(image, step.first, loaded, number):
+            pc = jobs[loaded].prologue_pc
+            if pc is not None:
+                machine.run_prologue(image.code, pc, segments, jobs[loaded].engine)
+            loaded += 1
+        machine.run_program(image.code, job.body_pc, segments, job.engine)
+
+
+def _may_load(image: Image, first: int, candidate: int, running: int) -> bool:
+    """Whether the prologue of job ``candidate`` of a step may run just before the body of job ``running``."""
+    after = image.meta.jobs[first + candidate].window_after
+    return candidate == running or after == 0 or candidate - after < running
+
+
+def _run_host(
+    machine: Machine, image: Image, segments: list[tuple[int, int]], step: StepInfo, host: HostCall | None
+) -> None:
+    if host is None:
+        raise HostMissing(f"image {image.meta.model!r} has a CPU step ({step.reason}): pass `host`")
+    arrays = {name: get(machine, segments, image.tensor(name)) for name in step.inputs}
+    results = host(image.host_models[step.host], arrays)
+    for name in step.outputs:
+        put(machine, segments, image.tensor(name), results[name])
