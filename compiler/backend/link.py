@@ -94,6 +94,7 @@ class Linker:
             layers=[self._layer(graph, layer, *pair) for layer, pair in zip(layers, cycles, strict=True)],
             jobs=self.jobs,
             steps=_steps(layers, self.jobs),
+            host_sizes=[len(op.model) for op in hosts],
         )
         image = Image(meta, bytes(self.code), bytes(self.weights), [op.model for op in hosts])
         image.validate(graph.name)

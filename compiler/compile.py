@@ -1,0 +1,52 @@
+"""ONNX model to image: front end, then back end."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from compiler.backend.options import Options, Report
+from compiler.backend.pipeline import build
+from compiler.frontend import import_model
+from compiler.ir import Graph
+from hw.image import Image
+from hw.params import SocParams
+
+
+@dataclass
+class Compiled:
+    """An image, the graph it was made from (for checks), and the report of the compilation."""
+
+    image: Image
+    graph: Graph
+    report: Report
+
+
+def compile_with_report(
+    path: str | Path | onnx.ModelProto,
+    params: SocParams,
+    *,
+    fallback: bool = False,
+    name: str | None = None,
+    observe: bool = False,
+) -> Compiled:
+    """Compile a quantised ONNX model for hardware with ``params``.
+
+    ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
+    DRAM as a tensor of the image. Raises :class:`compiler.ir.CompileError`.
+    """
+    graph = import_model(path, fallback=fallback, name=name)
+    image, report = build(graph, params, Options(observe=observe))
+    return Compiled(image, graph, report)
+
+
+def compile_model(
+    path: str | Path | onnx.ModelProto,
+    params: SocParams,
+    *,
+    fallback: bool = False,
+    name: str | None = None,
+    observe: bool = False,
+) -> Image:
+    """The image alone; see :func:`compile_with_report`."""
+    return compile_with_report(path, params, fallback=fallback, name=name, observe=observe).image
