@@ -1,0 +1,1 @@
+"""The vector unit of an engine: walker, parameter loader, lanes, write combiner."""

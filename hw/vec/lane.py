@@ -1,0 +1,103 @@
+"""One vector lane: operands, arithmetic, window reduction, requantisation, table."""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hw.isa import TABLE_BYTES, VecOp
+from hw.vec.requantise import LATENCY as REQUANTISE_LATENCY
+from hw.vec.requantise import Requantise
+
+TABLE_ROW_BYTES = 8  #: bytes of the table a lane takes per cycle when it is filled
+PARAM_LATENCY = 3  #: enabled cycles from operands to the moment bias and scale are needed
+LATENCY = PARAM_LATENCY + REQUANTISE_LATENCY + 1  #: enabled cycles from operands to result
+
+#: What all lanes share while an instruction runs: flags of the instruction and scalars of the parameter block.
+SETTINGS = data.StructLayout(
+    {
+        "op": 3, "src_acc": 1, "b_en": 1, "a_signed": 1, "b_signed": 1, "table": 1,
+        "zp_a": signed(16), "zp_b": signed(16), "ma": signed(23), "mb": signed(23),
+        "zp_y": signed(16), "lo": signed(16), "hi": signed(16),
+    }
+)  # fmt: skip
+
+
+class Lane(wiring.Component):
+    """Computes one byte per window; see ``VEC_FORMAT`` in ``hw.isa``.
+
+    Everything moves when ``en`` is high; ``valid`` says whether there is an operand, ``first`` marks the first one of
+    a window. The result of a window leaves ``LATENCY`` enabled cycles after its last operand; ``bias`` and ``scale``
+    are needed ``PARAM_LATENCY`` cycles after the operand. ``table_*`` fill the lane's table, a row per cycle.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "en": In(1), "settings": In(SETTINGS), "valid": In(1), "first": In(1),
+                "a": In(8), "b": In(8), "acc": In(signed(32)), "bias": In(signed(32)), "scale": In(32), "y": Out(8),
+                "table_write": In(1), "table_addr": In(range(TABLE_BYTES // TABLE_ROW_BYTES)),
+                "table_data": In(8 * TABLE_ROW_BYTES),
+            }
+        )  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        use = self.settings
+        m.submodules.requantise = requantise = Requantise()
+        m.submodules.table = table = Memory(shape=8 * TABLE_ROW_BYTES, depth=TABLE_BYTES // TABLE_ROW_BYTES, init=[])
+        write, read = table.write_port(), table.read_port()
+        m.d.comb += [
+            write.addr.eq(self.table_addr),
+            write.data.eq(self.table_data),
+            write.en.eq(self.table_write),
+        ]
+
+        a1, b1, acc1 = Signal(signed(10)), Signal(signed(10)), Signal(signed(32))
+        valid1, first1, valid2, first2 = Signal(), Signal(), Signal(), Signal()
+        factor1 = Signal(signed(23))
+        product2, other2 = Signal(signed(32)), Signal(signed(32))
+        a2, total3 = Signal(signed(10)), Signal(signed(32))
+        a, b = Signal(signed(9)), Signal(signed(9))
+        m.d.comb += [
+            a.eq(Mux(use.a_signed, self.a.as_signed(), self.a)),
+            b.eq(Mux(use.b_signed, self.b.as_signed(), self.b)),
+            factor1.eq(Mux(use.op == VecOp.MUL, b1, use.ma)),
+        ]
+        with m.If(self.en):
+            # 1: subtract zero points. 2: multiply. 3: add, or reduce the window.
+            m.d.sync += [a1.eq(a - use.zp_a), b1.eq(b - use.zp_b), acc1.eq(self.acc)]
+            m.d.sync += [valid1.eq(self.valid), first1.eq(self.first), valid2.eq(valid1), first2.eq(first1)]
+            m.d.sync += [
+                product2.eq(a1 * factor1),
+                other2.eq(Mux(use.src_acc, acc1, Mux(use.b_en, b1 * use.mb, 0))),
+                a2.eq(a1),
+            ]
+            with m.Switch(use.op):
+                with m.Case(VecOp.LIN):
+                    m.d.sync += total3.eq(Mux(use.src_acc, 0, product2) + other2)
+                with m.Case(VecOp.MUL):
+                    m.d.sync += total3.eq(product2)
+                with m.Case(VecOp.MAX):
+                    with m.If(valid2):
+                        m.d.sync += total3.eq(Mux(first2 | (a2 > total3), a2, total3))
+                with m.Default():
+                    with m.If(valid2):
+                        m.d.sync += total3.eq(Mux(first2, 0, total3) + a2)
+
+        straight = Signal(8)
+        m.d.comb += [
+            requantise.en.eq(self.en),
+            requantise.s.eq(total3),
+            requantise.bias.eq(self.bias),
+            requantise.scale.eq(self.scale),
+            requantise.zp_y.eq(use.zp_y),
+            requantise.lo.eq(use.lo),
+            requantise.hi.eq(use.hi),
+            read.addr.eq(requantise.y[3:8]),
+            read.en.eq(self.en),
+            self.y.eq(Mux(use.table, read.data.word_select(straight[:3], 8), straight)),
+        ]
+        with m.If(self.en):
+            m.d.sync += straight.eq(requantise.y[:8])
+        return m

@@ -1,0 +1,245 @@
+"""The vector unit of an engine."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
+
+from hw.interfaces import ReadPort, UnitPort, WritePort
+from hw.isa import Op, VecOp, struct_layout
+from hw.job import Fault
+from hw.mac.accumulators import AccReadPort
+from hw.params import SocParams
+from hw.scratchpad import word_bits
+from hw.vec import lane
+from hw.vec.combine import WriteCombiner
+from hw.vec.lane import Lane
+from hw.vec.parameters import ParameterLoader
+from hw.vec.walker import LV1_ADDR, Walker
+
+#: What travels beside the operands: destination and place of a step in its window and instruction.
+STEP = data.StructLayout({"valid": 1, "d": LV1_ADDR, "group": 8, "first": 1, "final": 1, "last": 1})
+
+
+class VecUnit(wiring.Component):
+    """Runs VEC instructions in order; see ``VEC_FORMAT`` in ``hw.isa``.
+
+    One operand vector per cycle; results leave through a write combiner. The parameter block is read before the first
+    operand, and an instruction starts when the one before has landed. Operands that share an LV1 word with the one
+    before do not read it again.
+
+    Members: ``unit``: Out(UnitPort); ``a``, ``b``: Out(ReadPort), operands (``a`` also reads parameters);
+    ``d``: Out(WritePort), results; ``acc``: Out(AccReadPort), accumulators.
+    """
+
+    def __init__(self, params: SocParams) -> None:
+        self._params = params
+        address = word_bits(params.lv1_bytes, params.lv1_word)
+        super().__init__(
+            {
+                "unit": Out(UnitPort()),
+                "a": Out(ReadPort(address, params.lv1_word)),
+                "b": Out(ReadPort(address, params.lv1_word)),
+                "d": Out(WritePort(address, params.lv1_word)),
+                "acc": Out(AccReadPort(params)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        params, unit = self._params, self.unit
+        lanes, word = params.vec_lanes, params.lv1_word
+        word_low, lane_low = (word - 1).bit_length(), (lanes - 1).bit_length()
+
+        # Accept a command, check it, load its parameters, walk its steps, wait until its last result has landed.
+        cmd = Signal(unit.cmd.payload.shape())
+        insn = data.View(struct_layout(Op.VEC), cmd.insn)
+        m.submodules.walker = walker = Walker((params.vec_groups - 1).bit_length())
+        m.submodules.loader = loader = ParameterLoader(params)
+        m.submodules.combiner = combiner = WriteCombiner(params)
+        wiring.connect(m, wiring.flipped(self.d), combiner.port)
+        m.d.comb += [walker.insn.eq(insn), loader.p.eq(insn.p), loader.t.eq(insn.t), loader.table.eq(insn.table)]
+        m.d.comb += loader.groups.eq(Mux(insn.per_channel, insn.n0, 1))
+        illegal = self._illegal(m, insn)
+        dead, walking = Signal(), Signal()
+        fault, fault_code, fault_addr = Signal(), Signal(8), Signal(LV1_ADDR)
+        stop = Signal()
+        m.d.comb += [stop.eq(dead | unit.abort), loader.hold.eq(stop), combiner.discard.eq(stop)]
+        with m.FSM(name="phase") as phase:
+            with m.State("IDLE"):
+                m.d.comb += unit.cmd.ready.eq(~stop)
+                with m.If(unit.cmd.valid & ~stop):
+                    m.d.sync += cmd.eq(unit.cmd.payload)
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                with m.If(illegal):
+                    m.d.comb += [fault.eq(1), fault_code.eq(Fault.ILLEGAL)]
+                with m.Else():
+                    m.d.comb += [loader.start.eq(1), walker.start.eq(1)]
+                    m.next = "PARAMETERS"
+            with m.State("PARAMETERS"):
+                with m.If(~loader.busy):
+                    m.d.sync += walking.eq(1)
+                    m.next = "RUN"
+            with m.State("RUN"):
+                with m.If(combiner.done):
+                    m.next = "IDLE"
+            m.d.comb += unit.busy.eq(~phase.ongoing("IDLE") & ~stop)
+        with m.If(stop):
+            m.d.sync += walking.eq(0)
+
+        # Ask for operands. A step leaves when every read it needs was accepted, in this cycle or an earlier one.
+        en, fetched_free = Signal(), Signal()
+        uses_b, uses_lv1 = insn.b_en, ~insn.src_acc
+        leave = Signal()
+        misaligned, beyond, culprit = Signal(), Signal(), Signal(LV1_ADDR)
+        a_bad, b_bad = uses_lv1 & (walker.a >= params.lv1_bytes), uses_b & (walker.b >= params.lv1_bytes)
+        acc_bad = insn.src_acc & (walker.a >= params.lv0_acc_rows)
+        d_bad = walker.d >= params.lv1_bytes
+        m.d.comb += [
+            misaligned.eq(
+                (uses_lv1 & walker.a[:lane_low].any())
+                | (uses_b & walker.b[:lane_low].any())
+                | walker.d[:lane_low].any()
+            ),
+            beyond.eq(a_bad | b_bad | acc_bad | d_bad),
+            culprit.eq(Mux(a_bad | acc_bad, walker.a, Mux(b_bad, walker.b, walker.d))),
+        ]
+        runnable = Signal()
+        m.d.comb += runnable.eq(walking & ~stop & ~misaligned & ~beyond)
+        with m.If(walking & ~stop & (misaligned | beyond)):
+            m.d.comb += [fault.eq(1), fault_code.eq(Mux(beyond, Fault.LIMIT, Fault.ILLEGAL)), fault_addr.eq(culprit)]
+
+        may_ask = Signal()
+        m.d.comb += may_ask.eq(runnable & fetched_free)
+        a_ask, a_word, a_done = self._operand(m, "a", self.a, may_ask & uses_lv1, walker.a[word_low:], walker.start)
+        b_ask, b_word, b_done = self._operand(m, "b", self.b, may_ask & uses_b, walker.b[word_low:], walker.start)
+        m.d.comb += [
+            self.a.req.valid.eq(a_ask | loader.read_valid),  # never both
+            self.a.req.payload.eq(Mux(loader.busy, loader.addr[word_low:], walker.a[word_low:])),
+            self.b.req.valid.eq(b_ask),
+            self.b.req.payload.eq(walker.b[word_low:]),
+            loader.read_ready.eq(self.a.req.ready),
+            loader.rsp_valid.eq(self.a.rsp_valid & loader.busy),
+            loader.rsp_data.eq(self.a.rsp_data),
+            self.acc.req.valid.eq(may_ask & insn.src_acc),
+            self.acc.req.payload.row.eq(walker.a),
+            self.acc.req.payload.group.eq(walker.group),
+            leave.eq(may_ask & a_done & b_done & (~insn.src_acc | self.acc.req.ready)),
+            walker.step.eq(leave),
+        ]
+        with m.If(leave & walker.last):
+            m.d.sync += walking.eq(0)
+
+        # Operands are here a cycle later; hold them while the lanes stand still.
+        fetched = Signal(STEP)
+        a_at, b_at = Signal(range(max(word // lanes, 2))), Signal(range(max(word // lanes, 2)))
+        acc_held, acc_data, acc_came = Signal(32 * lanes), Signal(32 * lanes), Signal()
+        m.d.comb += fetched_free.eq(~fetched.valid | en)
+        m.d.sync += acc_came.eq(self.acc.req.valid & self.acc.req.ready)
+        with m.If(acc_came):
+            m.d.sync += acc_held.eq(self.acc.data)
+        m.d.comb += acc_data.eq(Mux(acc_came, self.acc.data, acc_held))
+        with m.If(fetched_free):
+            m.d.sync += [
+                fetched.valid.eq(leave), fetched.d.eq(walker.d), fetched.group.eq(walker.group),
+                fetched.first.eq(walker.first), fetched.final.eq(walker.final), fetched.last.eq(walker.last),
+                a_at.eq(walker.a[lane_low:word_low]), b_at.eq(walker.b[lane_low:word_low]),
+            ]  # fmt: skip
+        a_vector, b_vector, acc_vector = Signal(8 * lanes), Signal(8 * lanes), Signal(32 * lanes)
+        ready = Signal(STEP)
+        with m.If(en):
+            m.d.sync += [
+                ready.eq(fetched),
+                a_vector.eq(a_word.word_select(a_at, 8 * lanes)),
+                b_vector.eq(b_word.word_select(b_at, 8 * lanes)),
+                acc_vector.eq(acc_data),
+            ]
+
+        # Lanes, and what travels beside them.
+        delay = [ready]
+        for k in range(lane.LATENCY):
+            delay.append(Signal(STEP, name=f"delay{k}"))
+            with m.If(en):
+                m.d.sync += delay[-1].eq(delay[-2])
+        settings = Signal(lane.SETTINGS)
+        for name in ("op", "src_acc", "b_en", "a_signed", "b_signed", "table"):
+            m.d.comb += settings[name].eq(insn[name])
+        for name in ("zp_a", "zp_b", "ma", "mb", "zp_y", "lo", "hi"):
+            m.d.comb += settings[name].eq(loader.header[name])
+        m.d.comb += [loader.en.eq(en), loader.group.eq(Mux(insn.per_channel, delay[lane.PARAM_LATENCY - 1].group, 0))]
+        results = []
+        for k in range(lanes):
+            m.submodules[f"lane{k}"] = one = Lane()
+            entry = loader.entries.word_select(k, 64)
+            m.d.comb += [
+                one.en.eq(en), one.settings.eq(settings), one.valid.eq(ready.valid), one.first.eq(ready.first),
+                one.a.eq(a_vector.word_select(k, 8)), one.b.eq(b_vector.word_select(k, 8)),
+                one.acc.eq(acc_vector.word_select(k, 32)), one.bias.eq(entry[:32]), one.scale.eq(entry[32:]),
+                one.table_write.eq(loader.table_write), one.table_addr.eq(loader.table_addr),
+                one.table_data.eq(loader.table_data),
+            ]  # fmt: skip
+            results.append(one.y)
+        result = delay[-1]
+        m.d.comb += [
+            combiner.valid.eq(result.valid & result.final & ~stop),
+            combiner.d.eq(result.d),
+            combiner.last.eq(result.last),
+            combiner.vector.eq(Cat(results)),
+            en.eq(~combiner.valid | combiner.ready),
+        ]
+        with m.If(stop):
+            m.d.sync += [fetched.valid.eq(0), *(step.valid.eq(0) for step in delay)]
+
+        with m.If(fault):
+            m.d.sync += dead.eq(1)
+        m.d.sync += [
+            unit.done.eq(combiner.done & ~stop),
+            unit.fault.eq(fault & ~stop),
+            unit.fault_info.code.eq(fault_code),
+            unit.fault_info.pc.eq(cmd.pc),
+            unit.fault_info.addr.eq(fault_addr),
+            unit.mon_active.eq(leave),
+            unit.mon_stalled.eq(walking & ~leave),
+        ]
+        return m
+
+    def _illegal(self, m: Module, insn):
+        """What the fields of an instruction alone tell."""
+        params = self._params
+        word_low = (params.lv1_word - 1).bit_length()
+        window = (insn.k1 != 1) | (insn.k0 != 1)
+        reduces = (insn.op == VecOp.MAX) | (insn.op == VecOp.SUM)
+        block = params.vec_header_bytes + 8 * params.vec_lanes * insn.n0
+        illegal = Signal()
+        m.d.comb += illegal.eq(
+            (insn.op > VecOp.SUM)
+            | (insn.src_acc & ((insn.op != VecOp.LIN) | insn.b_en))
+            | ((insn.op == VecOp.MUL) & ~insn.b_en)
+            | (reduces & insn.b_en)
+            | (~reduces & window)
+            | ((insn.per_channel | insn.src_acc) & (insn.n0 > params.vec_groups))
+            | insn.p[:word_low].any()
+            | (insn.table & insn.t[:word_low].any())
+            | (insn.p + block > params.lv1_bytes)
+            | (insn.table & (insn.t + 256 > params.lv1_bytes))
+        )
+        return illegal
+
+    def _operand(self, m: Module, name: str, port, asks, wanted, start):
+        """One operand's reads: whether to ask for the current step's word, the word of the step before, which arrives
+        now or stays in a register, and whether the step need not wait. The word asked for last is not read again."""
+        here, known = Signal.like(wanted, name=f"{name}_here"), Signal(name=f"{name}_known")
+        held = Signal(8 * self._params.lv1_word, name=f"{name}_held")
+        word = Signal.like(held, name=f"{name}_word")
+        ask = Signal(name=f"{name}_ask")
+        m.d.comb += [
+            ask.eq(asks & ~(known & (here == wanted))),
+            word.eq(Mux(port.rsp_valid, port.rsp_data, held)),
+        ]
+        with m.If(ask & port.req.ready):
+            m.d.sync += [here.eq(wanted), known.eq(1)]
+        with m.If(port.rsp_valid):
+            m.d.sync += held.eq(port.rsp_data)
+        with m.If(start):
+            m.d.sync += known.eq(0)
+        return ask, word, ~ask | port.req.ready

@@ -1,0 +1,82 @@
+"""The loops of a VEC instruction: one operand vector per step, addresses by addition only."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.isa import Op, struct_layout
+
+LV1_ADDR = 24  #: bits of an LV1 byte address in a VEC instruction
+
+
+class Walker(wiring.Component):
+    """Steps through (i2, i1, i0, j1, j0), innermost last.
+
+    ``start`` loads the first step of ``insn``, which must hold until ``last`` was taken with ``step``. ``a`` and ``b``
+    are the operands of the current step, ``d`` the destination of its window, ``group`` is i0; ``first`` and ``final``
+    frame a window, ``last`` is the last step of the instruction.
+    """
+
+    def __init__(self, group_bits: int) -> None:
+        super().__init__(
+            {
+                "insn": In(struct_layout(Op.VEC)), "start": In(1), "step": In(1),
+                "a": Out(LV1_ADDR), "b": Out(LV1_ADDR), "d": Out(LV1_ADDR), "group": Out(group_bits),
+                "first": Out(1), "final": Out(1), "last": Out(1),
+            }
+        )  # fmt: skip
+
+    def elaborate(self, platform):
+        m = Module()
+        insn = self.insn
+        loops = [("j0", insn.k0), ("j1", insn.k1), ("i0", insn.n0), ("i1", insn.n1), ("i2", insn.n2)]
+        counts = [Signal.like(limit, name=name) for name, limit in loops]
+        at_end = [count == limit - 1 for count, (_, limit) in zip(counts, loops, strict=True)]
+        window_end = Signal()
+        m.d.comb += [
+            window_end.eq(at_end[0] & at_end[1]),
+            self.first.eq((counts[0] == 0) & (counts[1] == 0)),
+            self.final.eq(window_end),
+            self.last.eq(Cat(at_end).all()),
+            self.group.eq(counts[2]),
+        ]
+        with m.If(self.start):
+            m.d.sync += [count.eq(0) for count in counts]
+        with m.Elif(self.step):
+            carry: Value | int = 1
+            for count, end in zip(counts, at_end, strict=True):
+                with m.If(carry):
+                    m.d.sync += count.eq(Mux(end, 0, count + 1))
+                carry = carry & end
+
+        a_s0 = Mux(insn.src_acc, 0, insn.a_s0)  # an accumulator row holds every lane group
+        window = [insn.a_k0, insn.a_k1]
+        self._pointer(m, self.a, insn.a, [*window, a_s0, insn.a_s1, insn.a_s2], at_end, self.step)
+        moved = self.step & window_end
+        self._pointer(m, self.b, insn.b, [insn.b_s0, insn.b_s1, insn.b_s2], at_end[2:], moved)
+        self._pointer(m, self.d, insn.d, [insn.d_s0, insn.d_s1, insn.d_s2], at_end[2:], moved)
+        return m
+
+    def _pointer(self, m: Module, here, first, strides, at_end, step) -> None:
+        """``here`` follows the loops with ``strides``, innermost first; one adder."""
+        starts = [here, *(Signal(LV1_ADDR) for _ in strides[1:])]  # where each loop's current iteration began
+        base, stride = Signal(LV1_ADDR), Signal(signed(LV1_ADDR))
+        carry: Value | int = 1
+        for start, amount, end in zip(starts, strides, at_end, strict=True):
+            with m.If(carry):
+                m.d.comb += [base.eq(start), stride.eq(amount)]
+            carry = carry & end
+        moved = Signal(LV1_ADDR)
+        m.d.comb += moved.eq(base + stride)
+        with m.If(self.start):
+            m.d.sync += [start.eq(first) for start in starts]
+        with m.Elif(step):
+            carry = 1
+            for start, end in zip(starts, at_end, strict=True):
+                with m.If(carry):
+                    m.d.sync += start.eq(moved)
+                carry = carry & end
+
+
+#: What travels with the operands of a window through the lanes.
+RESULT = data.StructLayout({"d": LV1_ADDR, "last": 1})

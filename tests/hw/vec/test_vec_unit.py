@@ -1,0 +1,186 @@
+"""The vector unit against the functional model: operands, windows, parameters, tables, faults, throughput."""
+
+import random
+
+import numpy as np
+import pytest
+
+from hw.isa import VEC_HEADER, Insn, Op, VecOp
+from hw.job import Fault
+from hw.params import preset
+from hw.vec.unit import VecUnit
+from sim.model.functional import FunctionalFault, Machine
+from tests.support.memories import serve_read, serve_write
+from tests.support.streams import Stalls, check_held, feed, simulate
+
+TINY = preset("tiny").replace(lv1_bytes=4096)
+WIDE = preset("base").replace(lv1_bytes=8192, lv0_acc_rows=32)
+SEGMENTS = [(0, 0)] * 8
+
+
+def command(insn: Insn, pc: int = 0) -> dict:
+    word = int.from_bytes(insn.encode(), "little")
+    return {"insn": word, "pc": pc, "src_base": 0, "src_limit": 0, "dst_base": 0, "dst_limit": 0}
+
+
+def serve_acc(port, acc: np.ndarray, lanes: int, stalls: Stalls):
+    """Serve an ``AccReadPort`` from (rows, channels) int32."""
+
+    async def testbench(ctx) -> None:
+        while True:
+            ctx.set(port.req.ready, not stalls())
+            req = port.req
+            _, _, valid, ready, row, group = await ctx.tick().sample(
+                req.valid, req.ready, req.payload.row, req.payload.group
+            )
+            if valid and ready:
+                values = acc[row, group * lanes : (group + 1) * lanes].astype(np.uint32)
+                ctx.set(port.data, int.from_bytes(values.tobytes(), "little"))
+            else:
+                ctx.set(port.data, 0)
+
+    return testbench
+
+
+class Bench:
+    """A vector unit with memories of random content, and a functional machine with the same content."""
+
+    def __init__(self, params, seed: int) -> None:
+        self.params = params
+        self.rng = np.random.default_rng(seed)
+        self.machine = Machine(params, dram=np.zeros(64, np.uint8))
+        engine = self.machine.engines[0]
+        engine.lv1[:] = self.rng.integers(0, 256, engine.lv1.size)
+        engine.acc[:] = self.rng.integers(-(2**20), 2**20, engine.acc.shape)
+        self.lv1 = bytearray(engine.lv1.tobytes())
+        self.acc = engine.acc.copy()
+
+    def block(self, at: int, entries: int, **header: int) -> None:
+        """Write a parameter block into both memories."""
+        values = {"zp_a": 3, "zp_b": -7, "ma": 1 << 12, "mb": -3333, "zp_y": 5, "lo": -128, "hi": 127} | header
+        raw = b"".join(values[name].to_bytes(size, "little", signed=True) for name, size, _ in VEC_HEADER)
+        raw = raw.ljust(self.params.vec_header_bytes, b"\0")
+        bias = self.rng.integers(-5000, 5000, entries).astype(np.int32)
+        scale = np.exp2(self.rng.uniform(-18, -8, entries)).astype(np.float32)
+        for b, s in zip(bias, scale, strict=True):
+            raw += b.tobytes() + s.tobytes()
+        self.lv1[at : at + len(raw)] = raw
+        self.machine.engines[0].lv1[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
+
+    def run(self, insns: list[Insn], stall: float = 0.0, seed: int = 0, limit: int = 20_000) -> dict:
+        """Run all on the unit; returns what it reported."""
+        dut = VecUnit(self.params)
+        seen: dict = {"done": 0, "cycles": 0, "active": 0, "fault": None}
+
+        async def watch(ctx) -> None:
+            while seen["done"] < len(insns) and seen["fault"] is None:
+                unit = dut.unit
+                _, _, done, fault, info, active = await ctx.tick().sample(
+                    unit.done, unit.fault, unit.fault_info, unit.mon_active
+                )
+                seen["done"] += done
+                seen["active"] += active
+                seen["cycles"] += 1
+                if fault:
+                    seen["fault"] = (info.code, info.pc, info.addr)
+            for _ in range(4):
+                await ctx.tick()
+            assert not ctx.get(dut.unit.busy)
+
+        noise = [Stalls(seed * 10 + i, stall) for i in range(5)]
+        simulate(
+            dut,
+            watch,
+            background=[
+                feed(dut.unit.cmd, [command(insn, pc) for pc, insn in enumerate(insns)]),
+                serve_read(dut.a, self.lv1, noise[0]),
+                serve_read(dut.b, self.lv1, noise[1]),
+                serve_write(dut.d, self.lv1, noise[2]),
+                serve_acc(dut.acc, self.acc, self.params.vec_lanes, noise[3]),
+                check_held(dut.d.req, "d"),
+            ],
+            limit=limit,
+        )
+        return seen
+
+    def expect(self, insns: list[Insn]) -> None:
+        """Run all on the functional model and compare LV1."""
+        for insn in insns:
+            self.machine.execute(insn, SEGMENTS)
+        got = np.frombuffer(bytes(self.lv1), np.uint8)
+        wrong = np.flatnonzero(got != self.machine.engines[0].lv1)
+        assert not len(wrong), f"{len(wrong)} bytes differ, first at {wrong[0]:#x}"
+
+
+def random_insn(params, rand: random.Random) -> Insn:
+    """Legal: operands in the second quarter, results in the upper half, parameters at 0, table at 1 KiB."""
+    lanes, quarter = params.vec_lanes, params.lv1_bytes // 4
+    op = rand.choice(list(VecOp))
+    fields = {"op": op, "p": 0, "t": 1024, "table": rand.random() < 0.3, "a_signed": rand.randrange(2)}
+    fields |= {"b_signed": rand.randrange(2), "per_channel": rand.random() < 0.4}
+    fields |= {"n2": rand.randint(1, 3), "n1": rand.randint(1, 4), "n0": rand.randint(1, params.vec_groups)}
+    if op == VecOp.LIN and rand.random() < 0.5:
+        fields |= {"src_acc": 1, "a": rand.randint(0, 8), "a_s2": rand.randint(0, 4), "a_s1": rand.randint(0, 3)}
+    else:
+        fields |= {"a": quarter + lanes * rand.randint(0, 8)}
+        fields |= {f"a_s{i}": lanes * rand.randint(0, 4) for i in range(3)}
+    if op in (VecOp.MAX, VecOp.SUM):
+        fields |= {"k1": rand.randint(1, 3), "k0": rand.randint(1, 3)}
+        fields |= {"a_k1": lanes * rand.randint(0, 3), "a_k0": lanes * rand.randint(0, 2)}
+    if op == VecOp.MUL or (op == VecOp.LIN and not fields.get("src_acc") and rand.random() < 0.7):
+        fields |= {"b_en": 1, "b": quarter + lanes * rand.randint(0, 16)}
+        fields |= {f"b_s{i}": lanes * rand.randint(0, 3) for i in range(3)}
+    d_s0 = lanes
+    d_s1 = lanes * rand.randint(fields["n0"], 4)
+    fields |= {"d": 2 * quarter + lanes * rand.randint(0, 9), "d_s0": d_s0, "d_s1": d_s1, "d_s2": d_s1 * fields["n1"]}
+    return Insn(Op.VEC, {k: int(v) for k, v in fields.items()})
+
+
+@pytest.mark.parametrize("params", [TINY, WIDE], ids=["tiny", "wide"])
+@pytest.mark.parametrize("seed", range(6))
+def test_random_instructions_equal_the_model(params, seed):
+    rand = random.Random(seed)
+    bench = Bench(params, seed)
+    bench.block(0, params.out_channels)
+    insns = [random_insn(params, rand) for _ in range(6)]
+    bench.run(insns, stall=rand.choice([0.0, 0.3]), seed=seed)
+    bench.expect(insns)
+
+
+def test_accumulators_leave_at_one_vector_per_cycle():
+    bench = Bench(WIDE, 1)
+    bench.block(0, WIDE.out_channels)
+    insn = Insn(Op.VEC, {"src_acc": 1, "per_channel": 1, "n2": 10, "n1": 32, "n0": 2, "a_s1": 1, "p": 0,
+                         "d": 4096, "d_s1": 32, "d_s0": 16})  # fmt: skip
+    seen = bench.run([insn])
+    bench.expect([insn])
+    assert seen["active"] == 640
+    assert seen["cycles"] <= 640 / 0.95
+
+
+@pytest.mark.parametrize(
+    "fields, code",
+    [
+        ({"op": 5}, Fault.ILLEGAL),
+        ({"op": VecOp.MUL}, Fault.ILLEGAL),
+        ({"op": VecOp.MAX, "b_en": 1}, Fault.ILLEGAL),
+        ({"src_acc": 1, "op": VecOp.SUM}, Fault.ILLEGAL),
+        ({"k0": 2}, Fault.ILLEGAL),
+        ({"a": 1}, Fault.ILLEGAL),
+        ({"p": 4}, Fault.ILLEGAL),
+        ({"per_channel": 1, "n0": 3}, Fault.ILLEGAL),
+        ({"n1": 2, "a_s1": 4096}, Fault.LIMIT),
+        ({"d": 4096}, Fault.LIMIT),
+        ({"src_acc": 1, "a": 64}, Fault.LIMIT),
+        ({"n1": 2, "b_en": 1, "b": 64, "b_s1": -128}, Fault.LIMIT),
+    ],
+)
+def test_faults(fields, code):
+    bench = Bench(TINY, 2)
+    bench.block(0, TINY.out_channels)
+    insn = Insn(Op.VEC, {"a": 1024, "d": 2048, "p": 0, **{k: int(v) for k, v in fields.items()}})
+    seen = bench.run([insn])
+    assert seen["fault"] is not None and seen["fault"][:2] == (code, 0)
+    assert seen["done"] == 0
+    with pytest.raises(FunctionalFault):
+        bench.machine.execute(insn, SEGMENTS)
