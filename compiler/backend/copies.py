@@ -69,7 +69,7 @@ def _merge_loops(loops: list[Loop]) -> list[Loop]:
             and (outer.src, outer.dst) == (loop.src * loop.count, loop.dst * loop.count)
             and outer.count * loop.count <= MAX_RUN
         ):
-            merged[-1] = replace(loop, count=outer.count * loop.count)
+            merged[-1] = replace(loop, count=outer.count * loop.count, high=None)
         else:
             merged.append(loop)
     return merged

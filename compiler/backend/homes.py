@@ -39,6 +39,7 @@ class Homes:
     tensors: dict[str, ir.Tensor]
     by_tensor: dict[str, Home] = field(default_factory=dict)
     inside: dict[str, tuple[str, int]] = field(default_factory=dict)
+    root: dict[str, str] = field(default_factory=dict)  #: reshaped tensor → the tensor whose bytes it shares
     sizes: dict[int, int] = field(default_factory=dict)  #: bytes used of each segment
     constants: bytes = b""
     exports: dict[str, int] = field(default_factory=dict)  #: tensor → offset in segment 5 of an observer's copy
@@ -70,7 +71,8 @@ def place(
 
 def _share(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
     """One home per group of tensors joined by reshapes, with life and forced segment."""
-    root = {name: name for name in graph.tensors}
+    root = homes.root
+    root.update({name: name for name in graph.tensors})
     for op in graph.ops:
         if isinstance(op, ir.Reshape):
             root[op.output] = root[op.inputs[0]]
@@ -157,12 +159,22 @@ def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observ
             home.offset = sizes[home.segment]
             sizes[home.segment] += _aligned(home.size)
     if observe:
-        for name, tensor in homes.tensors.items():
-            if name in homes.inside or homes.by_tensor[name].segment == LV2:
-                homes.exports[name] = sizes[SHARED]
-                sizes[SHARED] += _aligned(tensor.size)
+        _export(homes, sizes)
     homes.sizes = sizes | {SCRATCH: scratch.extent, LV2: lv2.extent}
     homes.constants = _constants(homes)
+
+
+def _export(homes: Homes, sizes: dict[int, int]) -> None:
+    """Places in DRAM for what lies in LV2. The copy made after a layer serves reshaped names of the result too, but
+    an operator that works in place makes another value, with a place of its own."""
+    places: dict[str, int] = {}
+    for name, tensor in homes.tensors.items():
+        root = homes.root[name]
+        if (name in homes.inside or homes.by_tensor[name].segment == LV2) and tensor.data is None:
+            if root not in places:
+                places[root] = sizes[SHARED]
+                sizes[SHARED] += _aligned(tensor.size)
+            homes.exports[name] = places[root]
 
 
 def _aligned(size: int) -> int:
