@@ -115,7 +115,6 @@ class _Layer:
     """An operator's ONNX nodes as a session."""
 
     run: onnxruntime.InferenceSession
-    feeds: list[tuple[str, str]]  #: (tensor in memory, ONNX name)
     result: str
     integer: bool  #: onnxruntime chose integer kernels for it
 
@@ -126,18 +125,37 @@ _LAYERS: "weakref.WeakKeyDictionary[Source, dict[tuple[str, ...], _Layer]]" = we
 def _golden(graph: Graph, op: Op, values: Values) -> tuple[npt.NDArray, bool]:
     """The golden value of ``op.output`` as it lies in memory, and whether integer kernels made it."""
     tensor = graph.tensors[op.output]
-    sources = [graph.tensors[name] for name in op.inputs if graph.tensors[name].data is None]
-    if isinstance(op, Table) and not tensor.onnx_name:
-        return _requantised(sources[0], tensor, values[op.inputs[0]]), True
+    computed = [name for name in op.inputs if graph.tensors[name].data is None]
+    sources, held = zip(*(_in_onnx(graph, name, values[name]) for name in computed), strict=True)
+    if isinstance(op, Table) and not (tensor.onnx_name and sources[0].onnx_name):
+        return _requantised(graph.tensors[op.inputs[0]], tensor, values[op.inputs[0]]), True
     if not tensor.onnx_name or not all(source.onnx_name for source in sources) or isinstance(op, Permute | Reshape):
         # Movement inserted by the front end: ONNX has no such tensor, and numpy's definition is the golden one.
         return reference.run_op(op, graph, values)[op.output], True
-    layer = _layer(graph.source, op, sources, tensor)
-    feed = {}
-    for (name, onnx_name), source in zip(layer.feeds, sources, strict=True):
-        feed[onnx_name] = to_onnx(source, values[name], graph.source.signatures[onnx_name])
+    layer = _layer(graph.source, list(sources), tensor)
+    feed = {
+        source.onnx_name: to_onnx(source, value, graph.source.signatures[source.onnx_name])
+        for source, value in zip(sources, held, strict=True)
+    }
     result = layer.run.run([layer.result], feed)[0]
     return to_physical(tensor, result), layer.integer
+
+
+def _in_onnx(graph: Graph, name: str, value: npt.NDArray) -> tuple[Tensor, npt.NDArray]:
+    """The tensor of ONNX whose values ``name`` holds, and its value: movement that the front end added is undone."""
+    tensor = graph.tensors[name]
+    while not tensor.onnx_name:
+        op = graph.producer(tensor.name)
+        if isinstance(op, Permute):
+            value = value.reshape(tensor.shape).transpose(np.argsort(op.perm))
+        elif isinstance(op, Pad):
+            top, left, bottom, right = op.pads
+            _, height, width, _ = tensor.nhwc
+            value = value.reshape(tensor.nhwc)[:, top : height - bottom, left : width - right]
+        elif not isinstance(op, Reshape):
+            break
+        tensor = graph.tensors[op.inputs[0]]
+    return tensor, value
 
 
 def _requantised(source: Tensor, target: Tensor, value: npt.NDArray) -> npt.NDArray:
@@ -155,7 +173,7 @@ def _requantised(source: Tensor, target: Tensor, value: npt.NDArray) -> npt.NDAr
     return session(model).run(["y"], feeds)[0]
 
 
-def _layer(source: Source, op: Op, inputs: list[Tensor], output: Tensor) -> _Layer:
+def _layer(source: Source, inputs: list[Tensor], output: Tensor) -> _Layer:
     cached = _LAYERS.setdefault(source, {})
     key = (output.onnx_name, *(tensor.onnx_name for tensor in inputs))
     if key not in cached:
@@ -164,8 +182,7 @@ def _layer(source: Source, op: Op, inputs: list[Tensor], output: Tensor) -> _Lay
         signatures = [(name, source.signatures[name]) for name in begin]
         model = source.submodel(nodes, signatures, [output.onnx_name])
         run, kernels = _session_and_kernels(model)
-        feeds = [(tensor.name, tensor.onnx_name) for tensor in inputs]
-        cached[key] = _Layer(run, feeds, output.onnx_name, bool(kernels & _INTEGER_KERNELS))
+        cached[key] = _Layer(run, output.onnx_name, bool(kernels & _INTEGER_KERNELS))
     return cached[key]
 
 

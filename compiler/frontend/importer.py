@@ -170,12 +170,20 @@ class Importer:
         return op
 
     def _nodes(self, op: Op) -> list[str]:
-        tensors = [self.graph.tensors[name] for name in op.inputs]
-        begin = [tensor.onnx_name for tensor in tensors if tensor.data is None]
+        begin = [self.origin(name) for name in op.inputs if self.graph.tensors[name].data is None]
         end = self.graph.tensors[op.output].onnx_name
         if not end or not all(begin):
             return []
         return [node.name for node in self.source.between([end], begin)]
+
+    def origin(self, tensor: str) -> str:
+        """The ONNX tensor that ``tensor`` holds, maybe moved and padded since; empty if its values are not in ONNX."""
+        while not self.graph.tensors[tensor].onnx_name:
+            op = self.graph.producer(tensor)
+            if not isinstance(op, Permute | Reshape | Pad):
+                return ""
+            tensor = op.inputs[0]
+        return self.graph.tensors[tensor].onnx_name
 
     def quantisation(self, tensor: str) -> Quantisation:
         """Parameters of an IR tensor."""
@@ -223,23 +231,19 @@ class Importer:
         return self.relayout(quant, Layout(quant.shape, NHWC))
 
     def _permuted(self, quant: Quant, layout: Layout) -> Quant:
-        before = self.graph.tensors[quant.tensor]
+        """``quant`` in another order of its physical axes."""
         source = self._reshaped(quant.tensor, quant.layout.physical)
+        before = self.graph.tensors[source]
         params = self.quantisation(source)
-        name = self.unique(f"{before.onnx_name or before.name}:permuted")
-        self.graph.tensors[name] = Tensor(
-            name, layout.physical, quant.dtype, float(params.scale), params.zero_point,
-            onnx_name=before.onnx_name, perm=layout.perm, view=layout.view,
-        )  # fmt: skip
-        if before.onnx_name and quant.layout.view != before.view:
-            self._forget_origin(name)
-        self.add(Permute(name, [source], name, perm=tuple(quant.layout.perm.index(a) for a in layout.perm)))
+        perm = tuple(quant.layout.perm.index(axis) for axis in layout.perm)
+        name = self.unique(f"{quant.tensor}:permuted")
+        tensor = Tensor(name, layout.physical, quant.dtype, float(params.scale), params.zero_point)
+        if before.onnx_name and tuple(before.view[axis] for axis in before.perm) == quant.layout.physical:
+            tensor.onnx_name, tensor.view = before.onnx_name, before.view
+            tensor.perm = tuple(before.perm[axis] for axis in perm)
+        self.graph.tensors[name] = tensor
+        self.add(Permute(name, [source], name, perm=perm))
         return Quant(name, quant.shape, layout, quant.dtype)
-
-    def _forget_origin(self, name: str) -> None:
-        # ONNX has transposed since: no single view and perm describe the tensor by its old name.
-        tensor = self.graph.tensors[name]
-        tensor.onnx_name, tensor.view, tensor.perm = "", (), ()
 
     def _reshaped(self, tensor: str, shape: Shape) -> str:
         before = self.graph.tensors[tensor]

@@ -14,7 +14,9 @@ from compiler.ir import CompileError, Port, Tensor
 if TYPE_CHECKING:
     from compiler.frontend.importer import Importer
 
-_SAME_VALUES = ("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "MaxPool", "Pad")
+_SAME_VALUES = (
+    "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "MaxPool", "Pad", "Relu", "Clip",
+)  # fmt: skip
 _CHANNELS_SECOND = ("Conv", "QLinearConv", "ConvInteger", "MaxPool", "AveragePool", "GlobalAveragePool")
 _PASSED = ("QuantizeLinear", "DequantizeLinear", "Identity", "Dropout")
 _PARAMETERS_FOLLOW = ("DequantizeLinear", "QLinear", "QGemm")  # scale and zero point are the next two inputs

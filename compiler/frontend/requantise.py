@@ -18,12 +18,9 @@ _MAX_SHIFT = 40
 _INT32 = 2**31 - 1
 
 
-def scale_of(*factors: npt.ArrayLike, over: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """float32 product of ``factors`` (in order) divided by ``over``, at least one-dimensional."""
-    product = np.float32(1) * np.asarray(factors[0], np.float32)
-    for factor in factors[1:]:
-        product = product * np.asarray(factor, np.float32)
-    return np.atleast_1d((product / np.float32(over)).astype(np.float32))
+def scale_of(real: npt.NDArray[np.float32], over: np.float32) -> npt.NDArray[np.float32]:
+    """float32 quotient of accumulator scales and the output's scale, at least one-dimensional."""
+    return np.atleast_1d((real.astype(np.float32) / np.float32(over)).astype(np.float32))
 
 
 def requantise(scale: npt.ArrayLike, target: Quantisation, low: float, high: float) -> Requantise:

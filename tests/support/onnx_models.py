@@ -1,5 +1,7 @@
 """Small quantised ONNX models, built node by node with explicit scales and seeded weights."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -40,7 +42,7 @@ class Net:
         return names[0]
 
     def dq(self, x: str, scale, zero_point=0, dtype: str = "int8", axis: int | None = None) -> str:
-        more = {} if axis is None else {"axis": axis}
+        more: dict[str, Any] = {} if axis is None else {"axis": axis}
         parameters = [self.const(scale, np.float32), self.const(zero_point, dtype)]
         return self.node("DequantizeLinear", [x, *parameters], **more)
 
@@ -52,7 +54,7 @@ class Net:
         low, high = (info.min, info.max) if limit is None else (max(info.min, -limit), min(info.max, limit))
         return self.rng.integers(low, high + 1, shape).astype(dtype)
 
-    def weights(self, shape, axis: int | None = 0, dtype: str = "int8", zero_point: int = 0) -> tuple[str, np.ndarray]:
+    def weights(self, shape, axis: int | None = 0, dtype: str = "int8", zero_point: int = 0) -> tuple[str, Any]:
         """Dequantised weights and their scale: per index of ``axis``, or one."""
         if axis is None:
             scale = np.float32(0.0123)
@@ -94,4 +96,5 @@ def sandwich(op, inputs, target, opset: int = 13, seed: int = 0, constants=(), d
     for index, (shape, scale, zero) in enumerate(inputs):
         reals.append(net.dq(net.input(shape, dtype, f"x{index}"), scale, zero, dtype))
     result = net.node(op, [*reals, *(net.const(c) for c in constants)], **attributes)
-    return net.model(net.q(result, *target, dtype=dtype), dtype=dtype)
+    scale, zero_point = target
+    return net.model(net.q(result, scale, zero_point, dtype), dtype=dtype)

@@ -127,7 +127,7 @@ class Accumulated(Pending):
                 self.node, [source], made.tensor,
                 weights=np.ascontiguousarray(weights), weight_zero_point=self.weight_zero_point,
                 bias=bias.astype(np.int32),
-                requantise=requantise(scale_of(self.scale, over=target.scale), target, self.low, self.high),
+                requantise=requantise(scale_of(self.scale, target.scale), target, self.low, self.high),
                 strides=self.window.strides, pads=pads, dilations=self.window.dilations, groups=self.groups,
             )
         )  # fmt: skip
@@ -216,8 +216,9 @@ def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple)
     if x.shape[1] != data.shape[1] * groups or data.shape[0] % groups:
         raise Unsupported(f"{x.shape[1]} input channels do not fit weights {weights.shape} in {groups} groups")
     height, width = slide.output(size)
-    shape = (x.shape[0], data.shape[0], height, width)
-    shape = shape if len(x.shape) == 4 else (*shape[:2], width)
+    shape: Shape = (x.shape[0], data.shape[0], height, width)
+    if len(x.shape) == 3:
+        shape = (*shape[:2], width)
     return Accumulated(
         shape=shape, base_shape=shape, node=node.name, roots=(x.quant.tensor,), x=x.quant, matrix=False,
         weights=data.transpose(0, 2, 3, 1), weight_zero_point=zero_point,

@@ -82,10 +82,10 @@ def _requantise(by: Multipliers, target: Quantisation, low: float, high: float) 
 def binary(importer: Importer, node: onnx.NodeProto) -> list[Value]:
     """See the module's text."""
     left, right = importer.value(node.input[0]), importer.value(node.input[1])
-    for pending, other, swapped in ((left, right, False), (right, left, True)):
-        if isinstance(pending, Accumulated) and isinstance(other, Const | QuantConst):
-            if not (node.op_type == "Sub" and swapped):
-                return [_fused(pending, other.array, node.op_type)]
+    if isinstance(left, Accumulated) and isinstance(right, Const | QuantConst):
+        return [_fused(left, right.array, node.op_type)]
+    if isinstance(right, Accumulated) and isinstance(left, Const | QuantConst) and node.op_type != "Sub":
+        return [_fused(right, left.array, node.op_type)]
     if _one_tensor(left, right):
         return [pointwise.extended(importer, node)]
     return [combined(importer, node, *node.input[:2])]
@@ -165,14 +165,10 @@ def _fused(pending: Accumulated, constant: npt.NDArray, op_type: str) -> Accumul
         raise Unsupported(f"it follows {pending.node!r} in float, behind a clamp or reshape; quantise between them")
     per_channel = _per_channel(pending, constant)
     if op_type == "Mul":
-        if pending.real_bias.any():
-            scaled = pending.real_bias * per_channel
-        else:
-            scaled = pending.real_bias
         if (per_channel <= 0).any():
             raise Unsupported("it multiplies by a constant that is not positive")
         scale = (pending.scale * per_channel.astype(np.float32)).astype(np.float32)
-        return dataclasses.replace(pending, scale=scale, real_bias=scaled)
+        return dataclasses.replace(pending, scale=scale, real_bias=pending.real_bias * per_channel)
     if constant.dtype == np.int32 and (pending.scale == 1).all():
         return dataclasses.replace(pending, bias=pending.bias + per_channel.astype(np.int64))
     sign = -1 if op_type == "Sub" else 1

@@ -226,10 +226,18 @@ def pad(importer: Importer, node: onnx.NodeProto) -> list[Value]:
     if isinstance(value, Real):
         params = value.quantisation
         raw = int(np.clip(np.rint(np.float32(amount) / params.scale) + params.zero_point, *params.limits))
+        held = float(params.scale) * (raw - params.zero_point)
+        if abs(held - amount) > 1e-4 * float(params.scale) and not _stored_next(importer, node):
+            raise Unsupported(f"its value {amount:g} is not a multiple of the scale; quantise the padded tensor")
     else:
         raw = int(amount)
     quant = _padded(importer, quant, pads, raw)
     return [dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant]
+
+
+def _stored_next(importer: Importer, node: onnx.NodeProto) -> bool:
+    readers = importer.source.consumers.get(node.output[0], [])
+    return bool(readers) and all(reader.op_type == "QuantizeLinear" for reader in readers)
 
 
 def _pads(importer: Importer, node: onnx.NodeProto, rank: int) -> tuple[int, int, int, int]:

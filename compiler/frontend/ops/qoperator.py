@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,8 +112,10 @@ def qlinear_pool(importer: Importer, node: onnx.NodeProto) -> list[Value]:
     if last:
         x = Real(move.reshape_all(importer, x.quant, (("transpose", (0, 3, 1, 2)),)), x.quantisation, x.name)
     result = pool.over_image(node, x) if "Global" in node.op_type else pool.pooled(node, x)
-    quant = result.emit(importer, target, node.output[0])
-    return [move.reshape_all(importer, quant, (("transpose", NHWC),)) if last else quant]
+    if last:
+        shape = tuple(result.shape[axis] for axis in NHWC)
+        result = dataclasses.replace(result, shape=shape, reshapes=(("transpose", NHWC),))
+    return _stored(importer, node, result, target)
 
 
 @operator("QLinearConcat", domain="com.microsoft")

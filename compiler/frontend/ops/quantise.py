@@ -11,6 +11,7 @@ from compiler.frontend import inputs
 from compiler.frontend.ops import host, move, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
+from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Pending, Quant, QuantConst, Quantisation, Real, Value
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | No
 
 
 def dequantised(importer: Importer, quant: Quant, params: Quantisation, name: str) -> Real:
-    """The real view of ``quant``, ONNX tensor ``name``, under ``params``, which need not be those it was stored with."""
+    """The real view of ``quant``, ONNX tensor ``name``, under ``params``, which may differ from its own."""
     known = importer.quantisation(quant.tensor)
     if (known.scale, known.zero_point) != (params.scale, params.zero_point):
         quant = importer.alias(quant, params)
@@ -97,9 +98,24 @@ def quantised(importer: Importer, value: Value, target: Quantisation, node: onnx
     if isinstance(value, host.OnHost):
         return host.stored(importer, value, target, name, value.shape)
     if isinstance(value, Pending):
-        return move.reshape_all(importer, value.emit(importer, target, name), value.reshapes)
+        made = value.emit(importer, target, name)
+        return _reshaped(importer, value, made, name) if value.reshapes else made
     if isinstance(value, Float):
         if not value.tensor:
             return inputs.quantised_port(importer, node.input[0], name, target)
         return host.quantise(importer, node, target)
     raise Unsupported(f"its input {node.input[0]!r} is already 8-bit")
+
+
+def _reshaped(importer: Importer, value: Pending, made: Quant, name: str) -> Quant:
+    """``made`` after the reshapes of ``value``: only the result is ONNX tensor ``name``."""
+    tensors = importer.graph.tensors
+    result = move.reshape_all(importer, made, value.reshapes)
+    for tensor in tensors.values():
+        if tensor.onnx_name == name:
+            tensor.onnx_name = ""
+    last = tensors[result.tensor]
+    last.onnx_name, last.view, last.perm = name, result.layout.view, result.layout.perm
+    elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
+    importer.source.signatures[name] = Signature(elem_type, result.shape)
+    return result

@@ -44,7 +44,8 @@ def test_qoperator_geometry(name):
     inputs = [
         net.input(shape, "uint8"), net.const(0.031, np.float32), net.const(120, np.uint8),
         net.const(net.array(weights)), net.const(scale), net.const(np.zeros(weights[0], np.int8)),
-        net.const(1.1, np.float32), net.const(128, np.uint8), net.const(net.rng.integers(-999, 999, weights[0]), np.int32),
+        net.const(1.1, np.float32), net.const(128, np.uint8),
+        net.const(net.rng.integers(-999, 999, weights[0]), np.int32),
     ]  # fmt: skip
     model = net.model(net.node("QLinearConv", inputs, **attributes), dtype="uint8")
     assert kinds(check_model(model, exact=True)) == ["conv"]
@@ -129,7 +130,7 @@ def test_padding_is_folded_into_the_convolution():
 def test_padding_with_another_value_is_stored():
     net = Net()
     x = net.dq(net.input((1, 4, 6, 6)), 0.031, 7)
-    padded = net.node("Pad", [x, net.const([0, 0, 1, 2, 0, 0, 2, 1], np.int64), net.const(1.0, np.float32)])
+    padded = net.node("Pad", [x, net.const([0, 0, 1, 2, 0, 0, 2, 1], np.int64), net.const(32 * 0.031, np.float32)])
     graph = check_model(net.model(net.q(net.conv(padded, 0.031, (8, 4, 3, 3)), 0.9)))
     assert kinds(graph) == ["pad", "conv"]
 

@@ -37,9 +37,7 @@ def test_max_pool_that_requantises():
 @pytest.mark.parametrize("window", ["2x2", "3x3", "asymmetric", "same"])
 def test_average_pool(window, zeros, scales, include):
     inputs = [((1, 6, 24, 20), scales[0], zeros[0])]
-    model = sandwich(
-        "AveragePool", inputs, (scales[1], zeros[1]), count_include_pad=include, **WINDOWS[window]
-    )
+    model = sandwich("AveragePool", inputs, (scales[1], zeros[1]), count_include_pad=include, **WINDOWS[window])
     assert kinds(check_model(model)) == ["pool"]
 
 

@@ -1,0 +1,99 @@
+"""Softmax and fallback nodes run on the CPU, with layouts handled inside the host model."""
+
+import numpy as np
+import pytest
+
+from compiler.frontend import UnsupportedModel, import_model
+from compiler.ir import Host
+from tests.support.golden_check import check_model, kinds
+from tests.support.onnx_models import Net
+
+
+def _image(net: Net) -> str:
+    x = net.dq(net.input((1, 3, 6, 6)), 0.031, 7)
+    return net.dq(net.q(net.conv(x, 0.031, (8, 3, 3, 3)), 0.9), 0.9)
+
+
+@pytest.mark.parametrize("quantised", [False, True])
+@pytest.mark.parametrize("axis", [1, -1])
+def test_softmax_always_runs_on_the_host(quantised, axis):
+    net = Net()
+    y = net.node("Softmax", [_image(net)], axis=axis)
+    if quantised:
+        model = net.model(net.q(y, 1 / 256, -128))
+    else:
+        model = net.model(y, dtype="float32")
+    graph = check_model(model)
+    assert kinds(graph) == ["conv", "host"]
+    host = graph.ops[-1]
+    assert isinstance(host, Host)
+    assert "softmax" in host.reason
+    assert host.inputs == [graph.ops[0].output]
+
+
+def test_float_reshape_behind_softmax():
+    net = Net()
+    y = net.node("Flatten", [net.node("Softmax", [_image(net)], axis=1)])
+    assert kinds(check_model(net.model(y, dtype="float32"))) == ["conv", "host"]
+
+
+def test_qlinear_softmax():
+    net = Net()
+    inputs = [
+        net.input((2, 10)), net.const(0.2, np.float32), net.const(3, np.int8),
+        net.const(1 / 256, np.float32), net.const(-128, np.int8),
+    ]  # fmt: skip
+    model = net.model(net.node("QLinearSoftmax", inputs, domain="com.microsoft", axis=1, opset=13))
+    assert kinds(check_model(model)) == ["host"]
+
+
+def test_unsupported_sandwich_falls_back_and_the_rest_does_not():
+    net = Net()
+    turned = net.node("CumSum", [_image(net), net.const(2, np.int64)])
+    y = net.dq(net.q(turned, 3.0), 3.0)
+    model = net.model(net.q(net.conv(y, 3.0, (4, 8, 1, 1)), 60.0))
+    with pytest.raises(UnsupportedModel) as error:
+        import_model(model)
+    assert [node.type for node in error.value.nodes] == ["CumSum"]
+    graph = check_model(model, fallback=True)
+    assert kinds(graph) == ["conv", "host", "conv"]
+
+
+def test_neighbouring_float_nodes_share_a_host_operator():
+    net = Net()
+    y = net.node("CumSum", [_image(net), net.const(2, np.int64)])
+    y = net.node("Sin", [net.node("CumSum", [y, net.const(3, np.int64)])])
+    graph = check_model(net.model(net.q(y, 0.01)), fallback=True)
+    assert kinds(graph) == ["conv", "host"]
+
+
+def test_several_outputs_are_float_tensors_between_host_operators():
+    net = Net()
+    x = _image(net)
+    net.node("Split", [x, net.const([3, 5], np.int64)], outputs=2, axis=1)
+    first, second = net.nodes[-1].output
+    joined = net.node("Concat", [second, first], axis=1)
+    graph = check_model(net.model(net.q(joined, 0.9)), fallback=True)
+    assert kinds(graph)[0] == "conv"
+    assert set(kinds(graph)[1:]) == {"host"}
+
+
+def test_float_model_runs_on_the_host_altogether():
+    net = Net()
+    x = net.input((1, 3, 6, 6), "float32")
+    weights = net.const(net.rng.normal(0, 1, (4, 3, 3, 3)), np.float32)
+    y = net.node("Relu", [net.node("Conv", [x, weights])])
+    model = net.model(y, dtype="float32")
+    with pytest.raises(UnsupportedModel, match="not quantised"):
+        import_model(model)
+    assert set(kinds(check_model(model, fallback=True))) == {"host"}
+
+
+def test_float_head_and_tail_are_conversions_of_the_ports():
+    net = Net()
+    x = net.dq(net.q(net.input((1, 3, 6, 6), "float32"), 0.02, 3), 0.02, 3)
+    y = net.dq(net.q(net.conv(x, 0.02, (8, 3, 3, 3)), 0.9, 5), 0.9, 5)
+    graph = check_model(net.model(y, dtype="float32"), exact=True)
+    assert kinds(graph) == ["conv"]
+    assert graph.inputs[0].quantise
+    assert graph.outputs[0].quantise

@@ -1,0 +1,89 @@
+"""The layer check finds what it should find, and tolerates what its rule says."""
+
+import numpy as np
+import pytest
+
+from compiler import golden, reference
+from compiler.frontend import import_model
+from tests.support.golden_check import random_inputs
+from tests.support.onnx_models import Net, sandwich
+
+
+def _values(model):
+    graph = import_model(model)
+    return graph, reference.run_all(graph, random_inputs(graph))
+
+
+def _damaged(value: np.ndarray, count: int, step: int = 1) -> np.ndarray:
+    flat = value.astype(np.int64).ravel()
+    flat[:count] += np.where(flat[:count] > 0, -step, step)
+    return flat.reshape(value.shape).astype(value.dtype)
+
+
+def test_one_wrong_element_of_a_convolution_fails():
+    net = Net()
+    x = net.dq(net.input((1, 3, 6, 6)), 0.031, 7)
+    graph, values = _values(net.model(net.q(net.conv(x, 0.031, (8, 3, 3, 3)), 0.9)))
+    op = graph.ops[0]
+    assert golden.check_layer(graph, op, values, values[op.output]).ok
+    check = golden.check_layer(graph, op, values, _damaged(values[op.output], 1))
+    assert (check.ok, check.exact_required, check.mismatches, check.max_diff) == (False, True, 1, 1)
+    assert check.name == op.name
+
+
+@pytest.mark.parametrize(("count", "step", "ok"), [(0, 0, True), (2, 1, True), (3, 1, False), (1, 2, False)])
+def test_tolerance_of_an_addition(count, step, ok):
+    shape = (1, 6, 16, 20)  # 1920 elements: 0.1 % rounded up are two
+    graph, values = _values(sandwich("Add", [(shape, 0.5, 0), (shape, 1.0, 0)], (1.5 * 2**0.5, 0)))
+    op = graph.ops[0]
+    check = golden.check_layer(graph, op, values, _damaged(values[op.output], count, step))
+    assert (check.ok, check.mismatches, check.exact_required) == (ok, count, False)
+
+
+def test_movement_must_be_exact():
+    net = Net()
+    parts = [net.input((1, 4, 5, 5), name=name) for name in ("a", "b")]
+    graph, values = _values(net.model(net.node("Concat", parts, axis=1)))
+    op = graph.ops[-1]
+    assert not golden.check_layer(graph, op, values, _damaged(values[op.output], 1)).ok
+
+
+def test_a_layer_is_judged_on_the_data_it_had():
+    net = Net()
+    x = net.dq(net.input((1, 3, 6, 6)), 0.031, 7)
+    y = net.dq(net.q(net.conv(x, 0.031, (8, 3, 3, 3)), 0.9), 0.9)
+    graph, values = _values(net.model(net.q(net.conv(y, 0.9, (4, 8, 1, 1)), 30.0)))
+    first, second = graph.ops
+    values[first.output] = _damaged(values[first.output], 5, 40)
+    values.update(reference.run_op(second, graph, values))
+    checks = golden.check_graph(graph, values)
+    assert [check.ok for check in checks] == [False, True]
+
+
+def test_only_rounding_ties_are_excused():
+    inputs = [((1, 6, 24, 20), 0.013, 0)]
+    model = sandwich("AveragePool", inputs, (0.013, 0), kernel_shape=[2, 2], strides=[2, 2])
+    graph, values = _values(model)
+    op = graph.ops[0]
+    check = golden.check_layer(graph, op, values, values[op.output])
+    assert check.ok
+    assert check.ties == check.mismatches > 0
+    assert not golden.check_layer(graph, op, values, _damaged(values[op.output], 20)).ok
+
+
+def test_sessions_are_cached(monkeypatch):
+    graph, values = _values(sandwich("Relu", [((1, 6, 4, 4), 0.05, 0)], (0.05, 0)))
+    op = graph.ops[0]
+    golden.check_layer(graph, op, values, values[op.output])
+
+    def refuse(*_):
+        raise AssertionError("a second session")
+
+    monkeypatch.setattr(golden, "_session_and_kernels", refuse)
+    assert golden.check_layer(graph, op, values, values[op.output]).ok
+
+
+def test_golden_outputs_by_name():
+    model = sandwich("Relu", [((1, 2), 0.5, 0)], (0.5, 0))
+    outputs = golden.golden_outputs(model, {"x0": np.array([[-3, 4]], np.int8)})
+    assert [value.tolist() for value in outputs.values()] == [[[0, 4]]]
