@@ -36,7 +36,7 @@ def compile(path: str | PathLike, preset: str | SocParams = "tiny", **options: A
     """
     from compiler.compile import compile_model  # the compiler is only loaded where it is used
 
-    return compile_model(path, resolve(preset), **options)
+    return compile_model(Path(path), resolve(preset), **options)
 
 
 def open(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from caesura.api import Device, Model
 from compiler import golden
-from compiler.ir import Graph, Op
+from compiler.ir import Graph, Host, Op, Reshape
 from hw.image import Image
 
 Arrays = dict[str, npt.NDArray]
@@ -79,9 +79,12 @@ class CheckResult:
             layers = f"all {equal} layers equal"
         return f"check {'passed' if self.ok else 'FAILED'}: {layers}; {final}"
 
-    def by_output(self) -> dict[str, str]:
-        """Verdicts by the ONNX name of the tensor that was computed."""
-        return {layer.output: layer.verdict() for layer in self.layers}
+    def verdict_of(self, name: str, output: str) -> str:
+        """The verdict on a layer of an image, found by its name or the ONNX name of its output; empty if unknown."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer.verdict()
+        return next((layer.verdict() for layer in self.layers if layer.output == output), "")
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -107,15 +110,19 @@ def check(
     """Judge ``outputs`` of ``samples``, and every layer by running the observing ``image`` on ``device``."""
     result = CheckResult(samples=len(samples))
     model = device.load(image)
-    layers = {op.name: LayerCheck(op.name, op.kind, _onnx_name(graph, op)) for op in graph.ops}
+    layers = {
+        op.name: LayerCheck(op.name, op.kind, _onnx_name(graph, op)) for op in graph.ops if not isinstance(op, Reshape)
+    }
     for sample, got in zip(samples, outputs, strict=True):
         observed, _ = model.run(sample)
         for expected, values in ((golden.golden_outputs(path, sample), got), (got, observed)):
             result.output_difference = max(result.output_difference, _difference(expected, values))
         values = {name: tensor.data for name, tensor in graph.tensors.items() if tensor.data is not None}
+        values |= {port.tensor: model.loaded.read_tensor(port.tensor) for port in graph.inputs}
         for op in graph.ops:
-            values |= {name: _read(model, name) for name in [*op.inputs, op.output] if name not in values}
-            layers[op.name].add(golden.check_layer(graph, op, values, values[op.output]))
+            _observe(op, graph, model, values)
+            if op.name in layers:
+                layers[op.name].add(golden.check_layer(graph, op, values, values[op.output]))
     result.layers = list(layers.values())
     device.unload(model)
     return result
@@ -129,5 +136,10 @@ def _onnx_name(graph: Graph, op: Op) -> str:
     return graph.tensors[op.output].onnx_name or op.output
 
 
-def _read(model: Model, name: str) -> npt.NDArray:
-    return model.loaded.read_tensor(name)
+def _observe(op: Op, graph: Graph, model: Model, values: Arrays) -> None:
+    """Add what the device computed for ``op``. A Reshape computes nothing: it is another name for its input."""
+    if isinstance(op, Reshape):
+        values[op.output] = values[op.inputs[0]].reshape(graph.tensors[op.output].shape)
+        return
+    for name in op.outputs if isinstance(op, Host) else [op.output]:
+        values[name] = model.loaded.read_tensor(name)

@@ -164,9 +164,10 @@ def _graph(path: Path, fallback: bool) -> Graph:
 
 def _check(device: api.Device, path: Path, fallback: bool, data: list[inputs.Sample], outputs: list[inputs.Sample]):
     from caesura.check import check
+    from compiler.compile import compile_with_report
 
-    observing = api.compile(path, device.params, fallback=fallback, observe=True)
-    return check(device, path, observing, _graph(path, fallback), data, outputs)
+    observing = compile_with_report(path, device.params, fallback=fallback, observe=True)
+    return check(device, path, observing.image, observing.graph, data, outputs)
 
 
 def _user_errors() -> tuple[type[Exception], ...]:

@@ -67,7 +67,6 @@ class RunReport:
 
     def _layer_table(self) -> Table:
         layers = table("", "layer", "kind", ">MACs", ">cycles", ">utilisation", "check")
-        checks = {} if self.check is None else self.check.by_output()
         for layer in self.stats[0].layers:
             ran = bool(layer.engines)
             layers.add_row(
@@ -76,7 +75,7 @@ class RunReport:
                 f"{layer.macs:,}" if layer.macs else "",
                 f"{layer.cycles:,}" if ran else "",
                 f"{layer.utilisation:.1%}" if ran and layer.macs else "",
-                checks.get(layer.output, ""),
+                "" if self.check is None else self.check.verdict_of(layer.name, layer.output),
             )
         return layers
 

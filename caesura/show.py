@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from rich.console import Group
+from rich.console import Group, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -16,10 +16,12 @@ _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2"
 
 
 def table(title: str, *columns: str) -> Table:
-    """An empty table; a column whose name starts with ``>`` is right-aligned."""
+    """An empty table; a column whose name starts with ``>`` is right-aligned, the first one cuts long names off."""
     result = Table(title=title or None, title_justify="left", header_style="bold", expand=False)
-    for column in columns:
-        result.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left")
+    for i, column in enumerate(columns):
+        justify: JustifyMethod = "right" if column.startswith(">") else "left"
+        width = 40 if i == 0 else None
+        result.add_column(column.lstrip(">"), justify=justify, overflow="ellipsis", no_wrap=i == 0, max_width=width)
     return result
 
 
