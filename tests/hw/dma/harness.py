@@ -14,7 +14,8 @@ from tests.support.streams import Stalls, check_held, feed, simulate
 
 UNITS = {Op.LD1: Ld1Unit, Op.ST1: St1Unit, Op.LD0: Ld0Unit, Op.LD2: Ld2Unit, Op.ST2: St2Unit}
 
-SMALL = preset("tiny").replace(lv1_bytes=4096, lv2_bytes=16384)
+SMALL = preset("tiny").replace(lv1_bytes=4096, lv2_bytes=16384)  # LV1 and DRAM words of 8 bytes
+WIDE = preset("base").replace(lv1_bytes=8192, lv2_bytes=16384)  # of 32 and 16 bytes
 
 
 @dataclass
