@@ -11,9 +11,11 @@ from hw.dma.units import Ld0Unit, Ld1Unit, Ld2Unit, St1Unit, St2Unit
 from hw.engine_reset import EngineReset
 from hw.interfaces import BusReadPort, BusWritePort, ReadPort, WritePort
 from hw.isa import Unit
+from hw.mac.unit import MacUnit
 from hw.params import SocParams
 from hw.regs import ENGINE_REGS, EngineState
 from hw.scratchpad import NarrowRead, NarrowWrite, Scratchpad, word_bits
+from hw.vec.unit import VecUnit
 
 READERS = 3  #: bus read clients of an engine: body fetch, loader and descriptors, LD2
 WRITERS = 2  #: bus write clients: ST2, completions
@@ -93,11 +95,20 @@ class Engine(wiring.Component):
         connect(m, flipped(self.lv2_write[0]), st1.dst)
         connect(m, flipped(self.lv2_write[1]), narrow_write.wide)
 
+        # MAC arrays and vector unit; LD0 writes the LV0 memories of the PEs, VEC reads their accumulators.
+        m.submodules.mac = inner(mac := MacUnit(p))
+        m.submodules.vec = inner(vec := VecUnit(p))
+        connect(m, control.units[Unit.MAC], mac.unit)
+        connect(m, control.units[Unit.VEC], vec.unit)
+        connect(m, ld0.dst, mac.lv0)
+        connect(m, vec.acc, mac.acc)
+
         # LV1.
-        m.submodules.lv1 = lv1 = Scratchpad(p.lv1_bytes, p.lv1_word, p.lv1_banks, readers=2, writers=1)
-        connect(m, ld0.src, lv1.read[0])
-        connect(m, st1.src, lv1.read[1])
-        connect(m, ld1.dst, lv1.write[0])
+        m.submodules.lv1 = lv1 = Scratchpad(p.lv1_bytes, p.lv1_word, p.lv1_banks, readers=4, writers=2)
+        for port, client in zip(lv1.read, (ld0.src, st1.src, vec.a, vec.b), strict=True):
+            connect(m, client, port)
+        for port, client in zip(lv1.write, (ld1.dst, vec.d), strict=True):
+            connect(m, client, port)
         return m
 
     def _connect_registers(self, m: Module, registers, control, resetter) -> None:

@@ -268,7 +268,11 @@ class Executor(wiring.Component):
                     m.d.sync += self.released.eq(self.released + 1)
                     m.next = "IDLE"
                     with m.If(ended.fault.code != Fault.NONE):
-                        m.next = "DEAD"
+                        m.next = "REPORT"
+            with m.State("REPORT"):
+                # FAULT is what the host sees once the completion has been written.
+                with m.If(self.retire_free):
+                    m.next = "DEAD"
             with m.State("DEAD"):
                 pass
         m.d.comb += [

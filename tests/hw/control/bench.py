@@ -2,6 +2,7 @@
 
 import random
 from collections import deque
+from typing import ClassVar
 
 from amaranth.sim import Simulator
 
@@ -56,7 +57,7 @@ class StubUnit:
             ctx.set(port.mon_extent_valid, 0)
             if any(reset):
                 dead, linger = False, 0
-            if abort and not dead:
+            elif abort and not dead:
                 dead, linger = True, 3
                 flying.clear()
             if valid and ready and not dead:
@@ -84,13 +85,49 @@ class StubUnit:
             ctx.set(port.busy, bool(flying) or linger > 0)
 
 
+class _Machine:
+    """One elaborated control and its simulator, used by one bench after another: elaboration takes seconds."""
+
+    cache: ClassVar[dict[SocParams, "_Machine"]] = {}
+
+    def __init__(self, params: SocParams) -> None:
+        self.dut = EngineControl(params)
+        self.testbenches: list = []
+        self.simulator: Simulator | None = None
+
+    @classmethod
+    def of(cls, params: SocParams) -> "_Machine":
+        if params not in cls.cache:
+            cls.cache[params] = cls(params)
+        return cls.cache[params]
+
+    def run(self, testbenches: list) -> None:
+        """Run from power-on until the first of ``testbenches`` ends; there must be equally many every time."""
+        self.testbenches = testbenches
+        if self.simulator is None:
+            self.simulator = Simulator(self.dut)
+            self.simulator.add_clock(1e-6)
+            for number in range(len(testbenches)):
+                self.simulator.add_testbench(self._delegate(number), background=number > 0)
+        else:
+            self.simulator.reset()
+        self.simulator.run()
+
+    def _delegate(self, number: int):
+        async def testbench(ctx) -> None:
+            await self.testbenches[number](ctx)
+
+        return testbench
+
+
 class ControlBench:
     """Runs one :class:`EngineControl` with stub units; see the tests for how."""
 
     def __init__(self, *, seed: int = 0, stall: float = 0.0, latency=(1, 12), params: SocParams = PARAMS,
                  read_errors=frozenset(), write_errors=frozenset(), bus_latency: int = 10) -> None:  # fmt: skip
         self.params = params
-        self.dut = EngineControl(params)
+        self.machine = _Machine.of(params)
+        self.dut = self.machine.dut
         self.random = random.Random(seed)
         self.stalls = Stalls(seed + 1, stall)
         self._latency = latency
@@ -217,9 +254,4 @@ class ControlBench:
             ctx.set(port.reached, wait and not ctx.get(port.reached) and 0 <= reached < 1 << 31)
 
     def run(self, testbench) -> None:
-        simulator = Simulator(self.dut)
-        simulator.add_clock(1e-6)
-        simulator.add_testbench(testbench)
-        for background in (*self._background, self._clock, self._events):
-            simulator.add_testbench(background, background=True)
-        simulator.run()
+        self.machine.run([testbench, *self._background, self._clock, self._events])
