@@ -8,16 +8,15 @@ from rich.status import Status
 
 
 class Progress:
-    """A context manager; shows nothing when standard error is not a terminal."""
+    """A context manager; shows nothing when standard error is not a terminal, and nothing before the first task: until
+    then the simulator may be building, which has a display of its own."""
 
     def __init__(self) -> None:
-        self._status = Status("opening the device", console=Console(stderr=True)) if sys.stderr.isatty() else None
-        self._what = "opening the device"
+        self._status = Status("", console=Console(stderr=True)) if sys.stderr.isatty() else None
+        self._what = ""
         self._start: tuple[float, int] | None = None
 
     def __enter__(self) -> "Progress":
-        if self._status:
-            self._status.start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -29,6 +28,7 @@ class Progress:
         self._what = what
         if self._status:
             self._status.update(what)
+            self._status.start()
 
     def cycles(self, cycle: int) -> None:
         """A ``sim.bus.Progress``: the simulator reports its cycle."""
