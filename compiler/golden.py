@@ -100,7 +100,8 @@ def _exact(graph: Graph, op: Pool | Eltwise, values: Values) -> npt.NDArray[np.f
     target = graph.tensors[op.output]
     tensors = [graph.tensors[name] for name in op.inputs]
     reals = [
-        (values[t.name].reshape(t.nhwc).astype(np.float64) - t.zero_point) * np.float64(np.float32(t.scale))
+        (reference.value_of(graph, values, t.name).reshape(t.nhwc).astype(np.float64) - t.zero_point)
+        * np.float64(np.float32(t.scale))
         for t in tensors
     ]
     if isinstance(op, Pool):

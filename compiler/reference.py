@@ -55,7 +55,8 @@ def from_memory(port: Port, value: npt.NDArray, graph: Graph) -> npt.NDArray:
 
 
 def run_op(op: Op, graph: Graph, values: Values) -> dict[str, npt.NDArray]:
-    """The results of one operator by tensor name; ``values`` holds its inputs as they lie in memory."""
+    """The results of one operator by tensor name; ``values`` holds its inputs (constants need not be
+    there) as they lie in memory."""
     if isinstance(op, Host):
         return run_host(op.model, {name: values[name] for name in op.inputs})
     result = _RUN[type(op)](op, graph, values)
@@ -66,7 +67,13 @@ def run_op(op: Op, graph: Graph, values: Values) -> dict[str, npt.NDArray]:
 def _centred(graph: Graph, values: Values, name: str) -> npt.NDArray[np.int64]:
     """A tensor minus its zero point, as (N, H, W, C)."""
     tensor = graph.tensors[name]
-    return values[name].reshape(tensor.nhwc).astype(np.int64) - tensor.zero_point
+    return value_of(graph, values, name).reshape(tensor.nhwc).astype(np.int64) - tensor.zero_point
+
+
+def value_of(graph: Graph, values: Values, name: str) -> npt.NDArray:
+    """A tensor's value: the constant it is, or that in ``values``."""
+    data = graph.tensors[name].data
+    return values[name] if data is None else data
 
 
 def _requantised(total: npt.NDArray, how: Requantise, dtype: str, scale: npt.NDArray | None = None) -> npt.NDArray:

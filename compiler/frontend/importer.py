@@ -26,6 +26,7 @@ class Importer:
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
         self.problems: list[NodeProblem] = []
         self._broken: set[str] = set()  # outputs of unsupported nodes: what depends on them is not reported
+        self.quantised_inputs: dict[str, Quant] = {}  #: float inputs that the host quantises
         self._op_names: set[str] = set()
 
     def run(self) -> Graph:
@@ -39,8 +40,9 @@ class Importer:
             try:
                 self._output(value.name)
             except Unsupported as error:
-                node = self.source.producers[value.name]
-                self.problems.append(NodeProblem(node.name, node.op_type, str(error)))
+                node = self.source.producers.get(value.name)
+                name, kind = (node.name, node.op_type) if node else (value.name, "output")
+                self.problems.append(NodeProblem(name, kind, str(error)))
         if self.problems:
             raise UnsupportedModel(self.source.name, self.problems)
         self._prune()
@@ -54,6 +56,11 @@ class Importer:
         try:
             for name, value in zip(node.output, self._values_of(node), strict=False):
                 self.values[name] = value
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # The checker accepts models whose shapes and attributes contradict each other.
+            reason = f"its inputs and attributes do not fit together ({type(error).__name__}: {error})"
+            self.problems.append(NodeProblem(node.name, node.op_type, reason))
+            self._broken.update(node.output)
         except Unsupported as error:
             self.problems.append(NodeProblem(node.name, node.op_type, str(error)))
             self._broken.update(node.output)

@@ -26,9 +26,10 @@ def declare(importer: "Importer") -> None:
     """Make a port for every input. A float input that only one QuantizeLinear reads is quantised by the host."""
     for value in importer.source.model.graph.input:
         signature = importer.source.signatures[value.name]
-        if not signature.elem_type:
-            raise CompileError(f"{importer.source.name}: input {value.name!r} has no element type")
-        dtype = dtype_of(signature.elem_type)
+        try:
+            dtype = dtype_of(signature.elem_type)
+        except (KeyError, TypeError):
+            raise CompileError(f"{importer.source.name}: input {value.name!r} has no valid element type") from None
         if dtype in ("int8", "uint8"):
             _declare_8bit(importer, value.name, signature)
         elif dtype in ("float32", "int32", "int64"):
@@ -52,11 +53,14 @@ def declare_float(importer: "Importer", name: str) -> Float:
 
 
 def quantised_port(importer: "Importer", name: str, quantised: str, target: Quantisation) -> Quant:
-    """A port that quantises float input ``name`` on the host to ONNX tensor ``quantised``."""
+    """A port that quantises float input ``name`` on the host to ONNX tensor ``quantised``; one for equal readers."""
+    if name in importer.quantised_inputs:
+        return importer.quantised_inputs[name]
     shape = importer.source.signatures[name].shape
     layout = Layout(shape, _perm(importer, name, shape))
     quant = importer.new_tensor(quantised, shape, layout, target)
     importer.graph.inputs.append(Port(name, "float32", shape, quant.tensor, layout.perm, True))
+    importer.quantised_inputs[name] = quant
     return quant
 
 

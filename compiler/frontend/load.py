@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy.typing as npt
 import onnx
 from google.protobuf.message import DecodeError
+from onnx import numpy_helper
 
 from compiler.frontend.source import Signature, Source
 from compiler.ir import CompileError
@@ -26,7 +28,7 @@ def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: S
     _check(proto, where)
     _name_nodes(proto)
     signatures = _fix_inputs(proto, where, dict(shapes or {}))
-    source = Source(name or where, proto)
+    source = Source(name or where, proto, _constants(proto, where))
     source.signatures.update(signatures)
     return source
 
@@ -59,6 +61,16 @@ def _check(proto: onnx.ModelProto, where: str) -> None:
         raise CompileError(f"{where}: the model is invalid: {reason}") from None
     except ValueError as error:  # larger than protobuf can hold
         raise CompileError(f"{where}: the model cannot be checked: {error}") from None
+
+
+def _constants(proto: onnx.ModelProto, where: str) -> dict[str, npt.NDArray]:
+    constants = {}
+    for tensor in proto.graph.initializer:
+        try:
+            constants[tensor.name] = numpy_helper.to_array(tensor)
+        except (ValueError, TypeError) as error:
+            raise CompileError(f"{where}: initialiser {tensor.name!r} is damaged: {error}") from None
+    return constants
 
 
 def _name_nodes(proto: onnx.ModelProto) -> None:

@@ -9,7 +9,9 @@ To add an operator, write a function in ``compiler.frontend.ops`` and decorate i
         return [pending_or_other_value]         # one value per output of the node
 
 It reads the values of its inputs, returns one value per output, and raises ``Unsupported("reason")`` when the
-accelerator cannot run this node. See docs for the whole page.
+accelerator cannot run this node. A real-valued result is a subclass of ``Pending`` whose ``emit`` adds operators of the
+IR once QuantizeLinear has said how to store it; ``ops/pool.py`` is a short example. Name a new file in
+``ops/__init__.py``, and test it with a model of ``tests/support/onnx_models.py``.
 """
 
 from collections.abc import Callable

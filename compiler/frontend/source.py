@@ -40,14 +40,13 @@ class Source:
 
     name: str
     model: onnx.ModelProto
-    constants: dict[str, npt.NDArray] = field(default_factory=dict)
+    constants: dict[str, npt.NDArray]
     signatures: dict[str, Signature] = field(default_factory=dict)  #: of tensors that sub-models may begin with
     producers: dict[str, onnx.NodeProto] = field(default_factory=dict)
     consumers: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         graph = self.model.graph
-        self.constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
         for node in graph.node:
             for name in node.output:
                 self.producers[name] = node

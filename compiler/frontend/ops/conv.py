@@ -68,7 +68,7 @@ def window(node: onnx.NodeProto, kernel: Shape, size: tuple[int, int]) -> Window
         raise Unsupported(f"{len(kernel)}-dimensional windows; the accelerator has one and two dimensions")
     if min(pads) < 0:
         raise Unsupported(f"negative pads {pads}")
-    return Window(kernel, strides, pads, dilations)  # type: ignore[arg-type]
+    return Window(kernel, strides, pads, dilations)
 
 
 def _same(size: Shape, kernel: Shape, strides: Shape, dilations: Shape, lower: bool) -> Pads:
@@ -112,8 +112,8 @@ class Accumulated(Pending):
             source, weights = _rows(importer, x, weights)
             layout = Layout.plain(shape)
         else:
-            if x.padding and x.padding.value == importer.quantisation(x.tensor).zero_point:
-                pads = tuple(a + b for a, b in zip(pads, x.padding.pads, strict=True))  # type: ignore[assignment]
+            if x.padding and x.padding.value == importer.quantisation(x.tensor).zero_point % 256:
+                pads = _both(pads, x.padding.pads)
                 top, left, bottom, right = x.padding.pads
                 n, c, h, w = x.shape
                 x = dataclasses.replace(x, shape=(n, c, h - top - bottom, w - left - right), padding=None)
@@ -132,6 +132,10 @@ class Accumulated(Pending):
             )
         )  # fmt: skip
         return made
+
+
+def _both(a: Pads, b: Pads) -> Pads:
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3])
 
 
 def _rows(importer: Importer, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArray]:

@@ -117,11 +117,12 @@ def test_conv_integer_with_scale_and_bias_behind(per_channel):
     assert kinds(graph) == ["conv"]
 
 
-def test_padding_is_folded_into_the_convolution():
+@pytest.mark.parametrize("zero_point", [7, -9])
+def test_padding_is_folded_into_the_convolution(zero_point):
     net = Net()
-    x = net.dq(net.input((1, 4, 6, 6)), 0.031, 7)
+    x = net.dq(net.input((1, 4, 6, 6)), 0.031, zero_point)
     padded = net.node("Pad", [x, net.const([0, 0, 1, 2, 0, 0, 2, 1], np.int64)])
-    again = net.dq(net.q(padded, 0.031, 7), 0.031, 7)
+    again = net.dq(net.q(padded, 0.031, zero_point), 0.031, zero_point)
     graph = check_model(net.model(net.q(net.conv(again, 0.031, (8, 4, 3, 3)), 0.9)), exact=True)
     assert kinds(graph) == ["conv"]
     assert graph.ops[0].pads == (1, 2, 2, 1)

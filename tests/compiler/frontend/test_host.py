@@ -97,3 +97,20 @@ def test_float_head_and_tail_are_conversions_of_the_ports():
     assert kinds(graph) == ["conv"]
     assert graph.inputs[0].quantise
     assert graph.outputs[0].quantise
+
+
+def test_a_float_input_with_equal_readers_is_one_port():
+    net = Net()
+    x, scale, zero = net.input((1, 3, 6, 6), "float32"), net.const(0.02, np.float32), net.const(3, np.int8)
+    left, right = (net.dq(net.node("QuantizeLinear", [x, scale, zero]), 0.02, 3) for _ in range(2))
+    graph = check_model(net.model(net.q(net.node("Mul", [left, right]), 0.01)))
+    assert [port.name for port in graph.inputs] == ["x"]
+
+
+def test_a_float_input_with_different_readers_is_quantised_on_the_host():
+    net = Net()
+    x = net.input((1, 3, 6, 6), "float32")
+    left, right = (net.dq(net.q(x, scale), scale) for scale in (0.02, 0.03))
+    graph = check_model(net.model(net.q(net.node("Mul", [left, right]), 0.01)))
+    assert [port.name for port in graph.inputs] == ["x"]
+    assert kinds(graph) == ["host", "host", "eltwise"]
