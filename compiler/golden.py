@@ -99,11 +99,10 @@ def _exact(graph: Graph, op: Pool | Eltwise, values: Values) -> npt.NDArray[np.f
     """The result before rounding, from the quantisation parameters in float64."""
     target = graph.tensors[op.output]
     tensors = [graph.tensors[name] for name in op.inputs]
-    reals = [
-        (reference.value_of(graph, values, t.name).reshape(t.nhwc).astype(np.float64) - t.zero_point)
-        * np.float64(np.float32(t.scale))
-        for t in tensors
-    ]
+    reals = []
+    for tensor in tensors:
+        value = reference.value_of(graph, values, tensor.name).reshape(tensor.nhwc)
+        reals.append((value.astype(np.float64) - tensor.zero_point) * np.float64(np.float32(tensor.scale)))
     if isinstance(op, Pool):
         total = reference.window_mean(op, reals[0], target.nhwc[1:3])
     else:

@@ -26,7 +26,6 @@ class Importer:
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
         self.problems: list[NodeProblem] = []
         self._broken: set[str] = set()  # outputs of unsupported nodes: what depends on them is not reported
-        self.quantised_inputs: dict[str, Quant] = {}  #: float inputs that the host quantises
         self._op_names: set[str] = set()
 
     def run(self) -> Graph:

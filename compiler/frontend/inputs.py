@@ -53,14 +53,11 @@ def declare_float(importer: "Importer", name: str) -> Float:
 
 
 def quantised_port(importer: "Importer", name: str, quantised: str, target: Quantisation) -> Quant:
-    """A port that quantises float input ``name`` on the host to ONNX tensor ``quantised``; one for equal readers."""
-    if name in importer.quantised_inputs:
-        return importer.quantised_inputs[name]
+    """A port that quantises float input ``name`` on the host to ONNX tensor ``quantised``."""
     shape = importer.source.signatures[name].shape
     layout = Layout(shape, _perm(importer, name, shape))
     quant = importer.new_tensor(quantised, shape, layout, target)
     importer.graph.inputs.append(Port(name, "float32", shape, quant.tensor, layout.perm, True))
-    importer.quantised_inputs[name] = quant
     return quant
 
 
@@ -77,7 +74,7 @@ def _only_quantised(importer: "Importer", name: str) -> bool:
     readers = importer.source.consumers.get(name, [])
     if name in importer.source.outputs or any(node.op_type != "QuantizeLinear" for node in readers):
         return False
-    return len({tuple(node.input[1:]) for node in readers}) == 1
+    return len(readers) == 1
 
 
 def _parameters(importer: "Importer", name: str) -> tuple[float, int]:

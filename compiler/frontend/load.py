@@ -27,6 +27,7 @@ def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: S
         name = name or Path(model).stem
     _check(proto, where)
     _name_nodes(proto)
+    _merge_quantisers(proto)
     signatures = _fix_inputs(proto, where, dict(shapes or {}))
     source = Source(name or where, proto, _constants(proto, where))
     source.signatures.update(signatures)
@@ -68,7 +69,7 @@ def _constants(proto: onnx.ModelProto, where: str) -> dict[str, npt.NDArray]:
     for tensor in proto.graph.initializer:
         try:
             constants[tensor.name] = numpy_helper.to_array(tensor)
-        except (ValueError, TypeError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             raise CompileError(f"{where}: initialiser {tensor.name!r} is damaged: {error}") from None
     return constants
 
@@ -79,6 +80,25 @@ def _name_nodes(proto: onnx.ModelProto) -> None:
         if not node.name or node.name in seen:
             node.name = f"{node.name or node.op_type}_{index}"
         seen.add(node.name)
+
+
+def _merge_quantisers(proto: onnx.ModelProto) -> None:
+    """One QuantizeLinear for equal ones on the same tensor, so that it becomes one 8-bit tensor."""
+    outputs = {value.name for value in proto.graph.output}
+    first: dict[tuple, str] = {}
+    replaced: dict[str, str] = {}
+    kept = []
+    for node in proto.graph.node:
+        node.input[:] = [replaced.get(name, name) for name in node.input]
+        if node.op_type == "QuantizeLinear" and node.output[0] not in outputs:
+            key = (node.domain, *node.input, *(a.SerializeToString() for a in node.attribute))
+            same = first.setdefault(key, node.output[0])
+            if same != node.output[0]:
+                replaced[node.output[0]] = same
+                continue
+        kept.append(node)
+    del proto.graph.node[:]
+    proto.graph.node.extend(kept)
 
 
 def _fix_inputs(proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, Signature]:
