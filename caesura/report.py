@@ -66,17 +66,19 @@ class RunReport:
         return Group(head, self._layer_table(), *steps, self._output_table(), tail, *verdict)
 
     def _layer_table(self) -> Table:
-        layers = table("", "layer", "kind", ">MACs", ">cycles", ">utilisation", "check")
+        layers = table("", "layer", "kind", ">MACs", ">cycles", ">utilisation", *(["check"] if self.check else []))
         for layer in self.stats[0].layers:
             ran = bool(layer.engines)
-            layers.add_row(
+            cells = [
                 layer.name,
                 layer.kind,
                 f"{layer.macs:,}" if layer.macs else "",
                 f"{layer.cycles:,}" if ran else "",
-                f"{layer.utilisation:.1%}" if ran and layer.macs else "",
-                "" if self.check is None else self.check.verdict_of(layer.name, layer.output),
-            )
+            ]
+            cells.append(f"{layer.utilisation:.1%}" if ran and layer.macs else "")
+            if self.check:
+                cells.append(self.check.verdict_of(layer.name, layer.output))
+            layers.add_row(*cells)
         return layers
 
     def _output_table(self) -> Table:
