@@ -127,10 +127,10 @@ def _golden(graph: Graph, op: Op, values: Values) -> tuple[npt.NDArray, bool]:
     tensor = graph.tensors[op.output]
     computed = [name for name in op.inputs if graph.tensors[name].data is None]
     sources, held = zip(*(_in_onnx(graph, name, values[name]) for name in computed), strict=True)
-    if isinstance(op, Table) and not (tensor.onnx_name and sources[0].onnx_name):
+    if isinstance(op, Table) and not tensor.onnx_name:
         return _requantised(graph.tensors[op.inputs[0]], tensor, values[op.inputs[0]]), True
     if not tensor.onnx_name or not all(source.onnx_name for source in sources) or isinstance(op, Permute | Reshape):
-        # Movement inserted by the front end: ONNX has no such tensor, and numpy's definition is the golden one.
+        # Inserted by the front end between tensors of ONNX: the operator's own definition is the golden one.
         return reference.run_op(op, graph, values)[op.output], True
     layer = _layer(graph.source, list(sources), tensor)
     feed = {

@@ -18,6 +18,7 @@ _SAME_VALUES = (
     "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "MaxPool", "Pad", "Relu", "Clip",
 )  # fmt: skip
 _CHANNELS_SECOND = ("Conv", "QLinearConv", "ConvInteger", "MaxPool", "AveragePool", "GlobalAveragePool")
+_IN_ORDER = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "QLinearMatMul", "MatMulInteger", "Gemm")
 _PASSED = ("QuantizeLinear", "DequantizeLinear", "Identity", "Dropout")
 _PARAMETERS_FOLLOW = ("DequantizeLinear", "QLinear", "QGemm")  # scale and zero point are the next two inputs
 
@@ -110,7 +111,7 @@ def _perm(importer: "Importer", name: str, shape: Shape) -> Shape:
             step = attributes(node).get("perm", tuple(reversed(range(len(axes)))))
             axes = tuple(axes[a] for a in step)
         readers = importer.source.consumers.get(node.output[0], [])
-    if readers and readers[0].op_type in ("Reshape", "Flatten", "Squeeze", "Unsqueeze"):
+    if readers and readers[0].op_type in _IN_ORDER:
         return tuple(range(len(shape)))
     wanted = default_perm(len(shape))
     if len(shape) == 3 and readers and readers[0].op_type in _CHANNELS_SECOND:

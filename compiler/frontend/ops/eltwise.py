@@ -40,9 +40,7 @@ class Combined(Pending):
             by = mul_multipliers(self.a.quantisation, params, target)
         else:
             by = add_multipliers(self.a.quantisation, params, target, self.sign)
-        layout = Layout.default(self.base_shape)
-        if len(layout.view) != 4:
-            layout = Layout.plain(self.base_shape)
+        layout = self._layout()
         a = importer.relayout(self.a.quant, layout)
         b = self._right(importer, layout, name)
         made = importer.new_tensor(name, self.base_shape, layout, target)
@@ -53,6 +51,15 @@ class Combined(Pending):
             )
         )  # fmt: skip
         return made
+
+    def _layout(self) -> Layout:
+        """That of both operands if they share one, so that no data moves; else the default."""
+        if isinstance(self.b, Real) and self.b.shape == self.base_shape:
+            a, b = self.a.quant, self.b.quant
+            own = a.layout.view == self.base_shape and a.padding is None
+            if own and b.padding is None and a.layout.same_order(b.layout):
+                return a.layout
+        return Layout.default(self.base_shape)
 
     def _right(self, importer: Importer, layout: Layout, name: str) -> str:
         if isinstance(self.b, QuantConst):

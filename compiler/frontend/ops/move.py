@@ -167,10 +167,18 @@ class Joined(Pending):
             if part.quantisation != target:
                 tensor = self._requantised(importer, tensor, part.quantisation, target)
             sources.append(tensor)
+        axis = layout.perm.index(self.axis)
+        if (self.low, self.high) == (-np.inf, np.inf):
+            made = importer.new_tensor(name, shape, layout, target)
+            importer.add(Concat(self.node, sources, made.tensor, axis=axis))
+            return made
+        whole = importer.new_tensor(f"{name}:unclamped", shape, layout, target)
+        importer.graph.tensors[whole.tensor].onnx_name = ""
+        importer.add(Concat(self.node, sources, whole.tensor, axis=axis))
         made = importer.new_tensor(name, shape, layout, target)
-        importer.add(Concat(self.node, sources, made.tensor, axis=layout.perm.index(self.axis)))
-        if (self.low, self.high) != (-np.inf, np.inf):
-            raise Unsupported("a clamp directly behind Concat; quantise between them")
+        stored = np.arange(256, dtype=np.uint8).view(target.dtype)
+        table = np.clip(stored, *target.clamp(self.low, self.high)).astype(target.dtype).view(np.uint8)
+        importer.add(Table(f"{self.node}:clamp", [whole.tensor], made.tensor, table=table))
         return made
 
     def _requantised(self, importer: Importer, tensor: str, source: Quantisation, target: Quantisation) -> str:
@@ -182,11 +190,6 @@ class Joined(Pending):
         )  # fmt: skip
         importer.add(Table(name, [tensor], name, table=pointwise.requantisation_table(source, target)))
         return name
-
-    @property
-    def clampable(self) -> bool:
-        """Clamps are not fused."""
-        return False
 
 
 @operator("Concat")

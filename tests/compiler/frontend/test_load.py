@@ -156,3 +156,20 @@ def test_operator_sets(opset):
     weights = net.dq(net.const(net.array((8, 3, 3, 3))), 0.01)
     y = net.node("Relu", [net.node("Conv", [x, weights])])
     assert kinds(check_model(net.model(net.q(y, 0.05, -128)), exact=True)) == ["conv"]
+
+
+def test_damaged_models_give_no_other_error(tmp_path):
+    net, y = _net()
+    raw = net.model(y).SerializeToString()
+    rng = np.random.default_rng(0)
+    path, refused = tmp_path / "damaged.onnx", 0
+    for _ in range(200):
+        damaged = bytearray(raw)
+        for position in rng.integers(0, len(raw), rng.integers(1, 5)):
+            damaged[position] = rng.integers(0, 256)
+        path.write_bytes(damaged)
+        try:
+            import_model(path)
+        except CompileError:
+            refused += 1
+    assert refused > 50

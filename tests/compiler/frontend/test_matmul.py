@@ -113,3 +113,12 @@ def test_flattened_batch_is_read_as_it_lies():
     weights, _ = net.weights((32, 5), None)
     graph = check_model(net.model(net.q(net.node("MatMul", [flat, weights]), 40.0)), exact=True)
     assert kinds(graph) == ["conv", "reshape", "conv"]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 5, 20), (2, 3, 5, 20)])
+def test_products_of_rank_4_move_no_data(shape):
+    net = Net()
+    x = net.dq(net.input(shape), 0.04, -9)
+    left, right = (net.dq(net.q(net.node("MatMul", [x, net.weights((20, 7), 1)[0]]), 0.7, 5), 0.7, 5) for _ in range(2))
+    graph = check_model(net.model(net.q(net.node("Add", [left, right]), 1.0, 3)))
+    assert "permute" not in kinds(graph)

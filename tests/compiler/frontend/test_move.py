@@ -125,3 +125,31 @@ def test_shape_arithmetic_is_folded():
     weights, _ = net.weights((48, 5), None)
     y = net.node("MatMul", [net.node("Reshape", [x, target]), weights])
     check_model(net.model(net.q(y, 0.9)), exact=True)
+
+
+def test_clamp_behind_concat():
+    net = Net()
+    x = net.dq(net.input((1, 3, 6, 6)), 0.031, 7)
+    part = net.dq(net.q(net.conv(x, 0.031, (8, 3, 1, 1)), 0.9, 3), 0.9, 3)
+    y = net.node("Relu", [net.node("Concat", [part, part], axis=1)])
+    graph = check_model(net.model(net.q(y, 0.9, -20)))
+    assert kinds(graph) == ["conv", "table", "table", "concat", "table"]
+
+
+def test_square_transpose_moves_data():
+    net = Net()
+    x = net.dq(net.input((1, 8, 8, 8)), 0.031, 7)
+    y = net.dq(net.q(net.conv(x, 0.031, (8, 8, 1, 1)), 0.9), 0.9)
+    turned = net.node("Transpose", [y], perm=[0, 3, 2, 1])
+    graph = check_model(net.model(net.q(net.conv(turned, 0.9, (8, 8, 3, 3)), 40.0)), exact=True)
+    assert kinds(graph) == ["conv", "permute", "conv"]
+
+
+def test_transpose_between_a_convolution_and_its_quantisation():
+    net = Net()
+    x = net.dq(net.input((1, 8, 6, 6)), 0.031, 7)
+    y = net.node("Transpose", [net.conv(x, 0.031, (4, 8, 1, 1))], perm=[0, 2, 3, 1])
+    weights, _ = net.weights((4, 5), 1)
+    product = net.node("MatMul", [net.dq(net.q(y, 0.9), 0.9), weights])
+    graph = check_model(net.model(net.q(product, 40.0)), exact=True)
+    assert "permute" not in kinds(graph)
