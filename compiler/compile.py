@@ -29,14 +29,16 @@ def compile_with_report(
     fallback: bool = False,
     name: str | None = None,
     observe: bool = False,
+    engines: int = 1,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
-    DRAM as a tensor of the image. Raises :class:`compiler.ir.CompileError`.
+    DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer.
+    Raises :class:`compiler.ir.CompileError`.
     """
     graph = import_model(path, fallback=fallback, name=name)
-    image, report = build(graph, params, Options(observe=observe))
+    image, report = build(graph, params, Options(observe, engines))
     return Compiled(image, graph, report)
 
 
@@ -47,6 +49,7 @@ def compile_model(
     fallback: bool = False,
     name: str | None = None,
     observe: bool = False,
+    engines: int = 1,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""
-    return compile_with_report(path, params, fallback=fallback, name=name, observe=observe).image
+    return compile_with_report(path, params, fallback=fallback, name=name, observe=observe, engines=engines).image

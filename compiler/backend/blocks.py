@@ -50,9 +50,7 @@ def _pad(data: npt.NDArray, axis: int, multiple: int, value: int) -> npt.NDArray
     return np.pad(data, extra, constant_values=value) if extra[axis][1] else data
 
 
-def vec_params(
-    params: SocParams, bias: npt.NDArray[np.int32], scale: npt.NDArray[np.float32], **header: int
-) -> bytes:
+def vec_params(params: SocParams, bias: npt.NDArray[np.int32], scale: npt.NDArray[np.float32], **header: int) -> bytes:
     """A VEC parameter block: ``header`` fields of ``hw.isa.VEC_HEADER``, then bias and scale per channel."""
     raw = b"".join(int(header.get(name, 0)).to_bytes(size, "little", signed=True) for name, size, _ in VEC_HEADER)
     entries = np.zeros(len(bias), [("bias", "<i4"), ("scale", "<f4")])

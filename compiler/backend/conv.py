@@ -9,6 +9,7 @@ from compiler.backend.job import Job, Stage
 from compiler.backend.layers import ChannelTile, ConvLayer
 from compiler.backend.operand import Operand, Staging
 from compiler.backend.semaphores import Sem
+from compiler.backend.share import Share
 from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.tiling import ConvPlan, pixel_tiles
 from compiler.backend.views import Window
@@ -18,22 +19,23 @@ from hw.params import SocParams
 
 
 class ConvGenerator:
-    """Generates one job of a convolution: the channel tiles ``tiles`` over all pixels.
+    """Generates jobs of a convolution: some channel tiles over the pixel tiles of one engine's ``share``.
 
     With ``stream``, weights come from DRAM chunk by chunk instead of lying in the weight window.
     """
 
     def __init__(
-        self, params: SocParams, layer: ConvLayer, plan: ConvPlan, x: Operand, y: Operand, staging: Staging, stream: bool
-    ) -> None:
+        self, params: SocParams, layer: ConvLayer, plan: ConvPlan, x: Operand, y: Operand, staging: Staging,
+        stream: bool, share: Share,
+    ) -> None:  # fmt: skip
         self.params, self.layer, self.plan = params, layer, plan
         self.x, self.y, self.staging, self.stream = x, y, staging, stream
         self.images = x.view.shape[0]
-        self.pixel_tiles = pixel_tiles(layer, plan.rows, plan.cols, self.images)
+        self.pixel_tiles = share.of(pixel_tiles(layer, plan.rows, plan.cols, self.images))
 
-    def job(self, number: int, tiles: list[ChannelTile]) -> Job:
-        """The job that computes ``tiles``."""
-        self._job = Job(self.params, number)
+    def job(self, number: int, engine: int, tiles: list[ChannelTile]) -> Job:
+        """The job of layer ``number`` on ``engine`` that computes ``tiles``."""
+        self._job = Job(self.params, number, engine)
         self._rings()
         self._data: dict[tuple[ChannelTile, Chunk], bytes] = {}
         if self.plan.pixels_outer:
@@ -134,7 +136,7 @@ class ConvGenerator:
             whole = tile_window(self.layer, pixels, tile.first, tile.channels) if self._stage_whole else None
             loads = self._job.load(
                 self.x.view, box, lv1.address, g.in_cols * g.pixel_bytes, g.pixel_bytes, self.x.zero_byte, self._stage,
-                (pixels, tile.first) if self._stage_whole else key, whole,
+                (pixels, tile.first, tile.channels) if self._stage_whole else key, whole,
             )  # fmt: skip
             self._act1.filled_by(lv1, loads)
         held = self._act0.fill(key)
@@ -226,9 +228,7 @@ class ConvGenerator:
         self._acc.read_by(acc, vec)
         self._out.filled_by(out, [vec])
         box = Window(pixels.n, pixels.y, pixels.rows, pixels.x, pixels.cols, tile.out, tile.outs)
-        store = self._job.store(
-            self.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, (tile, pixels)
-        )
+        store = self._job.store(self.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, (tile, pixels))
         self._out.read_by(out, store)
 
     def _params_of(self, tile: ChannelTile, region: int) -> Fill:

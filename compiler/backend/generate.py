@@ -18,7 +18,8 @@ from compiler.backend.layers import (
 )
 from compiler.backend.move import Mover, export_job, pad_job
 from compiler.backend.operand import Operand
-from compiler.backend.tiling import ConvPlan, Load, params_bytes, plan_conv
+from compiler.backend.share import Share, imbalance
+from compiler.backend.tiling import ConvPlan, Load, params_bytes, pixel_tiles, plan_conv
 from compiler.backend.vector import eltwise_job, max_job
 from compiler.ir import CompileError
 from hw.isa import TABLE_BYTES
@@ -41,13 +42,10 @@ def generate(layer: Layer, number: int, homes: Homes, budget: Budget, params: So
     output = _operand(homes, layer.output)
     if isinstance(layer, ConvLayer):
         made = _conv(layer, number, inputs[0], output, budget, params)
-    elif isinstance(layer, EltwiseLayer):
-        b = inputs[1] if len(inputs) > 1 else None
-        made = Generated([eltwise_job(params, number, layer, inputs[0], b, output, budget.staging)])
-    elif isinstance(layer, MaxLayer):
-        made = Generated([max_job(params, number, layer, inputs[0], output, budget.staging)])
+    elif isinstance(layer, EltwiseLayer | MaxLayer):
+        made = _vector(layer, number, inputs, output, budget, params)
     elif isinstance(layer, PadLayer):
-        made = Generated([pad_job(params, number, layer, inputs[0], output, budget.staging)])
+        made = Generated([pad_job(params, number, layer, inputs[0], output, budget.staging(0))])
     elif isinstance(layer, MoveLayer):
         made = _moves(layer, number, homes, output, budget, params)
     else:
@@ -62,21 +60,40 @@ def _operand(homes: Homes, name: str) -> Operand:
     return Operand(homes.view(name), tensor.dtype == "int8", tensor.zero_point)
 
 
+def _vector(
+    layer: EltwiseLayer | MaxLayer,
+    number: int,
+    inputs: list[Operand],
+    output: Operand,
+    budget: Budget,
+    params: SocParams,
+) -> Generated:
+    jobs = []
+    for engine in range(budget.engines):
+        share, staging = Share(engine, budget.engines), budget.staging(engine)
+        if isinstance(layer, MaxLayer):
+            job = max_job(params, number, layer, inputs[0], output, staging, share)
+        else:
+            b = inputs[1] if len(inputs) > 1 else None
+            job = eltwise_job(params, number, layer, inputs[0], b, output, staging, share)
+        if job:
+            jobs.append(job)
+    return Generated(jobs)
+
+
 def _moves(
     layer: MoveLayer, number: int, homes: Homes, output: Operand, budget: Budget, params: SocParams
 ) -> Generated:
     moves = [move for move in layer.moves if move.src not in homes.inside]
     if not moves:
         return Generated([], "in place")
-    mover = Mover(params, number, budget.staging)
+    mover = Mover(params, number, budget.staging(0))
     for move in moves:
         mover.move(homes.view(move.src), output.view, move.offset, move.dims)
     return Generated([mover.job])
 
 
-def _conv(
-    layer: ConvLayer, number: int, x: Operand, y: Operand, budget: Budget, params: SocParams
-) -> Generated:
+def _conv(layer: ConvLayer, number: int, x: Operand, y: Operand, budget: Budget, params: SocParams) -> Generated:
     layer, x, y = _flattened(layer, x, y)
     load = Load(x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights)
     plan = plan_conv(layer, load, params)
@@ -88,11 +105,17 @@ def _conv(
         sizes = [fixed] * len(layer.tiles)
     if max(sizes) + table > budget.windows:
         raise CompileError(
-            f"operator {layer.name!r}: the requantisation of one tile takes {max(sizes) + table} bytes, a weight window "
-            f"{budget.windows}: choose a preset with a larger lv2_bytes"
+            f"operator {layer.name!r}: the requantisation of one tile takes {max(sizes) + table} bytes, a weight "
+            f"window {budget.windows}: choose a preset with a larger lv2_bytes"
         )
-    generator = ConvGenerator(params, layer, plan, x, y, budget.staging, stream)
-    jobs = [generator.job(number, tiles) for tiles in _batches(layer.tiles, sizes, budget.job_weights - table)]
+    jobs = []
+    for engine in range(budget.engines):
+        channels, pixels = _shares(layer, plan, engine, budget.engines, load.images)
+        generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels)
+        own = channels.of(zip(layer.tiles, sizes, strict=True))
+        if generator.pixel_tiles:
+            batches = _batches(own, budget.job_weights - table)
+            jobs += [generator.job(number, engine, tiles) for tiles in batches]
     order = "pixels" if plan.pixels_outer else "channels"
     tile = (
         f"{plan.rows}x{plan.cols} pixels, kernel {plan.chunk_rows}x{plan.chunk_cols}, "
@@ -114,11 +137,21 @@ def _weight_bytes(layer: ConvLayer, plan: ConvPlan, tile: ChannelTile, params: S
     return plan.weight_size * len(plan.chunks(layer, tile.channels))
 
 
-def _batches(tiles: list[ChannelTile], sizes: list[int], limit: int) -> list[list[ChannelTile]]:
+def _shares(layer: ConvLayer, plan: ConvPlan, engine: int, engines: int, images: int) -> tuple[Share, Share]:
+    """Parts of an engine: of the channel tiles and of the pixel tiles. Channels are split where that balances as well:
+    then no engine loads the weights of another."""
+    pixels = len(pixel_tiles(layer, plan.rows, plan.cols, images))
+    part = Share(engine, engines)
+    if imbalance(len(layer.tiles), engines) <= max(1.05, imbalance(pixels, engines)):
+        return part, Share()
+    return Share(), part
+
+
+def _batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list[ChannelTile]]:
     """Consecutive tiles whose weights together stay within ``limit`` bytes; a larger tile stands alone."""
     batches: list[list[ChannelTile]] = []
     used = 0
-    for tile, size in zip(tiles, sizes, strict=True):
+    for tile, size in tiles:
         if not batches or used + size > limit:
             batches.append([])
             used = 0

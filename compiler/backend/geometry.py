@@ -69,9 +69,7 @@ def taps_per_block(params: SocParams) -> int:
     return min(params.lv0_banks, params.rows)
 
 
-def geometry(
-    layer: ConvLayer, chunk: Chunk, rows: int, cols: int, fold: bool, params: SocParams
-) -> Geometry:
+def geometry(layer: ConvLayer, chunk: Chunk, rows: int, cols: int, fold: bool, params: SocParams) -> Geometry:
     """The geometry of a tile of ``rows`` x ``cols`` output pixels."""
     (sh, sw), (dh, dw), r = layer.strides, layer.dilations, params.rows
     # A single kernel row (column) touches every stride-th input row (column): only those are loaded.

@@ -56,9 +56,7 @@ class Homes:
         return View.dense(home.segment, home.offset, tensor.nhwc)
 
 
-def place(
-    graph: ir.Graph, layers: list[Layer], params: SocParams, reserve: int, budget: int, observe: bool
-) -> Homes:
+def place(graph: ir.Graph, layers: list[Layer], params: SocParams, reserve: int, budget: int, observe: bool) -> Homes:
     """Choose homes. LV2 homes lie in ``reserve`` ... ``budget`` of segment 6. With ``observe`` no two tensors share
     DRAM, and :attr:`Homes.exports` gives each tensor in LV2 a place there too."""
     homes = Homes(graph.tensors)

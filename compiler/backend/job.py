@@ -25,6 +25,7 @@ class Job:
 
     params: SocParams
     layer: int
+    engine: int = 0
     tasks: list[Task] = field(default_factory=list)
     blob: bytearray = field(default_factory=bytearray)
     stream: bytearray = field(default_factory=bytearray)
@@ -85,11 +86,21 @@ class Job:
         staged = stage.find(key)
         if staged is None:
             staged = stage.load(self, view, whole or box, key)
-        fill_entry, local, y, x, c = staged
-        inner = Window(0, box.y - y, box.rows, box.x - x, box.cols, box.c - c, box.channels, box.y_step, box.x_step)
-        task = self.emit(Op.LD1, _pixels(local, inner, target, row, run, fill) | {"src_seg": LV2})
-        if fill_entry is not None:
-            stage.ring.read_by(fill_entry, task)
+        part = staged.part
+        inner = Window(
+            0,
+            (box.y - part.y) // part.y_step,
+            box.rows,
+            (box.x - part.x) // part.x_step,
+            box.cols,
+            box.c - part.c,
+            box.channels,
+            box.y_step // part.y_step,
+            box.x_step // part.x_step,
+        )
+        task = self.emit(Op.LD1, _pixels(staged.view, inner, target, row, run, fill) | {"src_seg": LV2})
+        if staged.fill is not None:
+            stage.ring.read_by(staged.fill, task)
         return [task]
 
     def store(
@@ -112,38 +123,46 @@ class Job:
         return store
 
 
+@dataclass(frozen=True)
+class Staged:
+    """The ``part`` of a tensor that a staging buffer holds, densely, as ``view``. ``fill`` is None if the part is
+    empty (padding only)."""
+
+    fill: Fill | None
+    part: Window
+    view: View
+
+
 class Stage:
     """LV2 buffers through which tiles of a tensor in DRAM pass on their way to LV1."""
 
     def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int) -> None:
         self.ring = Ring(full, free, base, size, slots)
-        self._held: dict[Hashable, tuple[Fill | None, View, int, int, int]] = {}
+        self._held: dict[Hashable, Staged] = {}
 
-    def find(self, key: Hashable) -> tuple[Fill | None, View, int, int, int] | None:
-        """What holds ``key``: buffer, view of it, and the coordinates of its first element in the tensor."""
+    def find(self, key: Hashable) -> Staged | None:
+        """What is held as ``key``, if it still is."""
         held = self._held.get(key)
-        if held is None or (held[0] is not None and self.ring.find(key) is not held[0]):
-            return None
-        return held
+        return held if held and self.ring.find(key) is held.fill else None
 
-    def load(self, job: Job, view: View, box: Window, key: Hashable) -> tuple[Fill | None, View, int, int, int]:
-        """LD2 of the part of ``box`` inside the tensor, densely, into the next buffer."""
-        inside = view.clip(box)
-        if inside is None:  # padding only: nothing to read
-            held: tuple[Fill | None, View, int, int, int] = (None, View.dense(LV2, 0, (1, 0, 0, box.channels)), 0, 0, 0)
-            return held
+    def load(self, job: Job, view: View, box: Window, key: Hashable) -> Staged:
+        """LD2 of the part of ``box`` inside the tensor into the next buffer."""
+        part = view.clip(box)
+        if part is None:
+            return Staged(None, box, View.dense(LV2, 0, (1, 0, 0, box.channels)))
         slot = self.ring.fill(key)
-        line = inside.cols * inside.channels
-        fields = copy_fields(
-            view.address(inside.n, inside.y, inside.x, inside.c), slot.address,
-            [Loop(inside.rows, view.strides[1], line), Loop(inside.cols, view.strides[2], inside.channels)],
-            inside.channels,
-        )  # fmt: skip
+        line = part.cols * part.channels
+        loops = [
+            Loop(part.rows, part.y_step * view.strides[1], line),
+            Loop(part.cols, part.x_step * view.strides[2], part.channels),
+        ]
+        source = view.address(part.n, part.y, part.x, part.c)
+        fields = copy_fields(source, slot.address, loops, part.channels)
         task = job.emit(Op.LD2, fields | {"src_seg": view.segment, "dst_seg": LV2})
         self.ring.filled_by(slot, [task])
-        local = View.dense(LV2, slot.address, (1, inside.rows, inside.cols, inside.channels))
-        self._held[key] = (slot, local, inside.y, inside.x, inside.c)
-        return self._held[key]
+        staged = Staged(slot, part, View.dense(LV2, slot.address, (1, part.rows, part.cols, part.channels)))
+        self._held[key] = staged
+        return staged
 
 
 def _pixels(view: View, box: Window, target: int, row: int, run: int, fill: int) -> dict[str, int]:

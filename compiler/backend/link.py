@@ -1,6 +1,8 @@
 """Linking: scheduled jobs, weights and tables become one image."""
 
+import hashlib
 from dataclasses import dataclass, field
+from typing import Any
 
 from compiler import ir
 from compiler.backend.budget import Budget
@@ -39,7 +41,8 @@ class Linker:
     jobs: list[JobInfo] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._windows = WindowRing(self.budget.windows)
+        self._windows = [WindowRing(self.budget.windows) for _ in range(self.budget.engines)]
+        self._blobs: dict[bytes, int] = {}
         self.weights += self.homes.constants
 
     def add(self, scheduled: Scheduled) -> None:
@@ -47,7 +50,8 @@ class Linker:
         job = scheduled.job
         blob_at = self._append_weights(job.blob)
         stream_at = self._append_weights(job.stream)
-        window, after = self._windows.claim(len(job.blob))
+        window, after = self._windows[job.engine].claim(len(job.blob))
+        window += job.engine * self.budget.windows
         job.place(window, stream_at)
         prologue = None
         if job.blob:
@@ -56,12 +60,25 @@ class Linker:
                 [Insn(Op.LD2, fields | {"src_seg": WEIGHTS, "dst_seg": WINDOW}) for fields in loads]
             )
         body = self._append_code([task.insn() for task in scheduled.schedule.tasks])
-        self.jobs.append(JobInfo(job.layer, 0, body, prologue, after))
+        self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after))
 
     def _append_weights(self, data: bytes | bytearray) -> int:
-        at = len(self.weights)
-        self.weights += data + bytes(-len(data) % _DRAM_ALIGN)
-        return at
+        """Address of ``data`` in the weight segment; engines that work on different pixels share it."""
+        key = hashlib.sha256(data).digest()
+        if key not in self._blobs:
+            self._blobs[key] = len(self.weights)
+            self.weights += data + bytes(-len(data) % _DRAM_ALIGN)
+        return self._blobs[key]
+
+    def _order_layers(self) -> None:
+        """With several engines, a layer starts when all earlier layers have ended: every job counts the one event up,
+        and waits until it has reached the number of jobs of earlier layers."""
+        before, layer = 0, 0
+        for count, job in enumerate(self.jobs):
+            if job.layer != layer:
+                before, layer = count, job.layer
+            job.waits = [(0, before)] if before else []
+            job.signal = 0
 
     def _append_code(self, program: list[Insn]) -> int:
         pc = len(self.code) // INSN_BYTES
@@ -71,11 +88,13 @@ class Linker:
 
     def image(self, graph: ir.Graph, layers: list[Layer], cycles: list[tuple[int, int]]) -> Image:
         """The image. ``cycles``: estimated (load, compute) of each layer."""
+        if self.budget.engines > 1:
+            self._order_layers()
         sizes = [0] * 8
-        sizes[0], sizes[1], sizes[7] = len(self.code), len(self.weights), self.budget.windows
+        sizes[0], sizes[1], sizes[7] = len(self.code), len(self.weights), self.budget.windows * self.budget.engines
         for segment, size in self.homes.sizes.items():
             sizes[segment] = size
-        sizes[6] = max(sizes[6], self.budget.staging.size)
+        sizes[6] = max(sizes[6], self.budget.staging_size * self.budget.engines)
         need = sum(sizes[:6]) + _DRIVER_RESERVE
         if need > self.params.dram_bytes:
             raise CompileError(
@@ -94,6 +113,7 @@ class Linker:
             layers=[self._layer(graph, layer, *pair) for layer, pair in zip(layers, cycles, strict=True)],
             jobs=self.jobs,
             steps=_steps(layers, self.jobs),
+            events=int(self.budget.engines > 1),
             host_sizes=[len(op.model) for op in hosts],
         )
         image = Image(meta, bytes(self.code), bytes(self.weights), [op.model for op in hosts])
@@ -110,11 +130,9 @@ class Linker:
                 segment, offset = home.segment, home.offset
             else:
                 continue
-            infos.append(
-                TensorInfo(
-                    name, tensor.dtype, list(tensor.shape), segment, offset, float(tensor.scale), int(tensor.zero_point)
-                )  # type: ignore[arg-type]
-            )
+            dtype: Any = tensor.dtype
+            scale, zero_point = float(tensor.scale), int(tensor.zero_point)
+            infos.append(TensorInfo(name, dtype, list(tensor.shape), segment, offset, scale, zero_point))
         return infos
 
     def _layer(self, graph: ir.Graph, layer: Layer, load: int, compute: int) -> LayerInfo:

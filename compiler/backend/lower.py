@@ -72,9 +72,7 @@ def _dilate_columns(weights: npt.NDArray, dilation: int, zero: int) -> npt.NDArr
     return wide
 
 
-def _channel_tiles(
-    outs: int, groups: int, group_in: int, params: SocParams, depthwise: bool
-) -> list[ChannelTile]:
+def _channel_tiles(outs: int, groups: int, group_in: int, params: SocParams, depthwise: bool) -> list[ChannelTile]:
     step, group_out, tiles = params.out_channels, outs // groups, []
     for first in range(0, outs, step):
         count = min(step, outs - first)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Options:
-    """``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it."""
+    """``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it.
+    ``engines``: engines of the device that share each layer."""
 
     observe: bool = False
+    engines: int = 1
 
 
 @dataclass

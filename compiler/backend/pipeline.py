@@ -19,9 +19,14 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
     options = options or Options()
+    if not 1 <= options.engines <= params.engines:
+        raise ir.CompileError(
+            f"model {graph.name!r}: engines must be 1 to {params.engines} on preset {params.name!r}, "
+            f"not {options.engines}"
+        )
     layers = lower(graph, params)
-    budget = divide(layers, params)
-    homes = place(graph, layers, params, budget.staging.size, budget.homes_end, options.observe)
+    budget = divide(layers, params, options.engines)
+    homes = place(graph, layers, params, budget.staging_size * budget.engines, budget.homes_end, options.observe)
     linker = Linker(params, budget, homes)
     report, cycles = Report(graph.name), []
     for number, layer in enumerate(layers):
@@ -31,7 +36,7 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
         for entry in scheduled:
             linker.add(entry)
         loaded = sum(len(job.blob) for job in made.jobs)
-        compute = sum(entry.schedule.cycles for entry in scheduled)
+        compute = max((_busy(scheduled, engine) for engine in range(budget.engines)), default=0)
         load = loaded // params.dram_word + params.dram_latency if loaded else 0
         cycles.append((load, compute))
         report.layers.append(_layer_report(graph, layer, made, homes, compute))
@@ -39,6 +44,11 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     report.segment_sizes = image.meta.segment_sizes
     report.dram_bytes, report.lv2_bytes = sum(report.segment_sizes[:6]), sum(report.segment_sizes[6:])
     return image, report
+
+
+def _busy(scheduled: list[Scheduled], engine: int) -> int:
+    """Estimated cycles of one engine."""
+    return sum(entry.schedule.cycles for entry in scheduled if entry.job.engine == engine)
 
 
 def compile_graph(graph: ir.Graph, params: SocParams, options: Options | None = None) -> Image:

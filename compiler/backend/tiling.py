@@ -116,9 +116,7 @@ def _candidates(layer: ConvLayer, load: Load, params: SocParams) -> Iterator[Con
                 if depth == 0:
                     continue
                 for outer in (True, False):
-                    plan = _price(
-                        layer, load, params, channels, rows, cols, chunk_rows, chunk_cols, depth, fold, outer
-                    )
+                    plan = _price(layer, load, params, channels, rows, cols, chunk_rows, chunk_cols, depth, fold, outer)
                     if plan:
                         fits = True
                         yield plan
@@ -142,7 +140,14 @@ def _tile_shapes(height: int, width: int, bank: int) -> Iterator[tuple[int, int]
 
 
 def _chunk_channels(
-    layer: ConvLayer, channels: int, rows: int, cols: int, chunk_rows: int, chunk_cols: int, fold: bool, params: SocParams
+    layer: ConvLayer,
+    channels: int,
+    rows: int,
+    cols: int,
+    chunk_rows: int,
+    chunk_cols: int,
+    fold: bool,
+    params: SocParams,
 ) -> int:
     """Most input channels per chunk that fit the LV0 halves, balanced; 0 if not even one word does."""
     act, blocks = params.lv0_act_bytes // 2, params.lv0_wgt_bytes // 2 // (params.rows * params.cols)
@@ -161,8 +166,9 @@ def _chunk_channels(
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle * word) else (low, middle - 1)
-    parts = -(-(-(-channels // word)) // low)
-    return min(channels, -(-(-(-channels // word)) // parts) * word)
+    words = -(-channels // word)
+    parts = -(-words // low)
+    return min(channels, -(-words // parts) * word)
 
 
 def _price(

@@ -10,6 +10,7 @@ from compiler.backend.job import Job, Stage
 from compiler.backend.layers import EltwiseLayer, MaxLayer
 from compiler.backend.operand import Operand, Staging
 from compiler.backend.semaphores import Sem
+from compiler.backend.share import Share
 from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.views import View, Window
 from compiler.ir import CompileError, Requantise
@@ -23,17 +24,17 @@ _MAX_COUNT = (1 << 12) - 1
 class VectorJob:
     """What all generators of vector layers share: parameters in LV1, output ring, staging."""
 
-    def __init__(self, params: SocParams, number: int, staging: Staging, q: Requantise, **header: int) -> None:
+    def __init__(
+        self, params: SocParams, number: int, staging: Staging, share: Share, q: Requantise, **header: int
+    ) -> None:
         self.params, self.staging = params, staging
-        self.job = Job(params, number)
+        self.job = Job(params, number, share.index)
         self._at = self._stage_at = 0
         self._stage_at = staging.base
         self._table = q.table
         lanes, bias = params.vec_lanes, header.pop("bias", 0)
         scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
-        block = vec_params(
-            params, np.full(lanes, bias, np.int32), scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi, **header
-        )
+        block = vec_params(params, np.full(lanes, bias, np.int32), scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi, **header)
         self.table_at = self._reserve(TABLE_BYTES) if q.table is not None else 0
         self._block = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, self._reserve(len(block)), len(block), 1)
         self.block = self._block.fill("params")
@@ -77,6 +78,10 @@ class VectorJob:
         """A ring for results that live in DRAM; None if they live in LV2."""
         return None if operand.view.on_chip else Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, *self.stage_ring(size), 2)
 
+    def finished(self) -> Job | None:
+        """The job; None if it computes nothing."""
+        return self.job if self.block.readers else None
+
     def vec(self, fields: dict[str, int]) -> Task:
         """Emit a VEC that uses the parameter block."""
         fields = fields | {"p": self.block.address}
@@ -94,31 +99,30 @@ def boxes(shape: tuple[int, int, int, int], rows: int, cols: int, channels: int)
         for c in range(0, depth, channels):
             for y in range(0, height, rows):
                 for x in range(0, width, cols):
-                    yield Window(
-                        i, y, min(rows, height - y), x, min(cols, width - x), c, min(channels, depth - c)
-                    )
+                    yield Window(i, y, min(rows, height - y), x, min(cols, width - x), c, min(channels, depth - c))
 
 
 def eltwise_job(
-    params: SocParams, number: int, layer: EltwiseLayer, a: Operand, b: Operand | None, y: Operand, staging: Staging
-) -> Job:
-    """The job of an element-wise layer."""
+    params: SocParams, number: int, layer: EltwiseLayer, a: Operand, b: Operand | None, y: Operand, staging: Staging,
+    share: Share,
+) -> Job | None:  # fmt: skip
+    """The job of an element-wise layer on one engine; None if its share is empty."""
     lanes = params.vec_lanes
     header = {"ma": layer.ma, "mb": layer.mb, "bias": layer.bias}
     if not layer.raw:
         header |= {"zp_a": a.zero_point, "zp_b": b.zero_point if b else 0}
-    build = VectorJob(params, number, staging, layer.requantise, **header)
+    build = VectorJob(params, number, staging, share, layer.requantise, **header)
     views = [o.view for o in (a, b, y) if o is not None]
     if layer.broadcast != "pixels" and all(v.is_dense for v in views):
         a, y = _as_bytes(a), _as_bytes(y)  # which byte belongs to which pixel makes no difference
         b = _as_bytes(b) if b and not layer.broadcast else b
     both = b is not None and not layer.broadcast
     shape = y.view.shape
-    share = min(_MAX_TILE, build.free // 8, staging.size // 6) // lanes * lanes
-    channels = min(shape[3], share, _MAX_COUNT * lanes)
+    most = min(_MAX_TILE, build.free // 8, staging.size // 6) // lanes * lanes
+    channels = min(shape[3], most, _MAX_COUNT * lanes)
     pitch = -(-channels // lanes) * lanes
-    cols = max(1, min(shape[2], share // pitch, _MAX_COUNT))
-    rows = max(1, min(shape[1], share // (pitch * cols), _MAX_COUNT // cols)) if cols == shape[2] else 1
+    cols = max(1, min(shape[2], most // pitch, _MAX_COUNT))
+    rows = max(1, min(shape[1], most // (pitch * cols), _MAX_COUNT // cols)) if cols == shape[2] else 1
     size = rows * cols * pitch
     ring_a = build.ring(Sem.A_FULL, Sem.A_FREE, size)
     ring_b = build.ring(Sem.B_FULL, Sem.B_FREE, size if both else pitch)
@@ -126,7 +130,7 @@ def eltwise_job(
     stage_a = build.stage(a, size, Sem.STAGE_FULL, Sem.STAGE_FREE)
     stage_b = build.stage(b, size if both else pitch, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE) if b else None
     spill = build.spill(y, size)
-    for box in boxes(shape, rows, cols, channels):
+    for box in share.of(boxes(shape, rows, cols, channels)):
         line = -(-box.channels // lanes) * lanes
         fill_a = ring_a.fill(box)
         loads = build.job.load(a.view, box, fill_a.address, box.cols * line, line, a.zero_byte, stage_a, box)
@@ -141,7 +145,13 @@ def eltwise_job(
         if b is not None:
             fill_b = _operand_b(build, layer, ring_b, b, box, line, stage_b)
             strides = {"": (line, lanes), "pixels": (0, lanes), "all": (0, 0)}[layer.broadcast]
-            fields |= {"b_en": 1, "b_signed": int(b.signed), "b": fill_b.address, "b_s1": strides[0], "b_s0": strides[1]}
+            fields |= {
+                "b_en": 1,
+                "b_signed": int(b.signed),
+                "b": fill_b.address,
+                "b_s1": strides[0],
+                "b_s0": strides[1],
+            }
         vec = build.vec(fields)
         ring_a.read_by(fill_a, vec)
         if fill_b is not None:
@@ -149,7 +159,7 @@ def eltwise_job(
         out.filled_by(fill_y, [vec])
         store = build.job.store(y.view, box, fill_y.address, box.cols * line, line, spill, box)
         out.read_by(fill_y, store)
-    return build.job
+    return build.finished()
 
 
 def _as_bytes(operand: Operand) -> Operand:
@@ -190,9 +200,11 @@ def _operand_b(
     return fill
 
 
-def max_job(params: SocParams, number: int, layer: MaxLayer, x: Operand, y: Operand, staging: Staging) -> Job:
-    """The job of a maximum over windows."""
-    build = VectorJob(params, number, staging, layer.requantise, zp_a=x.zero_point)
+def max_job(
+    params: SocParams, number: int, layer: MaxLayer, x: Operand, y: Operand, staging: Staging, share: Share
+) -> Job | None:
+    """The job of a maximum over windows on one engine; None if its share is empty."""
+    build = VectorJob(params, number, staging, share, layer.requantise, zp_a=x.zero_point)
     lanes, (kh, kw), (sh, sw), (top, left) = params.vec_lanes, layer.kernel, layer.strides, layer.pads
     budget = min(build.free - 2 * params.lv1_word, staging.size // 2) // 2
     rows, cols, channels = _max_tile(layer, y.view.shape, budget, lanes)
@@ -203,7 +215,7 @@ def max_job(params: SocParams, number: int, layer: MaxLayer, x: Operand, y: Oper
     stage = build.stage(x, in_size, Sem.STAGE_FULL, Sem.STAGE_FREE)
     spill = build.spill(y, rows * cols * pitch)
     lowest = 0x80 if x.signed else 0
-    for box in boxes(y.view.shape, rows, cols, channels):
+    for box in share.of(boxes(y.view.shape, rows, cols, channels)):
         line = -(-box.channels // lanes) * lanes
         source = Window(
             box.n, box.y * sh - top, (box.rows - 1) * sh + kh, box.x * sw - left, (box.cols - 1) * sw + kw,
@@ -222,12 +234,10 @@ def max_job(params: SocParams, number: int, layer: MaxLayer, x: Operand, y: Oper
         ring.read_by(fill, vec)
         out.filled_by(result, [vec])
         out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
-    return build.job
+    return build.finished()
 
 
-def _max_tile(
-    layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int
-) -> tuple[int, int, int]:
+def _max_tile(layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int) -> tuple[int, int, int]:
     """Rows, columns and channels of the tile that loads least, with input and output within ``budget`` bytes."""
     (kh, kw), (sh, sw) = layer.kernel, layer.strides
     _, height, width, depth = shape
@@ -251,9 +261,7 @@ def _max_tile(
         channels = max(lanes, channels // 2 // lanes * lanes)
     if best is None:
         raise CompileError(
-            f"operator {layer.name!r}: a {kh}x{kw} window of {lanes} channels exceeds the {budget} bytes an LV1 tile may "
-            "have: choose a preset with a larger lv1_bytes"
+            f"operator {layer.name!r}: a {kh}x{kw} window of {lanes} channels exceeds the {budget} bytes an LV1 tile "
+            "may have: choose a preset with a larger lv1_bytes"
         )
     return best[1], best[2], min(best[3], depth)
-
-

@@ -1,6 +1,6 @@
 """Where a tensor lies and how its (N, H, W, C) elements are reached there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.backend.copies import Loop
 from hw.isa import LV2_SEGMENTS
@@ -48,8 +48,11 @@ class View:
         _, h, w, c = self.shape
         sn, sh, sw = self.strides
         n1 = self.shape[0] == 1
-        return (w == 1 or sw == c) and (h == 1 or sh == w * c) and (n1 or sn == h * w * c) and (
-            h * w == 1 or (sw == c or w == 1)
+        return (
+            (w == 1 or sw == c)
+            and (h == 1 or sh == w * c)
+            and (n1 or sn == h * w * c)
+            and (h * w == 1 or (sw == c or w == 1))
         )
 
     def flattened(self) -> "View | None":
@@ -66,12 +69,13 @@ class View:
         return self.offset + n * sn + y * sh + x * sw + c
 
     def clip(self, box: Window) -> Window | None:
-        """The part of ``box`` inside the image with unit steps (skipped rows and columns included); None if empty."""
-        y0, y1 = max(box.y, 0), min(box.y + (box.rows - 1) * box.y_step + 1, self.shape[1])
-        x0, x1 = max(box.x, 0), min(box.x + (box.cols - 1) * box.x_step + 1, self.shape[2])
+        """The part of ``box`` inside the image; None if it is empty."""
+        y0, y1 = _inside(box.y, box.y_step, box.rows, self.shape[1])
+        x0, x1 = _inside(box.x, box.x_step, box.cols, self.shape[2])
         if y0 >= y1 or x0 >= x1:
             return None
-        return Window(box.n, y0, y1 - y0, x0, x1 - x0, box.c, box.channels)
+        y, x = box.y + y0 * box.y_step, box.x + x0 * box.x_step
+        return replace(box, y=y, rows=y1 - y0, x=x, cols=x1 - x0)
 
     def loops(self, box: Window, row: int, pixel: int) -> list[Loop]:
         """Row and column loops that read ``box``; ``row`` and ``pixel`` are strides at the other end."""

@@ -82,9 +82,7 @@ class RaceChecker:
             self._last[key] = np.zeros(self._sizes[space], np.int32)
         return access.where.view(self._last[key])
 
-    def _check(
-        self, pc: int, engine: int, unit: Unit, op: Op, access: Access, clock: npt.NDArray[np.int64]
-    ) -> None:
+    def _check(self, pc: int, engine: int, unit: Unit, op: Op, access: Access, clock: npt.NDArray[np.int64]) -> None:
         for other in Unit:
             for wrote in (True, False):
                 if not (wrote or access.write):

@@ -45,7 +45,8 @@ def run_image(
         value = np.asarray(inputs[port.name])
         if value.shape != tuple(info.shape) or value.dtype.name != info.dtype:
             raise ValueError(
-                f"input {port.name!r} is stored as {info.dtype} {info.shape}, not {value.dtype.name} {list(value.shape)}"
+                f"input {port.name!r} is stored as {info.dtype} {info.shape}, "
+                f"not {value.dtype.name} {list(value.shape)}"
             )
         put(machine, segments, info, value)
     for step in image.meta.steps:
@@ -102,8 +103,12 @@ def _run_jobs(machine: Machine, image: Image, segments: list[tuple[int, int]], s
 
 def _may_load(image: Image, first: int, candidate: int, running: int) -> bool:
     """Whether the prologue of job ``candidate`` of a step may run just before the body of job ``running``."""
-    after = image.meta.jobs[first + candidate].window_after
-    return candidate == running or after == 0 or candidate - after < running
+    jobs = image.meta.jobs[first:]
+    after, engine = jobs[candidate].window_after, jobs[candidate].engine
+    if candidate == running or after == 0:
+        return True
+    ring = [number for number in range(candidate) if jobs[number].engine == engine]
+    return after > len(ring) or ring[-after] < running
 
 
 def _run_host(

@@ -1,0 +1,46 @@
+"""Placement of buffers in LV2: lifetimes, windows, budget."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.backend.firstfit import FirstFit
+from compiler.backend.windows import WindowRing
+
+BUFFERS = st.lists(st.tuples(st.integers(1, 200), st.integers(0, 9), st.integers(0, 4)), max_size=30)
+
+
+@given(BUFFERS, st.integers(64, 600))
+def test_buffers_alive_together_never_overlap(buffers, limit):
+    memory = FirstFit(limit, 8, base=16)
+    for size, start, length in buffers:
+        offset = memory.place(size, start, start + length)
+        assert offset is None or (offset % 8 == 0 and offset >= 16 and offset + size <= limit)
+    for i, a in enumerate(memory.placed):
+        for b in memory.placed[:i]:
+            together = a.start <= b.end and b.start <= a.end
+            assert not together or a.offset + a.size <= b.offset or b.offset + b.size <= a.offset
+
+
+def test_bytes_are_used_again_after_a_buffer_died():
+    memory = FirstFit(100, 1)
+    assert memory.place(100, 0, 3) == 0
+    assert memory.place(50, 3, 4) is None
+    assert memory.place(50, 4, 5) == 0
+    assert memory.extent == 100
+
+
+@given(st.lists(st.integers(0, 64), max_size=40))
+def test_a_window_is_free_once_the_named_job_has_retired(sizes):
+    ring = WindowRing(64)
+    held: list[tuple[int, int]] = []
+    for number, size in enumerate(sizes):
+        start, after = ring.claim(size)
+        assert start >= 0 and start + size <= 64
+        still = [job for job, (low, high) in enumerate(held) if low < start + size and start < high]
+        assert (number - after if after else -1) == max(still, default=-1)
+        held.append((start, start + size))
+
+
+def test_two_half_windows_alternate():
+    ring = WindowRing(64)
+    assert [ring.claim(32) for _ in range(4)] == [(0, 0), (32, 0), (0, 2), (32, 2)]
