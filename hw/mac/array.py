@@ -16,9 +16,9 @@ class PeArray(wiring.Component):
 
     Members, all In but the last: ``wgt``, ``w_zp``, ``w_cols`` with ``w_load``: one weight word per cycle; ``tap``:
     ``taps`` activation words, ``x_zp``, ``depthwise`` with ``x_load``: one pixel per cycle (row r takes byte r of tap
-    0, or with ``depthwise`` byte c of tap r in column c, zero beyond the taps); ``swap``: together with the first ``x_load`` of a block;
-    ``mul_en``, ``half_en``, ``sum_en``: the pixel is one, two, three cycles older; ``dot``: Out, ``cols`` sums,
-    valid one cycle after ``sum_en``.
+    0, or with ``depthwise`` byte c of tap r in column c, zero beyond the taps); ``swap``: together with the first
+    ``x_load`` of a block; ``mul_en``, ``half_en``, ``sum_en``: the pixel is one, two, three cycles older; ``dot``: Out,
+    ``cols`` sums, valid one cycle after ``sum_en``.
     """
 
     def __init__(self, rows: int, cols: int, taps: int) -> None:

@@ -1,5 +1,7 @@
 """The MAC unit of one engine."""
 
+from itertools import pairwise
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -44,7 +46,7 @@ class MacUnit(wiring.Component):
         stages = 7
         age = [Signal(pixel.shape(), name=f"pixel{i}") for i in range(stages)]
         m.d.sync += age[0].eq(pixel)
-        m.d.sync += [younger.eq(older) for older, younger in zip(age[:-1], age[1:], strict=True)]
+        m.d.sync += [younger.eq(older) for older, younger in pairwise(age)]
         wgt_age = [Signal(weight.shape(), name=f"weight{i}") for i in range(2)]
         m.d.sync += [wgt_age[0].eq(weight), wgt_age[1].eq(wgt_age[0])]
 
