@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy.typing as npt
 
@@ -28,15 +27,28 @@ def resolve(params: str | SocParams) -> SocParams:
     return preset(params) if isinstance(params, str) else params
 
 
-def compile(path: str | PathLike, preset: str | SocParams = "tiny", **options: Any) -> Image:
+def compile(
+    path: str | PathLike,
+    preset: str | SocParams = "tiny",
+    *,
+    engines: int | None = None,
+    fallback: bool = False,
+    observe: bool = False,
+) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters).
 
-    Options are those of ``compiler.compile.compile_model``, such as ``fallback=True`` to run on the CPU what the
-    accelerator cannot. Raises ``CompileError`` or ``ParamError``.
+    Parameters
+    ----------
+    engines : how many engines share each layer; all of them by default
+    fallback : run on the CPU what the accelerator cannot
+    observe : store every operator's output in DRAM, for checks
+
+    Raises ``CompileError`` or ``ParamError``.
     """
     from compiler.compile import compile_model  # the compiler is only loaded where it is used
 
-    return compile_model(Path(path), resolve(preset), **options)
+    params = resolve(preset)
+    return compile_model(Path(path), params, engines=engines or params.engines, fallback=fallback, observe=observe)
 
 
 def open(

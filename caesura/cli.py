@@ -6,7 +6,7 @@ Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -22,6 +22,9 @@ from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError
 from sw.runtime import InputError
 
+if TYPE_CHECKING:
+    from caesura.check import CheckResult
+
 app = typer.Typer(
     name="caesura",
     help="An open NPU: compile ONNX models and run them on its RTL.",
@@ -33,6 +36,7 @@ app = typer.Typer(
 Preset = Annotated[str, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
 Backend = Annotated[str, typer.Option("--backend", help="cxxrtl (compiled RTL) or pysim (reference, slow)")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
+Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
 
@@ -47,12 +51,13 @@ def run(
     vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file")] = None,
     samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
+    engines: Engines = None,
     fallback: Fallback = False,
 ) -> None:
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    image = _image(model, preset, fallback)
+    image = _image(model, preset, engines, fallback)
     if check and _is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
@@ -83,10 +88,11 @@ def compile(
     model: Annotated[Path, typer.Argument(help="an ONNX model")],
     output: Annotated[Path, typer.Option("--output", "-o", help="where to write the image")],
     preset: Preset = "tiny",
+    engines: Engines = None,
     fallback: Fallback = False,
 ) -> None:
     """Compile an ONNX model to an image."""
-    image = api.compile(model, preset, fallback=fallback)
+    image = api.compile(model, preset, engines=engines, fallback=fallback)
     image.save(output)
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
@@ -147,9 +153,9 @@ def _is_image(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
 
 
-def _image(path: Path, preset_name: str | None, fallback: bool) -> Image:
+def _image(path: Path, preset_name: str | None, engines: int | None, fallback: bool) -> Image:
     if not _is_image(path):
-        return api.compile(path, preset_name or "tiny", fallback=fallback)
+        return api.compile(path, preset_name or "tiny", engines=engines, fallback=fallback)
     image = Image.load(path)
     if preset_name is not None:
         image.check_params(preset(preset_name))
@@ -162,11 +168,18 @@ def _graph(path: Path, fallback: bool) -> Graph:
     return import_model(path, fallback=fallback)
 
 
-def _check(device: api.Device, path: Path, fallback: bool, data: list[inputs.Sample], outputs: list[inputs.Sample]):
+def _check(
+    device: api.Device,
+    path: Path,
+    fallback: bool,
+    data: list[inputs.Sample],
+    outputs: list[inputs.Sample],
+) -> "CheckResult":
     from caesura.check import check
     from compiler.compile import compile_with_report
 
-    observing = compile_with_report(path, device.params, fallback=fallback, observe=True)
+    # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
+    observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1)
     return check(device, path, observing.image, observing.graph, data, outputs)
 
 
