@@ -30,9 +30,7 @@ class _SparseModuleEmitter(rtlil.ModuleEmitter):
             super().emit_memory(cell_idx, short)
 
 
-def to_rtlil(
-    component: wiring.Component, *, name: str, clock: Signal | None = None, separator: str = "__"
-) -> str:
+def to_rtlil(component: wiring.Component, *, name: str, clock: Signal | None = None, separator: str = "__") -> str:
     """RTLIL of ``component`` with its members as ports (``a__b`` for member ``b`` of interface ``a``).
 
     ``clock`` becomes the input ``clk``, for a component that defines its own domain; otherwise ``clk`` and ``rst``

@@ -11,9 +11,12 @@ from sim.rtl.rtlil import to_rtlil
 
 TOP = "caesura_soc"
 MEMORY = re.compile(r"^  reg \[\d+:0\] (\S+) +\[(\d+):0\];$", re.MULTILINE)
-#: As Amaranth's own Verilog output with ``strip_internal_attrs``.
+#: Initial value of the output register of a memory, which Amaranth leaves undefined: simulation would start with X.
+READ_REGISTER = re.compile(r"(?<=INIT_VALUE )(\d+)'x+")
+#: As Amaranth's own Verilog output with ``strip_internal_attrs``, but with multiplexers in place of processes: event-driven
+#: simulators never run a process that assigns a constant.
 CONVERSION = (
-    "read_rtlil netlist.il", "proc -nomux -norom", "memory_collect",
+    "read_rtlil netlist.il", "proc -norom", "pmuxtree", "memory_collect",
     "attrmap -remove generator -remove top -remove src -remove hdlname",
     "attrmap -modattr -remove generator -remove top -remove src -remove hdlname",
     "write_verilog -norename -noattr netlist.v",
@@ -29,7 +32,8 @@ def write_verilog(params: SocParams, out_dir: Path) -> Path:
     path = Path(out_dir) / f"{TOP}.v"
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         work = Path(folder)
-        (work / "netlist.il").write_text(to_rtlil(Soc(params), name=TOP, separator="_"))
+        rtlil = to_rtlil(Soc(params), name=TOP, separator="_")
+        (work / "netlist.il").write_text(READ_REGISTER.sub(_zero, rtlil))
         run_yosys(CONVERSION, work, work / "yosys.log")
         text = (work / "netlist.v").read_text()
     path.write_text(MEMORY.sub(_zero_at_power_on, text))
@@ -46,3 +50,7 @@ def _zero_at_power_on(declaration: re.Match) -> str:
         f"{declaration[0]}\n  initial begin : zero_{memory.strip(chr(92))}\n    integer i;\n"
         f"    for (i = 0; i <= {last}; i = i + 1) {memory} [i] = 0;\n  end"
     )
+
+
+def _zero(constant: re.Match) -> str:
+    return f"{constant[1]}'{'0' * int(constant[1])}"

@@ -1,0 +1,51 @@
+"""The generated Verilog under cocotb and Icarus, against AXI models that are not ours."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hw.params import preset
+from sim.rtl.verilog import TOP, write_verilog
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [
+    pytest.mark.cocotb,
+    pytest.mark.skipif(
+        shutil.which("iverilog") is None,
+        reason="Icarus Verilog is not installed (on Debian and Ubuntu: apt-get install iverilog)",
+    ),
+]
+
+
+@pytest.fixture(scope="session")
+def verilog(tmp_path_factory) -> Path:
+    """The SoC ``tiny`` as Verilog."""
+    return write_verilog(preset("tiny"), tmp_path_factory.mktemp("verilog"))
+
+
+def run_bench(verilog: Path, module: str, **environment: str) -> None:
+    """Run the cocotb tests of ``module`` (a module of this folder) on the Verilog; any failure raises."""
+    runner_tools = pytest.importorskip("cocotb_tools.runner", reason="cocotb is not installed")
+    pytest.importorskip("cocotbext.axi", reason="cocotbext-axi is not installed")
+    runner = runner_tools.get_runner("icarus")
+    build = verilog.parent / "build"
+    timescale = ("1ns", "1ps")
+    runner.build(sources=[verilog], hdl_toplevel=TOP, build_dir=build, timescale=timescale)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    results = runner.test(
+        test_module=f"tests.cocotb.{module}",
+        hdl_toplevel=TOP,
+        build_dir=build,
+        test_dir=build,
+        timescale=timescale,
+        extra_env={"PYTHONPATH": path, **environment},
+    )
+    total, failed = runner_tools.get_results(results)
+    assert total > 0 and failed == 0, f"{failed} of {total} cocotb tests failed; see the output above"
+
+
+def test_registers_and_copies_with_and_without_stalls(verilog):
+    run_bench(verilog, "bench_soc")
