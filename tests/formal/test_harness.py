@@ -26,7 +26,7 @@ def test_false_claim_fails_the_bounded_proof(tmp_path):
 def test_claim_that_fails_late_fails_the_induction(tmp_path):
     m, step, count = counting()
     m.d.comb += Assert(count != 9)
-    with pytest.raises(AssertionError, match="-i spec.smt2"):
+    with pytest.raises(AssertionError, match=r"-i spec\.smt2"):
         prove(m, [step], tmp_path, depth=6, induction=True)
 
 
