@@ -1,91 +1,22 @@
-"""An untimed, bit-exact executor of instructions: what a program computes, without when.
+"""An untimed, bit-exact executor of programs: what they compute, without when.
 
 Instructions run in program order on NumPy memories. Because every wait of a legal program is satisfied by signals
 earlier in program order, the result equals that of the hardware, whose units overlap; whether a program is legal in
 that sense (no data races hidden by the order) is what :mod:`sim.model.races` checks, as an observer of this machine.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import (
-    FORMATS,
-    INSN_BYTES,
-    LV2_SEGMENTS,
-    TABLE_BYTES,
-    UNIT_OF,
-    VEC_CHANNEL_BYTES,
-    VEC_HEADER,
-    Insn,
-    IsaError,
-    Lv0Space,
-    Lv0View,
-    MacMode,
-    Op,
-    VecOp,
-)
+from hw.isa import INSN_BYTES, UNIT_OF, Insn, IsaError, Op
 from hw.job import Fault, FaultUnit
 from hw.params import SocParams
-from sim.model.strided import Box
+from sim.model.state import FunctionalFault, Observer, Segments
+from sim.model.units import Units, bits
 
-Segments = Sequence[tuple[int, int]]  #: (base, limit) of each of the eight segments, bytes
-_DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
-_ADDRESS_SPACE = 1 << 32
-
-
-class FunctionalFault(Exception):
-    """A program did what the hardware answers with a fault; ``addr`` is the offset in the segment or memory."""
-
-    def __init__(self, code: Fault, pc: int, addr: int = 0, unit: int = FaultUnit.EXECUTOR, why: str = "") -> None:
-        name = FaultUnit(unit).name
-        super().__init__(f"{code.name} at PC {pc} in {name}, address {addr:#x}{': ' + why if why else ''}")
-        self.code, self.pc, self.addr, self.unit = code, pc, addr, int(unit)
-
-
-@dataclass(frozen=True)
-class Access:
-    """Bytes (``lv1``, ``lv2``, ``dram``), words (``act``, ``wgt``) or rows (``acc``) an instruction touched."""
-
-    space: str
-    where: Box
-    write: bool
-
-
-class Observer(Protocol):
-    """Told of every instruction after it has executed, with what it read and wrote."""
-
-    def instruction(self, pc: int, engine: int, insn: Insn, accesses: list[Access]) -> None:
-        """One instruction of the body of a job."""
-
-    def end(self, engine: int) -> None:
-        """The body has drained."""
-
-
-@dataclass
-class Engine:
-    """On-chip state of one engine. ``act``/``wgt``: (PEs, bytes); ``acc``: (rows, PEs * cols) int32."""
-
-    lv1: npt.NDArray[np.uint8]
-    act: npt.NDArray[np.uint8]
-    wgt: npt.NDArray[np.uint8]
-    acc: npt.NDArray[np.int32]
-    semaphores: list[int]
-
-    @classmethod
-    def blank(cls, params: SocParams) -> "Engine":
-        """All memories zero."""
-        return cls(
-            np.zeros(params.lv1_bytes, np.uint8),
-            np.zeros((params.pes, params.lv0_act_bytes), np.uint8),
-            np.zeros((params.pes, params.lv0_wgt_bytes), np.uint8),
-            np.zeros((params.lv0_acc_rows, params.out_channels), np.int32),
-            [0] * params.semaphores,
-        )
+__all__ = ["FunctionalFault", "Machine", "Observer", "Segments"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -93,11 +24,8 @@ def _decode(raw: bytes) -> Insn:
     return Insn.decode(raw)
 
 
-class Machine:
-    """Memories of one SoC and the execution of instructions on them.
-
-    ``dram`` is used in place when given (``bytearray`` or a uint8 array), otherwise ``params.dram_bytes`` of zeros.
-    """
+class Machine(Units):
+    """Runs jobs, prologues and bodies on the :class:`Units` of one SoC; tells ``observer`` of every instruction."""
 
     def __init__(
         self,
@@ -105,21 +33,8 @@ class Machine:
         dram: bytearray | npt.NDArray[np.uint8] | None = None,
         observer: Observer | None = None,
     ) -> None:
-        self.params = params
-        if dram is None:
-            self.dram = np.zeros(params.dram_bytes, np.uint8)
-        else:
-            self.dram = np.frombuffer(dram, np.uint8) if isinstance(dram, bytearray) else dram
-        self.lv2 = np.zeros(params.lv2_bytes, np.uint8)
-        self.engines = [Engine.blank(params) for _ in range(params.engines)]
+        super().__init__(params, dram)
         self.observer = observer
-        self._accesses: list[Access] = []
-        self._pc = 0
-        self._unit: int = FaultUnit.EXECUTOR
-        self._run: dict[Op, Callable[[dict, Segments, Engine, Op], None]] = {
-            Op.LD2: self._copy, Op.ST2: self._copy, Op.LD1: self._copy, Op.ST1: self._copy,
-            Op.LD0: self._load_lv0, Op.MAC: self._mac, Op.VEC: self._vec,
-        }  # fmt: skip
 
     # -- programs --------------------------------------------------------------------------------------------
     def run_job(self, segments: Segments, body_pc: int, prologue_pc: int | None = None, engine: int = 0) -> None:
@@ -154,7 +69,7 @@ class Machine:
                 self.execute(insn, segments, engine, pc)
                 self._give(insn, pc, engine)
                 if self.observer:
-                    self.observer.instruction(pc, engine, insn, self._accesses)
+                    self.observer.instruction(pc, engine, insn, self.accesses)
             pc += 1
         for number, count in enumerate(self.engines[engine].semaphores):
             if count:
@@ -175,7 +90,7 @@ class Machine:
 
     def _take(self, insn: Insn, pc: int, engine: int) -> None:
         counts, mask = self.engines[engine].semaphores, insn.fields.get("wait", 0)
-        for number in _bits(mask):
+        for number in bits(mask):
             if number >= len(counts) or counts[number] == 0:
                 raise FunctionalFault(
                     Fault.SEMAPHORE_UNDERFLOW,
@@ -188,226 +103,7 @@ class Machine:
 
     def _give(self, insn: Insn, pc: int, engine: int) -> None:
         counts, mask = self.engines[engine].semaphores, insn.fields.get("signal", 0)
-        for number in _bits(mask):
+        for number in bits(mask):
             if number >= len(counts) or counts[number] >= self.params.semaphore_max:
                 raise FunctionalFault(Fault.SEMAPHORE_OVERFLOW, pc, number, UNIT_OF[insn.op])
             counts[number] += 1
-
-    # -- single instructions ---------------------------------------------------------------------------------
-    def execute(self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0) -> None:
-        """Carry out one LD2 ... VEC, ignoring its semaphores; raises :class:`FunctionalFault`."""
-        if insn.op not in self._run:
-            raise ValueError(f"{insn.op.name} belongs to the sequencer, not to a unit")
-        self._pc, self._unit, self._accesses = pc, UNIT_OF[insn.op], []
-        self._run[insn.op](_DEFAULTS[insn.op] | insn.fields, segments, self.engines[engine], insn.op)
-
-    def _fault(self, code: Fault, addr: int, why: str) -> FunctionalFault:
-        return FunctionalFault(code, self._pc, addr % _ADDRESS_SPACE, self._unit, why)
-
-    def _touch(self, space: str, box: Box, write: bool, limit: int, base: int = 0) -> Box:
-        """Check ``box``, whose offsets are relative to ``base``, against ``limit``; note it as an access."""
-        low, high = box.bounds()
-        if low < 0 or high > limit:
-            bad = low if low < 0 else max(limit, low)
-            raise self._fault(Fault.LIMIT, bad, f"{space} {low} to {high}, limit {limit}")
-        moved = Box(box.offset + base, box.shape, box.strides)
-        if not box.empty:
-            self._accesses.append(Access(space, moved, write))
-        return moved
-
-    def _view(self, memory: npt.NDArray, space: str, box: Box, write: bool, base: int = 0, limit: int | None = None):
-        """A view of ``box`` in ``memory`` after the limit check."""
-        limit = memory.size - base if limit is None else limit
-        return self._touch(space, box, write, limit, base).view(memory)
-
-    def _segment(self, segments: Segments, number: int, lv2: bool) -> tuple[npt.NDArray, str, int, int]:
-        """Memory, its name, base and limit of a segment that must lie in LV2 (or DRAM)."""
-        if (number in LV2_SEGMENTS) != lv2:
-            raise self._fault(Fault.ILLEGAL, 0, f"segment {number} is on the wrong level")
-        base, limit = segments[number]
-        return (self.lv2, "lv2", base, limit) if lv2 else (self.dram, "dram", base, limit)
-
-    def _read_runs(self, f: dict, memory, space: str, base: int, limit: int) -> npt.NDArray[np.uint8]:
-        """The (n2, n1, n0, len) bytes that a copy writes: source bytes inside the clip box, fill elsewhere."""
-        src = f["src"] - _ADDRESS_SPACE if f["src"] >> 31 else f["src"]
-        shape = (f["n2"], f["n1"], f["n0"], f["len"])
-        lo1, hi1 = f["lo1"], min(f["hi1"], f["n1"])
-        lo0, hi0 = f["lo0"], min(f["hi0"], f["n0"])
-        lo, hi = f["lo"], min(f["hi"], f["len"])
-        inner = (f["n2"], max(0, hi1 - lo1), max(0, hi0 - lo0), max(0, hi - lo))
-        start = src + lo1 * f["src_s1"] + lo0 * f["src_s0"] + lo
-        box = Box(start, inner, (f["src_s2"], f["src_s1"], f["src_s0"], 1))
-        data = self._view(memory, space, box, False, base, limit)
-        if inner == shape:
-            return data
-        runs = np.full(shape, f["fill"], np.uint8)
-        if not box.empty:
-            runs[:, lo1:hi1, lo0:hi0, lo:hi] = data
-        return runs
-
-    def _copy(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
-        lv1 = (engine.lv1, "lv1", 0, self.params.lv1_bytes)
-        if op is Op.ST1:
-            source = lv1
-        else:
-            source = self._segment(segments, f["src_seg"], lv2=op is not Op.LD2)
-        if op is Op.LD1:
-            target = lv1
-        else:
-            target = self._segment(segments, f["dst_seg"], lv2=op is not Op.ST2)
-        runs = self._read_runs(f, *source)
-        memory, space, base, limit = target
-        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
-        self._view(memory, space, box, True, base, limit)[...] = runs
-
-    def _load_lv0(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
-        runs = self._read_runs(f, engine.lv1, "lv1", 0, self.params.lv1_bytes)
-        space = Lv0Space(f["space"])
-        memory = engine.act if space is Lv0Space.ACT else engine.wgt
-        name, (pes, size), row = space.name.lower(), memory.shape, self.params.rows
-        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
-        interleaved = f["view"] == Lv0View.INTERLEAVED
-        low, high = box.bounds()
-        reach = size * pes if interleaved else size
-        if low < 0 or high > reach:
-            raise self._fault(Fault.LIMIT, low if low < 0 else reach, f"LV0 {name} {low} to {high}, limit {reach}")
-        word = row * pes if interleaved else row
-        self._accesses.append(Access(name, Box(low // word, ((high - 1) // word - low // word + 1,), (1,)), True))
-        if interleaved:
-            linear = memory.reshape(pes, -1, row).transpose(1, 0, 2).reshape(-1)
-            box.view(linear)[...] = runs
-            memory.reshape(pes, -1, row)[...] = linear.reshape(-1, pes, row).transpose(1, 0, 2)
-            return
-        if f["pe_mask"] >> pes:
-            raise self._fault(Fault.ILLEGAL, f["pe_mask"], f"pe_mask names more than {pes} PEs")
-        for pe in _bits(f["pe_mask"]):
-            box.view(memory[pe])[...] = runs
-
-    def _mac(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
-        p, rows = self.params, self.params.rows
-        if f["mode"] > MacMode.DEPTHWISE:
-            raise self._fault(Fault.ILLEGAL, f["mode"], f"MAC mode {f['mode']}")
-        depthwise = f["mode"] == MacMode.DEPTHWISE
-        taps = min(p.lv0_banks, rows) if depthwise else 1
-        blocks = f["n2"] * f["n1"] * f["n0"]
-        shape = (f["n2"], f["n1"], f["n0"], taps, f["p1"], f["p0"])
-        act = Box(f["act"], shape, (f["k2_s"], f["k1_s"], f["k0_s"], 1, f["p1_s"], f["p0_s"]))
-        wgt = Box(f["wgt"], (blocks * rows,), (1,))
-        acc = Box(f["acc"], (f["p1"], f["p0"]), (f["acc_s"], 1))
-        words = engine.act.reshape(p.pes, -1, rows)
-        self._touch("act", act, False, words.shape[1])
-        self._touch("wgt", wgt, False, p.lv0_wgt_bytes // rows)
-        self._touch("acc", acc, True, p.lv0_acc_rows)
-        pixels = f["p1"] * f["p0"]
-        raw = words[:, act.indices().reshape(blocks, taps, pixels), :]
-        x = _widen(raw, f["x_signed"], f["x_zp"])  # (pe, block, tap, pixel, byte)
-        raw = engine.wgt[:, f["wgt"] * rows : (f["wgt"] + blocks * rows) * rows]
-        w = _widen(raw.reshape(p.pes, blocks, rows, rows), f["w_signed"], f["w_zp"])  # (pe, block, row, column)
-        if f["w_cols"]:
-            w = w.transpose(0, 1, 3, 2)
-        if depthwise:
-            total = np.einsum("pbtxc,pbtc->pxc", x, w[:, :, :taps, :], optimize=True)
-        else:
-            x = x[:, :, 0].transpose(0, 2, 1, 3).reshape(p.pes, pixels, blocks * rows)
-            total = x @ w.reshape(p.pes, blocks * rows, rows)
-        # float64 sums of 17-bit products are exact; the accumulator wraps as int32 does.
-        result = total.astype(np.int64).transpose(1, 0, 2).reshape(pixels, p.out_channels)
-        index = acc.indices().reshape(-1)
-        if f["accumulate"]:
-            result = result + engine.acc[index]
-        engine.acc[index] = result.astype(np.int32)
-
-    def _vec(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
-        p, lanes, lv1 = self.params, self.params.vec_lanes, engine.lv1
-        reduces = f["op"] in (VecOp.MAX, VecOp.SUM)
-        if (
-            f["op"] > VecOp.SUM
-            or (f["src_acc"] and (f["op"] != VecOp.LIN or f["b_en"]))
-            or (f["b_en"] if reduces else f["k1"] * f["k0"] != 1)
-            or ((f["per_channel"] or f["src_acc"]) and f["n0"] > p.vec_groups)
-        ):
-            raise self._fault(Fault.ILLEGAL, f["op"], f"VEC op {f['op']}")
-        self._check_alignment(f)
-        shape = (f["n2"], f["n1"], f["n0"])
-        head = self._vec_header(f["p"], lv1)
-        if f["src_acc"]:
-            rows = Box(f["a"], shape[:2], (f["a_s2"], f["a_s1"]))
-            self._touch("acc", rows, False, p.lv0_acc_rows)
-            groups = engine.acc[rows.indices()].reshape(*shape[:2], p.vec_groups, lanes)
-            s = groups[:, :, : f["n0"]].astype(np.int64)
-        else:
-            window = (f["k1"], f["k0"])
-            box = Box(f["a"], (*shape, *window, lanes), (*(f[n] for n in _A_STRIDES), 1))
-            s = _signed(self._view(lv1, "lv1", box, False), f["a_signed"]) - head["zp_a"]
-            s = s.max(axis=(3, 4)) if f["op"] == VecOp.MAX else s.sum(axis=(3, 4))
-            if f["op"] == VecOp.LIN:
-                s = s * head["ma"]
-        if f["b_en"]:
-            box = Box(f["b"], (*shape, lanes), (*(f[n] for n in _B_STRIDES), 1))
-            b = _signed(self._view(lv1, "lv1", box, False), f["b_signed"]) - head["zp_b"]
-            s = s * b if f["op"] == VecOp.MUL else s + b * head["mb"]
-        elif f["op"] == VecOp.MUL:
-            raise self._fault(Fault.ILLEGAL, 0, "MUL without b_en")
-        bias, scale = self._channel_params(f, lv1)
-        y = requantise(s + bias, scale, head["zp_y"], head["lo"], head["hi"]).astype(np.uint8)
-        if f["table"]:
-            y = self._view(lv1, "lv1", Box(f["t"], (TABLE_BYTES,), (1,)), False)[y]
-        target = Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1))
-        self._view(lv1, "lv1", target, True)[...] = y
-
-    def _check_alignment(self, f: dict) -> None:
-        lanes, word = self.params.vec_lanes, self.params.lv1_word
-        vectors = ["d", *_D_STRIDES]
-        if not f["src_acc"]:
-            vectors += ["a", *_A_STRIDES]
-        if f["b_en"]:
-            vectors += ["b", *_B_STRIDES]
-        for names, unit in ((vectors, lanes), (["p"] + ["t"] * f["table"], word)):
-            for name in names:
-                if f[name] % unit:
-                    raise self._fault(Fault.ILLEGAL, f[name], f"VEC.{name} is not a multiple of {unit}")
-
-    def _vec_header(self, at: int, lv1: npt.NDArray[np.uint8]) -> dict[str, int]:
-        raw = self._view(lv1, "lv1", Box(at, (self.params.vec_header_bytes,), (1,)), False).tobytes()
-        head, offset = {}, 0
-        for name, size, _ in VEC_HEADER:
-            head[name] = int.from_bytes(raw[offset : offset + size], "little", signed=True)
-            offset += size
-        return head
-
-    def _channel_params(self, f: dict, lv1: npt.NDArray[np.uint8]) -> tuple[npt.NDArray, npt.NDArray]:
-        """Bias (int64) and scale (float32), shaped to broadcast over (n2, n1, n0, lanes)."""
-        lanes = self.params.vec_lanes
-        groups = f["n0"] if f["per_channel"] else 1
-        size = groups * lanes * VEC_CHANNEL_BYTES
-        raw = self._view(lv1, "lv1", Box(f["p"] + self.params.vec_header_bytes, (size,), (1,)), False).tobytes()
-        entries = np.frombuffer(raw, [("bias", "<i4"), ("scale", "<f4")]).reshape(groups, lanes)
-        return entries["bias"].astype(np.int64), entries["scale"]
-
-
-_A_STRIDES = ("a_s2", "a_s1", "a_s0", "a_k1", "a_k0")
-_B_STRIDES = ("b_s2", "b_s1", "b_s0")
-_D_STRIDES = ("d_s2", "d_s1", "d_s0")
-
-
-def requantise(
-    s: npt.NDArray, scale: npt.NDArray[np.float32], zero_point: int, lo: int, hi: int
-) -> npt.NDArray[np.int64]:
-    """``clamp(rint(float32(s) * scale) + zero_point, lo, hi)`` with ``s`` as a wrapping int32."""
-    product = np.rint(s.astype(np.int32).astype(np.float32) * scale.astype(np.float32))
-    return np.clip(product.astype(np.float64) + zero_point, lo, hi).astype(np.int64)
-
-
-def _bits(mask: int) -> list[int]:
-    return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
-
-
-def _signed(raw: npt.NDArray[np.uint8], signed: int) -> npt.NDArray[np.int64]:
-    return raw.astype(np.int8).astype(np.int64) if signed else raw.astype(np.int64)
-
-
-def _widen(raw: npt.NDArray[np.uint8], signed: int, zero_point: int) -> npt.NDArray[np.float64]:
-    """Raw bytes minus a raw zero point, as float64 so that BLAS multiplies them."""
-    zero = int(np.uint8(zero_point).astype(np.int8)) if signed else zero_point
-    data = raw.view(np.int8) if signed else raw
-    return data.astype(np.float64) - zero

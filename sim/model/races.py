@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hw.isa import UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
-from sim.model.functional import Access
+from sim.model.state import Access
 
 _UNITS = len(Unit)
 

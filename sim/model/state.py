@@ -1,0 +1,65 @@
+"""State of the functional model, what it reports while it runs, and how a program goes wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.isa import Insn
+from hw.job import Fault, FaultUnit
+from hw.params import SocParams
+from sim.model.strided import Box
+
+Segments = Sequence[tuple[int, int]]  #: (base, limit) of each of the eight segments, bytes
+
+
+class FunctionalFault(Exception):
+    """A program did what the hardware answers with a fault; ``addr`` is the offset in the segment or memory."""
+
+    def __init__(self, code: Fault, pc: int, addr: int = 0, unit: int = FaultUnit.EXECUTOR, why: str = "") -> None:
+        name = FaultUnit(unit).name
+        super().__init__(f"{code.name} at PC {pc} in {name}, address {addr:#x}{': ' + why if why else ''}")
+        self.code, self.pc, self.addr, self.unit = code, pc, addr, int(unit)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Bytes (``lv1``, ``lv2``, ``dram``), words (``act``, ``wgt``) or rows (``acc``) an instruction touched."""
+
+    space: str
+    where: Box
+    write: bool
+
+
+class Observer(Protocol):
+    """Told of every instruction after it has executed, with what it read and wrote."""
+
+    def instruction(self, pc: int, engine: int, insn: Insn, accesses: list[Access]) -> None:
+        """One instruction of the body of a job."""
+
+    def end(self, engine: int) -> None:
+        """The body has drained."""
+
+
+@dataclass
+class Engine:
+    """On-chip state of one engine. ``act``/``wgt``: (PEs, bytes); ``acc``: (rows, PEs * cols) int32."""
+
+    lv1: npt.NDArray[np.uint8]
+    act: npt.NDArray[np.uint8]
+    wgt: npt.NDArray[np.uint8]
+    acc: npt.NDArray[np.int32]
+    semaphores: list[int]
+
+    @classmethod
+    def blank(cls, params: SocParams) -> "Engine":
+        """All memories zero."""
+        return cls(
+            np.zeros(params.lv1_bytes, np.uint8),
+            np.zeros((params.pes, params.lv0_act_bytes), np.uint8),
+            np.zeros((params.pes, params.lv0_wgt_bytes), np.uint8),
+            np.zeros((params.lv0_acc_rows, params.out_channels), np.int32),
+            [0] * params.semaphores,
+        )
