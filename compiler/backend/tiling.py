@@ -11,7 +11,7 @@ from compiler.backend.cost import START
 from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry
 from compiler.backend.layers import ConvLayer
 from compiler.ir import CompileError
-from hw.isa import TABLE_BYTES, VEC_CHANNEL_BYTES
+from hw.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
 from hw.params import SocParams
 
 
@@ -252,5 +252,7 @@ def _estimate(
     if load.in_dram:
         repeats = passes if pixels_outer else channel_tiles
         dram += repeats * tiles * chunks * (START + params.dram_latency / 4 + share * g.lv1_bytes / params.dram_word)
-    units = [mac, ld0, ld1, vec, dram]
+    instructions = steps + sum(act_loads.values()) + sum(weight_loads.values()) + 2 * channel_tiles * tiles
+    fetch = instructions * INSN_BYTES / params.dram_word
+    units = [mac, ld0, ld1, vec, dram, fetch]
     return int(max(units) + 0.05 * sum(units))
