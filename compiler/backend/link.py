@@ -70,6 +70,14 @@ class Linker:
             self.weights += data + bytes(-len(data) % _DRAM_ALIGN)
         return self._blobs[key]
 
+    def _guard_next_inference(self) -> None:
+        """The next inference may be queued behind this one: its first prologues wait for the last users here."""
+        for engine, ring in enumerate(self._windows):
+            own = [job for job in self.jobs if job.engine == engine]
+            for number, job in enumerate(own):
+                if job.prologue_pc is not None and job.window_after == 0:
+                    job.window_after = ring.again(number)
+
     def _order_layers(self) -> None:
         """With several engines, a layer starts when all earlier layers have ended: every job counts the one event up,
         and waits until it has reached the number of jobs of earlier layers."""
@@ -90,6 +98,7 @@ class Linker:
         """The image. ``cycles``: estimated (load, compute) of each layer."""
         if self.budget.engines > 1:
             self._order_layers()
+        self._guard_next_inference()
         sizes = [0] * 8
         sizes[0], sizes[1], sizes[7] = len(self.code), len(self.weights), self.budget.windows * self.budget.engines
         for segment, size in self.homes.sizes.items():

@@ -24,3 +24,12 @@ class WindowRing:
         self._held.append((start, end))
         self._next = end
         return start, after
+
+    def again(self, number: int) -> int:
+        """``window_after`` of job ``number`` when the same jobs run a second time right behind the first: distance to
+        the latest job of the first time that used any of its window. Harmless the first time: what lies before the
+        start of a ring counts as retired."""
+        start, end = self._held[number]
+        count = len(self._held)
+        latest = max(i for i, (low, high) in enumerate(self._held) if i == number or (low < end and start < high))
+        return number + count - latest

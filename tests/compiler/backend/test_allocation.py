@@ -41,6 +41,16 @@ def test_a_window_is_free_once_the_named_job_has_retired(sizes):
         held.append((start, start + size))
 
 
+@given(st.lists(st.integers(1, 64), min_size=1, max_size=20))
+def test_a_second_inference_waits_for_the_first(sizes):
+    ring = WindowRing(64)
+    held = [ring.claim(size) for size in sizes]
+    spans = [(start, start + size) for (start, _), size in zip(held, sizes, strict=True)]
+    for number, (start, end) in enumerate(spans):
+        users = [i for i, (low, high) in enumerate(spans) if low < end and start < high]
+        assert number + len(sizes) - ring.again(number) == max(users)
+
+
 def test_two_half_windows_alternate():
     ring = WindowRing(64)
     assert [ring.claim(32) for _ in range(4)] == [(0, 0), (32, 0), (0, 2), (32, 2)]
