@@ -242,9 +242,10 @@ FORMATS = {
 
 #: Scalar header of a VEC parameter block in LV1, little endian (name, bytes, doc). The block is
 #: ``params.vec_header_bytes`` long and followed by one 8-byte entry per channel: bias int32, scale float32.
+#: Lanes keep A and B minus their zero points in 10 bits: a zero point outside its range gives wrong results.
 VEC_HEADER = (
-    ("zp_a", 2, "zero point of A, int16"),
-    ("zp_b", 2, "zero point of B, int16"),
+    ("zp_a", 2, "zero point of A, int16, -128 to 255: that of an 8-bit tensor"),
+    ("zp_b", 2, "zero point of B, likewise"),
     ("ma", 4, "multiplier of A, |ma| < 2^22"),
     ("mb", 4, "multiplier of B, |mb| < 2^22"),
     ("zp_y", 2, "zero point of the result, int16"),

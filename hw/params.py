@@ -9,6 +9,8 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from hw.isa import INSN_BYTES, VEC_CHANNEL_BYTES
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -82,8 +84,14 @@ class SocParams:
             yield f"vec_lanes must be {limits}, not {self.vec_lanes}"
         if not 8 <= self.lv1_word <= 128:
             yield f"pes*rows is the LV1 word and must be 8 to 128 bytes, not {self.lv1_word}"
-        if not 8 <= self.dram_word <= self.lv1_word:
-            yield f"dram_word must be 8 to pes*rows ({self.lv1_word}) bytes, not {self.dram_word}"
+        if not 8 <= self.dram_word <= min(self.lv1_word, INSN_BYTES):
+            # The fetch assembles an instruction from whole beats; a wide word of LV2 from whole beats, too.
+            limits = f"8 to pes*rows ({self.lv1_word}) and at most {INSN_BYTES} (one instruction) bytes"
+            yield f"dram_word must be {limits}, not {self.dram_word}"
+        if self.lv1_word > VEC_CHANNEL_BYTES * self.vec_lanes:
+            # The parameter loader takes the entries of one group of lanes as whole LV1 words.
+            limit = f"at least pes*rows/{VEC_CHANNEL_BYTES} ({self.lv1_word // VEC_CHANNEL_BYTES})"
+            yield f"vec_lanes must be {limit}, not {self.vec_lanes}"
         if not 1 <= self.engines <= 8:
             yield f"engines must be 1 to 8, not {self.engines}"
         for name, low, high in (

@@ -40,7 +40,8 @@ class Requantise(wiring.Component):
 
             # 2: sign and magnitude, shifted until bit 31 is set: a binary search for the leading one.
             magnitude = Mux(total < 0, -total, total)[:32]
-            shifted, leading = magnitude, []
+            leading: list[Signal] = []
+            shifted = magnitude
             for step in (16, 8, 4, 2, 1):
                 move = Signal(name=f"move{step}")
                 stage = Signal(32, name=f"shift{step}")

@@ -45,6 +45,11 @@ def test_any_single_change_is_accepted_or_refused_by_name(field, value):
         ({"vec_lanes": 16}, "vec_lanes must be a multiple of cols"),
         ({"pes": 1}, "pes\\*rows is the LV1 word"),
         ({"dram_word": 32}, "dram_word must be 8 to"),
+        (
+            {"pes": 8, "rows": 16, "cols": 16, "vec_lanes": 16, "dram_word": 128},
+            "dram_word must be 8 to pes\\*rows \\(128\\) and at most 64 \\(one instruction\\) bytes, not 128",
+        ),
+        ({"pes": 16, "rows": 8, "cols": 8, "vec_lanes": 8}, "vec_lanes must be at least pes\\*rows/8 \\(16\\), not 8"),
         ({"engines": 9}, "engines must be 1 to 8"),
         ({"lv1_bytes": 24 * 1024}, "lv1_bytes must be a power of two"),
         ({"axi_burst_beats": 256, "dram_word": 32, "rows": 16, "cols": 16, "vec_lanes": 16}, "4 KiB page"),
