@@ -21,6 +21,7 @@ from hw.isa import (
 )
 from hw.job import Fault, FaultUnit
 from hw.params import SocParams
+from sim.model.limits import first_beyond
 from sim.model.state import Access, Engine, FunctionalFault, Segments
 from sim.model.strided import Box
 
@@ -84,6 +85,12 @@ class Units:
         base, limit = segments[number]
         return (self.lv2, "lv2", base, limit) if lv2 else (self.dram, "dram", base, limit)
 
+    def _check_runs(self, f: dict, src_limit: int, dst_limit: int) -> None:
+        """Raise the LIMIT fault of a copy, before it has written anything."""
+        culprit = first_beyond(f, src_limit, dst_limit)
+        if culprit is not None:
+            raise self._fault(Fault.LIMIT, culprit, f"limits: source {src_limit}, destination {dst_limit}")
+
     def _read_runs(self, f: dict, memory, space: str, base: int, limit: int) -> npt.NDArray[np.uint8]:
         """The (n2, n1, n0, len) bytes that a copy writes: source bytes inside the clip box, fill elsewhere."""
         src = f["src"] - _ADDRESS_SPACE if f["src"] >> 31 else f["src"]
@@ -112,22 +119,21 @@ class Units:
             target = lv1
         else:
             target = self._segment(segments, f["dst_seg"], lv2=op is not Op.ST2)
-        runs = self._read_runs(f, *source)
         memory, space, base, limit = target
+        self._check_runs(f, source[3], limit)
+        runs = self._read_runs(f, *source)
         box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         self._view(memory, space, box, True, base, limit)[...] = runs
 
     def _load_lv0(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
-        runs = self._read_runs(f, engine.lv1, "lv1", 0, self.params.lv1_bytes)
         space = Lv0Space(f["space"])
         memory = engine.act if space is Lv0Space.ACT else engine.wgt
         name, (pes, size), row = space.name.lower(), memory.shape, self.params.rows
-        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         interleaved = f["view"] == Lv0View.INTERLEAVED
+        self._check_runs(f, self.params.lv1_bytes, size * pes if interleaved else size)
+        runs = self._read_runs(f, engine.lv1, "lv1", 0, self.params.lv1_bytes)
+        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         low, high = box.bounds()
-        reach = size * pes if interleaved else size
-        if low < 0 or high > reach:
-            raise self._fault(Fault.LIMIT, low if low < 0 else reach, f"LV0 {name} {low} to {high}, limit {reach}")
         word = row * pes if interleaved else row
         self.accesses.append(Access(name, Box(low // word, ((high - 1) // word - low // word + 1,), (1,)), True))
         if interleaved:

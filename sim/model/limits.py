@@ -1,0 +1,48 @@
+"""Which byte a copy faults on: the first one beyond a limit, as the hardware meets them, run by run."""
+
+import numpy as np
+
+_LOOPS = ("2", "1", "0")
+
+
+def first_beyond(fields: dict[str, int], src_limit: int, dst_limit: int) -> int | None:
+    """Offset (modulo 2^32) of the first byte at or beyond its limit, or None.
+
+    Runs count in loop order; within a run the source, of which only bytes that are read matter, comes before the
+    destination. ``fields`` are those of a copy instruction. The loops are not walked: at each level the reach of what
+    lies inside tells whether it holds such a byte, which finds the first index in one step.
+    """
+    f = fields
+    first, end = f["lo"], min(f["hi"], f["len"])
+    reads = {"2": (0, f["n2"]), "1": (f["lo1"], min(f["hi1"], f["n1"])), "0": (f["lo0"], min(f["hi0"], f["n0"]))}
+    src = f["src"] - (1 << 32) if f["src"] >> 31 else f["src"]
+    some_read = first < end
+    src, dst = src + first, f["dst"]
+    for level, loop in enumerate(_LOOPS):
+        inner, index = _LOOPS[level + 1 :], np.arange(f[f"n{loop}"], dtype=np.int64)
+        read = (index >= reads[loop][0]) & (index < reads[loop][1]) & some_read
+        low, high = _reach(f, "src", inner, reads, end - first)
+        at = src + index * f[f"src_s{loop}"]
+        bad = read & ((at + low < 0) | (at + high > src_limit)) & all(reads[i][0] < reads[i][1] for i in inner)
+        low, high = _reach(f, "dst", inner, {i: (0, f[f"n{i}"]) for i in inner}, f["len"])
+        at = dst + index * f[f"dst_s{loop}"]
+        bad |= (at + low < 0) | (at + high > dst_limit)
+        if not bad.any():
+            return None
+        i = int(bad.argmax())
+        some_read = bool(read[i])
+        src, dst = src + i * f[f"src_s{loop}"], dst + i * f[f"dst_s{loop}"]
+    for here, size, limit, counts in ((src, end - first, src_limit, some_read), (dst, f["len"], dst_limit, True)):
+        if counts and (here < 0 or here + size > limit):
+            return (here if here < 0 else max(here, limit)) % (1 << 32)
+    return None
+
+
+def _reach(f: dict[str, int], side: str, loops: tuple[str, ...], ranges: dict, size: int) -> tuple[int, int]:
+    """Lowest offset and end of what ``loops`` touch, relative to where all their counts are zero."""
+    low, high = 0, size
+    for loop in loops:
+        stride, (first, end) = f[f"{side}_s{loop}"], ranges[loop]
+        ends = (first * stride, (end - 1) * stride)
+        low, high = low + min(ends), high + max(ends)
+    return low, high
