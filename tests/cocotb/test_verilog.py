@@ -4,8 +4,12 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from compiler.compile import compile_model
+from examples.digits import MODEL, SAMPLES
+from examples.digits.evaluate import reference_logits
 from hw.params import preset
 from sim.rtl.verilog import TOP, write_verilog
 
@@ -49,3 +53,16 @@ def run_bench(verilog: Path, module: str, **environment: str) -> None:
 
 def test_registers_and_copies_with_and_without_stalls(verilog):
     run_bench(verilog, "bench_soc")
+
+
+@pytest.mark.parametrize("stall", ["0.2", "0.6"])
+def test_digits_with_random_stalls_on_all_channels(verilog, tmp_path, stall):
+    image = compile_model(MODEL, preset("tiny"))
+    image.save(tmp_path / "digits.cimg")
+    sample = np.load(SAMPLES)["input"][:1]
+    np.savez(tmp_path / "inputs.npz", **{image.meta.inputs[0].name: sample})
+    files = {"IMAGE": "digits.cimg", "INPUTS": "inputs.npz", "OUTPUTS": "outputs.npz"}
+    run_bench(verilog, "bench_digits", STALL=stall, **{name: str(tmp_path / file) for name, file in files.items()})
+    with np.load(tmp_path / "outputs.npz") as outputs:
+        np.testing.assert_array_equal(outputs["logits"], reference_logits(MODEL, sample))
+        assert outputs["jobs"] == len(image.meta.jobs)
