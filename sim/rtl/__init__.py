@@ -6,6 +6,7 @@ from hw.params import SocParams
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus
 from sim.rtl.cxxrtl import CxxrtlBus
+from sim.rtl.digest import design_digest
 from sim.rtl.pysim import PysimBus
 from sim.rtl.top import SimTop
 
@@ -30,4 +31,7 @@ def open_bus(
 
     if backend not in BACKENDS:
         raise ValueError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
-    return BACKENDS[backend](SimTop(params, Soc(params)), costs=costs, vcd=vcd, progress=progress)
+    top = SimTop(params, Soc(params))
+    if backend == "pysim":
+        return PysimBus(top, costs=costs, vcd=vcd, progress=progress)
+    return CxxrtlBus(top, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))

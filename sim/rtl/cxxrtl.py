@@ -26,6 +26,8 @@ class CxxrtlBus(RtlBus):
         Write waveforms of all signals, but not of memories. Needs another, slower build.
     progress : optional
         Called with the cycle about every 100,000 cycles.
+    source : str, optional
+        Identifies what ``top`` is made from; where its library is cached, ``top`` is not even elaborated.
 
     Raises :class:`sim.rtl.build.BuildError`.
     """
@@ -37,10 +39,11 @@ class CxxrtlBus(RtlBus):
         costs: HostCosts | None = None,
         vcd: str | PathLike | None = None,
         progress: Progress | None = None,
+        source: str | None = None,
     ) -> None:
         super().__init__(top.params, costs or HostCosts(), progress)
-        rtlil = to_rtlil(top, name="sim_top", clock=top.domain.clk)
-        self._library = _load_library(library(rtlil, vcd=vcd is not None))
+        path = library(lambda: to_rtlil(top, name="sim_top", clock=top.domain.clk), source=source, vcd=vcd is not None)
+        self._library = _load_library(path)
         self._handle = self._library.caesura_create(None if vcd is None else os.fsencode(vcd))
         if not self._handle:
             raise OSError(f"cannot write waveforms to {vcd}")

@@ -8,7 +8,6 @@ from typing import Any
 from amaranth.hdl import MemoryInstance
 from amaranth.sim import Simulator
 
-from hw.params import SocParams
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus, Until
 from sim.rtl.top import SimTop

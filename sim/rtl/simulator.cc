@@ -1,14 +1,13 @@
 // The compiled backend: run loop and C interface around a CXXRTL netlist of `sim_top`.
 //
-// NETLIST names the generated file, MEMORY the member that holds the DRAM. With VCD defined the netlist carries
-// debug information and waveforms can be written.
+// MEMORY names the member that holds the DRAM. With VCD defined the netlist carries debug information and waveforms
+// can be written.
 //
 // The whole design has one clock and only its rising edge matters, so one evaluation per cycle is enough: it
 // computes the outputs as they are before the edge and, the clock being high, the registers as they are after it.
-// That holds for a netlist without combinational feedback between CXXRTL's nodes. Define FEEDBACK for one that has
-// some: signals then settle with the clock low before each edge.
+// That holds because the netlist has no combinational feedback between CXXRTL's nodes; the build refuses one that has.
 
-#include NETLIST
+#include "netlist.cc"
 
 #ifdef VCD
 #include <cxxrtl/cxxrtl_vcd.h>
@@ -34,18 +33,11 @@ struct Simulation {
 
 void clock(Top &top, bool high) { top.p_clk.set<uint32_t>(high); }
 
-// Like CXXRTL's step(), but does not ask commit() whether anything changed: the build made it copy without comparing.
-void step(Top &top) {
-  bool converged;
-  do {
-    converged = top.eval();
-    top.commit();
-  } while (!converged);
-}
-
+// Brings the outputs up to date without a clock edge.
 void settle(Top &top) {
   clock(top, false);
-  step(top);
+  top.eval();
+  top.commit();
 }
 
 void sample(Simulation &sim) {
@@ -62,22 +54,12 @@ void sample(Simulation &sim) {
 // One clock cycle. Outputs are afterwards what they were during the cycle.
 void cycle(Simulation &sim) {
   Top &top = sim.top;
-#ifdef FEEDBACK
-  settle(top);
-  sample(sim);
-  auto irq = top.p_irq, rsp_valid = top.p_rsp__valid;
-  clock(top, true);
-  step(top);
-  top.p_irq = irq;
-  top.p_rsp__valid = rsp_valid;
-#else
   clock(top, false);
   top.prev_p_clk = top.p_clk;
   clock(top, true);
   top.eval();
   sample(sim);
   top.commit();
-#endif
 #ifdef VCD
   sim.cycle++;
 #endif

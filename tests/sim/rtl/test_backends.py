@@ -9,7 +9,15 @@ from hw.params import preset
 from sim.bus import Bus, BusError, BusTimeout, HostCosts
 from sim.rtl import CxxrtlBus, PysimBus, SimTop
 from tests.sim.rtl.stub_soc import (
-    BAD, BEATS, BURSTS, DEAD, DESTINATION, DONE, SOURCE, START, StubSoc,
+    BAD,
+    BEATS,
+    BURSTS,
+    DEAD,
+    DESTINATION,
+    DONE,
+    SOURCE,
+    START,
+    StubSoc,
 )  # fmt: skip
 
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024, dram_refresh_interval=700, dram_refresh_cycles=90)

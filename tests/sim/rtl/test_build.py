@@ -3,6 +3,7 @@
 import multiprocessing
 
 import pytest
+from amaranth.hdl import Signal
 
 from hw.params import preset
 from sim.rtl import SimTop, build
@@ -12,17 +13,23 @@ from tests.sim.rtl.stub_soc import StubSoc
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024)
 
 
-def netlist(params=PARAMS):
+def make(params=PARAMS):
     top = SimTop(params, StubSoc(params))
     return to_rtlil(top, name="sim_top", clock=top.domain.clk)
 
 
+def netlist(params=PARAMS):
+    return lambda: make(params)
+
+
 @pytest.fixture
 def fake_tools(tmp_path, monkeypatch):
-    """A cache of its own, and a compiler that only leaves a mark for each run."""
+    """A cache of its own, and a compiler that only leaves a mark for each link."""
     monkeypatch.setattr(build, "cache_dir", lambda: tmp_path / "cache")  # Yosys keeps its own below XDG_CACHE_HOME
     script = tmp_path / "compiler"
-    script.write_text(f'#!/bin/sh\necho run >> {tmp_path}/runs\nwhile [ "$1" != -o ]; do shift; done\necho > "$2"\n')
+    script.write_text(
+        f'#!/bin/sh\n[ "$1" = -shared ] && echo run >> {tmp_path}/runs\nwhile [ "$1" != -o ]; do shift; done\necho > "$2"\n'
+    )
     script.chmod(0o755)
     monkeypatch.setenv(build.COMPILER_VARIABLE, str(script))
     return lambda: len((tmp_path / "runs").read_text().splitlines())
@@ -38,10 +45,32 @@ def test_a_design_is_built_once(fake_tools):
     assert not list(build.cache_dir().glob("*/netlist.*"))
 
 
+def test_a_known_source_is_not_elaborated(fake_tools):
+    first = build.library(netlist(), source="one")
+    assert build.library(lambda: pytest.fail("elaborated again"), source="one") == first
+    assert build.library(netlist(), source="two") == first
+    first.unlink()
+    assert build.library(netlist(), source="one").exists()
+    assert fake_tools() == 2
+
+
+def test_combinational_feedback_is_refused(fake_tools):
+    class Loop(StubSoc):
+        def elaborate(self, platform):
+            m = super().elaborate(platform)
+            a, b = Signal(), Signal()
+            m.d.comb += [a.eq(b ^ self.irq), b.eq(~a)]
+            m.d.sync += Signal(name="keep").eq(a)
+            return m
+
+    top = SimTop(PARAMS, Loop(PARAMS))
+    with pytest.raises(build.BuildError, match="combinational feedback"):
+        build.library(lambda: to_rtlil(top, name="sim_top", clock=top.domain.clk))
+
+
 def test_concurrent_processes_build_once(fake_tools):
-    text = netlist()
     with multiprocessing.get_context("fork").Pool(3) as pool:
-        assert len(set(pool.map(build.library, [text] * 3))) == 1
+        assert len(set(pool.map(build.library, [make] * 3))) == 1
     assert fake_tools() == 1
 
 

@@ -1,0 +1,21 @@
+"""What a simulated design is made from, as one number: a known one need not be elaborated again."""
+
+import hashlib
+import importlib.metadata
+import json
+from pathlib import Path
+
+import hw
+from hw.params import SocParams
+
+_SIM = Path(__file__).parents[1]
+_HW = Path(hw.__file__).parent
+
+
+def design_digest(params: SocParams) -> str:
+    """Digest over all sources of ``hw`` and of the simulated DRAM and host, the parameters and Amaranth's version."""
+    sources = [*sorted(_HW.rglob("*.py")), _SIM / "dram.py", _SIM / "rtl" / "top.py", _SIM / "rtl" / "rtlil.py"]
+    digest = hashlib.sha256(json.dumps([params.to_dict(), importlib.metadata.version("amaranth")]).encode())
+    for path in sources:
+        digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
