@@ -23,15 +23,15 @@ class RoundRobin(wiring.Component):
             raise ValueError(f"an arbiter needs at least one request, not {count!r}")
         self.count = count
         super().__init__({"requests": In(count), "taken": In(1), "grant": Out(count)})
+        self._behind = Signal(count)  #: the requests behind the last grant, which come first
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        behind = Signal(self.count)  # the requests behind the last grant, which come first
         first = Signal(self.count)
-        m.d.comb += first.eq(self.requests & behind)
+        m.d.comb += first.eq(self.requests & self._behind)
         candidates = Signal(self.count)
         m.d.comb += candidates.eq(Mux(first.any(), first, self.requests))
         m.d.comb += self.grant.eq(candidates & (~candidates + 1))  # lowest bit set
         with m.If(self.taken & self.grant.any()):
-            m.d.sync += behind.eq(~(self.grant | (self.grant - 1)))
+            m.d.sync += self._behind.eq(~(self.grant | (self.grant - 1)))
         return m

@@ -2,11 +2,10 @@
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.control.decode import field_bits
+from hw.control.ram_queue import RamQueue
 from hw.interfaces import ADDR, COMMAND, PC
 from hw.isa import FORMATS, INSN_BITS, UNIT_OF, Unit, format_bits
 from hw.params import SocParams
@@ -21,7 +20,7 @@ _DESTINATION_SEGMENT = (Unit.LD2, Unit.ST2, Unit.ST1)
 class UnitQueue(wiring.Component):
     """Holds commands of one unit in order, takes the semaphores of the head, and signals as commands finish.
 
-    Commands lie in a block RAM that stores only what the unit looks at; its read register is the head. A unit that
+    Commands lie in a :class:`RamQueue` that stores only what the unit looks at. A unit that
     accepts early sees the next command two cycles after the last one (semaphores available), so a command of
     hundreds of cycles hides the queue completely.
 
@@ -70,6 +69,10 @@ class UnitQueue(wiring.Component):
                 "head_pc": Out(PC),
             }
         )
+        self._flying = RamQueue(data.StructLayout({"signal": n, "pc": PC}), IN_FLIGHT)
+        self._in_flight = Signal(range(IN_FLIGHT + 1))  #: commands accepted and not yet signalled
+        self._owed = Signal(range(IN_FLIGHT + 1))  #: of those, commands that are done
+        self._granted = Signal()  #: the head has its semaphores
 
     def _entry(self) -> data.StructLayout:
         members = {"insn": format_bits(FORMATS[self.op]) - 8, "pc": PC}
@@ -82,50 +85,34 @@ class UnitQueue(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         entry = self._entry()
-        depth = self.params.unit_queue_depth
-        m.submodules.ram = ram = Memory(shape=entry, depth=depth, init=[])
-        write, read = ram.write_port(), ram.read_port()
-        level = Signal(range(depth + 1))
-        push, pop = Signal(), Signal()
+        m.submodules.queue = queue = RamQueue(entry, self.params.unit_queue_depth)
+        m.submodules.flying = flying = self._flying
+        in_flight, owed, granted = self._in_flight, self._owed, self._granted
 
         # Write side.
         command = self.push.payload
         m.d.comb += [
-            self.push.ready.eq(level != depth),
-            push.eq(self.push.valid & self.push.ready),
-            write.en.eq(push),
-            write.data.insn.eq(command.insn[8:]),
+            self.push.ready.eq(queue.i.ready),
+            queue.i.valid.eq(self.push.valid),
+            queue.i.payload.insn.eq(command.insn[8:]),
         ]
         for name in entry.members:
             if name != "insn":
-                m.d.comb += write.data[name].eq(command[name])
-        with m.If(push):
-            m.d.sync += write.addr.eq(write.addr + 1)
-        m.d.sync += level.eq(level + push - pop)
+                m.d.comb += queue.i.payload[name].eq(command[name])
 
-        # Head: the read register, then its semaphores.
-        head = read.data
-        head_valid, granted = Signal(), Signal()
+        # Head: its semaphores.
+        head = queue.o.payload
         take = Signal()
-        pointer = Signal(range(depth))
-        m.d.comb += [
-            pop.eq((level != 0) & (~head_valid | take)),
-            read.en.eq(pop),
-            read.addr.eq(pointer),
-        ]
-        with m.If(pop):
-            m.d.sync += [pointer.eq(pointer + 1), head_valid.eq(1)]
-        with m.Elif(take):
-            m.d.sync += head_valid.eq(0)
         insn = Signal(INSN_BITS)
         mask = Signal(self.params.semaphores)
         needs = Signal()
         m.d.comb += [
+            queue.o.ready.eq(take),
             insn.eq(Cat(Const(int(self.op), 8), head.insn)),
             mask.eq(self._field(insn, "wait")),
             needs.eq(mask.any()),
             self.wait.eq(mask),
-            self.request.eq(head_valid & needs & ~granted & ~self.halt),
+            self.request.eq(queue.o.valid & needs & ~granted & ~self.halt),
         ]
         with m.If(take):
             m.d.sync += granted.eq(0)
@@ -133,9 +120,8 @@ class UnitQueue(wiring.Component):
             m.d.sync += granted.eq(1)
 
         # To the unit, as long as there is room to remember the command until it is done.
-        in_flight = Signal(range(IN_FLIGHT + 1))
         m.d.comb += [
-            self.cmd.valid.eq(head_valid & (granted | ~needs) & (in_flight != IN_FLIGHT) & ~self.halt),
+            self.cmd.valid.eq(queue.o.valid & (granted | ~needs) & (in_flight != IN_FLIGHT) & ~self.halt),
             self.cmd.payload.insn.eq(insn),
             take.eq(self.cmd.valid & self.cmd.ready),
         ]
@@ -143,19 +129,15 @@ class UnitQueue(wiring.Component):
             if name != "insn":
                 m.d.comb += self.cmd.payload[name].eq(head[name])
 
-        # Commands in flight. A unit may be done before the FIFO shows the entry: remember how often.
-        layout = data.StructLayout({"signal": self.params.semaphores, "pc": PC})
-        m.submodules.flying = flying = SyncFIFOBuffered(width=layout.size, depth=IN_FLIGHT)
-        owed = Signal(range(IN_FLIGHT + 1))
+        # Commands in flight. A unit may be done before the queue shows the entry: remember how often.
         finish = Signal()
-        last = data.View(layout, flying.r_data)
-        entry_in = data.View(layout, flying.w_data)
+        last = flying.o.payload
         m.d.comb += [
-            flying.w_en.eq(take),
-            entry_in.signal.eq(self._field(insn, "signal")),
-            entry_in.pc.eq(head.pc),
-            finish.eq(flying.r_rdy & (self.done | (owed != 0))),
-            flying.r_en.eq(finish),
+            flying.i.valid.eq(take),
+            flying.i.payload.signal.eq(self._field(insn, "signal")),
+            flying.i.payload.pc.eq(head.pc),
+            finish.eq(flying.o.valid & (self.done | (owed != 0))),
+            flying.o.ready.eq(finish),
             self.signal_pc.eq(last.pc),
         ]
         with m.If(finish):
@@ -163,9 +145,9 @@ class UnitQueue(wiring.Component):
         m.d.sync += [owed.eq(owed + self.done - finish), in_flight.eq(in_flight + take - finish)]
 
         m.d.comb += [
-            self.empty.eq((level == 0) & ~head_valid),
+            self.empty.eq(queue.empty),
             self.idle.eq(self.empty & (in_flight == 0)),
-            self.waiting.eq(head_valid & needs & ~granted),
+            self.waiting.eq(queue.o.valid & needs & ~granted),
             self.stuck.eq(self.waiting & (in_flight == 0)),
             self.head_pc.eq(head.pc),
         ]

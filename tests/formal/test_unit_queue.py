@@ -1,5 +1,5 @@
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Const, Signal
+from amaranth.hdl import Assert, Assume, Cat, Const, Mux, Signal
 
 from hw.control.decode import field_bits
 from hw.control.unit_queue import IN_FLIGHT, UnitQueue
@@ -57,3 +57,64 @@ def test_unit_queue_keeps_order_and_loses_nothing(tmp_path):
     with m.If(dut.idle):
         m.d.comb += [Assert(pushed == taken), Assert(taken == finished)]
     prove(m, [push, grant, ready, done, needs], tmp_path, depth=8, induction=False)
+
+
+@pytest.mark.formal
+def test_every_command_waits_once_and_signals_once_for_ever(tmp_path):
+    """What surrounds the two :class:`RamQueue`, whose own order is proved with them: nothing enters without its
+    semaphores, everything that enters is remembered, and each completion signals the oldest of those."""
+    m = specification()
+    m.submodules.dut = dut = UnitQueue(PARAMS, Unit.MAC)
+    grant, ready, done, halt = Signal(), Signal(), Signal(), Signal()
+    push = Signal()
+    needs, signals = Signal(PARAMS.semaphores), Signal(PARAMS.semaphores)
+    insn, memory = dut.push.payload.insn, dut._flying
+    flying = Signal(range(IN_FLIGHT + 1))  # in the unit: accepted, and not done
+    accepted, remembered = Signal(), Signal()
+    sent = dut.cmd.payload
+    m.d.comb += [
+        dut.push.valid.eq(push),
+        field_bits(insn, Op.MAC, "wait").eq(needs),
+        field_bits(insn, Op.MAC, "signal").eq(signals),
+        dut.cmd.ready.eq(ready),
+        dut.done.eq(done),
+        dut.grant.eq(grant),
+        dut.halt.eq(halt),
+        accepted.eq(dut.cmd.valid & ready),
+        remembered.eq(memory.o.valid & memory.o.ready),
+        Assume(~grant | dut.request),
+        Assume(~done | (flying != 0)),
+    ]
+    m.d.sync += flying.eq(flying + accepted - done)
+
+    # Every acceptance enters the memory, which has room, with the mask and PC of the command.
+    entry = memory.i.payload
+    m.d.comb += [
+        Assert(memory.i.valid == accepted),
+        Assert(~accepted | memory.i.ready),
+        Assert(entry.signal == field_bits(sent.insn, Op.MAC, "signal")[: PARAMS.semaphores]),
+        Assert(entry.pc == sent.pc),
+        Assert(dut._in_flight <= IN_FLIGHT),
+        Assert(dut._in_flight == memory._level + memory.o.valid),
+        Assert(dut._in_flight == flying + dut._owed),
+        Assert(memory._level <= IN_FLIGHT),
+    ]
+    # Completions and signals keep step: what is owed is paid as soon as the memory shows it.
+    m.d.comb += [
+        Assert(dut.signal == Mux(remembered, memory.o.payload.signal, 0)),
+        Assert(~remembered | (dut.signal_pc == memory.o.payload.pc)),
+        Assert(remembered == (memory.o.valid & (done | (dut._owed != 0)))),
+    ]
+    # One grant per command that needs one, and none offered without it.
+    waited = Signal()
+    with m.If(accepted):
+        m.d.sync += waited.eq(0)
+    with m.Elif(grant):
+        m.d.sync += waited.eq(1)
+    m.d.comb += [
+        Assert(waited == dut._granted),
+        Assert(~(grant & waited)),
+        Assert(~dut.cmd.valid | waited | ~field_bits(sent.insn, Op.MAC, "wait")[: PARAMS.semaphores].any()),
+        Assert(~(dut.cmd.valid & halt)),
+    ]
+    prove(m, [push, needs, signals, grant, ready, done, halt], tmp_path, depth=4, induction=True)
