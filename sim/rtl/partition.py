@@ -16,6 +16,7 @@ _STRUCT_END = "}; // struct p_sim__top\n"
 _NAMESPACE_END = "} // namespace cxxrtl_design\n"
 _LOCAL = re.compile(r"\t(value<\d+>) (\w+);$")
 _NAME = re.compile(r"\b[pi]_\w+")
+_MARKED = re.compile(r"\blocal_([pi]_\w+)")
 _FRAME = ("bool converged", "bool posedge_p_clk", "return converged")
 #: CXXRTL compares every register before it copies it; copying alone makes the whole simulation 1.6 times as fast.
 _COMMIT = re.compile(r"if \(([pi]_\w+)\.commit\(observer\)\) changed = true;")
@@ -43,10 +44,10 @@ def partition(source: str, files: int) -> Partition:
     if not (found and ended and has_struct):
         raise PartitionError("expected the members of struct p_sim__top, then its eval() function")
     local, statements = _statements(body.split("\n"))
-    parts = _group(statements)
+    parts = _group(_rename(statements, local))
     users = _users(local, parts)
 
-    members = "".join(f"\t{kind} {name};\n" for name, kind in local.items() if len(users[name]) > 1)
+    members = "".join(f"\t{kind} local_{name};\n" for name, kind in local.items() if len(users[name]) > 1)
     declarations = "".join(f"\tvoid part{k}(bool posedge_p_clk);\n" for k in range(len(parts)))
     calls = "".join(f"\tpart{k}(posedge_p_clk);\n" for k in range(len(parts)))
     functions = [_function(k, part, local, users) for k, part in enumerate(parts)]
@@ -85,6 +86,15 @@ def _statements(lines: list[str]) -> tuple[dict[str, str], list[list[str]]]:
     return local, statements
 
 
+def _rename(statements: list[list[str]], local: dict[str, str]) -> list[list[str]]:
+    """Mark local variables: with debug information there are members of the same names."""
+
+    def marked(name: re.Match) -> str:
+        return f"local_{name[0]}" if name[0] in local else name[0]
+
+    return [[_NAME.sub(marked, line) for line in statement] for statement in statements]
+
+
 def _group(statements: list[list[str]]) -> list[list[str]]:
     """Consecutive statements, about ``STATEMENTS_PER_PART`` lines together."""
     parts: list[list[str]] = [[]]
@@ -99,12 +109,12 @@ def _users(local: dict[str, str], parts: list[list[str]]) -> dict[str, set[int]]
     """For each local variable the parts that name it."""
     users: dict[str, set[int]] = {name: set() for name in local}
     for k, part in enumerate(parts):
-        for name in set(_NAME.findall("\n".join(part))) & users.keys():
+        for name in set(_MARKED.findall("\n".join(part))):
             users[name].add(k)
     return users
 
 
 def _function(k: int, part: list[str], local: dict[str, str], users: dict[str, set[int]]) -> str:
-    own = "".join(f"\t{kind} {name};\n" for name, kind in local.items() if users[name] == {k})
+    own = "".join(f"\t{kind} local_{name};\n" for name, kind in local.items() if users[name] == {k})
     body = "\n".join(part)
     return f"void p_sim__top::part{k}(bool posedge_p_clk) {{\n{own}{body}\n}}\n"

@@ -13,8 +13,8 @@ TOP = "caesura_soc"
 MEMORY = re.compile(r"^  reg \[\d+:0\] (\S+) +\[(\d+):0\];$", re.MULTILINE)
 #: Initial value of the output register of a memory, which Amaranth leaves undefined: simulation would start with X.
 READ_REGISTER = re.compile(r"(?<=INIT_VALUE )(\d+)'x+")
-#: As Amaranth's own Verilog output with ``strip_internal_attrs``, but with multiplexers in place of processes: event-driven
-#: simulators never run a process that assigns a constant.
+#: As Amaranth's own Verilog output with ``strip_internal_attrs``, but with multiplexers in place of processes:
+#: event-driven simulators never run a process that assigns a constant.
 CONVERSION = (
     "read_rtlil netlist.il", "proc -norom", "pmuxtree", "memory_collect",
     "attrmap -remove generator -remove top -remove src -remove hdlname",

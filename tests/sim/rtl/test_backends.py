@@ -128,11 +128,11 @@ def test_refused_and_unanswered_register_accesses(bus, access):
     def perform(address):
         return bus.read_reg(address) if access == "read" else bus.write_reg(address, 1)
 
-    with pytest.raises(BusError, match="register 0x0e00.*error"):
+    with pytest.raises(BusError, match=r"register 0x0e00.*error"):
         perform(BAD)
     with pytest.raises(BusError, match="multiple of 4"):
         perform(2)
-    with pytest.raises(BusTimeout, match="register 0x0f00.*no answer within 10000 cycles"):
+    with pytest.raises(BusTimeout, match=r"register 0x0f00.*no answer within 10000 cycles"):
         perform(DEAD)
 
 
