@@ -1,0 +1,104 @@
+"""Whole jobs with every unit, written by hand, on the real engine against the functional model."""
+
+import numpy as np
+import pytest
+
+from hw.isa import VEC_HEADER, Insn, MacMode, assemble
+from hw.job import Fault
+from hw.params import preset
+from sim.model.functional import Machine
+from tests.hw.soc_bench import CODE, DATA, DATA_BYTES, LV2_BYTES, SocBench
+
+PARAMS = preset("tiny")
+WEIGHTS, BLOCK, POOL_BLOCK, TABLE, INPUT_BYTES = 512, 768, 896, 1024, 1280  #: alike in DRAM, LV2 and LV1
+RESULT, RESULT_BYTES, STORED = 2048, 232, 0x1003  #: results in LV1 and LV2, and where they go in DRAM
+
+PROLOGUE = f"""
+LD2 src_seg=1 dst_seg=6 src={WEIGHTS} dst={WEIGHTS} len=768 hi=768 hi1=1 hi0=1
+END
+"""
+
+# Activations: 2 runs to all PEs, the second one padding; then words dealt out to the PEs in turn. Weights: a run for
+# each PE, then words dealt out. Two MACs make one sum; three VECs requantise it, add to it, and take maxima.
+BODY = f"""
+LD2 src_seg=1 dst_seg=6 len=512 hi=512 hi1=1 hi0=1 signal=0
+LD1 wait=0 src_seg=6 len=256 n0=5 src_s0=256 dst_s0=256 hi=256 hi1=1 hi0=5 signal=1,6
+LD0 wait=1 space=ACT view=MULTICAST pe_mask=0,1 len=64 n0=2 src_s0=64 dst_s0=80 hi=64 hi1=1 hi0=1 fill={{x_zp}}
+LD0 space=ACT view=INTERLEAVED src=128 dst=512 len=256 hi=256 hi1=1 hi0=1
+LD0 space=WGT view=MULTICAST pe_mask=0 src={WEIGHTS} len=64 hi=64 hi1=1 hi0=1
+LD0 space=WGT view=MULTICAST pe_mask=1 src={WEIGHTS + 64} len=64 hi=64 hi1=1 hi0=1 signal=2
+LD0 space=WGT view=INTERLEAVED src={WEIGHTS + 128} dst=128 len=128 hi=128 hi1=1 hi0=1 signal=3
+MAC wait=2 mode={{mode}} x_signed={{signed}} w_signed=1 x_zp={{x_zp}} act=0 wgt=0 acc=3 \
+n1=2 n0=2 k1_s=20 k0_s=1 p1=2 p0=6 p1_s=4 p0_s=2 acc_s=6
+MAC wait=3 mode={{mode}} accumulate=1 w_cols={{w_cols}} x_signed={{signed}} w_signed=1 x_zp={{x_zp}} \
+act=64 wgt=16 acc=3 n0=4 k0_s=5 p1=2 p0=6 p1_s=1 p0_s=2 acc_s=6 signal=4
+CANCEL point=1
+VEC wait=4,6 src_acc=1 per_channel=1 table=1 a=3 a_s1=1 n1=12 d={RESULT} d_s1=8 p={BLOCK} t={TABLE}
+VEC op=LIN b_en=1 a_signed=1 a={RESULT} a_s1=8 b=40 b_s1=8 n1=12 d={RESULT + 96} d_s1=8 p={BLOCK}
+VEC op=MAX k1=2 k0=2 a={RESULT} a_s1=16 a_k1=8 a_k0=16 n1=5 d={RESULT + 192} d_s1=8 p={POOL_BLOCK} signal=5
+ST1 wait=5 src={RESULT} dst_seg=6 dst={RESULT} len={RESULT_BYTES} hi={RESULT_BYTES} hi1=1 hi0=1 signal=7
+ST2 wait=7 src_seg=6 dst_seg=1 src={RESULT} dst={STORED} len={RESULT_BYTES} hi={RESULT_BYTES} hi1=1 hi0=1
+END
+"""
+
+
+@pytest.fixture(scope="module")
+def soc():
+    bench = SocBench(PARAMS)
+    bench.setup()
+    yield bench
+    bench.bus.close()
+
+
+@pytest.fixture(scope="module")
+def machine():
+    """Runs the same jobs as ``soc``, so that on-chip memories keep equal contents."""
+    return Machine(PARAMS)
+
+
+def parameter_block(rng: np.random.Generator, bias: int, scale: float) -> bytes:
+    """Random per channel, around the given size."""
+    scalars = {"zp_a": 7, "zp_b": 128, "ma": 300, "mb": -251, "zp_y": -3, "lo": -120, "hi": 125}
+    raw = b"".join(scalars[name].to_bytes(size, "little", signed=True) for name, size, _ in VEC_HEADER)
+    entries = np.empty(PARAMS.out_channels, [("bias", "<i4"), ("scale", "<f4")])
+    entries["bias"] = rng.integers(-bias, bias + 1, len(entries))
+    entries["scale"] = scale * rng.uniform(0.5, 2, len(entries))
+    return raw.ljust(PARAMS.vec_header_bytes, b"\0") + entries.tobytes()
+
+
+def program(text: str, **values: int | str) -> list[Insn]:
+    return assemble(text.format(**values).strip())
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("mode", MacMode)
+def test_job_through_every_unit_equals_the_model(soc, machine, mode, seed):
+    rng = np.random.default_rng(seed)
+    content = bytearray(rng.bytes(INPUT_BYTES).ljust(DATA_BYTES, b"\xee"))
+    for at, block in ((BLOCK, parameter_block(rng, 3000, 2**-10)), (POOL_BLOCK, parameter_block(rng, 20, 0.4))):
+        content[at : at + len(block)] = block
+    soc.bus.write_mem(soc.data(), bytes(content))
+
+    body = program(BODY, mode=mode.name, signed=seed, w_cols=1 - seed, x_zp=int(rng.integers(0, 256)))
+    first = soc.code[0]
+    index = soc.job(body, prologue=program(PROLOGUE))
+    soc.ring()
+    soc.wait(index + 1)
+    completion = soc.completion(index)
+    assert completion["status"] == Fault.NONE, completion
+    for unit in ("prologue", "ld2", "ld1", "ld0", "st1", "st2"):
+        assert completion[f"{unit}_bytes"] > 0
+    assert completion["mac_active"] == 12 * (4 + 4)
+    assert completion["vec_active"] == 12 + 12 + 5 * 4
+    assert completion["instructions"] == len(body) - 1 - sum(insn.op.name == "CANCEL" for insn in body)
+
+    machine.dram[: DATA + DATA_BYTES] = np.frombuffer(soc.bus.read_mem(0, DATA + DATA_BYTES), np.uint8)
+    machine.dram[DATA : DATA + DATA_BYTES] = np.frombuffer(bytes(content), np.uint8)
+    segments = [(0, 0)] * 8
+    segments[0], segments[1], segments[6] = (CODE, DATA - CODE), (DATA, DATA_BYTES), (0, LV2_BYTES)
+    machine.run_job(segments, first, first + len(body))
+    got = np.frombuffer(soc.bus.read_mem(soc.data(), DATA_BYTES), np.uint8)
+    np.testing.assert_array_equal(got, machine.dram[DATA : DATA + DATA_BYTES])
+    for start, size in ((0, 96), (96, 96), (192, 40)):
+        values = set(got[STORED + start :][:size])
+        assert len(values) > 12, f"{len(values)} values at {start} are too few to show a difference"
