@@ -26,9 +26,8 @@ def fake_tools(tmp_path, monkeypatch):
     """A cache of its own, and a compiler that only leaves a mark for each link."""
     monkeypatch.setattr(build, "cache_dir", lambda: tmp_path / "cache")  # Yosys keeps its own below XDG_CACHE_HOME
     script = tmp_path / "compiler"
-    script.write_text(
-        f'#!/bin/sh\n[ "$1" = -shared ] && echo run >> {tmp_path}/runs\nwhile [ "$1" != -o ]; do shift; done\necho > "$2"\n'
-    )
+    mark = f'[ "$1" = -shared ] && echo run >> {tmp_path}/runs'
+    script.write_text(f'#!/bin/sh\n{mark}\nwhile [ "$1" != -o ]; do shift; done\necho > "$2"\n')
     script.chmod(0o755)
     monkeypatch.setenv(build.COMPILER_VARIABLE, str(script))
     return lambda: len((tmp_path / "runs").read_text().splitlines())
