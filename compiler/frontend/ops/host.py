@@ -16,7 +16,7 @@ from onnx import helper, numpy_helper
 
 from compiler.frontend import inputs
 from compiler.frontend.layout import Layout
-from compiler.frontend.problems import Unsupported
+from compiler.frontend.problems import NodeProblem, Unsupported
 from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature, session
 from compiler.frontend.values import Const, Float, Pending, Quant, QuantConst, Quantisation, Real, Value
@@ -67,6 +67,7 @@ def softmax_of(x: Real, node: onnx.NodeProto) -> OnHost:
 
 def fall_back(importer: Importer, node: onnx.NodeProto, reason: str) -> list[Value]:
     """Run ``node`` on the CPU. A result that one node reads stays pending, so that neighbours share one operator."""
+    reason = str(NodeProblem(node.name, node.op_type, reason))
     name = node.output[0]
     readers = importer.source.consumers.get(name, [])
     if len(node.output) == 1 and len(readers) == 1 and name not in importer.source.outputs:

@@ -1,0 +1,53 @@
+"""The committed digits network through the command line, on both RTL backends, against onnxruntime."""
+
+import numpy as np
+import pytest
+
+from examples.digits import MODEL, SAMPLES
+from examples.digits.evaluate import reference_logits
+from tests.system.command import run_report, wrong_layers
+
+SEVERAL = 20
+DIGITS = (MODEL, "--preset", "tiny", "--input", SAMPLES)
+
+
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "check"])
+def options(request):
+    return ["--check"] if request.param else []
+
+
+@pytest.fixture(scope="module")
+def reference(options):
+    return run_report(*DIGITS, "--backend", "pysim", *options)
+
+
+def check_outputs(report):
+    expected = reference_logits(MODEL, np.load(SAMPLES)["input"][:1])
+    np.testing.assert_array_equal(np.float32(report["outputs"]["logits"]["values"]), expected)
+
+
+def check_layers(report, samples):
+    verdict = report["check"]
+    assert (verdict["ok"], verdict["outputs_equal"], verdict["samples"]) == (True, True, samples)
+    assert wrong_layers(report) == []
+    assert [layer["name"] for layer in verdict["layers"]] == ["conv1", "conv2", "conv3", "add", "pool", "fc"]
+
+
+def test_pysim_equals_onnxruntime(reference, options):
+    check_outputs(reference)
+    if options:
+        check_layers(reference, 1)
+
+
+def test_compiled_backend_gives_the_same_report(reference, options):
+    """Outputs, cycles in total and per layer, every counter."""
+    compiled = run_report(*DIGITS, "--backend", "cxxrtl", *options)
+    assert (compiled["backend"], reference["backend"]) == ("cxxrtl", "pysim")
+    assert compiled == reference | {"backend": "cxxrtl"}
+
+
+def test_several_samples_on_the_compiled_backend():
+    report = run_report(*DIGITS, "--backend", "cxxrtl", "--samples", SEVERAL, "--check")
+    check_outputs(report)
+    check_layers(report, SEVERAL)
+    assert len({sample["outputs"] for sample in report["samples"]}) == SEVERAL
