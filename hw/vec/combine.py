@@ -15,7 +15,8 @@ class WriteCombiner(wiring.Component):
 
     ``valid``, ``d``, ``vector``, ``last``: a result and its byte address; it is taken when ``ready``. A word is
     written when a vector of another word arrives, and after the ``last`` vector of an instruction; ``done`` pulses
-    when that write has landed. ``busy``: a word is held. ``discard`` drops it.
+    when that write has landed. ``busy``: a word is held. ``discard`` drops it, unless its write was offered already: a
+    request is not withdrawn.
     """
 
     def __init__(self, params: SocParams) -> None:
@@ -34,18 +35,19 @@ class WriteCombiner(wiring.Component):
         low = (word - 1).bit_length()
         part_low = (lanes - 1).bit_length()
         addr = Signal(self.port.req.payload.addr.shape())
-        held, flush = Signal(), Signal()
+        held, flush, offered = Signal(), Signal(), Signal()
         write = self.port.req
         same = held & ~flush & (addr == self.d[low:])
         leaves = Signal()
         m.d.comb += [
-            write.valid.eq(held & (flush | (self.valid & (addr != self.d[low:])))),
+            write.valid.eq(held & (offered | (flush | (self.valid & (addr != self.d[low:]))) & ~self.discard)),
             write.payload.addr.eq(addr),
             leaves.eq(write.valid & write.ready),
             self.ready.eq(~held | same | leaves),
             self.done.eq(leaves & flush),
             self.busy.eq(held),
         ]
+        m.d.sync += offered.eq(write.valid & ~write.ready)
         with m.If(leaves):
             m.d.sync += [held.eq(0), flush.eq(0), write.payload.en.eq(0)]
         with m.If(self.valid & self.ready):
@@ -56,6 +58,6 @@ class WriteCombiner(wiring.Component):
                         write.payload.data.word_select(part, 8 * lanes).eq(self.vector),
                         write.payload.en.word_select(part, lanes).eq((1 << lanes) - 1),
                     ]
-        with m.If(self.discard):
+        with m.If(self.discard & ~offered):
             m.d.sync += [held.eq(0), flush.eq(0), write.payload.en.eq(0)]
         return m

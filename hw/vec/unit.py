@@ -63,6 +63,9 @@ class VecUnit(wiring.Component):
         dead, walking = Signal(), Signal()
         fault, fault_code, fault_addr = Signal(), Signal(8), Signal(LV1_ADDR)
         stop = Signal()
+        offered = Signal(3)  # requests that were made and not accepted: they stay until they are, whatever happens
+        for request, stays in zip((self.a.req, self.b.req, self.acc.req), offered, strict=True):
+            m.d.sync += stays.eq(request.valid & ~request.ready)
         m.d.comb += [stop.eq(dead | unit.abort), loader.hold.eq(stop), combiner.discard.eq(stop)]
         with m.FSM(name="phase") as phase:
             with m.State("IDLE"):
@@ -83,7 +86,7 @@ class VecUnit(wiring.Component):
             with m.State("RUN"):
                 with m.If(combiner.done):
                     m.next = "IDLE"
-            m.d.comb += unit.busy.eq(~phase.ongoing("IDLE") & ~stop)
+            m.d.comb += unit.busy.eq(Mux(stop, combiner.busy | offered.any(), ~phase.ongoing("IDLE")))
         with m.If(stop):
             m.d.sync += walking.eq(0)
 
@@ -114,14 +117,14 @@ class VecUnit(wiring.Component):
         a_ask, a_word, a_done = self._operand(m, "a", self.a, may_ask & uses_lv1, walker.a[word_low:], walker.start)
         b_ask, b_word, b_done = self._operand(m, "b", self.b, may_ask & uses_b, walker.b[word_low:], walker.start)
         m.d.comb += [
-            self.a.req.valid.eq(a_ask | loader.read_valid),  # never both
+            self.a.req.valid.eq(a_ask | loader.read_valid | offered[0]),  # never both a_ask and the loader
             self.a.req.payload.eq(Mux(loader.busy, loader.addr[word_low:], walker.a[word_low:])),
-            self.b.req.valid.eq(b_ask),
+            self.b.req.valid.eq(b_ask | offered[1]),
             self.b.req.payload.eq(walker.b[word_low:]),
             loader.read_ready.eq(self.a.req.ready),
             loader.rsp_valid.eq(self.a.rsp_valid & loader.busy),
             loader.rsp_data.eq(self.a.rsp_data),
-            self.acc.req.valid.eq(may_ask & insn.src_acc),
+            self.acc.req.valid.eq(may_ask & insn.src_acc | offered[2]),
             self.acc.req.payload.row.eq(walker.a),
             self.acc.req.payload.group.eq(walker.group),
             leave.eq(may_ask & a_done & b_done & (~insn.src_acc | self.acc.req.ready)),

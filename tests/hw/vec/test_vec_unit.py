@@ -67,13 +67,15 @@ class Bench:
         self.lv1[at : at + len(raw)] = raw
         self.machine.engines[0].lv1[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
 
-    def run(self, insns: list[Insn], stall: float = 0.0, seed: int = 0, limit: int = 20_000) -> dict:
-        """Run all on the unit; returns what it reported."""
+    def run(
+        self, insns: list[Insn], stall: float = 0.0, seed: int = 0, limit: int = 20_000, abort_at: int | None = None
+    ) -> dict:
+        """Run all on the unit, or until ``abort_at`` cycles have passed; returns what it reported."""
         dut = VecUnit(self.params)
         seen: dict = {"done": 0, "cycles": 0, "active": 0, "fault": None}
 
         async def watch(ctx) -> None:
-            while seen["done"] < len(insns) and seen["fault"] is None:
+            while seen["done"] < len(insns) and seen["fault"] is None and seen["cycles"] != abort_at:
                 unit = dut.unit
                 _, _, done, fault, info, active = await ctx.tick().sample(
                     unit.done, unit.fault, unit.fault_info, unit.mon_active
@@ -83,11 +85,29 @@ class Bench:
                 seen["cycles"] += 1
                 if fault:
                     seen["fault"] = (info.code, info.pc, info.addr)
+            if seen["cycles"] == abort_at:
+                await abort(ctx)
             for _ in range(4):
                 await ctx.tick()
             assert not ctx.get(dut.unit.busy)
 
+        async def abort(ctx) -> None:
+            """Nothing may happen once ``busy`` has dropped, and no ``done`` once ``abort`` was seen."""
+            ctx.set(dut.unit.abort, 1)
+            await ctx.tick()
+            for _ in range(100):
+                _, _, done, busy = await ctx.tick().sample(dut.unit.done, dut.unit.busy)
+                assert not done
+                if not busy:
+                    break
+            seen["left"] = bytes(self.lv1)
+            for _ in range(40):
+                requests = (dut.a.req.valid, dut.b.req.valid, dut.d.req.valid, dut.acc.req.valid)
+                assert not any(ctx.get(signal) for signal in (dut.unit.busy, dut.unit.done, *requests))
+                await ctx.tick()
+
         noise = [Stalls(seed * 10 + i, stall) for i in range(5)]
+        ports = {"a": dut.a, "b": dut.b, "d": dut.d, "acc": dut.acc}
         simulate(
             dut,
             watch,
@@ -97,7 +117,7 @@ class Bench:
                 serve_read(dut.b, self.lv1, noise[1]),
                 serve_write(dut.d, self.lv1, noise[2]),
                 serve_acc(dut.acc, self.acc, self.params.vec_lanes, noise[3]),
-                check_held(dut.d.req, "d"),
+                *(check_held(port.req, name) for name, port in ports.items()),
             ],
             limit=limit,
         )
@@ -145,6 +165,60 @@ def test_random_instructions_equal_the_model(params, seed):
     insns = [random_insn(params, rand) for _ in range(6)]
     bench.run(insns, stall=rand.choice([0.0, 0.3]), seed=seed)
     bench.expect(insns)
+
+
+@pytest.mark.parametrize(("zp_a", "zp_b"), [(-128, 255), (255, -128)])
+@pytest.mark.parametrize("op", [VecOp.LIN, VecOp.MUL])
+def test_zero_points_at_both_ends_of_their_range(op, zp_a, zp_b):
+    bench = Bench(TINY, 5)
+    scales = {"ma": 300, "mb": 211} if op == VecOp.LIN else {}
+    bench.block(0, TINY.out_channels, zp_a=zp_a, zp_b=zp_b, **scales)
+    fields = {"op": op, "a": 1024, "b": 1536, "b_en": 1, "n1": 16, "p": 0}
+    fields |= {name: TINY.vec_lanes for name in ("a_s1", "b_s1", "d_s1")}
+    insns = [Insn(Op.VEC, fields | {"d": 2048 + 128 * i, "a_signed": i & 1, "b_signed": i >> 1}) for i in range(4)]
+    bench.run(insns)
+    bench.expect(insns)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_command_sees_the_parameters_and_results_of_the_one_before(seed):
+    """A chain in LV1: commands that follow at once read what the last one wrote, with blocks and tables of their own.
+
+    The parameter block and the table of a command may themselves be results."""
+    bench = Bench(TINY, seed)
+    bench.block(0, TINY.out_channels, zp_y=100, lo=0, hi=255)
+    bench.block(128, TINY.out_channels, ma=-(1 << 14), zp_y=20)
+    lanes, at = TINY.vec_lanes, 1024
+    insns = []
+    for number in range(8):
+        fields = {"a": at, "p": 128 * (number % 2), "table": number // 2 % 2, "t": 512, "n1": 4, "a_s1": lanes}
+        fields |= {"op": VecOp.MAX if number == 5 else VecOp.LIN, "d": at + 4 * lanes, "d_s1": lanes}
+        insns.append(Insn(Op.VEC, {name: int(value) for name, value in fields.items()}))
+        at += 4 * lanes
+    insns.append(Insn(Op.VEC, {"a": at, "a_s1": lanes, "n1": 32, "d": 512, "d_s1": lanes, "p": 0}))  # a new table
+    insns.append(Insn(Op.VEC, {"a": 1024, "a_s1": lanes, "n1": 8, "d": 3072, "d_s1": lanes, "table": 1, "t": 512}))
+    seen = bench.run(insns, stall=0.25 * seed, seed=seed)
+    assert seen["done"] == len(insns)
+    bench.expect(insns)
+
+
+@pytest.mark.parametrize("when", [1, 4, 9, 14, 20, 27, 35, 50, 80, 120])
+@pytest.mark.parametrize("stall", [0.0, 0.6])
+def test_abort_ends_in_mid_flight(when, stall):
+    rand = random.Random(when)
+    bench = Bench(TINY, when)
+    bench.block(0, TINY.out_channels)
+    before = bytes(bench.lv1)
+    insns = [random_insn(TINY, rand) for _ in range(8)]
+    allowed = [{byte} for byte in before]
+    for insn in insns:
+        bench.machine.execute(insn, SEGMENTS)
+        for byte, choices in zip(bench.machine.engines[0].lv1.tolist(), allowed, strict=True):
+            choices.add(byte)
+    seen = bench.run(insns, stall=stall, seed=when, abort_at=when)
+    assert seen["done"] < len(insns) and seen["fault"] is None
+    assert bytes(bench.lv1) == seen["left"]
+    assert all(byte in choices for byte, choices in zip(bench.lv1, allowed, strict=True))
 
 
 def test_accumulators_leave_at_one_vector_per_cycle():
