@@ -2,6 +2,7 @@
 
 import gc
 import random
+from itertools import pairwise
 
 import pytest
 from amaranth.sim import Simulator
@@ -149,7 +150,7 @@ def test_refresh_stops_the_bus_and_closes_the_rows():
     dut = Dram(params)
     master = Master(dut, [(0, 16, 0)] * 80).run(dut)
     cycles = [beat[0] for beat in master.beats]
-    gaps = [b - a for a, b in zip(cycles, cycles[1:], strict=False) if b - a > 1]
+    gaps = [b - a for a, b in pairwise(cycles) if b - a > 1]
     assert len(gaps) == len(range(cycles[0] // 500, cycles[-1] // 500))
     assert all(
         params.dram_refresh_cycles < gap <= params.dram_refresh_cycles + params.dram_latency + 40 for gap in gaps
