@@ -40,9 +40,7 @@ def logits(parameters: Parameters, images: Array) -> Array:
     return _forward(parameters, images)[0]
 
 
-def loss_and_gradient(
-    parameters: Parameters, images: Array, labels: NDArray[np.int64]
-) -> tuple[float, Parameters]:
+def loss_and_gradient(parameters: Parameters, images: Array, labels: NDArray[np.int64]) -> tuple[float, Parameters]:
     """Return the mean cross-entropy of a batch and its gradient, which has the keys of `parameters`."""
     scores, kept = _forward(parameters, images)
     rows = np.arange(len(labels))
@@ -92,19 +90,13 @@ def _conv(name: str, parameters: Parameters, inputs: Array) -> Array:
     return (outputs + parameters[f"{name}.bias"]).transpose(0, 3, 1, 2)
 
 
-def _conv_backward(
-    name: str, parameters: Parameters, inputs: Array, d_outputs: Array, gradient: Parameters
-) -> Array:
+def _conv_backward(name: str, parameters: Parameters, inputs: Array, d_outputs: Array, gradient: Parameters) -> Array:
     """Enter the layer's two gradients into `gradient` and return the gradient of its input."""
     stride = CONVOLUTIONS[name][2]
     gradient[f"{name}.bias"] = d_outputs.sum(axis=(0, 2, 3))
-    gradient[f"{name}.weight"] = np.tensordot(
-        d_outputs, _windows(inputs, stride), axes=((0, 2, 3), (0, 2, 3))
-    )
+    gradient[f"{name}.weight"] = np.tensordot(d_outputs, _windows(inputs, stride), axes=((0, 2, 3), (0, 2, 3)))
 
-    d_windows = np.tensordot(
-        d_outputs, parameters[f"{name}.weight"], axes=((1,), (0,))
-    )  # [N, H', W', C, 3, 3]
+    d_windows = np.tensordot(d_outputs, parameters[f"{name}.weight"], axes=((1,), (0,)))  # [N, H', W', C, 3, 3]
     batch, channels, height, width = inputs.shape
     rows, columns = d_outputs.shape[2:]
     d_padded = np.zeros((batch, channels, height + 2 * PAD, width + 2 * PAD), np.float32)

@@ -61,9 +61,7 @@ def train(images: NDArray[np.float32], labels: NDArray[np.int64], epochs: int = 
 def main() -> None:
     """Train, export, quantise, measure; refuse to write a model below the accuracy floors."""
     parser = argparse.ArgumentParser(description="train the digits network")
-    parser.add_argument(
-        "--output", type=Path, default=MODEL.parent, help="folder for the results (default: here)"
-    )
+    parser.add_argument("--output", type=Path, default=MODEL.parent, help="folder for the results (default: here)")
     output: Path = parser.parse_args().output
     logging.getLogger().setLevel(logging.ERROR)  # hides onnxruntime's advice to pre-process
 
