@@ -160,7 +160,7 @@ def test_random_accesses_equal_a_dictionary(timing):
                 bench.master.queue["aw"].append((address,))
                 bench.master.queue["w"].append((data, strobe))
                 legal = strobe == 15 and ((place in values and offset != 0x08) or trigger)
-                expected = ("b", RESP_OKAY if legal else RESP_SLVERR)
+                expected: tuple = ("b", RESP_OKAY if legal else RESP_SLVERR)
                 if legal and not trigger:
                     values[place] = data
                 elif legal:

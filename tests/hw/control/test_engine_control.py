@@ -197,7 +197,7 @@ def zero_count(op: Op, name: str) -> bytes:
 
 
 MAC = insn(Op.MAC)
-BODY_FAULTS = {
+BODY_FAULTS: dict[str, tuple[tuple, dict, tuple]] = {
     "opcode 0": ((MAC, bytes(64)), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 1, 64)),
     "opcode 0x7f": ((b"\x7f" + bytes(63),), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 0, 0)),
     "reserved bits": ((MAC, MAC, reserved_bit(Op.VEC)), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 2, 128)),

@@ -83,7 +83,8 @@ def test_waits_end_when_the_counter_has_reached_the_value(start, target):
     host = Host(dut)
     missing = max(0, (target - start + (1 << 31)) % (1 << 32) - (1 << 31))
     reached: dict[int, int] = {}
-    now, last_signal, started = [0], [0], []
+    now, last_signal = [0], [0]
+    started: list[int] = []
 
     async def clock(ctx) -> None:
         async for _ in ctx.tick():

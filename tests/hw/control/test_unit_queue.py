@@ -15,7 +15,8 @@ def commands(count: int, wait: int = 0):
 
 def test_commands_follow_each_other_with_one_idle_cycle():
     dut = UnitQueue(preset("tiny"), Unit.MAC)
-    taken, cycles = [], [0]
+    taken: list[tuple[int, int]] = []
+    cycles = [0]
 
     async def unit(ctx):
         ctx.set(dut.cmd.ready, 1)
@@ -36,7 +37,8 @@ def test_commands_follow_each_other_with_one_idle_cycle():
 def test_every_command_signals_once_in_order_under_stalls():
     dut = UnitQueue(preset("tiny"), Unit.MAC)
     rng = random.Random(5)
-    flying, signals = [], []
+    flying: list[int] = []
+    signals: list[int] = []
 
     async def unit(ctx):
         for pc in range(30):
