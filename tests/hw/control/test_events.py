@@ -76,7 +76,7 @@ def test_writes_of_the_host_and_signals_do_not_undo_each_other():
     simulate(dut, engine, writes)
 
 
-@pytest.mark.parametrize(("start", "target"), [(0, 3), (0xFFFFFFFE, 1), (5, 5), (6, 5)])
+@pytest.mark.parametrize(("start", "target"), [(0, 3), (0xFFFFFFFE, 1), (5, 5), (6, 5), (0x60000000, 0x10000000)])
 def test_waits_end_when_the_counter_has_reached_the_value(start, target):
     """All engines but one wait for the same event, each pulse is theirs alone, and comparison is modulo 2^32."""
     dut = EventCounters(PARAMS)
