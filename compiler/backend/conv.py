@@ -1,5 +1,7 @@
 """Code for convolutions: tiles flow LV2 → LV1 → LV0 → MAC → VEC → LV1 → LV2 through rings of buffers."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from compiler.backend.blocks import tile_weights, vec_params, weight_blocks
@@ -18,6 +20,15 @@ from hw.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, VecOp
 from hw.params import SocParams
 
 
+@dataclass(frozen=True)
+class Addend:
+    """The second operand of the addition of a convolution, and what the bytes of the first, its own result, mean."""
+
+    other: Operand
+    own_signed: bool
+    own_zero_point: int
+
+
 class ConvGenerator:
     """Generates jobs of a convolution: some channel tiles over the pixel tiles of one engine's ``share``.
 
@@ -26,9 +37,9 @@ class ConvGenerator:
 
     def __init__(
         self, params: SocParams, layer: ConvLayer, plan: ConvPlan, x: Operand, y: Operand, staging: Staging,
-        stream: bool, share: Share,
+        stream: bool, share: Share, addend: Addend | None = None,
     ) -> None:  # fmt: skip
-        self.params, self.layer, self.plan = params, layer, plan
+        self.params, self.layer, self.plan, self.addend = params, layer, plan, addend
         self.x, self.y, self.staging, self.stream = x, y, staging, stream
         self.images = x.view.shape[0]
         self.pixel_tiles = share.of(pixel_tiles(layer, plan.rows, plan.cols, self.images))
@@ -59,6 +70,9 @@ class ConvGenerator:
         self._out = Ring(Sem.OUT_FULL, Sem.OUT_FREE, starts[1], plan.out_size, 2)
         self._act1 = Ring(Sem.ACT1_FULL, Sem.ACT1_FREE, starts[2], plan.act_size, plan.act_slots)
         self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, starts[3], plan.weight_size, plan.weight_slots)
+        if self.addend:
+            self._other = Ring(Sem.B_FULL, Sem.B_FREE, starts[3] + plan.weight_size * plan.weight_slots, plan.out_size, 2)
+            self._sum_params = self._other.base + 2 * plan.out_size
         # LV0 and accumulator addresses are words and rows; each memory is two halves.
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, p.lv0_act_bytes // p.rows // 2, 2)
         self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, p.lv0_wgt_bytes // p.rows // 2, 2)
@@ -75,6 +89,11 @@ class ConvGenerator:
         if not self.y.view.on_chip:
             size = -(-plan.rows * plan.cols * p.out_channels // p.lv1_word) * p.lv1_word
             self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, at, size, 2)
+            at += 2 * size
+        self._other_stage: Stage | None = None
+        if self.addend and not self.addend.other.view.on_chip:
+            size = -(-plan.rows * plan.cols * p.out_channels // p.lv1_word) * p.lv1_word
+            self._other_stage = Stage(Sem.STAGE_B_FULL, Sem.STAGE_B_FREE, at, size, 2)
             at += 2 * size
         self._stage: Stage | None = None
         self._stage_whole = False
@@ -226,10 +245,45 @@ class ConvGenerator:
         vec = self._job.emit(Op.VEC, fields)
         self._params.read_by(block, vec)
         self._acc.read_by(acc, vec)
-        self._out.filled_by(out, [vec])
         box = Window(pixels.n, pixels.y, pixels.rows, pixels.x, pixels.cols, tile.out, tile.outs)
+        writers = [vec]
+        if self.addend:
+            writers.append(self._add(self.addend, box, out.address, groups))
+            vec.signals.add(Sem.OWN_READY)
+        self._out.filled_by(out, writers)
         store = self._job.store(self.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, (tile, pixels))
         self._out.read_by(out, store)
+
+    def _add(self, addend: Addend, box: Window, own: int, groups: int) -> Task:
+        """Add the other operand to the tile at LV1 address ``own``, in place."""
+        lanes, other = self.params.vec_lanes, addend.other
+        pitch = groups * lanes
+        fill = self._other.fill(box)
+        loads = self._job.load(
+            other.view, box, fill.address, box.cols * pitch, pitch, other.zero_byte, self._other_stage, box
+        )  # fmt: skip
+        self._other.filled_by(fill, loads)
+        fields = {
+            "op": VecOp.LIN, "b_en": 1, "a_signed": int(addend.own_signed), "b_signed": int(other.signed),
+            "a": own, "b": fill.address, "d": own, "n1": box.rows * box.cols, "n0": groups, "p": self._sum_params,
+        }  # fmt: skip
+        for name in "abd":
+            fields |= {f"{name}_s1": pitch, f"{name}_s0": lanes}
+        task = self._job.emit(Op.VEC, fields)
+        task.waits.add(Sem.OWN_READY)
+        self._other.read_by(fill, task)
+        return task
+
+    def _sum_block(self, addend: Addend) -> bytes:
+        """VEC parameters of the addition."""
+        addition, lanes = self.layer.addition, self.params.vec_lanes
+        assert addition is not None
+        q = addition.op.requantise
+        scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
+        return vec_params(
+            self.params, np.full(lanes, addition.op.bias, np.int32), scale, zp_a=addend.own_zero_point,
+            zp_b=addend.other.zero_point, ma=addition.m_own, mb=addition.m_other, zp_y=q.zero_point, lo=q.lo, hi=q.hi,
+        )  # fmt: skip
 
     def _params_of(self, tile: ChannelTile, region: int) -> Fill:
         """The LV1 buffer with the VEC parameters of a channel tile."""
@@ -245,6 +299,9 @@ class ConvGenerator:
         loads = []
         if q.table is not None and held.number == 0:
             loads += self._job.load_window(self._job.keep(q.table.tobytes()), self._table, TABLE_BYTES)
+        if self.addend and held.number == 0:
+            block = self._sum_block(self.addend)
+            loads += self._job.load_window(self._job.keep(block), self._sum_params, len(block))
         loads += self._job.load_window(self._job.keep(data), held.address, len(data))
         self._params.filled_by(held, loads)
         return held

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from compiler.backend.budget import Budget
-from compiler.backend.conv import ConvGenerator
+from compiler.backend.conv import Addend, ConvGenerator
 from compiler.backend.homes import SHARED, Homes
 from compiler.backend.job import Job
 from compiler.backend.layers import (
@@ -19,7 +19,7 @@ from compiler.backend.layers import (
 from compiler.backend.move import Mover, export_job, pad_job
 from compiler.backend.operand import Operand
 from compiler.backend.share import Share, imbalance
-from compiler.backend.tiling import ConvPlan, Load, params_bytes, pixel_tiles, plan_conv
+from compiler.backend.tiling import ConvPlan, Load, params_bytes, pixel_tiles, plan_conv, sum_params_bytes
 from compiler.backend.vector import eltwise_job, max_job
 from compiler.ir import CompileError
 from hw.isa import TABLE_BYTES
@@ -41,7 +41,7 @@ def generate(layer: Layer, number: int, homes: Homes, budget: Budget, params: So
     inputs = [_operand(homes, name) for name in layer.inputs]
     output = _operand(homes, layer.output)
     if isinstance(layer, ConvLayer):
-        made = _conv(layer, number, inputs[0], output, budget, params)
+        made = _conv(layer, number, inputs, output, budget, homes, params)
     elif isinstance(layer, EltwiseLayer | MaxLayer):
         made = _vector(layer, number, inputs, output, budget, params)
     elif isinstance(layer, PadLayer):
@@ -93,12 +93,18 @@ def _moves(
     return Generated([mover.job])
 
 
-def _conv(layer: ConvLayer, number: int, x: Operand, y: Operand, budget: Budget, params: SocParams) -> Generated:
-    layer, x, y = _flattened(layer, x, y)
+def _conv(
+    layer: ConvLayer, number: int, inputs: list[Operand], y: Operand, budget: Budget, homes: Homes, params: SocParams
+) -> Generated:  # fmt: skip
+    layer, [y, x, *others] = _flattened(layer, [y, *inputs])
+    addend = None
+    if layer.addition:
+        own = homes.tensors[layer.addition.own]
+        addend = Addend(others[0], own.dtype == "int8", own.zero_point)
     load = Load(x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights)
     plan = plan_conv(layer, load, params)
     fixed = len(layer.regions) * params_bytes(params)
-    table = TABLE_BYTES if layer.requantise.table is not None else 0
+    table = (TABLE_BYTES if layer.requantise.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
     sizes = [fixed + _weight_bytes(layer, plan, tile, params) for tile in layer.tiles]
     stream = max(sizes) + table > budget.windows
     if stream:
@@ -111,7 +117,7 @@ def _conv(layer: ConvLayer, number: int, x: Operand, y: Operand, budget: Budget,
     jobs = []
     for engine in range(budget.engines):
         channels, pixels = _shares(layer, plan, engine, budget.engines, load.images)
-        generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels)
+        generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels, addend)
         own = channels.of(zip(layer.tiles, sizes, strict=True))
         if generator.pixel_tiles:
             batches = _batches(own, budget.job_weights - table)
@@ -124,13 +130,14 @@ def _conv(layer: ConvLayer, number: int, x: Operand, y: Operand, budget: Budget,
     return Generated(jobs, tile)
 
 
-def _flattened(layer: ConvLayer, x: Operand, y: Operand) -> tuple[ConvLayer, Operand, Operand]:
+def _flattened(layer: ConvLayer, operands: list[Operand]) -> tuple[ConvLayer, list[Operand]]:
     """1x1 convolutions see all their pixels as one row, so that tiles need not follow image rows."""
-    a, b = x.view.flattened(), y.view.flattened()
-    if not layer.flat or a is None or b is None:
-        return layer, x, y
-    region = replace(layer.regions[0], y=0, rows=1, x=0, cols=b.shape[2])
-    return replace(layer, regions=[region]), replace(x, view=a), replace(y, view=b)
+    views = [view for operand in operands if (view := operand.view.flattened())]
+    if not layer.flat or len(views) < len(operands):
+        return layer, operands
+    region = replace(layer.regions[0], y=0, rows=1, x=0, cols=views[0].shape[2])
+    flat = [replace(operand, view=view) for operand, view in zip(operands, views, strict=True)]
+    return replace(layer, regions=[region]), flat
 
 
 def _weight_bytes(layer: ConvLayer, plan: ConvPlan, tile: ChannelTile, params: SocParams) -> int:

@@ -3,9 +3,11 @@
 Graph inputs live in segment 2, outputs in 3, tensors shared with the host (and observed ones) in 5, constants in 1.
 Everything else lives in LV2 (segment 6) while it fits, in DRAM (segment 4) otherwise; short-lived and small tensors
 first. Reshaped tensors share a home; inputs of a channel concatenation are written straight into its output; the
-result of an element-wise operator takes the place of an operand that dies there.
+result of an element-wise operator, or of a convolution with an addition, takes the place of an operand that dies
+there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,11 +25,13 @@ _DRAM_ALIGN = 64
 
 @dataclass
 class Home:
-    """A buffer: one or more tensors of equal size that share it, and its life in layer numbers."""
+    """A buffer: one or more tensors of equal size that share it, its life in layer numbers, and how often a layer
+    reads or writes all of it."""
 
     size: int
     start: int
     end: int
+    uses: int = 0
     segment: int | None = None  #: None: to be chosen between LV2 and DRAM
     offset: int = 0
 
@@ -86,6 +90,7 @@ def _share(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
         for name in [*layer.inputs, *written]:
             home = homes.by_tensor[name]
             home.start, home.end = min(home.start, number), max(home.end, number)
+            home.uses += 1
             if host and home.segment is None:
                 home.segment = SHARED
     for port in graph.outputs:
@@ -122,16 +127,60 @@ def _concatenate_in_place(graph: ir.Graph, layers: list[Layer], homes: Homes) ->
 
 def _compute_in_place(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
     for number, layer in enumerate(layers):
-        if not isinstance(layer, EltwiseLayer) or layer.output in homes.inside:
+        if layer.output in homes.inside:
             continue
-        source, target = layer.inputs[0], homes.by_tensor[layer.output]
-        home = homes.by_tensor[source]
-        alone = source not in homes.inside and home.segment is None and target.segment is None
-        if alone and home is not target and home.end == number and target.start == number:
-            home.end = target.end
-            for name, other in homes.by_tensor.items():
-                if other is target:
-                    homes.by_tensor[name] = home
+        target = homes.by_tensor[layer.output]
+        for source in _replaceable(layer, homes):
+            home = homes.by_tensor[source]
+            alone = source not in homes.inside and home.segment is None and target.segment is None
+            if alone and home is not target and home.end == number and target.start == number:
+                home.end = target.end
+                home.uses += target.uses
+                for name, other in homes.by_tensor.items():
+                    if other is target:
+                        homes.by_tensor[name] = home
+                break
+
+
+def _replaceable(layer: Layer, homes: Homes) -> list[str]:
+    """Operands of which every byte is read once, just before the result at its place is written."""
+    if isinstance(layer, EltwiseLayer):
+        return layer.inputs[: 1 if layer.broadcast else 2]
+    if isinstance(layer, ConvLayer) and layer.addition:
+        x = layer.inputs[0]
+        while x in homes.inside:
+            x = homes.inside[x][0]
+        other = layer.addition.other
+        return [] if homes.by_tensor[x] is homes.by_tensor[other] else [other]
+    return []
+
+
+#: Orders in which homes are offered LV2: what lives long and large either last or first.
+_ORDERS: tuple[Callable[[Home], tuple[int, int]], ...] = (
+    lambda home: (home.size * (home.end - home.start + 1), home.start),
+    lambda home: (-home.size, home.start),
+    lambda home: (-home.size * (home.end - home.start + 1), home.start),
+)
+
+
+@dataclass
+class _Packing:
+    """LV2 offsets by identity of the home; bytes that pass from or to DRAM because a home did not fit; end of LV2."""
+
+    offsets: dict[int, int]
+    moved: int
+    extent: int
+
+
+def _pack(waiting: list[Home], params: SocParams, reserve: int, budget: int) -> _Packing:
+    lv2, offsets, moved = FirstFit(budget, params.lv1_word, reserve), {}, 0
+    for home in waiting:
+        offset = lv2.place(home.size, home.start, home.end)
+        if offset is None:
+            moved += home.size * home.uses
+        else:
+            offsets[id(home)] = offset
+    return _Packing(offsets, moved, lv2.extent)
 
 
 def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observe: bool) -> None:
@@ -140,11 +189,11 @@ def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observ
         if home.segment in (INPUTS, OUTPUTS):
             unique[id(home)] = home
     waiting = [home for home in unique.values() if home.segment is None]
-    waiting.sort(key=lambda home: (home.size * (home.end - home.start + 1), home.start))
-    lv2 = FirstFit(budget, params.lv1_word, reserve)
+    packed = [_pack(sorted(waiting, key=order), params, reserve, budget) for order in _ORDERS]
+    best = min(packed, key=lambda packing: (packing.moved, packing.extent))
     scratch = FirstFit(None, _DRAM_ALIGN)
     for home in waiting:
-        offset = lv2.place(home.size, home.start, home.end)
+        offset = best.offsets.get(id(home))
         if offset is not None:
             home.segment, home.offset = LV2, offset
         elif observe:
@@ -158,7 +207,7 @@ def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observ
             sizes[home.segment] += _aligned(home.size)
     if observe:
         _export(homes, sizes)
-    homes.sizes = sizes | {SCRATCH: scratch.extent, LV2: lv2.extent}
+    homes.sizes = sizes | {SCRATCH: scratch.extent, LV2: best.extent}
     homes.constants = _constants(homes)
 
 

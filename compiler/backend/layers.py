@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir import Op, Requantise
+from compiler.ir import Eltwise, Op, Requantise
 from hw.isa import VecOp
 
 
@@ -22,6 +22,11 @@ class Layer:
     def name(self) -> str:
         """Name in reports: that of the operator."""
         return self.op.name
+
+    @property
+    def nodes(self) -> list[str]:
+        """The ONNX nodes it stands for."""
+        return list(self.op.nodes)
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,24 @@ class Region:
     scale: npt.NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class Addition:
+    """A sum that a convolution adds to its tiles before they leave LV1: ``own`` is the convolution's result, which
+    exists nowhere else, ``other`` the second operand; ``m_own`` and ``m_other`` are their multipliers."""
+
+    op: Eltwise
+    own: str
+    other: str
+    m_own: int
+    m_other: int
+
+
 @dataclass
 class ConvLayer(Layer):
-    """Sums of products on the MAC arrays. ``weights``: (O, kh, kw, I per group); ``groups`` as in the IR."""
+    """Sums of products on the MAC arrays. ``weights``: (O, kh, kw, I per group); ``groups`` as in the IR.
+
+    With ``addition``, its other operand is the second input and its result the output.
+    """
 
     weights: npt.NDArray
     weight_zero_point: int
@@ -61,11 +81,17 @@ class ConvLayer(Layer):
     pads: tuple[int, int]  #: top, left
     dilations: tuple[int, int]
     flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
+    addition: Addition | None = None
 
     @property
     def kernel(self) -> tuple[int, int]:
         """Rows and columns of the kernel."""
         return self.weights.shape[1], self.weights.shape[2]
+
+    @property
+    def nodes(self) -> list[str]:
+        """The ONNX nodes it stands for."""
+        return [*self.op.nodes, *(self.addition.op.nodes if self.addition else ())]
 
 
 @dataclass

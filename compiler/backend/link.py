@@ -148,7 +148,7 @@ class Linker:
         return LayerInfo(
             name=layer.name,
             kind=layer.kind,
-            nodes=list(layer.op.nodes),
+            nodes=layer.nodes,
             output=graph.tensors[layer.output].onnx_name or layer.output if layer.output in graph.tensors else "",
             macs=macs(graph, layer),
             input_bytes=sum(graph.tensors[name].size for name in layer.inputs),

@@ -3,11 +3,13 @@
 from compiler import ir
 from compiler.backend.budget import divide
 from compiler.backend.generate import Generated, generate
-from compiler.backend.homes import Homes, place
+from compiler.backend.fuse import fuse
+from compiler.backend.homes import LV2, Homes, place
 from compiler.backend.layers import ConvLayer, Layer
 from compiler.backend.link import Linker, Scheduled, macs
 from compiler.backend.lower import lower
 from compiler.backend.options import LayerReport, Options, Report
+from compiler.backend.order import defer
 from compiler.backend.schedule import schedule
 from hw.image import Image
 from hw.params import SocParams
@@ -25,8 +27,12 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
             f"not {options.engines}"
         )
     layers = lower(graph, params)
+    if not options.observe:  # an observer looks at every operator's own result
+        layers = fuse(graph, layers)
+    layers = defer(graph, layers)
     budget = divide(layers, params, options.engines)
     homes = place(graph, layers, params, budget.staging_size * budget.engines, budget.homes_end, options.observe)
+    budget = budget.extended(homes.sizes[LV2], params)
     linker = Linker(params, budget, homes)
     report, cycles = Report(graph.name), []
     for number, layer in enumerate(layers):

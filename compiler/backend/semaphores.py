@@ -2,6 +2,7 @@
 
 Every semaphore has one producing and one consuming unit, so that the n-th wait is ordered after the n-th signal.
 A ring of buffers takes a pair: ``*_FULL`` from the unit that fills a buffer to the one that reads it, ``*_FREE`` back.
+``OWN_READY`` is VEC's own: an instruction that reads from LV1 what the one before wrote there waits for it.
 """
 
 import enum
@@ -22,6 +23,7 @@ class Sem(enum.IntEnum):
     WEIGHT1_FREE = 7
     PARAMS_FULL = 8
     PARAMS_FREE = 9
+    OWN_READY = 10
     ACT0_FULL = 12
     ACT0_FREE = 13
     WEIGHT0_FULL = 14

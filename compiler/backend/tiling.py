@@ -80,6 +80,12 @@ def params_bytes(params: SocParams) -> int:
     return -(-size // params.lv1_word) * params.lv1_word
 
 
+def sum_params_bytes(params: SocParams) -> int:
+    """Size of the VEC parameter block of an addition, a multiple of the LV1 word."""
+    size = params.vec_header_bytes + params.vec_lanes * VEC_CHANNEL_BYTES
+    return -(-size // params.lv1_word) * params.lv1_word
+
+
 def plan_conv(layer: ConvLayer, load: Load, params: SocParams) -> ConvPlan:
     """The cheapest plan; raises :class:`CompileError` if the memories hold not even the smallest tile."""
     best: ConvPlan | None = None
@@ -188,6 +194,8 @@ def _price(
     params_size = params_bytes(params)
     table = TABLE_BYTES if layer.requantise.table is not None else 0
     free = params.lv1_bytes - 2 * (out_size + params_size) - -(-table // word) * word
+    if layer.addition:
+        free -= 2 * out_size + sum_params_bytes(params)
     act_slots, weight_slots = _slots(free, act_size, weight_size, chunks, pixels_outer)
     if act_slots < 2 or weight_slots < 2:
         return None
@@ -247,7 +255,9 @@ def _estimate(
     mac = max(mac, steps * g.block_count * params.rows)
     ld0 = act_loads[0] * (START + act_words) + weight_loads[0] * (START + weight_bytes / word)
     ld1 = act_loads[1] * (START + ld1_words) + weight_loads[1] * (START + weight_bytes / word)
-    vec = channel_tiles * (tiles * START + pixels * params.vec_groups)
+    if layer.addition:
+        ld1 += channel_tiles * (tiles * START + pixels)
+    vec = channel_tiles * (tiles * START + pixels * params.vec_groups) * (2 if layer.addition else 1)
     dram = weight_bytes * chunks * channel_tiles / params.dram_word
     if load.in_dram:
         repeats = passes if pixels_outer else channel_tiles

