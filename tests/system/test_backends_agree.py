@@ -1,4 +1,4 @@
-"""Random register, memory and job traffic on the real SoC: both RTL backends show the host the same, cycle for cycle."""
+"""Random register, memory and job traffic on the real SoC: both RTL backends agree, cycle for cycle."""
 
 import random
 
