@@ -18,6 +18,7 @@ from hw.isa import INSN_BYTES, Insn, Op
 from hw.params import KIB, SocParams
 
 _DRAM_ALIGN = 64
+_PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads
 _DRIVER_RESERVE = 32 * KIB  #: DRAM left for rings and completions
 
 
@@ -55,10 +56,7 @@ class Linker:
         job.place(window, stream_at)
         prologue = None
         if job.blob:
-            loads = contiguous(blob_at, window, len(job.blob))
-            prologue = self._append_code(
-                [Insn(Op.LD2, fields | {"src_seg": WEIGHTS, "dst_seg": WINDOW}) for fields in loads]
-            )
+            prologue = self._append_code(_prologue(blob_at, window, len(job.blob)))
         body = self._append_code([task.insn() for task in scheduled.schedule.tasks])
         self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after))
 
@@ -157,6 +155,15 @@ class Linker:
             estimated_load=load,
             estimated_compute=compute,
         )
+
+
+def _prologue(source: int, target: int, size: int) -> list[Insn]:
+    """Loads of ``size`` bytes of weights: short ones, because a load of a body waits for the one in progress."""
+    loads = []
+    for at in range(0, size, _PROLOGUE_LOAD):
+        for fields in contiguous(source + at, target + at, min(_PROLOGUE_LOAD, size - at)):
+            loads.append(Insn(Op.LD2, fields | {"src_seg": WEIGHTS, "dst_seg": WINDOW}))
+    return loads
 
 
 def macs(graph: ir.Graph, layer: Layer) -> int:
