@@ -1,4 +1,4 @@
-"""The command line: ``caesura run | compile | info | disasm | verilog``.
+"""The command line: ``caesura run | compile | info | disasm | verilog | bench``.
 
 Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or of the device.
 """
@@ -20,10 +20,11 @@ from hw.isa import IsaError
 from hw.params import PRESETS, ParamError, preset
 from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError
-from sw.runtime import InputError
+from sw.runtime import InputError, RunStats
 
 if TYPE_CHECKING:
     from caesura.check import CheckResult
+    from caesura.profile import Profile
 
 app = typer.Typer(
     name="caesura",
@@ -53,6 +54,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
     engines: Engines = None,
     fallback: Fallback = False,
+    profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
 ) -> None:
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
@@ -75,10 +77,13 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, data, report.outputs)
+    where = _profile(image, report.stats[0]) if profile else None
     if as_json:
-        typer.echo(json.dumps(report.to_dict()))
+        typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
     else:
         Console().print(report.to_tables())
+        if where:
+            _print_profile(where)
     if report.check is not None and not report.check.ok:
         raise typer.Exit(1)
 
@@ -146,6 +151,28 @@ def verilog(
         typer.echo(f"{path}: {path.stat().st_size:,} bytes")
 
 
+@app.command()
+def bench(
+    name: Annotated[str, typer.Argument(help="utilisation or simspeed")],
+    preset: Preset = "base",
+    backend: Backend = "cxxrtl",
+    as_json: Json = False,
+    only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="also measure what takes many minutes")] = False,
+    check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
+) -> None:
+    """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong."""
+    from caesura.bench import run_bench
+
+    report = run_bench(name, preset, backend, only=only or (), everything=everything, check_layers=check)
+    if as_json:
+        typer.echo(json.dumps(report.to_dict()))
+    else:
+        Console().print(report.to_tables())
+    if not report.ok:
+        raise typer.Exit(1)
+
+
 def _is_image(path: Path) -> bool:
     if not path.is_file():
         return path.suffix == ".cimg"
@@ -181,6 +208,18 @@ def _check(
     # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
     observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1)
     return check(device, path, observing.image, observing.graph, data, outputs)
+
+
+def _profile(image: Image, stats: RunStats) -> "Profile":
+    from caesura.profile import profile
+
+    return profile(image, stats.jobs)
+
+
+def _print_profile(where: "Profile") -> None:
+    from caesura.profile_table import profile_table
+
+    Console().print(profile_table(where))
 
 
 def _user_errors() -> tuple[type[Exception], ...]:

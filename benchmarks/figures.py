@@ -1,0 +1,51 @@
+"""Figures: what a benchmark measures, by name, and how a selection of them becomes rows."""
+
+import fnmatch
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from benchmarks.lab import Lab
+from benchmarks.rows import Row, Target
+from caesura.api import UsageError
+from compiler.ir import CompileError
+from hw.params import ParamError
+from sw.driver import DriverError
+
+
+class Measured(NamedTuple):
+    """A value in the target's unit, whether the outputs behind it equal the golden result, and what explains it."""
+
+    value: float
+    correct: bool
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One row to be. ``optional`` ones are left out unless asked for, as they take many minutes."""
+
+    name: str
+    target: Target
+    measure: Callable[[Lab], Measured]
+    optional: bool = False
+
+    def row(self, lab: Lab) -> Row:
+        """Measure. What cannot be compiled or run makes a row without a value that says why."""
+        try:
+            value, correct, detail = self.measure(lab)
+        except (CompileError, DriverError, ParamError) as error:
+            return Row(self.name, None, self.target, False, {"error": str(error)})
+        return Row(self.name, value, self.target, correct, detail)
+
+
+def select(figures: Sequence[Figure], only: Sequence[str], everything: bool) -> list[Figure]:
+    """Figures to measure: those that match a pattern of ``only`` (as file names do: ``conv_*_k3_*``), by default all
+    that are not optional, with ``everything`` the optional ones too. Raises ``UsageError``."""
+    for pattern in only:
+        if not any(fnmatch.fnmatchcase(figure.name, pattern) for figure in figures):
+            names = ", ".join(figure.name for figure in figures)
+            raise UsageError(f"no figure matches {pattern!r}; there are {names}")
+    if only:
+        return [f for f in figures if any(fnmatch.fnmatchcase(f.name, pattern) for pattern in only)]
+    return [figure for figure in figures if everything or not figure.optional]

@@ -1,0 +1,113 @@
+"""Runs workloads on one simulated SoC, each at most once, and compares them with onnxruntime."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+import caesura
+from benchmarks.workloads import inputs, workload
+from benchmarks.workloads.registry import Inputs
+from caesura.check import check
+from caesura.profile import Profile, profile
+from caesura.progress import Progress
+from compiler import golden
+from compiler.compile import compile_with_report
+from hw.image import Image
+from hw.params import SocParams
+from sim.bus import Progress as CycleCallback
+from sw.runtime import RunStats
+
+OpenDevice = Callable[[SocParams, str, CycleCallback], caesura.Device]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One inference of a workload."""
+
+    workload: str
+    image: Image
+    stats: RunStats
+    wall_seconds: float  #: of the inference alone: neither compiling the model nor building the simulator
+    simulated: int  #: cycles simulated in that time, the host's part included
+    correct: bool
+    verdict: str
+
+    @property
+    def profile(self) -> Profile:
+        """Where the cycles went."""
+        return profile(self.image, self.stats.jobs)
+
+    @property
+    def utilisation(self) -> float:
+        """Percent of the MAC peak of all engines, over all cycles of the run."""
+        return 100 * self.stats.macs / (self.image.params.macs * self.stats.cycles)
+
+
+class Lab:
+    """A context manager. The device is opened, and its simulator built, when the first workload runs.
+
+    ``check_layers``: compare every layer with onnxruntime, not only the outputs; takes a second run on one engine.
+    """
+
+    def __init__(
+        self, params: SocParams, backend: str, progress: Progress, *, check_layers: bool = False,
+        open_device: OpenDevice | None = None,
+    ) -> None:  # fmt: skip
+        self.params, self.backend, self.check_layers = params, backend, check_layers
+        self.progress = progress
+        self._open = open_device or _open
+        self._device: caesura.Device | None = None
+        self._runs: dict[str, Run] = {}
+
+    def __enter__(self) -> "Lab":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+
+    @property
+    def device(self) -> caesura.Device:
+        """The SoC."""
+        if self._device is None:
+            self._device = self._open(self.params, self.backend, self.progress.cycles)
+        return self._device
+
+    def run(self, name: str) -> Run:
+        """One inference of the workload ``name`` on its own inputs; the same run if asked again."""
+        if name not in self._runs:
+            self._runs[name] = self._measure(name)
+        return self._runs[name]
+
+    def _measure(self, name: str) -> Run:
+        self.progress.task(f"{name}: compiling")
+        path, feed = workload(name), inputs(name)
+        image = caesura.compile(path, self.params)
+        model = self.device.load(image)
+        self.progress.task(name)
+        begin, cycle = time.perf_counter(), self.device.bus.cycle
+        outputs, stats = model.run(feed)
+        seconds, simulated = time.perf_counter() - begin, self.device.bus.cycle - cycle
+        self.device.unload(model)
+        self.progress.task(f"{name}: comparing with onnxruntime")
+        correct, verdict = self._compare(path, feed, outputs)
+        return Run(name, image, stats, seconds, simulated, correct, verdict)
+
+    def _compare(self, path: Path, feed: Inputs, outputs: Inputs) -> tuple[bool, str]:
+        if self.check_layers:
+            # On one engine: copies for observation are not ordered behind the other engines' parts.
+            observing = compile_with_report(path, self.params, observe=True, engines=1)
+            result = check(self.device, path, observing.image, observing.graph, [feed], [outputs])
+            return result.ok, result.summary()
+        expected = golden.golden_outputs(path, feed)
+        wrong = [name for name, value in expected.items() if not np.array_equal(value, outputs[name])]
+        return not wrong, f"outputs {', '.join(wrong)} differ" if wrong else "all outputs equal onnxruntime's"
+
+
+def _open(params: SocParams, backend: str, progress: CycleCallback) -> caesura.Device:
+    return caesura.open(params, backend, progress=progress)

@@ -1,0 +1,53 @@
+"""Rows of a benchmark's report: one figure each, with what it must and should reach."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a figure ``must`` and should (``aim``) reach, in ``unit``. ``at_most``: smaller is better."""
+
+    must: float
+    aim: float
+    unit: str = "%"
+    at_most: bool = False
+
+    def met(self, value: float) -> bool:
+        """Whether ``value`` is within ``must``."""
+        return value <= self.must if self.at_most else value >= self.must
+
+    def reached(self, value: float) -> bool:
+        """Whether ``value`` is as good as ``aim``."""
+        return value <= self.aim if self.at_most else value >= self.aim
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure. ``value`` is None if it could not be measured; ``ok``: it meets ``must`` and every output it
+    rests on equals the golden result."""
+
+    name: str
+    value: float | None
+    target: Target
+    correct: bool
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """See the class."""
+        return self.correct and self.value is not None and self.target.met(self.value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: ``name, value, unit, must, aim, ok, detail``."""
+        aimed = self.value is not None and self.target.reached(self.value)
+        sense = "at most" if self.target.at_most else "at least"
+        return {
+            "name": self.name,
+            "value": None if self.value is None else round(self.value, 3),
+            "unit": self.target.unit,
+            "must": self.target.must,
+            "aim": self.target.aim,
+            "ok": self.ok,
+            "detail": {"target": sense, "aim_reached": aimed, "correct": self.correct, **self.detail},
+        }

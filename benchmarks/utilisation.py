@@ -1,0 +1,126 @@
+"""``caesura bench utilisation``: how near to the MAC peak, or to the roofline, layers and whole networks run.
+
+Cycles of a run count from the start of its first prologue or body to the end of its last body, on the accelerator's
+own counter, all engines together (``RunStats.cycles``): loading the first weights and storing the last outputs are in
+it. Cycles of a layer inside a network count from the start of its first body to the end of its last
+(``LayerStats.cycles``).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from benchmarks.figures import Figure, Measured
+from benchmarks.lab import Lab, Run
+from benchmarks.rows import Target
+from benchmarks.scaling import scaled
+from benchmarks.workloads import tables
+from benchmarks.workloads.conv import Conv, of_layer
+from benchmarks.workloads.networks import mobilenetv2
+from caesura.profile import LayerProfile
+
+_WHOLE = "from the first prologue or body to the end of the last body, DRAM to DRAM"
+_LAYER = "from the start of the layer's first body to the end of its last, inside the network"
+
+
+def figures() -> list[Figure]:
+    """All rows, in the order of the report."""
+    convolutions = [case.conv for case in tables.resnet50_convolutions()]
+    first = tables.first_layers()[0].conv.name
+    return [
+        *(Figure(gemm.name, Target(95, 98), partial(_of_peak, name=gemm.name)) for gemm in tables.GEMMS),
+        *(Figure(conv.name, Target(80, 95), partial(_of_bound, name=conv.name)) for conv in convolutions),
+        Figure("resnet50_convolutions", Target(80, 95), partial(_worst, convolutions=convolutions)),
+        Figure("first_layer", Target(60, 85), partial(_of_peak, name=first)),
+        Figure("depthwise_stride1", Target(30, 37), partial(_depthwise, stride=1)),
+        Figure("depthwise_stride2", Target(15, 30), partial(_depthwise, stride=2)),
+        Figure("resnet50", Target(88, 94), partial(_of_peak, name="resnet50")),
+        Figure("mobilenetv2", Target(50, 65), partial(_of_peak, name="mobilenetv2")),
+        Figure("squeezenet", Target(70, 85), partial(_of_peak, name="squeezenet")),
+        Figure("resnet50_speedup_4x", Target(3.4, 3.8, "x"), _speedup, optional=True),
+    ]
+
+
+def _of_peak(lab: Lab, name: str) -> Measured:
+    run = lab.run(name)
+    return Measured(run.utilisation, run.correct, run_detail(run))
+
+
+def _of_bound(lab: Lab, name: str) -> Measured:
+    run = lab.run(name)
+    return Measured(_bound_percent(run), run.correct, run_detail(run))
+
+
+def _bound_percent(run: Run) -> float:
+    return 100 * run.profile.total.bound.cycles / run.stats.cycles
+
+
+def _worst(lab: Lab, convolutions: Sequence[Conv]) -> Measured:
+    """The smallest share of its bound among ``convolutions``."""
+    runs = [lab.run(conv.name) for conv in convolutions]
+    shares = {run.workload: round(_bound_percent(run), 3) for run in runs}
+    detail = {"of": "the roofline bound", "counted": _WHOLE, "worst": min(shares, key=lambda name: shares[name])}
+    return Measured(min(shares.values()), all(run.correct for run in runs), {**detail, "layers": shares})
+
+
+def _depthwise(lab: Lab, stride: int) -> Measured:
+    """The smallest utilisation among MobileNetV2's depthwise layers of one stride. They are taken inside the network,
+    where LV2 holds their activations: from DRAM to DRAM the bus would bound the first of them to 14 % of the peak."""
+    run = lab.run("mobilenetv2")
+    profiles = {layer.name: layer for layer in run.profile.layers}
+    layers = {}
+    for layer, info in zip(run.stats.layers, run.image.meta.layers, strict=True):
+        if info.output.removesuffix("_relu") in _depthwise_outputs(stride) and layer.cycles:
+            percent = 100 * layer.macs / (lab.params.macs * layer.cycles)
+            layers[layer.name] = {"percent": round(percent, 3), "cycles": layer.cycles, **_parts(profiles[layer.name])}
+    worst = min(layers, key=lambda name: layers[name]["percent"])
+    detail = {"of": "the MAC peak", "counted": _LAYER, "worst": worst, "outputs": run.verdict, "layers": layers}
+    return Measured(layers[worst]["percent"], run.correct, detail)
+
+
+def _depthwise_outputs(stride: int) -> set[str]:
+    return {layer.name for layer in mobilenetv2().layers if layer.is_depthwise and of_layer(layer).stride == stride}
+
+
+def _speedup(lab: Lab) -> Measured:
+    params, how = scaled(lab.params)
+    run = lab.run("resnet50")
+    with Lab(params, lab.backend, lab.progress, check_layers=lab.check_layers) as larger:
+        other = larger.run("resnet50")
+    detail = {
+        "scaling": how,
+        "counted": _WHOLE,
+        "cycles": run.stats.cycles,
+        "scaled_cycles": other.stats.cycles,
+        "scaled": run_detail(other),
+    }
+    return Measured(run.stats.cycles / other.stats.cycles, run.correct and other.correct, detail)
+
+
+def run_detail(run: Run) -> dict[str, Any]:
+    """What explains a run: cycles, bound, where the cycles went, counters, and the layers that lost most."""
+    where = run.profile
+    layers = where.by_loss()
+    detail: dict[str, Any] = {
+        "workload": run.workload,
+        "cycles": run.stats.cycles,
+        "macs": run.stats.macs,
+        "counted": _WHOLE,
+        "outputs": run.verdict,
+        "bound": where.total.bound.to_dict(),
+        **_parts(where.total),
+    }
+    if len(layers) > 1:
+        detail["layers"] = [
+            {"name": layer.name, "cycles": round(layer.cycles), "bound": layer.bound.to_dict(), **_parts(layer)}
+            for layer in layers
+        ]
+    else:
+        detail["counters"] = where.total.counters
+    return detail
+
+
+def _parts(layer: LayerProfile) -> dict[str, Any]:
+    unit, share = layer.busiest
+    parts = {name: round(value) for name, value in layer.parts.items()}
+    return {"parts": parts, "busiest": f"{unit} {share:.0%}", "fetch_stalled": round(layer.fetch_stalled)}

@@ -1,0 +1,183 @@
+"""``caesura run --profile``: where the cycles of the MAC arrays went, layer by layer.
+
+Every engine has as many cycles as the run took. They are shared out over the layers without a rest: a job owns its body
+and the gap before it, since the job before it on the same engine ended. All figures are means over the engines, so the
+layers add up to the run. The parts of a layer's cycles:
+
+========== ======================================================================================================
+peak       the multiply-accumulates at the peak rate: not a loss
+array      the arrays computed, but rows, columns or taps of them had nothing to do
+overhead   a MAC instruction was in progress and took no operand: start, drain, memory ports
+waiting    the MAC unit was idle and its next instruction waited for a semaphore: for data, or for a free accumulator
+empty      the MAC unit was idle and had no instruction: at either end of a body, or when fetch is late
+prologue   no body ran: the next job's prologue (its weights) was still loading
+events     no body ran: the next job waited for jobs of other engines
+turnaround no body ran, for neither reason: retiring a job and starting another, or the end of the run elsewhere
+========== ======================================================================================================
+
+The counters say *that* MAC waited for a semaphore, not which. What they can tell is shown beside it: the unit that was
+busy the longest while the bodies ran, which is the one MAC waited for wherever that unit was busy nearly all the time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from caesura.roofline import Roofline, layer_roofline, network_roofline
+from hw.image import Image
+from hw.job import COUNTERS
+from hw.params import SocParams
+from sw.driver import JobResult
+
+PARTS = ("peak", "array", "overhead", "waiting", "empty", "prologue", "events", "turnaround")
+UNITS = ("ld2", "st2", "ld1", "st1", "ld0", "vec")  #: units other than MAC, which MAC may wait for
+
+
+@dataclass
+class LayerProfile:
+    """One layer, or a run as a whole. ``parts``: cycles by cause, means over the engines. ``bodies``: cycles in which
+    bodies ran, likewise. ``counters``: sums over jobs; high-water marks (``*_occupancy``) are left out."""
+
+    name: str
+    kind: str
+    macs: int = 0
+    bound: Roofline = field(default_factory=Roofline)
+    parts: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
+    bodies: float = 0.0
+    counters: dict[str, int] = field(default_factory=dict)
+    engines: int = 1  #: over which the means are
+
+    @property
+    def cycles(self) -> float:
+        """The layer's share of the run."""
+        return sum(self.parts.values())
+
+    @property
+    def lost(self) -> float:
+        """Cycles in which the MAC arrays could have done more."""
+        return self.cycles - self.parts["peak"]
+
+    @property
+    def busiest(self) -> tuple[str, float]:
+        """The unit other than MAC that was busy the longest, and for how much of the bodies' cycles, 0..1."""
+        busy = {unit: self.counters.get(f"{unit}_busy", 0) for unit in UNITS}
+        unit = max(busy, key=lambda name: busy[name])
+        return unit.upper(), busy[unit] / (self.bodies * self.engines) if self.bodies else 0.0
+
+    @property
+    def fetch_stalled(self) -> float:
+        """Cycles in which the executor waited for an instruction, mean over the engines."""
+        return self.counters.get("fetch_stalled", 0) / self.engines
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        unit, share = self.busiest
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "macs": self.macs,
+            "cycles": round(self.cycles),
+            "bound": self.bound.to_dict(),
+            "of_bound": round(self.bound.cycles / self.cycles, 4) if self.cycles else None,
+            "parts": {name: round(value) for name, value in self.parts.items()},
+            "busiest": {"unit": unit, "share": round(share, 4)},
+            "counters": self.counters,
+        }
+
+
+@dataclass
+class Profile:
+    """A run. ``layers``: those with jobs, in the model's order; their cycles add up to ``total``'s."""
+
+    layers: list[LayerProfile]
+    total: LayerProfile
+
+    def by_loss(self) -> list[LayerProfile]:
+        """Layers, the longest loss first."""
+        return sorted(self.layers, key=lambda layer: -layer.lost)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, the longest loss first."""
+        return {"total": self.total.to_dict(), "layers": [layer.to_dict() for layer in self.by_loss()]}
+
+
+def profile(image: Image, jobs: Sequence[JobResult]) -> Profile:
+    """Where the cycles of one inference went. ``jobs``: all of its results (``RunStats.jobs``)."""
+    params = image.params
+    layers = [LayerProfile(info.name, info.kind, info.macs) for info in image.meta.layers]
+    begin = min((job.prologue_start or job.start for job in jobs), default=0)
+    end = max((job.end for job in jobs), default=0)
+    queues = [sorted((j for j in jobs if j.engine == e), key=lambda j: j.start) for e in range(params.engines)]
+    for queue in queues:
+        free = begin
+        for job in queue:
+            layer = layers[image.meta.jobs[job.job].layer]
+            _add_gap(layer, job, free, _events_reached(image, jobs, job))
+            _add_body(layer, job)
+            free = job.end
+        if jobs:  # the engine's share of the run after its last body
+            last = max(jobs, key=lambda j: j.end)
+            layers[image.meta.jobs[last.job].layer].parts["turnaround"] += end - free
+    used = [(layer, info) for layer, info in zip(layers, image.meta.layers, strict=True) if layer.counters]
+    for layer, info in used:
+        layer.bound = layer_roofline(params, info, layer.counters)
+        _finish(layer, params)
+    ran = [layer for layer, _ in used]
+    return Profile(ran, _total(image.meta.model, ran, params))
+
+
+def _add_gap(layer: LayerProfile, job: JobResult, free: int, reached: int) -> None:
+    """Cycles between ``free``, when the engine had nothing to do any more, and the start of the body. Where prologue
+    and events were late at once, the one that came last is to blame for all that the other did not explain."""
+    ready = sorted([("prologue", job.prologue_end), ("events", reached)], key=lambda pair: pair[1])
+    for cause, time in ready:
+        if time > free:
+            layer.parts[cause] += min(time, job.start) - free
+            free = min(time, job.start)
+    layer.parts["turnaround"] += job.start - free
+
+
+def _events_reached(image: Image, jobs: Sequence[JobResult], job: JobResult) -> int:
+    """When the last job that ``job`` waits for by events had ended; 0 if it waits for none."""
+    last = 0
+    for event, times in image.meta.jobs[job.job].waits:
+        ends = sorted(other.end for other in jobs if image.meta.jobs[other.job].signal == event)
+        if 0 < times <= len(ends):
+            last = max(last, ends[times - 1])
+    return last
+
+
+def _add_body(layer: LayerProfile, job: JobResult) -> None:
+    body = job.end - job.start
+    busy, active, empty = (job.counters[name] for name in ("mac_busy", "mac_active", "mac_empty"))
+    idle = max(0, body - busy)
+    layer.bodies += body
+    layer.parts["array"] += active
+    layer.parts["overhead"] += body - idle - active
+    layer.parts["empty"] += min(idle, empty)
+    layer.parts["waiting"] += idle - min(idle, empty)
+    for name, _ in COUNTERS:
+        if not name.endswith("_occupancy"):
+            layer.counters[name] = layer.counters.get(name, 0) + job.counters[name]
+
+
+def _finish(layer: LayerProfile, params: SocParams) -> None:
+    """Sums over the engines to means; what the arrays computed splits into peak and the rest."""
+    layer.engines = params.engines
+    layer.parts = {name: value / params.engines for name, value in layer.parts.items()}
+    layer.bodies /= params.engines
+    layer.parts["peak"] = layer.macs / params.macs
+    layer.parts["array"] -= layer.parts["peak"]
+
+
+def _total(name: str, layers: list[LayerProfile], params: SocParams) -> LayerProfile:
+    total = LayerProfile(name, "network", engines=params.engines)
+    for layer in layers:
+        total.macs += layer.macs
+        total.bodies += layer.bodies
+        for part in PARTS:
+            total.parts[part] += layer.parts[part]
+        for counter, value in layer.counters.items():
+            total.counters[counter] = total.counters.get(counter, 0) + value
+    total.bound = network_roofline(layer.bound for layer in layers)
+    return total

@@ -1,0 +1,50 @@
+"""The table that ``caesura run --profile`` prints."""
+
+from rich.console import Group
+from rich.text import Text
+
+from caesura.profile import LayerProfile, Profile
+from caesura.show import table
+
+_LEGEND = (
+    "Cycles are means over the engines. Losses are cycles in which the MAC arrays could have done more: array = rows, "
+    "columns or taps without work; overhead = start, drain, ports; waiting = for a semaphore; empty = no MAC "
+    "instruction; prologue, events, turnaround = no body ran. Busiest: the unit besides MAC that worked longest. The "
+    "counters do not name the semaphore that MAC waited for; a unit near 100% is the likely reason. Fetch: cycles in "
+    "which the executor waited for an instruction."
+)
+
+
+def profile_table(profile: Profile) -> Group:
+    """Layers, the longest loss first, and the whole run at the end."""
+    head = Text("\nwhere the MAC cycles went, the longest loss first", "bold")
+    rows = table("", "layer", ">cycles", ">lost", ">bound", ">reached", "losses", "busiest", ">fetch")
+    for layer in profile.by_loss():
+        rows.add_row(*_cells(layer))
+    rows.add_section()
+    rows.add_row(*_cells(profile.total))
+    return Group(head, rows, Text(_LEGEND, "dim"))
+
+
+def losses(layer: LayerProfile, limit: float = 0.005) -> str:
+    """Parts of a layer's cycles that are losses, the longest first, those below ``limit`` left out: ``waiting 36%,
+    empty 24%``."""
+    if not layer.cycles:
+        return ""
+    shares = sorted(((layer.parts[part] / layer.cycles, part) for part in layer.parts if part != "peak"), reverse=True)
+    return ", ".join(f"{part} {share:.0%}" for share, part in shares if share >= limit)
+
+
+def _cells(layer: LayerProfile) -> list[str]:
+    unit, share = layer.busiest
+    bounded = layer.bound.cycles and layer.cycles
+    return [
+        layer.name,
+        f"{layer.cycles:,.0f}",
+        f"{layer.lost:,.0f}",
+        f"{layer.bound.cycles:,.0f} {layer.bound.limit}" if bounded else "",
+        f"{layer.bound.cycles / layer.cycles:.1%}" if bounded else "",
+        losses(layer),
+        f"{unit} {share:.0%}",
+        f"{layer.fetch_stalled:,.0f}",
+    ]
