@@ -218,10 +218,3 @@ class Graph:
                 if name in made:
                     flow.add_edge(made[name], op.name, tensor=name)
         return flow
-
-    def verify(self) -> None:
-        """Check what every pass may rely on: names exist, order is topological, shapes and dtypes of operators agree.
-        Raises :class:`CompileError` naming operator and tensor."""
-        from compiler.verify import verify
-
-        verify(self)

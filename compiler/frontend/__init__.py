@@ -8,6 +8,7 @@ from compiler.frontend.importer import Importer
 from compiler.frontend.load import Shapes, load
 from compiler.frontend.problems import NodeProblem, UnsupportedModel
 from compiler.ir import Graph
+from compiler.verify import verify
 
 __all__ = ["NodeProblem", "UnsupportedModel", "import_model"]
 
@@ -26,5 +27,5 @@ def import_model(
     that is invalid, and :class:`UnsupportedModel` listing every node that cannot run.
     """
     graph = Importer(load(path_or_proto, name, shapes), fallback).run()
-    graph.verify()
+    verify(graph)
     return graph

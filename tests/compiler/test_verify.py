@@ -7,6 +7,7 @@ import pytest
 
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
+from compiler.verify import verify
 from tests.support.onnx_models import Net
 
 
@@ -75,7 +76,7 @@ def _break_port(graph):
 )
 def test_broken_graph(break_it, message):
     graph = _graph()
-    graph.verify()
+    verify(graph)
     break_it(graph)
     with pytest.raises(CompileError, match=message):
-        graph.verify()
+        verify(graph)
