@@ -16,10 +16,12 @@ CHANGE = re.compile(r"([01xz])(\S+)$|b([01xz]+) (\S+)$")
 def read_vcd(path):
     """Names and widths of variables by code, and every (time in ns, code, value) in the order of the file."""
     header, _, body = path.read_text().partition("$enddefinitions")
-    unit = UNITS[re.search(r"\$timescale\s+1\s*(\w+)\s+\$end", header)[1]]
+    timescale = re.search(r"\$timescale\s+1\s*(\w+)\s+\$end", header)
+    assert timescale
+    unit = UNITS[timescale[1]]
     assert header.count("$scope") == header.count("$upscope") > 10
     variables = {code: (name, int(width)) for width, code, name in VARIABLE.findall(header)}
-    changes, time = [], 0
+    changes, time = [], 0.0
     for line in body.splitlines()[1:]:
         found = CHANGE.match(line)
         if line.startswith("#"):
