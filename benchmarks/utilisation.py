@@ -70,7 +70,7 @@ def _depthwise(lab: Lab, stride: int) -> Measured:
     profiles = {layer.name: layer for layer in run.profile.layers}
     layers = {}
     for layer, info in zip(run.stats.layers, run.image.meta.layers, strict=True):
-        if info.output.removesuffix("_relu") in _depthwise_outputs(stride) and layer.cycles:
+        if layer.cycles and _depthwise_nodes(stride).intersection(info.nodes):
             percent = 100 * layer.macs / (lab.params.macs * layer.cycles)
             layers[layer.name] = {"percent": round(percent, 3), "cycles": layer.cycles, **_parts(profiles[layer.name])}
     worst = min(layers, key=lambda name: layers[name]["percent"])
@@ -78,7 +78,7 @@ def _depthwise(lab: Lab, stride: int) -> Measured:
     return Measured(layers[worst]["percent"], run.correct, detail)
 
 
-def _depthwise_outputs(stride: int) -> set[str]:
+def _depthwise_nodes(stride: int) -> set[str]:
     return {layer.name for layer in mobilenetv2().layers if layer.is_depthwise and of_layer(layer).stride == stride}
 
 
