@@ -14,13 +14,13 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes. Segment 6 holds a staging area for each engine, then homes up to ``homes_end``; segment 7 is a ring of
-    weight windows for each engine, ``windows`` bytes each; more than ``wanted`` would be of no use. A job of several
+    """Bytes. Segment 6 holds staging areas, one of ``area`` for each engine, and homes up to ``homes_end``; segment 7 is
+    a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted`` are of use. A job of several
     channel tiles has at most ``job_weights`` bytes of weights: few enough that loads run ahead of it, and at most half
     of the ring, so that the next job's fit beside them."""
 
     engines: int
-    staging_size: int
+    area: Staging
     homes_end: int
     windows: int
     wanted: int
@@ -28,13 +28,23 @@ class Budget:
 
     def staging(self, engine: int) -> Staging:
         """The staging area of an engine."""
-        return Staging(engine * self.staging_size, self.staging_size)
+        return Staging(self.area.base + engine * self.area.size, self.area.size)
+
+    @property
+    def staging_end(self) -> int:
+        """End of the staging areas in segment 6."""
+        return self.area.base + self.engines * self.area.size
 
     def extended(self, homes_end: int, params: SocParams) -> "Budget":
-        """The same with the windows grown into what lies between the last home and ``homes_end``."""
-        used = max(homes_end, self.staging_size * self.engines)
-        space = (params.lv2_bytes - used) // self.engines // params.lv1_word * params.lv1_word
-        return replace(self, windows=max(self.windows, min(self.wanted, space)))
+        """The same with the bytes between the last home and ``homes_end`` given out: to the windows as far as they
+        can use them, then to the staging areas."""
+        used, word = max(homes_end, self.staging_end), params.lv1_word
+        space = (params.lv2_bytes - used) // self.engines // word * word
+        windows = max(self.windows, min(self.wanted, space))
+        base = homes_end if homes_end > self.staging_end else 0
+        size = (params.lv2_bytes - windows * self.engines - base) // self.engines // word * word
+        area = Staging(base, size) if size > self.area.size else self.area
+        return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.windows * 9 // 16))
 
 
 def _largest_tiles(layers: list[Layer], params: SocParams) -> int:
@@ -46,21 +56,29 @@ def _largest_tiles(layers: list[Layer], params: SocParams) -> int:
     return 2 * (weights + inputs + outputs * (2 if adds else 1))
 
 
-def divide(layers: list[Layer], params: SocParams, engines: int) -> Budget:
-    """The window rings take what the weights need, at most a quarter of LV2; homes get the rest. What these leave
-    goes back to the windows, see :meth:`Budget.extended`."""
-    total = 0
-    for layer in layers:
-        total += _SLACK
-        if isinstance(layer, ConvLayer):
-            depth = 1 if layer.depthwise else max(tile.channels for tile in layer.tiles)
-            lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows
-            if layer.depthwise:
-                lines *= params.rows
-            per_tile = lines * params.out_channels + params_bytes(params) * len(layer.regions)
-            total += len(layer.tiles) * per_tile
+def divide(layers: list[Layer], params: SocParams, engines: int) -> list[Budget]:
+    """Divisions of LV2 to choose from, by how many bytes their homes save DRAM. The window rings take what the weights
+    need, at most a quarter of LV2, or less as long as they hold the weights of any channel tile that a quarter holds.
+    Homes get the rest; what these leave is given out again by :meth:`Budget.extended`."""
     word = params.lv1_word
+    tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
+    total = sum(count * size for count, size in tiles) + _SLACK * len(layers)
     wanted = -(-total // word) * word
-    windows = min(params.lv2_bytes // 4 // engines // word * word, wanted)
+    quarter = params.lv2_bytes // 4 // engines // word * word
+    largest = max((size + _SLACK for _, size in tiles if size + _SLACK <= quarter), default=0)
     staging = max(params.lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
-    return Budget(engines, staging, params.lv2_bytes - windows * engines, windows, wanted, windows // 2)
+    budgets = []
+    for windows in (quarter, quarter // 2, quarter // 4):
+        size = min(max(windows, largest) // word * word, wanted)
+        homes_end = params.lv2_bytes - size * engines
+        budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, size // 2))
+    return budgets
+
+
+def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
+    """Weights and parameters of one channel tile."""
+    depth = 1 if layer.depthwise else max(tile.channels for tile in layer.tiles)
+    lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows
+    if layer.depthwise:
+        lines *= params.rows
+    return lines * params.out_channels + params_bytes(params) * len(layer.regions)

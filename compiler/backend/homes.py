@@ -45,6 +45,7 @@ class Homes:
     inside: dict[str, tuple[str, int]] = field(default_factory=dict)
     root: dict[str, str] = field(default_factory=dict)  #: reshaped tensor → the tensor whose bytes it shares
     sizes: dict[int, int] = field(default_factory=dict)  #: bytes used of each segment
+    moved: int = 0  #: bytes layers read and write in DRAM because LV2 is too small for their homes
     constants: bytes = b""
     exports: dict[str, int] = field(default_factory=dict)  #: tensor → offset in segment 5 of an observer's copy
 
@@ -208,6 +209,7 @@ def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observ
     if observe:
         _export(homes, sizes)
     homes.sizes = sizes | {SCRATCH: scratch.extent, LV2: best.extent}
+    homes.moved = best.moved
     homes.constants = _constants(homes)
 
 

@@ -101,7 +101,7 @@ class Linker:
         sizes[0], sizes[1], sizes[7] = len(self.code), len(self.weights), self.budget.windows * self.budget.engines
         for segment, size in self.homes.sizes.items():
             sizes[segment] = size
-        sizes[6] = max(sizes[6], self.budget.staging_size * self.budget.engines)
+        sizes[6] = max(sizes[6], self.budget.staging_end)
         need = sum(sizes[:6]) + _DRIVER_RESERVE
         if need > self.params.dram_bytes:
             raise CompileError(

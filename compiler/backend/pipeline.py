@@ -1,7 +1,7 @@
 """The passes of the back end in order."""
 
 from compiler import ir
-from compiler.backend.budget import divide
+from compiler.backend.budget import Budget, divide
 from compiler.backend.generate import Generated, generate
 from compiler.backend.fuse import fuse
 from compiler.backend.homes import LV2, Homes, place
@@ -30,9 +30,7 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     if not options.observe:  # an observer looks at every operator's own result
         layers = fuse(graph, layers)
     layers = defer(graph, layers)
-    budget = divide(layers, params, options.engines)
-    homes = place(graph, layers, params, budget.staging_size * budget.engines, budget.homes_end, options.observe)
-    budget = budget.extended(homes.sizes[LV2], params)
+    budget, homes = _divide(graph, layers, params, options)
     linker = Linker(params, budget, homes)
     report, cycles = Report(graph.name), []
     for number, layer in enumerate(layers):
@@ -50,6 +48,17 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     report.segment_sizes = image.meta.segment_sizes
     report.dram_bytes, report.lv2_bytes = sum(report.segment_sizes[:6]), sum(report.segment_sizes[6:])
     return image, report
+
+
+def _divide(graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options) -> tuple[Budget, Homes]:
+    """The division of LV2 with the least traffic to tensors that did not fit, the first of equals."""
+    best: tuple[Budget, Homes] | None = None
+    for budget in divide(layers, params, options.engines):
+        homes = place(graph, layers, params, budget.staging_end, budget.homes_end, options.observe)
+        if best is None or homes.moved < best[1].moved:
+            best = budget, homes
+    assert best is not None
+    return best[0].extended(best[1].sizes[LV2], params), best[1]
 
 
 def _busy(scheduled: list[Scheduled], engine: int) -> int:
