@@ -10,7 +10,7 @@ from sim.rtl.digest import design_digest
 from sim.rtl.pysim import PysimBus
 from sim.rtl.top import SimTop
 
-BACKENDS = {"cxxrtl": CxxrtlBus, "pysim": PysimBus}
+BACKENDS = ("cxxrtl", "pysim")
 
 __all__ = ["BACKENDS", "CxxrtlBus", "PysimBus", "RtlBus", "SimTop", "open_bus"]
 
@@ -31,7 +31,10 @@ def open_bus(
 
     if backend not in BACKENDS:
         raise ValueError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
-    top = SimTop(params, Soc(params))
     if backend == "pysim":
-        return PysimBus(top, costs=costs, vcd=vcd, progress=progress)
-    return CxxrtlBus(top, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))
+        return PysimBus(SimTop(params, Soc(params)), costs=costs, vcd=vcd, progress=progress)
+
+    def make() -> SimTop:
+        return SimTop(params, Soc(params))
+
+    return CxxrtlBus(params, make, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))

@@ -129,21 +129,22 @@ def _build(rtlil: str, vcd: bool, work: Path, target: Path, display: BuildDispla
 
 def _compile(work: Path, cut: Partition, defines: tuple[str, ...], log: Path) -> None:
     """Compile all files of the netlist and the run loop, as many at a time as there are cores, and link them."""
-    (work / "netlist.h").write_text(cut.header)
-    (work / "netlist.cc").write_text(cut.main)
-    sources = {"simulator": SOURCE}
-    for i, text in enumerate(cut.parts):
-        sources[f"part{i}"] = work / f"part{i}.cc"
-        sources[f"part{i}"].write_text(text)
-    flags = [*FLAGS, *defines, "-I.", f"-I{_runtime_headers()}"]
+    texts = {"netlist.h": cut.header, "netlist.cc": cut.main, "debug.cc": cut.debug}
+    texts |= {f"part{i}.cc": text for i, text in enumerate(cut.parts)}
+    for name, text in texts.items():
+        (work / name).write_text(text)
+    sources = [SOURCE, *(work / name for name in texts if name not in ("netlist.h", "netlist.cc"))]
+    # Absolute paths: the compiler's own cache must tell apart the files of builds that run at the same time.
+    flags = [*FLAGS, *defines, f"-I{work}", f"-I{_runtime_headers()}"]
 
-    def compile_one(name: str) -> None:
-        command = [*compiler(), *flags, "-c", "-o", f"{name}.o", str(sources[name])]
+    def compile_one(source: Path) -> None:
+        effort = ["-O0"] if source.stem == "debug" else []
+        command = [*compiler(), *flags, *effort, "-c", "-o", f"{source.stem}.o", str(source)]
         _run("the C++ compiler", command, work, log, _tool_caches())
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         list(pool.map(compile_one, sources))
-    objects = [f"{name}.o" for name in sources]
+    objects = [f"{source.stem}.o" for source in sources]
     _run("the linker", [*compiler(), "-shared", "-s", "-o", "simulator.so", *objects], work, log, _tool_caches())
 
 

@@ -2,9 +2,11 @@
 
 import ctypes
 import os
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
+from hw.params import SocParams
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus, Until
 from sim.rtl.build import library
@@ -19,31 +21,37 @@ class CxxrtlBus(RtlBus):
 
     Parameters
     ----------
-    top : SimTop
-        The design; compiled at the first use of its netlist, which may take minutes, and cached.
+    params : SocParams
+    make : callable
+        Makes the design; compiled at the first use of its netlist, which may take minutes, and cached.
     costs : HostCosts
     vcd : path, optional
         Write waveforms of all signals, but not of memories. Needs another, slower build.
     progress : optional
         Called with the cycle about every 100,000 cycles.
     source : str, optional
-        Identifies what ``top`` is made from; where its library is cached, ``top`` is not even elaborated.
+        Identifies what the design is made from; where its library is cached, the design is not even made.
 
     Raises :class:`sim.rtl.build.BuildError`.
     """
 
     def __init__(
         self,
-        top: SimTop,
+        params: SocParams,
+        make: Callable[[], SimTop],
         *,
         costs: HostCosts | None = None,
         vcd: str | PathLike | None = None,
         progress: Progress | None = None,
         source: str | None = None,
     ) -> None:
-        super().__init__(top.params, costs or HostCosts(), progress)
-        path = library(lambda: to_rtlil(top, name="sim_top", clock=top.domain.clk), source=source, vcd=vcd is not None)
-        self._library = _load_library(path)
+        super().__init__(params, costs or HostCosts(), progress)
+
+        def netlist() -> str:
+            top = make()
+            return to_rtlil(top, name="sim_top", clock=top.domain.clk)
+
+        self._library = _load_library(library(netlist, source=source, vcd=vcd is not None))
         self._handle = self._library.caesura_create(None if vcd is None else os.fsencode(vcd))
         if not self._handle:
             raise OSError(f"cannot write waveforms to {vcd}")

@@ -28,10 +28,12 @@ class PartitionError(ValueError):
 
 @dataclass(frozen=True)
 class Partition:
-    """``header`` declares the design, ``main`` holds all but the parts, each of ``parts`` is a file of parts."""
+    """``header`` declares the design, each of ``parts`` is a file of parts, ``main`` calls them all; ``debug`` is what
+    follows: large with debug information, and no need to be fast."""
 
     header: str
     main: str
+    debug: str
     parts: list[str]
 
 
@@ -53,10 +55,14 @@ def partition(source: str, files: int) -> Partition:
     functions = [_function(k, part, local, users) for k, part in enumerate(parts)]
     header = f"#pragma once\n{struct}{members}{declarations}{_STRUCT_END}{_NAMESPACE_END}"
     evaluate = f"{_EVAL}\tbool posedge_p_clk = this->posedge_p_clk();\n{calls}\treturn true;\n}}\n"
-    main = f'#include "netlist.h"\nnamespace cxxrtl_design {{\n{implementation}{evaluate}{tail}'
+    main = implementation + evaluate
     bounds = [i * len(functions) // files for i in range(files + 1)]
     texts = ["".join(functions[a:b]) for a, b in pairwise(bounds)]
-    return Partition(header, main, [f'#include "netlist.h"\nnamespace cxxrtl_design {{\n{t}}}\n' for t in texts])
+    return Partition(header, _file(main), _file(tail.replace(_NAMESPACE_END, "")), [_file(text) for text in texts])
+
+
+def _file(text: str) -> str:
+    return f'#include "netlist.h"\nnamespace cxxrtl_design {{\n{text}{_NAMESPACE_END}'
 
 
 def _statements(lines: list[str]) -> tuple[dict[str, str], list[list[str]]]:

@@ -21,7 +21,17 @@ from tests.sim.rtl.stub_soc import (
 )  # fmt: skip
 
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024, dram_refresh_interval=700, dram_refresh_cycles=90)
-BACKENDS = [PysimBus, CxxrtlBus]
+
+
+def interpreted(stall_seed=0, **options):
+    return PysimBus(top(stall_seed), **options)
+
+
+def native(stall_seed=0, **options):
+    return CxxrtlBus(PARAMS, lambda: top(stall_seed), **options)
+
+
+BACKENDS = [interpreted, native]
 
 
 def top(stall_seed=0):
@@ -30,7 +40,7 @@ def top(stall_seed=0):
 
 @pytest.fixture(params=BACKENDS)
 def bus(request):
-    with request.param(top()) as bus:
+    with request.param() as bus:
         yield bus
 
 
@@ -70,13 +80,13 @@ def random_traffic(bus, seed):
 @pytest.mark.parametrize("stall_seed", [0, 0xACE1])
 @pytest.mark.parametrize("costs", [HostCosts(), HostCosts.free()], ids=["costs", "free"])
 def test_both_backends_agree_cycle_for_cycle(stall_seed, costs):
-    with PysimBus(top(stall_seed), costs=costs) as reference, CxxrtlBus(top(stall_seed), costs=costs) as compiled:
+    with PysimBus(top(stall_seed), costs=costs) as reference, native(stall_seed, costs=costs) as compiled:
         for seed in range(3):
             assert random_traffic(reference, seed) == random_traffic(compiled, seed)
 
 
 def test_the_outputs_agree_in_every_single_cycle():
-    with PysimBus(top(), costs=HostCosts.free()) as reference, CxxrtlBus(top(), costs=HostCosts.free()) as compiled:
+    with PysimBus(top(), costs=HostCosts.free()) as reference, native(costs=HostCosts.free()) as compiled:
         lines = []
         for bus in (reference, compiled):
             bus.write_mem(0, bytes(range(256)))
@@ -162,7 +172,7 @@ def test_a_closed_bus_refuses_everything(bus):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_waveforms_are_written(backend, tmp_path):
     path = tmp_path / "wave.vcd"
-    with backend(top(), vcd=path) as bus:
+    with backend(vcd=path) as bus:
         bus.write_reg(4 * 15, 0xFEEDF00D)
     text = path.read_text()
     assert f"{0xFEEDF00D:032b}" in text

@@ -61,6 +61,18 @@ def test_combinational_feedback_is_refused(fake_tools, monkeypatch):
         build.library(netlist())
 
 
+def test_every_build_names_its_own_folder(fake_tools, tmp_path, monkeypatch):
+    commands = []
+    run = build._run
+    monkeypatch.setattr(
+        build, "_run", lambda what, command, *rest: (commands.append(command), run(what, command, *rest))
+    )
+    build.library(netlist())
+    build.library(netlist(PARAMS.replace(dram_latency=41)))
+    loops = [command for command in commands if str(build.SOURCE) in command]
+    assert len(loops) == 2 and loops[0] != loops[1]  # zig caches objects by command line
+
+
 def test_concurrent_processes_build_once(fake_tools):
     with multiprocessing.get_context("fork").Pool(3) as pool:
         assert len(set(pool.map(build.library, [make] * 3))) == 1
