@@ -10,6 +10,7 @@ from benchmarks.rows import Row, Target
 from caesura.api import UsageError
 from compiler.ir import CompileError
 from hw.params import ParamError
+from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError
 
 
@@ -34,7 +35,7 @@ class Figure:
         """Measure. What cannot be compiled or run makes a row without a value that says why."""
         try:
             value, correct, detail = self.measure(lab)
-        except (CompileError, DriverError, ParamError) as error:
+        except (CompileError, DriverError, ParamError, BusError, BusTimeout) as error:
             return Row(self.name, None, self.target, False, {"error": str(error)})
         return Row(self.name, value, self.target, correct, detail)
 
