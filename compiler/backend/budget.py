@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from compiler import ir
 from compiler.backend.layers import ConvLayer, Layer
 from compiler.backend.operand import Staging
 from compiler.backend.tiling import params_bytes
@@ -15,7 +16,8 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 @dataclass(frozen=True)
 class Budget:
     """Bytes. Segment 6 holds staging areas, one of ``area`` for each engine, and homes up to ``homes_end``; segment 7 is
-    a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted`` are of use. A job of several
+    a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted`` are of use; so are
+    ``staging_wanted`` bytes in each staging area. A job of several
     channel tiles has at most ``job_weights`` bytes of weights: few enough that loads run ahead of it, and at most half
     of the ring, so that the next job's fit beside them."""
 
@@ -25,6 +27,7 @@ class Budget:
     windows: int
     wanted: int
     job_weights: int
+    staging_wanted: int
 
     def staging(self, engine: int) -> Staging:
         """The staging area of an engine."""
@@ -36,12 +39,14 @@ class Budget:
         return self.area.base + self.engines * self.area.size
 
     def extended(self, homes_end: int, params: SocParams) -> "Budget":
-        """The same with the bytes between the last home and ``homes_end`` given out: to the windows as far as they
-        can use them, then to the staging areas."""
-        used, word = max(homes_end, self.staging_end), params.lv1_word
-        space = (params.lv2_bytes - used) // self.engines // word * word
-        windows = max(self.windows, min(self.wanted, space))
+        """The same with the bytes between the last home and ``homes_end`` given out: to staging areas and windows as
+        far as they can use them, the rest to the staging areas."""
+        word = params.lv1_word
         base = homes_end if homes_end > self.staging_end else 0
+        space = (params.lv2_bytes - max(homes_end, self.staging_end)) // self.engines
+        if self.staging_wanted > self.area.size:  # staging areas move behind the homes
+            space = (params.lv2_bytes - base) // self.engines - self.staging_wanted
+        windows = max(self.windows, min(self.wanted, space // word * word))
         size = (params.lv2_bytes - windows * self.engines - base) // self.engines // word * word
         area = Staging(base, size) if size > self.area.size else self.area
         return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.windows * 9 // 16))
@@ -56,7 +61,7 @@ def _largest_tiles(layers: list[Layer], params: SocParams) -> int:
     return 2 * (weights + inputs + outputs * (2 if adds else 1))
 
 
-def divide(layers: list[Layer], params: SocParams, engines: int) -> list[Budget]:
+def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int) -> list[Budget]:
     """Divisions of LV2 to choose from, by how many bytes their homes save DRAM. The window rings take what the weights
     need, at most a quarter of LV2, or less as long as they hold the weights of any channel tile that a quarter holds.
     Homes get the rest; what these leave is given out again by :meth:`Budget.extended`."""
@@ -67,12 +72,26 @@ def divide(layers: list[Layer], params: SocParams, engines: int) -> list[Budget]
     quarter = params.lv2_bytes // 4 // engines // word * word
     largest = max((size + _SLACK for _, size in tiles if size + _SLACK <= quarter), default=0)
     staging = max(params.lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
+    outside = max((_outside_bytes(graph, layer, params, engines) for layer in layers), default=0)
     budgets = []
     for windows in (quarter, quarter // 2, quarter // 4):
         size = min(max(windows, largest) // word * word, wanted)
         homes_end = params.lv2_bytes - size * engines
-        budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, size // 2))
+        budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, size // 2, outside))
     return budgets
+
+
+def _outside_bytes(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> int:
+    """Staging in which two pixel tiles fit whole, of a convolution that reads inputs or writes outputs of the model."""
+    if not isinstance(layer, ConvLayer):
+        return 0
+    x, y, total = graph.tensors[layer.inputs[0]], graph.tensors[layer.output], 0
+    pixels = params.lv0_acc_rows // 2
+    if any(port.tensor == x.name for port in graph.inputs):
+        total += min(x.size, pixels * layer.strides[0] * layer.strides[1] * x.nhwc[3] * 3 // 2)
+    if any(port.tensor == y.name for port in graph.outputs):
+        total += min(y.size, pixels * -(-y.nhwc[3] // engines))
+    return 2 * total
 
 
 def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:

@@ -1,12 +1,13 @@
 """Code for convolutions: tiles flow LV2 → LV1 → LV0 → MAC → VEC → LV1 → LV2 through rings of buffers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from compiler.backend.blocks import tile_weights, vec_params, weight_blocks
 from compiler.backend.copies import Loop, contiguous, copy_fields
 from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry, input_window, tile_window
+from compiler.backend.homes import LV2
 from compiler.backend.job import Job, Stage
 from compiler.backend.layers import ChannelTile, ConvLayer
 from compiler.backend.operand import Operand, Staging
@@ -44,9 +45,10 @@ class ConvGenerator:
         self.images = x.view.shape[0]
         self.pixel_tiles = share.of(pixel_tiles(layer, plan.rows, plan.cols, self.images))
 
-    def job(self, number: int, engine: int, tiles: list[ChannelTile]) -> Job:
-        """The job of layer ``number`` on ``engine`` that computes ``tiles``."""
-        self._job = Job(self.params, number, engine)
+    def job(self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False) -> Job:
+        """The job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see :class:`Job`."""
+        self._job = Job(self.params, number, engine, own_loads=own_loads)
+        self._tiles = tiles
         self._rings()
         self._data: dict[tuple[ChannelTile, Chunk], bytes] = {}
         if self.plan.pixels_outer:
@@ -87,8 +89,12 @@ class ConvGenerator:
             at += 2 * plan.weight_size
         self._spill: Ring | None = None
         if not self.y.view.on_chip:
-            size = -(-plan.rows * plan.cols * p.out_channels // p.lv1_word) * p.lv1_word
+            width = sum(tile.outs for tile in self._tiles)
+            size, gathered = (-(-plan.rows * plan.cols * c // p.lv1_word) * p.lv1_word for c in (p.out_channels, width))
+            self._gather = plan.pixels_outer and 2 * gathered <= (end - at) // 2
+            size = gathered if self._gather else size
             self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, at, size, 2)
+            self._gathered: list[Task] = []
             at += 2 * size
         self._other_stage: Stage | None = None
         if self.addend and not self.addend.other.view.on_chip:
@@ -251,8 +257,30 @@ class ConvGenerator:
             writers.append(self._add(self.addend, box, out.address, groups))
             vec.signals.add(Sem.OWN_READY)
         self._out.filled_by(out, writers)
-        store = self._job.store(self.y.view, box, out.address, pixels.cols * pitch, pitch, self._spill, (tile, pixels))
+        row = pixels.cols * pitch
+        if self._spill and self._gather:
+            store = self._store_gathered(self._spill, tile, box, out.address, row, pitch)
+        else:
+            store = self._job.store(self.y.view, box, out.address, row, pitch, self._spill, (tile, pixels))
         self._out.read_by(out, store)
+
+    def _store_gathered(
+        self, spill: Ring, tile: ChannelTile, box: Window, source: int, row: int, pitch: int
+    ) -> Task:  # fmt: skip
+        """Store a tile beside those of other channels, so that they go to DRAM in long runs, after the last."""
+        first, last = self._tiles[0], self._tiles[-1]
+        width = last.out + last.outs - first.out
+        if tile is first:
+            self._gathered = []
+            self._slot = spill.fill(box)
+        loops = [Loop(box.rows, row, box.cols * width), Loop(box.cols, pitch, width)]
+        fields = copy_fields(source, self._slot.address + tile.out - first.out, loops, tile.outs)
+        self._gathered.append(self._job.emit(Op.ST1, fields | {"dst_seg": LV2}))
+        if tile is last:
+            spill.filled_by(self._slot, self._gathered)
+            whole = replace(box, c=first.out, channels=width)
+            spill.read_by(self._slot, self._job.spill(self.y.view, whole, self._slot.address))
+        return self._gathered[-1]
 
     def _add(self, addend: Addend, box: Window, own: int, groups: int) -> Task:
         """Add the other operand to the tile at LV1 address ``own``, in place."""

@@ -1,5 +1,6 @@
 """Layers to jobs: picks the generator, the plan, and how many jobs the weights need."""
 
+import itertools
 from dataclasses import dataclass, replace
 
 from compiler.backend.budget import Budget
@@ -120,8 +121,9 @@ def _conv(
         generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels, addend)
         own = channels.of(zip(layer.tiles, sizes, strict=True))
         if generator.pixel_tiles:
-            batches = _batches(own, budget.job_weights - table)
-            jobs += [generator.job(number, engine, tiles) for tiles in batches]
+            first = number == 0 and not stream
+            batches = _batches(own, (budget.windows // 2 if first else budget.job_weights) - table)
+            jobs += [generator.job(number, engine, tiles, first and tiles is batches[0]) for tiles in batches]
     order = "pixels" if plan.pixels_outer else "channels"
     tile = (
         f"{plan.rows}x{plan.cols} pixels, kernel {plan.chunk_rows}x{plan.chunk_cols}, "
@@ -155,13 +157,10 @@ def _shares(layer: ConvLayer, plan: ConvPlan, engine: int, engines: int, images:
 
 
 def _batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list[ChannelTile]]:
-    """Consecutive tiles whose weights together stay within ``limit`` bytes; a larger tile stands alone."""
-    batches: list[list[ChannelTile]] = []
-    used = 0
-    for tile, size in tiles:
-        if not batches or used + size > limit:
-            batches.append([])
-            used = 0
-        batches[-1].append(tile)
-        used += size
-    return batches
+    """Consecutive tiles in batches of about equal length whose weights stay within ``limit`` bytes; a larger tile
+    stands alone."""
+    most = max(1, limit // max((size for _, size in tiles), default=1))
+    count = max(1, -(-len(tiles) // most))
+    bounds = [len(tiles) * i // count for i in range(count + 1)]
+    batches = [[tile for tile, _ in tiles[low:high]] for low, high in itertools.pairwise(bounds)]
+    return [batch for batch in batches if batch]

@@ -12,6 +12,7 @@ from hw.isa import Op
 from hw.params import SocParams
 
 WINDOW = 7  #: segment of the weight windows
+_FETCHES_AHEAD = 32  #: pieces of weights a body may load ahead of their use; semaphores count no further than 255
 
 
 @dataclass
@@ -21,6 +22,9 @@ class Job:
     Window addresses in tasks are relative to the job's place in the window; ``relative`` lists the tasks to which
     :meth:`place` adds it. Weights that are streamed lie in ``stream``, at addresses relative to the start of the
     job's part of the weight segment; ``streamed`` lists the loads that name them.
+
+    With ``own_loads`` there is no prologue: the body brings each piece of the blob into the window (``fetches``) just
+    before its first use. For the first job of an engine, whose prologue would run with nothing to compute beside it.
     """
 
     params: SocParams
@@ -31,7 +35,13 @@ class Job:
     stream: bytearray = field(default_factory=bytearray)
     relative: list[Task] = field(default_factory=list)
     streamed: list[Task] = field(default_factory=list)
+    own_loads: bool = False
+    fetches: list[Task] = field(default_factory=list)
     _known: dict[bytes, int] = field(default_factory=dict)
+    _fetched: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._fetching = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, 0, 0, _FETCHES_AHEAD)
 
     def emit(self, op: Op, fields: dict[str, int]) -> Task:
         """Append one instruction."""
@@ -53,7 +63,17 @@ class Job:
 
     def load_window(self, address: int, target: int, size: int) -> list[Task]:
         """LD1 of ``size`` bytes at ``address`` of the window."""
+        fill = None
+        if self.own_loads and address not in self._fetched:
+            self._fetched.add(address)
+            fill = self._fetching.fill(address)
+            loads = self.emit_all(Op.LD2, contiguous(address, address, size), src_seg=WEIGHTS, dst_seg=WINDOW)
+            self._fetching.filled_by(fill, loads)
+            self.fetches += loads
         tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=WINDOW)
+        if fill:
+            for task in tasks:
+                self._fetching.read_by(fill, task)
         self.relative += tasks
         return tasks
 
@@ -65,8 +85,11 @@ class Job:
         self.streamed += tasks
         return tasks
 
-    def place(self, window: int, stream: int) -> None:
+    def place(self, window: int, blob: int, stream: int) -> None:
         """Fix where in the window, and where in the weight segment, the job's weights lie."""
+        for task in self.fetches:
+            task.fields["src"] += blob
+            task.fields["dst"] += window
         for task in self.relative:
             task.fields["src"] += window
         for task in self.streamed:
@@ -117,10 +140,15 @@ class Job:
         loops = [Loop(box.rows, row, line), Loop(box.cols, pixel, box.channels)]
         store = self.emit(Op.ST1, copy_fields(source, slot.address, loops, box.channels) | {"dst_seg": LV2})
         spill.filled_by(slot, [store])
-        loops = [Loop(box.rows, line, view.strides[1]), Loop(box.cols, box.channels, view.strides[2])]
-        fields = copy_fields(slot.address, target, loops, box.channels)
-        spill.read_by(slot, self.emit(Op.ST2, fields | {"src_seg": LV2, "dst_seg": view.segment}))
+        spill.read_by(slot, self.spill(view, box, slot.address))
         return store
+
+    def spill(self, view: View, box: Window, source: int) -> Task:
+        """ST2 of pixels that lie densely at ``source`` of segment 6 to ``box`` of a tensor in DRAM."""
+        line = box.cols * box.channels
+        loops = [Loop(box.rows, line, view.strides[1]), Loop(box.cols, box.channels, view.strides[2])]
+        fields = copy_fields(source, view.address(box.n, box.y, box.x, box.c), loops, box.channels)
+        return self.emit(Op.ST2, fields | {"src_seg": LV2, "dst_seg": view.segment})
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,9 @@ class Linker:
         stream_at = self._append_weights(job.stream)
         window, after = self._windows[job.engine].claim(len(job.blob))
         window += job.engine * self.budget.windows
-        job.place(window, stream_at)
+        job.place(window, blob_at, stream_at)
         prologue = None
-        if job.blob:
+        if job.blob and not job.own_loads:
             prologue = self._append_code(_prologue(blob_at, window, len(job.blob)))
         body = self._append_code([task.insn() for task in scheduled.schedule.tasks])
         self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after))

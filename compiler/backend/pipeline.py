@@ -53,7 +53,7 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
 def _divide(graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options) -> tuple[Budget, Homes]:
     """The division of LV2 with the least traffic to tensors that did not fit, the first of equals."""
     best: tuple[Budget, Homes] | None = None
-    for budget in divide(layers, params, options.engines):
+    for budget in divide(graph, layers, params, options.engines):
         homes = place(graph, layers, params, budget.staging_end, budget.homes_end, options.observe)
         if best is None or homes.moved < best[1].moved:
             best = budget, homes
