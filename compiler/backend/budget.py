@@ -82,16 +82,18 @@ def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int
 
 
 def _outside_bytes(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> int:
-    """Staging in which two pixel tiles fit whole, of a convolution that reads inputs or writes outputs of the model."""
+    """Staging that holds an engine's part of the model's input and two pixel tiles of its output, if that is not
+    more than half of LV2."""
     if not isinstance(layer, ConvLayer):
         return 0
     x, y, total = graph.tensors[layer.inputs[0]], graph.tensors[layer.output], 0
     pixels = params.lv0_acc_rows // 2
     if any(port.tensor == x.name for port in graph.inputs):
-        total += min(x.size, pixels * layer.strides[0] * layer.strides[1] * x.nhwc[3] * 3 // 2)
+        rows = layer.kernel[0] * layer.dilations[0]
+        total += min(x.size, x.size // engines + rows * x.nhwc[2] * x.nhwc[3])
     if any(port.tensor == y.name for port in graph.outputs):
-        total += min(y.size, pixels * -(-y.nhwc[3] // engines))
-    return 2 * total
+        total += 2 * min(y.size, pixels * y.nhwc[3])
+    return total * 3 // 2 if total * 3 // 2 * engines <= params.lv2_bytes // 2 else 0
 
 
 def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:

@@ -11,6 +11,7 @@ from compiler.backend.homes import LV2
 from compiler.backend.job import Job, Stage
 from compiler.backend.layers import ChannelTile, ConvLayer
 from compiler.backend.operand import Operand, Staging
+from compiler.backend.resident import Resident
 from compiler.backend.semaphores import Sem
 from compiler.backend.share import Share
 from compiler.backend.tasks import Fill, Ring, Task
@@ -44,6 +45,7 @@ class ConvGenerator:
         self.x, self.y, self.staging, self.stream = x, y, staging, stream
         self.images = x.view.shape[0]
         self.pixel_tiles = share.of(pixel_tiles(layer, plan.rows, plan.cols, self.images))
+        self._resident: Resident | None = None
 
     def job(self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False) -> Job:
         """The job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see :class:`Job`."""
@@ -84,6 +86,9 @@ class ConvGenerator:
     def _lv2_rings(self) -> None:
         """Buffers in the staging area: streamed weights and outputs take what they need, inputs the rest."""
         p, plan, at, end = self.params, self.plan, self.staging.base, self.staging.base + self.staging.size
+        keeps = not self.x.view.on_chip and self._keeps_input(end)
+        if self._resident:
+            end = self._resident.base
         if self.stream:
             self._weight2 = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, at, plan.weight_size, 2)
             at += 2 * plan.weight_size
@@ -103,7 +108,7 @@ class ConvGenerator:
             at += 2 * size
         self._stage: Stage | None = None
         self._stage_whole = False
-        if not self.x.view.on_chip:
+        if not self.x.view.on_chip and not keeps:
             whole = self._stage_size([tile_window(self.layer, t, 0, self._span) for t in self.pixel_tiles])
             part = self._stage_size(
                 [self._window(tile, chunk, 0) for tile in self.pixel_tiles for chunk in self._chunks(self._span)]
@@ -117,6 +122,18 @@ class ConvGenerator:
                 f"operator {self.layer.name!r}: its tiles need {at - self.staging.base} bytes of LV2 to pass from and "
                 f"to DRAM, {self.staging.size} are set aside: choose a preset with a larger lv2_bytes"
             )
+
+    def _keeps_input(self, end: int) -> bool:
+        """Let the input stay in LV2, at the end of the staging area, if it fits there; jobs after the first find it."""
+        if self._resident is None and self.x.view.is_dense and self.pixel_tiles:
+            boxes = [tile_window(self.layer, tile, 0, self._span) for tile in self.pixel_tiles]
+            first, last = Resident.span(self.x.view, boxes)
+            base = (end - (last - first)) // self.params.lv1_word * self.params.lv1_word
+            if base >= self.staging.base + self.staging.size // 3:
+                self._resident = Resident(self.x.view, base, first, last)
+        if self._resident:
+            self._resident.enter(self._job)
+        return self._resident is not None
 
     @property
     def _span(self) -> int:
@@ -159,10 +176,12 @@ class ConvGenerator:
             lv1 = self._act1.fill(key)
             box = input_window(self.layer, chunk, g, pixels, tile.first)
             whole = tile_window(self.layer, pixels, tile.first, tile.channels) if self._stage_whole else None
-            loads = self._job.load(
-                self.x.view, box, lv1.address, g.in_cols * g.pixel_bytes, g.pixel_bytes, self.x.zero_byte, self._stage,
-                (pixels, tile.first, tile.channels) if self._stage_whole else key, whole,
-            )  # fmt: skip
+            place = (lv1.address, g.in_cols * g.pixel_bytes, g.pixel_bytes, self.x.zero_byte)
+            if self._resident:
+                loads = self._resident.load(box, *place)
+            else:
+                held_as = (pixels, tile.first, tile.channels) if self._stage_whole else key
+                loads = self._job.load(self.x.view, box, *place, self._stage, held_as, whole)
             self._act1.filled_by(lv1, loads)
         held = self._act0.fill(key)
         loads = self._load_act0(pixels, chunk, g, lv1.address, held.address * self.params.rows)

@@ -1,0 +1,68 @@
+"""A tensor in DRAM that a job brings into LV2 as it is needed, and keeps there."""
+
+from compiler.backend.copies import contiguous
+from compiler.backend.homes import LV2
+from compiler.backend.job import Job
+from compiler.backend.semaphores import Sem
+from compiler.backend.tasks import Ring, Task
+from compiler.backend.views import View, Window
+from hw.isa import Op
+
+_AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
+_PIECE = 8192  #: bytes of one load: short, so that other loads to LV2 get in
+
+
+class Resident:
+    """The bytes ``first`` to ``last`` of a dense tensor at LV2 address ``base``; loaded once, in order of address.
+
+    One object serves all jobs of an engine, one after the other; :meth:`enter` begins the next.
+    """
+
+    def __init__(self, view: View, base: int, first: int, last: int) -> None:
+        self.base, self._loaded = base, first
+        self._source = view
+        self.view = View.dense(LV2, base - first, view.shape)
+
+    @staticmethod
+    def span(view: View, boxes: list[Window]) -> tuple[int, int]:
+        """Bytes of a dense tensor from the first to the last that ``boxes`` touch, in whole pixels."""
+        ranges = [_range(view, box) for box in boxes]
+        inside = [bounds for bounds in ranges if bounds]
+        return min((low for low, _ in inside), default=0), max((high for _, high in inside), default=0)
+
+    def enter(self, job: Job) -> None:
+        """The loads that follow belong to ``job``."""
+        self._job = job
+        self._ring = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, 0, 0, _AHEAD)
+
+    def load(self, box: Window, target: int, row: int, run: int, fill: int) -> list[Task]:
+        """As :meth:`Job.load`; brings what is missing of ``box`` to LV2 first."""
+        bounds = _range(self._source, box)
+        slot = None
+        if bounds and bounds[1] > self._loaded:
+            slot = self._ring.fill(box)
+            size = bounds[1] - self._loaded
+            loads: list[Task] = []
+            for at in range(0, size, _PIECE):
+                source = self._loaded + at
+                for fields in contiguous(
+                    self._source.offset + source, self.view.offset + source, min(_PIECE, size - at)
+                ):
+                    segments = {"src_seg": self._source.segment, "dst_seg": LV2}
+                    loads.append(self._job.emit(Op.LD2, fields | segments))
+            self._ring.filled_by(slot, loads)
+            self._loaded = bounds[1]
+        tasks = self._job.load(self.view, box, target, row, run, fill, None, box)
+        if slot:
+            self._ring.read_by(slot, tasks[0])
+        return tasks
+
+
+def _range(view: View, box: Window) -> tuple[int, int] | None:
+    """Bytes of whole pixels, relative to the tensor, from the first to the last that ``box`` touches."""
+    part = view.clip(box)
+    if part is None:
+        return None
+    channels, start = view.shape[3], view.address(part.n, part.y, part.x, 0) - view.offset
+    last = (part.rows - 1) * part.y_step * view.strides[1] + (part.cols - 1) * part.x_step * view.strides[2]
+    return start, start + last + channels
