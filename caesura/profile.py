@@ -87,10 +87,15 @@ class LayerProfile:
 
 @dataclass
 class Profile:
-    """A run. ``layers``: those with jobs, in the model's order; their cycles add up to ``total``'s."""
+    """A run. ``every``: all layers of the image, those without jobs too; their cycles add up to ``total``'s."""
 
-    layers: list[LayerProfile]
+    every: list[LayerProfile]
     total: LayerProfile
+
+    @property
+    def layers(self) -> list[LayerProfile]:
+        """Layers with jobs, in the model's order."""
+        return [layer for layer in self.every if layer.counters]
 
     def by_loss(self) -> list[LayerProfile]:
         """Layers, the longest loss first."""
@@ -122,8 +127,7 @@ def profile(image: Image, jobs: Sequence[JobResult]) -> Profile:
     for layer, info in used:
         layer.bound = layer_roofline(params, info, layer.counters)
         _finish(layer, params)
-    ran = [layer for layer, _ in used]
-    return Profile(ran, _total(image.meta.model, ran, params))
+    return Profile(layers, _total(image.meta.model, [layer for layer, _ in used], params))
 
 
 def _add_gap(layer: LayerProfile, job: JobResult, free: int, reached: int) -> None:
