@@ -84,7 +84,8 @@ def test_the_figures_of_the_issue_are_there():
     names = [figure.name for figure in bench.BENCHES["utilisation"]()]
     assert len(set(names)) == len(names)
     for name in (
-        "gemm_1024x1024x1024", "gemm_512x512x512", "conv_64x56x56_64_k3_s1_p1", "resnet50_convolutions", "resnet50_layers",
+        "gemm_1024x1024x1024", "gemm_512x512x512", "conv_64x56x56_64_k3_s1_p1", "resnet50_convolutions",
+        "resnet50_layers",
         "first_layer",
         "depthwise_stride1", "depthwise_stride2", "resnet50", "mobilenetv2", "squeezenet", "resnet50_speedup_4x",
     ):  # fmt: skip
