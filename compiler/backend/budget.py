@@ -28,6 +28,7 @@ class Budget:
     wanted: int
     job_weights: int
     staging_wanted: int
+    pair: int  #: weights of two of the largest channel tiles, which a ring should hold
 
     def staging(self, engine: int) -> Staging:
         """The staging area of an engine."""
@@ -45,7 +46,8 @@ class Budget:
         base = homes_end if homes_end > self.staging_end else 0
         space = (params.lv2_bytes - max(homes_end, self.staging_end)) // self.engines
         if self.staging_wanted > self.area.size:  # staging areas move behind the homes
-            space = (params.lv2_bytes - base) // self.engines - self.staging_wanted
+            rest = (params.lv2_bytes - base) // self.engines - self.staging_wanted
+            space = rest if rest >= min(self.wanted, self.pair) else space
         windows = max(self.windows, min(self.wanted, space // word * word))
         size = (params.lv2_bytes - windows * self.engines - base) // self.engines // word * word
         area = Staging(base, size) if size > self.area.size else self.area
@@ -73,11 +75,12 @@ def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int
     largest = max((size + _SLACK for _, size in tiles if size + _SLACK <= quarter), default=0)
     staging = max(params.lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
     outside = max((_outside_bytes(graph, layer, params, engines) for layer in layers), default=0)
+    pair = 2 * max((size for _, size in tiles), default=0)
     budgets = []
     for windows in (quarter, quarter // 2, quarter // 4):
         size = min(max(windows, largest) // word * word, wanted)
         homes_end = params.lv2_bytes - size * engines
-        budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, size // 2, outside))
+        budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, size // 2, outside, pair))
     return budgets
 
 

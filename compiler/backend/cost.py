@@ -10,10 +10,10 @@ START = 12  #: cycles from the start of an instruction to its first element, and
 _DRAM_OPS = (Op.LD2, Op.ST2)
 
 
-def copy_cycles(op: Op, runs: int, length: int, params: SocParams) -> int:
-    """A copy of ``runs`` runs of ``length`` bytes."""
+def copy_cycles(op: Op, runs: int, length: int, params: SocParams, engines: int = 1) -> int:
+    """A copy of ``runs`` runs of ``length`` bytes; ``engines`` share DRAM."""
     if op in _DRAM_OPS:
-        return START + params.dram_latency + runs * -(-length // params.dram_word)
+        return START + params.dram_latency + engines * runs * -(-length // params.dram_word)
     return START + runs * -(-length // params.lv1_word)
 
 
@@ -27,11 +27,11 @@ def vec_cycles(vectors: int, window: int) -> int:
     return START + vectors * window
 
 
-def insn_cycles(op: Op, fields: Mapping[str, Any], params: SocParams) -> int:
-    """Estimated cycles of one instruction."""
+def insn_cycles(op: Op, fields: Mapping[str, Any], params: SocParams, engines: int = 1) -> int:
+    """Estimated cycles of one instruction while ``engines`` share DRAM."""
     loops = fields.get("n2", 1) * fields.get("n1", 1) * fields.get("n0", 1)
     if op is Op.MAC:
         return mac_cycles(loops, fields.get("p1", 1) * fields.get("p0", 1), params)
     if op is Op.VEC:
         return vec_cycles(loops, fields.get("k1", 1) * fields.get("k0", 1))
-    return copy_cycles(op, loops, fields.get("len", 1), params)
+    return copy_cycles(op, loops, fields.get("len", 1), params, engines)

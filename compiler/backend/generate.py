@@ -1,6 +1,7 @@
 """Layers to jobs: picks the generator, the plan, and how many jobs the weights need."""
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 
 from compiler.backend.budget import Budget
@@ -102,7 +103,7 @@ def _conv(
     if layer.addition:
         own = homes.tensors[layer.addition.own]
         addend = Addend(others[0], own.dtype == "int8", own.zero_point)
-    load = Load(x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights)
+    load = Load(x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines)
     plan = plan_conv(layer, load, params)
     fixed = len(layer.regions) * params_bytes(params)
     table = (TABLE_BYTES if layer.requantise.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
@@ -117,12 +118,16 @@ def _conv(
         )
     jobs = []
     for engine in range(budget.engines):
-        channels, pixels = _shares(layer, plan, engine, budget.engines, load.images)
+        channels, pixels = _shares(layer, plan, engine, load, math.prod(x.view.shape))
         generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels, addend)
         own = channels.of(zip(layer.tiles, sizes, strict=True))
         if generator.pixel_tiles:
             first = number == 0 and not stream
-            batches = _batches(own, (budget.windows // 2 if first else budget.job_weights) - table)
+            limit = budget.job_weights - table
+            if first:
+                whole = sum(size for _, size in own) + table
+                limit = budget.windows - table if whole <= budget.windows else budget.windows // 2 - table
+            batches = _batches(own, limit)
             jobs += [generator.job(number, engine, tiles, first and tiles is batches[0]) for tiles in batches]
     order = "pixels" if plan.pixels_outer else "channels"
     tile = (
@@ -146,12 +151,15 @@ def _weight_bytes(layer: ConvLayer, plan: ConvPlan, tile: ChannelTile, params: S
     return plan.weight_size * len(plan.chunks(layer, tile.channels))
 
 
-def _shares(layer: ConvLayer, plan: ConvPlan, engine: int, engines: int, images: int) -> tuple[Share, Share]:
+def _shares(layer: ConvLayer, plan: ConvPlan, engine: int, load: Load, input_bytes: int) -> tuple[Share, Share]:
     """Parts of an engine: of the channel tiles and of the pixel tiles. Channels are split where that balances as well:
-    then no engine loads the weights of another."""
-    pixels = len(pixel_tiles(layer, plan.rows, plan.cols, images))
-    part = Share(engine, engines)
-    if imbalance(len(layer.tiles), engines) <= max(1.05, imbalance(pixels, engines)):
+    then no engine loads the weights of another; but pixels if the input comes from DRAM and is larger than those."""
+    part, engines = Share(engine, load.engines), load.engines
+    by_channels = imbalance(len(layer.tiles), engines)
+    by_pixels = imbalance(len(pixel_tiles(layer, plan.rows, plan.cols, load.images)), engines)
+    if load.in_dram and input_bytes > layer.weights.size and by_pixels <= max(1.05, by_channels):
+        return Share(), part
+    if by_channels <= max(1.05, by_pixels):
         return part, Share()
     return Share(), part
 

@@ -35,7 +35,7 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     report, cycles = Report(graph.name), []
     for number, layer in enumerate(layers):
         made = generate(layer, number, homes, budget, params)
-        scheduled = [Scheduled(job, schedule(job.tasks, params)) for job in made.jobs]
+        scheduled = [Scheduled(job, schedule(job.tasks, params, engines=budget.engines)) for job in made.jobs]
         # Cancellation points go in here: after the program order is known, before addresses of code are.
         for entry in scheduled:
             linker.add(entry)

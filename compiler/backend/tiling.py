@@ -15,6 +15,9 @@ from hw.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
 from hw.params import SocParams
 
 
+_SHORT_RUN = 14  #: cycles of a run of ``out_channels`` bytes to DRAM
+
+
 @dataclass(frozen=True)
 class ConvPlan:
     """How a convolution is cut. Sizes are bytes; ``*_slots`` are buffers of the LV1 rings."""
@@ -59,6 +62,7 @@ class Load:
     in_dram: bool
     out_dram: bool
     window: int  #: bytes of weights one job may hold
+    engines: int = 1  #: that share DRAM
 
 
 def pixel_tiles(layer: ConvLayer, plan_rows: int, plan_cols: int, images: int) -> list[PixelTile]:
@@ -228,7 +232,8 @@ def _estimate(
     layer: ConvLayer, load: Load, params: SocParams, g: Geometry, rows: int, cols: int, chunks: int, tiles: int,
     pixels_outer: bool, act_slots: int, weight_slots: int, fold: bool,
 ) -> int:  # fmt: skip
-    """Cycles of the busiest unit, plus a little of all the others for what does not overlap."""
+    """Cycles of the busiest unit if one engine did it all, plus a little of all the others for what does not overlap,
+    and the time until the first tile is there, while all engines load theirs from DRAM."""
     word, channel_tiles = params.lv1_word, len(layer.tiles)
     pixels = sum(region.rows * region.cols for region in layer.regions) * load.images
     steps = channel_tiles * tiles * chunks
@@ -264,5 +269,13 @@ def _estimate(
         dram += repeats * tiles * chunks * (START + params.dram_latency / 4 + share * g.lv1_bytes / params.dram_word)
     instructions = steps + sum(act_loads.values()) + sum(weight_loads.values()) + 2 * channel_tiles * tiles
     fetch = instructions * INSN_BYTES / params.dram_word
-    units = [mac, ld0, ld1, vec, dram, fetch]
-    return int(max(units) + 0.05 * sum(units))
+    # Results of a single channel tile go to DRAM in short runs, each a burst of its own.
+    stores = channel_tiles * pixels * _SHORT_RUN if load.out_dram and not pixels_outer else 0
+    units = [mac, ld0, ld1, vec, dram, fetch, stores]
+    start = 0.0
+    if load.in_dram:
+        start = rows * cols * g.lv1_bytes * chunks / (g.in_rows * g.in_cols) / params.dram_word * load.engines
+        if pixels_outer:  # all weights come during the first pixel tile, and input beside them
+            first = rows * cols * chunks * g.block_count * channel_tiles / load.engines
+            start += max(0.0, 2 * weight_bytes * chunks * channel_tiles / params.dram_word - first)
+    return int(max(units) + 0.05 * sum(units) + start * load.engines)
