@@ -15,11 +15,11 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes. Segment 6 holds staging areas, one of ``area`` for each engine, and homes up to ``homes_end``; segment 7 is
-    a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted`` are of use; so are
-    ``staging_wanted`` bytes in each staging area. A job of several
-    channel tiles has at most ``job_weights`` bytes of weights: few enough that loads run ahead of it, and at most half
-    of the ring, so that the next job's fit beside them."""
+    """Bytes. Segment 6 holds staging areas, one of ``area`` for each engine, and homes up to ``homes_end``; segment 7
+    is a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted`` are of use; so are
+    ``staging_wanted`` bytes in each staging area. A job of several channel tiles has at most ``job_weights`` bytes of
+    weights: few enough that loads run ahead of it, and at most half of the ring, so that the next job's fit beside
+    them."""
 
     engines: int
     area: Staging
@@ -51,7 +51,7 @@ class Budget:
         windows = max(self.windows, min(self.wanted, space // word * word))
         size = (params.lv2_bytes - windows * self.engines - base) // self.engines // word * word
         area = Staging(base, size) if size > self.area.size else self.area
-        return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.windows * 9 // 16))
+        return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.job_weights))
 
 
 def _largest_tiles(layers: list[Layer], params: SocParams) -> int:
@@ -80,7 +80,7 @@ def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int
     for windows in (quarter, quarter // 2, quarter // 4):
         size = min(max(windows, largest) // word * word, wanted)
         homes_end = params.lv2_bytes - size * engines
-        budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, size // 2, outside, pair))
+        budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, quarter * 9 // 16, outside, pair))
     return budgets
 
 

@@ -75,7 +75,8 @@ class ConvGenerator:
         self._act1 = Ring(Sem.ACT1_FULL, Sem.ACT1_FREE, starts[2], plan.act_size, plan.act_slots)
         self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, starts[3], plan.weight_size, plan.weight_slots)
         if self.addend:
-            self._other = Ring(Sem.B_FULL, Sem.B_FREE, starts[3] + plan.weight_size * plan.weight_slots, plan.out_size, 2)
+            other_at = starts[3] + plan.weight_size * plan.weight_slots
+            self._other = Ring(Sem.B_FULL, Sem.B_FREE, other_at, plan.out_size, 2)
             self._sum_params = self._other.base + 2 * plan.out_size
         # LV0 and accumulator addresses are words and rows; each memory is two halves.
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, p.lv0_act_bytes // p.rows // 2, 2)

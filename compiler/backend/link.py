@@ -18,7 +18,8 @@ from hw.isa import INSN_BYTES, Insn, Op
 from hw.params import KIB, SocParams
 
 _DRAM_ALIGN = 64
-_PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads
+_PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
+_RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most
 _DRIVER_RESERVE = 32 * KIB  #: DRAM left for rings and completions
 
 
@@ -44,6 +45,7 @@ class Linker:
     def __post_init__(self) -> None:
         self._windows = [WindowRing(self.budget.windows) for _ in range(self.budget.engines)]
         self._blobs: dict[bytes, int] = {}
+        self._since_load = [_RUN_AHEAD] * self.budget.engines  # jobs since the last whose body loads to LV2
         self.weights += self.homes.constants
 
     def add(self, scheduled: Scheduled) -> None:
@@ -56,7 +58,11 @@ class Linker:
         job.place(window, blob_at, stream_at)
         prologue = None
         if job.blob and not job.own_loads:
-            prologue = self._append_code(_prologue(blob_at, window, len(job.blob)))
+            piece = _PROLOGUE_LOAD if self._since_load[job.engine] < _RUN_AHEAD else len(job.blob)
+            prologue = self._append_code(_prologue(blob_at, window, len(job.blob), piece))
+        self._since_load[job.engine] += 1
+        if any(task.op is Op.LD2 for task in job.tasks):
+            self._since_load[job.engine] = 0
         body = self._append_code([task.insn() for task in scheduled.schedule.tasks])
         self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after))
 
@@ -157,11 +163,11 @@ class Linker:
         )
 
 
-def _prologue(source: int, target: int, size: int) -> list[Insn]:
-    """Loads of ``size`` bytes of weights: short ones, because a load of a body waits for the one in progress."""
+def _prologue(source: int, target: int, size: int, piece: int) -> list[Insn]:
+    """Loads of ``size`` bytes of weights, ``piece`` by piece: a load of a body waits for the one in progress."""
     loads = []
-    for at in range(0, size, _PROLOGUE_LOAD):
-        for fields in contiguous(source + at, target + at, min(_PROLOGUE_LOAD, size - at)):
+    for at in range(0, size, piece):
+        for fields in contiguous(source + at, target + at, min(piece, size - at)):
             loads.append(Insn(Op.LD2, fields | {"src_seg": WEIGHTS, "dst_seg": WINDOW}))
     return loads
 

@@ -15,7 +15,8 @@ def defer(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
     ordered = list(layers)
     for layer in reversed(layers):
         here = ordered.index(layer)
-        there = next((i for i in range(here + 1, len(ordered)) if _reads(ordered[i], layer.output, roots)), here + 1) - 1
+        readers = (i for i in range(here + 1, len(ordered)) if _reads(ordered[i], layer.output, roots))
+        there = next(readers, here + 1) - 1
         passed = ordered[here + 1 : there + 1]
         if not passed or any(isinstance(other, HostLayer) for other in (layer, *passed)):
             continue

@@ -2,8 +2,8 @@
 
 from compiler import ir
 from compiler.backend.budget import Budget, divide
-from compiler.backend.generate import Generated, generate
 from compiler.backend.fuse import fuse
+from compiler.backend.generate import Generated, generate
 from compiler.backend.homes import LV2, Homes, place
 from compiler.backend.layers import ConvLayer, Layer
 from compiler.backend.link import Linker, Scheduled, macs

@@ -27,7 +27,8 @@ class Schedule:
 def schedule(
     tasks: list[Task], params: SocParams, duration: Callable[[Task], int] | None = None, engines: int = 1
 ) -> Schedule:  # fmt: skip
-    """Order ``tasks``, for ``engines`` that share DRAM; raises ValueError if their semaphores do not balance or wait in a circle."""
+    """Order ``tasks``, for ``engines`` that share DRAM; raises ValueError if their semaphores do not balance or wait in
+    a circle."""
     cycles = duration or (lambda task: insn_cycles(task.op, task.fields, params, engines))
     queues: dict[Unit, deque[tuple[int, Task]]] = {unit: deque() for unit in Unit}
     for number, task in enumerate(tasks):

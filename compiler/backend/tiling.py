@@ -14,7 +14,6 @@ from compiler.ir import CompileError
 from hw.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
 from hw.params import SocParams
 
-
 _SHORT_RUN = 14  #: cycles of a run of ``out_channels`` bytes to DRAM
 
 
