@@ -124,9 +124,8 @@ def _conv(
         if generator.pixel_tiles:
             first = number == 0 and not stream
             limit = budget.job_weights - table
-            if first:
-                whole = sum(size for _, size in own) + table
-                limit = budget.windows - table if whole <= budget.windows else budget.windows // 2 - table
+            if first and sum(size for _, size in own) + table <= budget.windows:
+                limit = budget.windows - table
             batches = _batches(own, limit)
             jobs += [generator.job(number, engine, tiles, first and tiles is batches[0]) for tiles in batches]
     order = "pixels" if plan.pixels_outer else "channels"
