@@ -120,13 +120,13 @@ def _conv(
     for engine in range(budget.engines):
         channels, pixels = _shares(layer, plan, engine, load, math.prod(x.view.shape))
         generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels, addend)
-        own = channels.of(zip(layer.tiles, sizes, strict=True))
+        mine = channels.of(zip(layer.tiles, sizes, strict=True))
         if generator.pixel_tiles:
             first = number == 0 and not stream
             limit = budget.job_weights - table
-            if first and sum(size for _, size in own) + table <= budget.windows:
+            if first and sum(size for _, size in mine) + table <= budget.windows:
                 limit = budget.windows - table
-            batches = _batches(own, limit)
+            batches = _batches(mine, limit)
             jobs += [generator.job(number, engine, tiles, first and tiles is batches[0]) for tiles in batches]
     order = "pixels" if plan.pixels_outer else "channels"
     tile = (
