@@ -41,11 +41,11 @@ def device(opened, digits, sample):
     opened.unload(model)
 
 
-def first(image, op):
-    """PC and instruction of the first ``op``."""
+def first(image, op, **fields):
+    """PC and instruction of the first ``op`` with these fields."""
     for pc in range(len(image.code) // INSN_BYTES):
         insn = Insn.decode(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
-        if insn.op == op:
+        if insn.op == op and all(insn[name] == value for name, value in fields.items()):
             return pc, insn
     raise AssertionError(f"no {op.name} in the image")
 
@@ -120,7 +120,7 @@ def test_segment_outside_the_memory_is_an_axi_error(device, digits, sample):
     _, size = model.loaded.segments[1]
     model.loaded.segments[1] = (TINY.dram_bytes, size)
     record = fault(device, model, sample)
-    pc, _ = first(digits, Op.LD2)
+    pc, _ = first(digits, Op.LD2, src_seg=1)
     assert (record.code, record.unit, record.pc) == (Fault.BUS, "LD2", pc)
 
 
