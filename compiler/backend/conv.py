@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compiler.backend.blocks import tile_weights, vec_params, weight_blocks
+from compiler.backend.blocks import vec_params
+from compiler.backend.constants import Constants
 from compiler.backend.copies import Loop, contiguous, copy_fields
 from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry, input_window, tile_window
 from compiler.backend.homes import LV2
@@ -15,7 +16,7 @@ from compiler.backend.resident import Resident
 from compiler.backend.semaphores import Sem
 from compiler.backend.share import Share
 from compiler.backend.tasks import Fill, Ring, Task
-from compiler.backend.tiling import ConvPlan, pixel_tiles
+from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan, pixel_tiles
 from compiler.backend.views import Window
 from compiler.ir import CompileError
 from hw.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, VecOp
@@ -52,7 +53,6 @@ class ConvGenerator:
         self._job = Job(self.params, number, engine, own_loads=own_loads)
         self._tiles = tiles
         self._rings()
-        self._data: dict[tuple[ChannelTile, Chunk], bytes] = {}
         if self.plan.pixels_outer:
             for pixels in self.pixel_tiles:
                 for tile in tiles:
@@ -68,21 +68,26 @@ class ConvGenerator:
         p, plan = self.params, self.plan
         self._table = 0  # LV1 address
         at = -(-TABLE_BYTES // p.lv1_word) * p.lv1_word if self.layer.requantise.table is not None else 0
-        sizes = (plan.params_size * 2, plan.out_size * 2, plan.act_size * plan.act_slots)
+        sizes = (plan.params_size * PARAMS_SLOTS, plan.out_size * 2, plan.act_size * plan.act_slots)
         starts = [at, at + sizes[0], at + sizes[0] + sizes[1], at + sum(sizes)]
-        self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, starts[0], plan.params_size, 2)
         self._out = Ring(Sem.OUT_FULL, Sem.OUT_FREE, starts[1], plan.out_size, 2)
         self._act1 = Ring(Sem.ACT1_FULL, Sem.ACT1_FREE, starts[2], plan.act_size, plan.act_slots)
-        self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, starts[3], plan.weight_size, plan.weight_slots)
         if self.addend:
-            other_at = starts[3] + plan.weight_size * plan.weight_slots
+            other_at = starts[3] + plan.weights_lv1
             self._other = Ring(Sem.B_FULL, Sem.B_FREE, other_at, plan.out_size, 2)
-            self._sum_params = self._other.base + 2 * plan.out_size
         # LV0 and accumulator addresses are words and rows; each memory is two halves.
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, p.lv0_act_bytes // p.rows // 2, 2)
-        self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, p.lv0_wgt_bytes // p.rows // 2, 2)
         self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
         self._lv2_rings()
+        self._constants = Constants(
+            p, self.layer, plan, self._job, self._tiles, weight_ring=starts[3], params_ring=starts[0],
+            stream=self._weight2,
+        )  # fmt: skip
+        if self.layer.requantise.table is not None:
+            self._constants.load_once(self.layer.requantise.table.tobytes(), self._table)
+        if self.addend:
+            self._sum_params = self._other.base + 2 * plan.out_size
+            self._constants.load_once(self._sum_block(self.addend), self._sum_params)
 
     def _lv2_rings(self) -> None:
         """Buffers in the staging area: streamed weights and outputs take what they need, inputs the rest."""
@@ -90,6 +95,7 @@ class ConvGenerator:
         keeps = not self.x.view.on_chip and self._keeps_input(end)
         if self._resident:
             end = self._resident.base
+        self._weight2: Ring | None = None
         if self.stream:
             self._weight2 = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, at, plan.weight_size, 2)
             at += 2 * plan.weight_size
@@ -158,11 +164,11 @@ class ConvGenerator:
         macs: list[Task] = []
         for chunk in self._chunks(tile.channels):
             g = geometry(self.layer, chunk, pixels.rows, pixels.cols, self.plan.fold, self.params)
+            weights = self._constants.weights(tile, chunk)
             act = self._activations(tile, pixels, chunk, g)
-            weights = self._weights(tile, chunk, g)
             macs.append(self._mac(g, pixels, act.address, weights.address, acc.address, bool(macs)))
             self._act0.read_by(act, macs[-1])
-            self._weight0.read_by(weights, macs[-1])
+            self._constants.weights_read_by(weights, macs[-1])
         self._acc.filled_by(acc, macs)
         self._drain(tile, pixels, acc)
 
@@ -208,40 +214,6 @@ class ConvGenerator:
             copies = contiguous(source, target, g.lv1_bytes)
         return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << p.pes) - 1)
 
-    def _weights(self, tile: ChannelTile, chunk: Chunk, g: Geometry) -> Fill:
-        """The LV0 buffer with the weights of ``chunk``."""
-        key = (tile, chunk)
-        held = self._weight0.find(key)
-        if held:
-            return held
-        size = g.block_count * self.params.rows * self.params.out_channels
-        lv1 = self._weight1.find(key)
-        if lv1 is None:
-            lv1 = self._weight1.fill(key)
-            self._weight1.filled_by(lv1, self._load_weights(key, lv1.address, size))
-        held = self._weight0.fill(key)
-        copies = contiguous(lv1.address, held.address * self.params.lv1_word, size)
-        loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
-        for load in loads:
-            self._weight1.read_by(lv1, load)
-        self._weight0.filled_by(held, loads)
-        return held
-
-    def _load_weights(self, key: tuple[ChannelTile, Chunk], target: int, size: int) -> list[Task]:
-        if key not in self._data:
-            tile, chunk = key
-            weights = tile_weights(self.layer, tile)
-            self._data[key] = weight_blocks(self.layer, weights, chunk, self.plan.fold, self.params)
-        data = self._data[key]
-        if not self.stream:
-            return self._job.load_window(self._job.keep(data), target, size)
-        slot = self._weight2.fill(key)
-        self._weight2.filled_by(slot, self._job.load_streamed(data, slot.address))
-        loads = self._job.emit_all(Op.LD1, contiguous(slot.address, target, size), src_seg=6)
-        for load in loads:
-            self._weight2.read_by(slot, load)
-        return loads
-
     def _mac(self, g: Geometry, pixels: PixelTile, act: int, wgt: int, acc: int, accumulate: bool) -> Task:
         layer, dtype = self.layer, self.layer.weights.dtype
         fields = {
@@ -258,18 +230,18 @@ class ConvGenerator:
     # -- requantise and store --------------------------------------------------------------------------------
     def _drain(self, tile: ChannelTile, pixels: PixelTile, acc: Fill) -> None:
         p, table = self.params, self.layer.requantise.table
-        block = self._params_of(tile, pixels.region)
+        block, parameters = self._constants.params(tile, pixels.region)
         groups = -(-tile.outs // p.vec_lanes)
         out = self._out.fill((tile, pixels))
         pitch = groups * p.vec_lanes
         fields = {
             "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1, "n1": pixels.pixels,
-            "n0": groups, "d": out.address, "d_s1": pitch, "d_s0": p.vec_lanes, "p": block.address,
+            "n0": groups, "d": out.address, "d_s1": pitch, "d_s0": p.vec_lanes, "p": parameters,
         }  # fmt: skip
         if table is not None:
             fields |= {"table": 1, "t": self._table}
         vec = self._job.emit(Op.VEC, fields)
-        self._params.read_by(block, vec)
+        self._constants.params_read_by(block, vec)
         self._acc.read_by(acc, vec)
         box = Window(pixels.n, pixels.y, pixels.rows, pixels.x, pixels.cols, tile.out, tile.outs)
         writers = [vec]
@@ -332,24 +304,3 @@ class ConvGenerator:
             self.params, np.full(lanes, addition.op.bias, np.int32), scale, zp_a=addend.own_zero_point,
             zp_b=addend.other.zero_point, ma=addition.m_own, mb=addition.m_other, zp_y=q.zero_point, lo=q.lo, hi=q.hi,
         )  # fmt: skip
-
-    def _params_of(self, tile: ChannelTile, region: int) -> Fill:
-        """The LV1 buffer with the VEC parameters of a channel tile."""
-        key = (tile, region)
-        held = self._params.find(key)
-        if held:
-            return held
-        q, where, p = self.layer.requantise, self.layer.regions[region], self.params
-        bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
-        extra = (0, p.out_channels - tile.outs)
-        data = vec_params(p, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)
-        held = self._params.fill(key)
-        loads = []
-        if q.table is not None and held.number == 0:
-            loads += self._job.load_window(self._job.keep(q.table.tobytes()), self._table, TABLE_BYTES)
-        if self.addend and held.number == 0:
-            block = self._sum_block(self.addend)
-            loads += self._job.load_window(self._job.keep(block), self._sum_params, len(block))
-        loads += self._job.load_window(self._job.keep(data), held.address, len(data))
-        self._params.filled_by(held, loads)
-        return held

@@ -103,7 +103,9 @@ def _conv(
     if layer.addition:
         own = homes.tensors[layer.addition.own]
         addend = Addend(others[0], own.dtype == "int8", own.zero_point)
-    load = Load(x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines)
+    load = Load(
+        x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines, x.view.strides[2]
+    )
     plan = plan_conv(layer, load, params)
     fixed = len(layer.regions) * params_bytes(params)
     table = (TABLE_BYTES if layer.requantise.table is not None else 0) + (sum_params_bytes(params) if addend else 0)

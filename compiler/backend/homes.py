@@ -4,7 +4,7 @@ Graph inputs live in segment 2, outputs in 3, tensors shared with the host (and 
 Everything else lives in LV2 (segment 6) while it fits, in DRAM (segment 4) otherwise; short-lived and small tensors
 first. Reshaped tensors share a home; inputs of a channel concatenation are written straight into its output; the
 result of an element-wise operator, or of a convolution with an addition, takes the place of an operand that dies
-there.
+there. Pixels that only depthwise convolutions read start at words of LV2, see :mod:`compiler.backend.pitch`.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ import numpy as np
 from compiler import ir
 from compiler.backend.firstfit import FirstFit
 from compiler.backend.layers import ConvLayer, EltwiseLayer, Layer, MaxLayer, PadLayer
+from compiler.backend.pitch import padded_pitches
 from compiler.backend.views import View
 from hw.params import SocParams
 
@@ -34,6 +35,8 @@ class Home:
     uses: int = 0
     segment: int | None = None  #: None: to be chosen between LV2 and DRAM
     offset: int = 0
+    pitch: int = 0  #: bytes from a pixel to the next in LV2; 0: none between them
+    padding: int = 0  #: bytes it takes in LV2 beyond ``size``
 
 
 @dataclass
@@ -58,7 +61,8 @@ class Homes:
             return View(whole.segment, whole.offset + offset, tensor.nhwc, whole.strides)
         home = self.by_tensor[name]
         assert home.segment is not None
-        return View.dense(home.segment, home.offset, tensor.nhwc)
+        dense = View.dense(home.segment, home.offset, tensor.nhwc)
+        return dense.spread(home.pitch) if home.pitch and home.segment == LV2 else dense
 
 
 def place(graph: ir.Graph, layers: list[Layer], params: SocParams, reserve: int, budget: int, observe: bool) -> Homes:
@@ -68,6 +72,7 @@ def place(graph: ir.Graph, layers: list[Layer], params: SocParams, reserve: int,
     _share(graph, layers, homes)
     _concatenate_in_place(graph, layers, homes)
     _compute_in_place(graph, layers, homes)
+    _pad_pixels(graph, layers, homes, params)
     _allocate(homes, params, reserve, budget, observe)
     return homes
 
@@ -143,6 +148,18 @@ def _compute_in_place(graph: ir.Graph, layers: list[Layer], homes: Homes) -> Non
                 break
 
 
+def _pad_pixels(graph: ir.Graph, layers: list[Layer], homes: Homes, params: SocParams) -> None:
+    """Pitches for tensors with a home of their own in LV2."""
+    shared = [name for name, other in homes.root.items() if name != other]
+    busy = {*homes.inside, *(outer for outer, _ in homes.inside.values()), *shared, *(homes.root[n] for n in shared)}
+    for name, pitch in padded_pitches(graph, layers, params).items():
+        home = homes.by_tensor[name]
+        users = [other for other in homes.by_tensor.values() if other is home]
+        if name not in busy and home.segment is None and len(users) == 1:
+            n, h, w, c = graph.tensors[name].nhwc
+            home.pitch, home.padding = pitch, n * h * w * (pitch - c)
+
+
 def _replaceable(layer: Layer, homes: Homes) -> list[str]:
     """Operands of which every byte is read once, just before the result at its place is written."""
     if isinstance(layer, EltwiseLayer):
@@ -176,12 +193,33 @@ class _Packing:
 def _pack(waiting: list[Home], params: SocParams, reserve: int, budget: int) -> _Packing:
     lv2, offsets, moved = FirstFit(budget, params.lv1_word, reserve), {}, 0
     for home in waiting:
-        offset = lv2.place(home.size, home.start, home.end)
+        offset = lv2.place(home.size + home.padding, home.start, home.end)
         if offset is None:
             moved += home.size * home.uses
         else:
             offsets[id(home)] = offset
     return _Packing(offsets, moved, lv2.extent)
+
+
+def _best_packing(waiting: list[Home], params: SocParams, reserve: int, budget: int) -> _Packing:
+    """The packing with the least traffic to DRAM; padding goes if it costs any."""
+
+    def best() -> _Packing:
+        packed = [_pack(sorted(waiting, key=order), params, reserve, budget) for order in _ORDERS]
+        return min(packed, key=lambda packing: (packing.moved, packing.extent))
+
+    padded = best()
+    if not any(home.padding for home in waiting):
+        return padded
+    spread = {id(home): (home.pitch, home.padding) for home in waiting}
+    for home in waiting:
+        home.pitch = home.padding = 0
+    dense = best()
+    if dense.moved < padded.moved:
+        return dense
+    for home in waiting:
+        home.pitch, home.padding = spread[id(home)]
+    return padded
 
 
 def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observe: bool) -> None:
@@ -190,8 +228,7 @@ def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observ
         if home.segment in (INPUTS, OUTPUTS):
             unique[id(home)] = home
     waiting = [home for home in unique.values() if home.segment is None]
-    packed = [_pack(sorted(waiting, key=order), params, reserve, budget) for order in _ORDERS]
-    best = min(packed, key=lambda packing: (packing.moved, packing.extent))
+    best = _best_packing(waiting, params, reserve, budget)
     scratch = FirstFit(None, _DRAM_ALIGN)
     for home in waiting:
         offset = best.offsets.get(id(home))

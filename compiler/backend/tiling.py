@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from compiler.backend.cost import START
 from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry
 from compiler.backend.layers import ConvLayer
+from compiler.backend.pitch import words_per_run
+from compiler.backend.share import imbalance
 from compiler.ir import CompileError
 from hw.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
 from hw.params import SocParams
 
+PARAMS_SLOTS = 4  #: LV1 buffers of VEC parameters; with two, LD1 would wait for VEC before it loads further tiles
 _SHORT_RUN = 14  #: cycles of a run of ``out_channels`` bytes to DRAM
 
 
@@ -35,6 +38,13 @@ class ConvPlan:
     act_slots: int
     weight_slots: int
     cycles: int  #: estimated, all channel tiles
+    group: int = 1  #: channel tiles whose weights and parameters come to LV1 by one load
+
+    @property
+    def weights_lv1(self) -> int:
+        """Bytes of LV1 for weights, with groups for parameters too."""
+        tile = self.weight_size + (self.params_size if self.group > 1 else 0)
+        return self.weight_slots * self.group * tile
 
     def chunks(self, layer: ConvLayer, channels: int) -> list[Chunk]:
         """Parts of the kernel for a channel tile with ``channels`` input channels."""
@@ -61,7 +71,8 @@ class Load:
     in_dram: bool
     out_dram: bool
     window: int  #: bytes of weights one job may hold
-    engines: int = 1  #: that share DRAM
+    engines: int = 1  #: that share DRAM, and the tiles
+    pitch: int = 0  #: bytes from an input pixel to the next, or 0 if unknown
 
 
 def pixel_tiles(layer: ConvLayer, plan_rows: int, plan_cols: int, images: int) -> list[PixelTile]:
@@ -196,18 +207,35 @@ def _price(
     out_size = -(-rows * cols * groups * params.vec_lanes // word) * word
     params_size = params_bytes(params)
     table = TABLE_BYTES if layer.requantise.table is not None else 0
-    free = params.lv1_bytes - 2 * (out_size + params_size) - -(-table // word) * word
+    free = params.lv1_bytes - 2 * out_size - PARAMS_SLOTS * params_size - -(-table // word) * word
     if layer.addition:
         free -= 2 * out_size + sum_params_bytes(params)
-    act_slots, weight_slots = _slots(free, act_size, weight_size, chunks, pixels_outer)
+    group = 1 if pixels_outer else _group(layer, params, chunks, weight_size, act_size, free)
+    constants = weight_size if group == 1 else group * (weight_size + params_size)
+    act_slots, weight_slots = _slots(free, act_size, constants, chunks, pixels_outer)
     if act_slots < 2 or weight_slots < 2:
         return None
     tiles = sum(-(-region.rows // rows) * -(-region.cols // cols) for region in layer.regions) * load.images
-    cycles = _estimate(layer, load, params, g, rows, cols, chunks, tiles, pixels_outer, act_slots, weight_slots, fold)
+    cycles = _estimate(
+        layer, load, params, g, rows, cols, chunks, tiles, pixels_outer, act_slots, weight_slots, fold, group
+    )
     return ConvPlan(
         rows, cols, chunk_rows, chunk_cols, 1 if layer.depthwise else depth, fold, pixels_outer, act_size, weight_size,
-        out_size, params_size, act_slots, weight_slots, cycles,
+        out_size, params_size, act_slots, weight_slots, cycles, group,
     )  # fmt: skip
+
+
+def _group(
+    layer: ConvLayer, params: SocParams, chunks: int, weight_size: int, act_size: int, free: int
+) -> int:  # fmt: skip
+    """Channel tiles of a depthwise layer whose constants go together: all, as long as three buffers for them leave LV1
+    room for four of activations."""
+    if not layer.depthwise or chunks > 1 or len(layer.regions) > 1:
+        return 1
+    if (layer.weights == layer.weights[:1]).all():  # as in an average pool: alone, they need come from DRAM only once
+        return 1
+    spare = (free - 4 * act_size) // (3 * (weight_size + params_bytes(params)))
+    return max(1, min(spare, len(layer.tiles)))
 
 
 def _slots(free: int, act: int, weight: int, chunks: int, pixels_outer: bool) -> tuple[int, int]:
@@ -229,7 +257,7 @@ def _slots(free: int, act: int, weight: int, chunks: int, pixels_outer: bool) ->
 
 def _estimate(
     layer: ConvLayer, load: Load, params: SocParams, g: Geometry, rows: int, cols: int, chunks: int, tiles: int,
-    pixels_outer: bool, act_slots: int, weight_slots: int, fold: bool,
+    pixels_outer: bool, act_slots: int, weight_slots: int, fold: bool, group: int,
 ) -> int:  # fmt: skip
     """Cycles of the busiest unit if one engine did it all, plus a little of all the others for what does not overlap,
     and the time until the first tile is there, while all engines load theirs from DRAM."""
@@ -240,9 +268,10 @@ def _estimate(
     share = pixels / (tiles * rows * cols)  # of a full tile, on average
     batch = max(1, min(channel_tiles, load.window // max(1, weight_bytes * chunks)))
     passes = -(-channel_tiles // batch)
+    shared = pixels_outer and not layer.depthwise  # depthwise channel tiles have no input in common
     act_loads = {
-        1: tiles * chunks * passes if pixels_outer and act_slots >= chunks else steps,
-        0: tiles * chunks * passes if pixels_outer and chunks <= 2 else steps,
+        1: tiles * chunks * passes if shared and act_slots >= chunks else steps,
+        0: tiles * chunks * passes if shared and chunks <= 2 else steps,
     }
     weight_loads = {
         1: channel_tiles * chunks if not pixels_outer and weight_slots >= chunks else steps,
@@ -255,10 +284,13 @@ def _estimate(
         act_words = share * g.in_rows * cols * -(-g.pixel_words * params.rows // word)
     runs = share * g.in_rows * g.in_cols
     ld1_words = max(share * g.lv1_bytes / word, 0 if fold else runs * -(-g.pixel_bytes // word))
+    if layer.depthwise:
+        channels = max(tile.channels for tile in layer.tiles)
+        ld1_words = runs * words_per_run(load.pitch, min(channels, word), word)
     mac = steps * START + channel_tiles * pixels * chunks * g.block_count
     mac = max(mac, steps * g.block_count * params.rows)
     ld0 = act_loads[0] * (START + act_words) + weight_loads[0] * (START + weight_bytes / word)
-    ld1 = act_loads[1] * (START + ld1_words) + weight_loads[1] * (START + weight_bytes / word)
+    ld1 = act_loads[1] * (START + ld1_words) + weight_loads[1] * (START / group + weight_bytes / word)
     if layer.addition:
         ld1 += channel_tiles * (tiles * START + pixels)
     vec = channel_tiles * (tiles * START + pixels * params.vec_groups) * (2 if layer.addition else 1)
@@ -266,11 +298,14 @@ def _estimate(
     if load.in_dram:
         repeats = passes if pixels_outer else channel_tiles
         dram += repeats * tiles * chunks * (START + params.dram_latency / 4 + share * g.lv1_bytes / params.dram_word)
-    instructions = steps + sum(act_loads.values()) + sum(weight_loads.values()) + 2 * channel_tiles * tiles
+    instructions = (
+        steps + sum(act_loads.values()) + weight_loads[0] + weight_loads[1] / group + 2 * channel_tiles * tiles
+    )
     fetch = instructions * INSN_BYTES / params.dram_word
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.
     stores = channel_tiles * pixels * _SHORT_RUN if load.out_dram and not pixels_outer else 0
-    units = [mac, ld0, ld1, vec, dram, fetch, stores]
+    balance = min(imbalance(channel_tiles, load.engines), imbalance(tiles, load.engines)) if layer.depthwise else 1
+    units = [balance * unit for unit in (mac, ld0, ld1, vec)] + [dram, fetch, stores]
     start = 0.0
     if load.in_dram:
         start = rows * cols * g.lv1_bytes * chunks / (g.in_rows * g.in_cols) / params.dram_word * load.engines

@@ -37,6 +37,11 @@ class View:
         _, h, w, c = shape
         return cls(segment, offset, shape, (h * w * c, w * c, c))
 
+    def spread(self, pitch: int) -> "View":
+        """The same elements with pixels ``pitch`` bytes apart, rows and images without further gaps."""
+        _, h, w, _ = self.shape
+        return replace(self, strides=(h * w * pitch, w * pitch, pitch))
+
     @property
     def on_chip(self) -> bool:
         """In LV2 rather than DRAM."""

@@ -11,7 +11,7 @@ from compiler.backend.geometry import geometry
 from compiler.backend.layers import ConvLayer
 from compiler.backend.lower import lower
 from compiler.backend.pipeline import build
-from compiler.backend.tiling import Load, pixel_tiles, plan_conv
+from compiler.backend.tiling import PARAMS_SLOTS, Load, pixel_tiles, plan_conv
 from hw.params import PRESETS, SocParams, preset
 from tests.compiler.backend.graphs import GraphBuilder
 
@@ -57,8 +57,8 @@ def test_a_plan_covers_everything_and_fits(name, kernel, strides, extra, depth, 
     kh, kw = layer.kernel
     assert set(elements.values()) == {1} and len(elements) == kh * kw * channels
 
-    rings = plan.act_slots * plan.act_size + plan.weight_slots * plan.weight_size
-    assert rings + 2 * (plan.out_size + plan.params_size) <= params.lv1_bytes
+    rings = plan.act_slots * plan.act_size + plan.weights_lv1
+    assert rings + 2 * plan.out_size + PARAMS_SLOTS * plan.params_size <= params.lv1_bytes
 
 
 def test_the_first_layer_folds_columns_into_channels():
