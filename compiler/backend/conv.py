@@ -15,6 +15,7 @@ from compiler.backend.operand import Operand, Staging
 from compiler.backend.resident import Resident
 from compiler.backend.semaphores import Sem
 from compiler.backend.share import Share
+from compiler.backend.taper import tapered
 from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan, pixel_tiles
 from compiler.backend.views import Window
@@ -48,19 +49,26 @@ class ConvGenerator:
         self.pixel_tiles = share.of(pixel_tiles(layer, plan.rows, plan.cols, self.images))
         self._resident: Resident | None = None
 
-    def job(self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False) -> Job:
-        """The job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see :class:`Job`."""
+    @property
+    def tapers(self) -> bool:
+        """Whether tiles at the ends of a job may be cut: in depthwise layers, which load nothing twice for it but the
+        rows at the cuts, if input and output stay on chip."""
+        return self.layer.depthwise and self.x.view.on_chip and self.y.view.on_chip
+
+    def job(
+        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: int = 1
+    ) -> Job:  # fmt: skip
+        """The job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see :class:`Job`; ``ends``:
+        parts of its first and its last tile, see :mod:`compiler.backend.taper`."""
         self._job = Job(self.params, number, engine, own_loads=own_loads)
         self._tiles = tiles
         self._rings()
         if self.plan.pixels_outer:
-            for pixels in self.pixel_tiles:
-                for tile in tiles:
-                    self._tile(tile, pixels)
+            steps = [(tile, pixels) for pixels in self.pixel_tiles for tile in tiles]
         else:
-            for tile in tiles:
-                for pixels in self.pixel_tiles:
-                    self._tile(tile, pixels)
+            steps = [(tile, pixels) for tile in tiles for pixels in self.pixel_tiles]
+        for tile, pixels in tapered(steps, ends):
+            self._tile(tile, pixels)
         return self._job
 
     # -- memory ----------------------------------------------------------------------------------------------

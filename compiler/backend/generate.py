@@ -20,7 +20,9 @@ from compiler.backend.layers import (
 )
 from compiler.backend.move import Mover, export_job, pad_job
 from compiler.backend.operand import Operand
+from compiler.backend.schedule import schedule
 from compiler.backend.share import Share, imbalance
+from compiler.backend.taper import PARTS
 from compiler.backend.tiling import ConvPlan, Load, params_bytes, pixel_tiles, plan_conv, sum_params_bytes
 from compiler.backend.vector import eltwise_job, max_job
 from compiler.ir import CompileError
@@ -129,13 +131,25 @@ def _conv(
             if first and sum(size for _, size in mine) + table <= budget.windows:
                 limit = budget.windows - table
             batches = _batches(mine, limit)
-            jobs += [generator.job(number, engine, tiles, first and tiles is batches[0]) for tiles in batches]
+            jobs += [
+                _quickest(generator, number, engine, tiles, first and tiles is batches[0], budget) for tiles in batches
+            ]
     order = "pixels" if plan.pixels_outer else "channels"
     tile = (
         f"{plan.rows}x{plan.cols} pixels, kernel {plan.chunk_rows}x{plan.chunk_cols}, "
         f"{plan.chunk_channels} channels, {order} outer" + ", folded" * plan.fold + ", streamed" * stream
     )
     return Generated(jobs, tile)
+
+
+def _quickest(
+    generator: ConvGenerator, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool, budget: Budget
+) -> Job:  # fmt: skip
+    """The job with the shortest schedule, over how its first and last tile are cut."""
+    if not generator.tapers:
+        return generator.job(number, engine, tiles, own_loads)
+    jobs = [generator.job(number, engine, tiles, own_loads, ends) for ends in PARTS]
+    return min(jobs, key=lambda job: schedule(job.tasks, generator.params, engines=budget.engines).cycles)
 
 
 def _flattened(layer: ConvLayer, operands: list[Operand]) -> tuple[ConvLayer, list[Operand]]:
