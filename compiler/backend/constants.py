@@ -1,9 +1,11 @@
 """Weights and VEC parameters of a convolution on their way from the weight window to LV0 and LV1.
 
 Every channel tile needs both. Where they are small, as in depthwise layers, one load brings them to LV1 for a whole
-*group* of channel tiles. The first group is a single tile, so that it can start soon, and each has up to twice as many
-as the one before. Weights go on to LV0 tile by tile: LD0 has little time between the activations of two tiles.
+*group* of channel tiles. The first groups are single tiles, so that work can start soon; then each has one more than
+the one before, as loads get further ahead of their use. Weights go on to LV0 tile by tile: LD0 has little time between the activations of two tiles.
 """
+
+import itertools
 
 import numpy as np
 
@@ -22,13 +24,13 @@ Group = tuple[ChannelTile, ...]
 
 
 def groups_of(tiles: list[ChannelTile], most: int) -> dict[ChannelTile, Group]:
-    """The group of each tile: consecutive ones, 1, 2, 4, ... in number, ``most`` at most."""
+    """The group of each tile: consecutive ones, 1, 1, 2, 3, 4, ... in number, ``most`` at most."""
     found: dict[ChannelTile, Group] = {}
-    size = 1
-    while len(found) < len(tiles):
+    for size in itertools.chain([1], itertools.count(1)):
+        if len(found) == len(tiles):
+            break
         group = tuple(tiles[len(found) : len(found) + min(size, most)])
         found |= dict.fromkeys(group, group)
-        size *= 2
     return found
 
 

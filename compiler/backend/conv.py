@@ -56,7 +56,7 @@ class ConvGenerator:
         return self.layer.depthwise and self.x.view.on_chip and self.y.view.on_chip
 
     def job(
-        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: int = 1
+        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: tuple[int, int] = (1, 1)
     ) -> Job:  # fmt: skip
         """The job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see :class:`Job`; ``ends``:
         parts of its first and its last tile, see :mod:`compiler.backend.taper`."""

@@ -22,7 +22,7 @@ from compiler.backend.move import Mover, export_job, pad_job
 from compiler.backend.operand import Operand
 from compiler.backend.schedule import schedule
 from compiler.backend.share import Share, imbalance
-from compiler.backend.taper import PARTS
+from compiler.backend.taper import ENDS
 from compiler.backend.tiling import ConvPlan, Load, params_bytes, pixel_tiles, plan_conv, sum_params_bytes
 from compiler.backend.vector import eltwise_job, max_job
 from compiler.ir import CompileError
@@ -148,7 +148,7 @@ def _quickest(
     """The job with the shortest schedule, over how its first and last tile are cut."""
     if not generator.tapers:
         return generator.job(number, engine, tiles, own_loads)
-    jobs = [generator.job(number, engine, tiles, own_loads, ends) for ends in PARTS]
+    jobs = [generator.job(number, engine, tiles, own_loads, ends) for ends in ENDS]
     return min(jobs, key=lambda job: schedule(job.tasks, generator.params, engines=budget.engines).cycles)
 
 

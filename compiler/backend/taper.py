@@ -12,15 +12,20 @@ from compiler.backend.layers import ChannelTile
 
 Step = tuple[ChannelTile, PixelTile]
 
-PARTS = (1, 2, 3)  #: of the first and of the last tile, to choose from
+ENDS = tuple(itertools.product((1, 2, 3), repeat=2))  #: parts of the first and of the last tile, to choose from
 
 
-def tapered(steps: list[Step], parts: int) -> list[Step]:
-    """``steps`` with the pixels of the first and the last cut into ``parts``."""
-    last = len(steps) - 1
-    cut = ([(tile, part) for part in split(pixels, parts)] for tile, pixels in (steps[0], steps[last]))
-    first_parts, last_parts = cut
-    return first_parts if last == 0 else [*first_parts, *steps[1:last], *last_parts]
+def tapered(steps: list[Step], ends: tuple[int, int]) -> list[Step]:
+    """``steps`` with the pixels of the first and of the last cut into as many parts as ``ends`` says."""
+    if len(steps) == 1:
+        ends = (max(ends), 1)
+    first, *others = steps
+    cut = _cut(first, ends[0])
+    return [*cut, *others[:-1], *_cut(others[-1], ends[1])] if others else cut
+
+
+def _cut(step: Step, parts: int) -> list[Step]:
+    return [(step[0], part) for part in split(step[1], parts)]
 
 
 def split(tile: PixelTile, parts: int) -> list[PixelTile]:
