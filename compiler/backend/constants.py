@@ -2,7 +2,8 @@
 
 Every channel tile needs both. Where they are small, as in depthwise layers, one load brings them to LV1 for a whole
 *group* of channel tiles. The first groups are single tiles, so that work can start soon; then each has one more than
-the one before, as loads get further ahead of their use. Weights go on to LV0 tile by tile: LD0 has little time between the activations of two tiles.
+the one before, as loads get further ahead of their use. Weights go on to LV0 tile by tile: LD0 has little time between
+the activations of two tiles.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from compiler.backend.job import Job
 from compiler.backend.layers import ChannelTile, ConvLayer
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Fill, Ring, Task
-from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan
+from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan, lv0_slots
 from hw.isa import Lv0Space, Lv0View, Op
 from hw.params import SocParams
 
@@ -53,7 +54,9 @@ class Constants:
             params_ring, params_slots = weight_ring, plan.weight_slots
         self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, weight_ring, weight_size, plan.weight_slots)
         self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, params_ring, params_size, params_slots)
-        self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, params.lv0_wgt_bytes // params.rows // 2, 2)
+        words = plan.weight_size // params.lv1_word
+        slots = lv0_slots(words, params.lv0_wgt_bytes // params.rows)
+        self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, words, slots)
 
     @property
     def _grouped(self) -> bool:

@@ -15,9 +15,9 @@ from compiler.backend.operand import Operand, Staging
 from compiler.backend.resident import Resident
 from compiler.backend.semaphores import Sem
 from compiler.backend.share import Share
-from compiler.backend.taper import tapered
+from compiler.backend.taper import Ends, tapered
 from compiler.backend.tasks import Fill, Ring, Task
-from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan, pixel_tiles
+from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan, lv0_slots, pixel_tiles
 from compiler.backend.views import Window
 from compiler.ir import CompileError
 from hw.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, VecOp
@@ -56,7 +56,7 @@ class ConvGenerator:
         return self.layer.depthwise and self.x.view.on_chip and self.y.view.on_chip
 
     def job(
-        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: tuple[int, int] = (1, 1)
+        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: Ends = (1, 1),
     ) -> Job:  # fmt: skip
         """The job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see :class:`Job`; ``ends``:
         parts of its first and its last tile, see :mod:`compiler.backend.taper`."""
@@ -83,8 +83,9 @@ class ConvGenerator:
         if self.addend:
             other_at = starts[3] + plan.weights_lv1
             self._other = Ring(Sem.B_FULL, Sem.B_FREE, other_at, plan.out_size, 2)
-        # LV0 and accumulator addresses are words and rows; each memory is two halves.
-        self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, p.lv0_act_bytes // p.rows // 2, 2)
+        # LV0 and accumulator addresses are words and rows; accumulators are two halves.
+        words = self._act_words()
+        self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, words, lv0_slots(words, p.lv0_act_bytes // p.rows))
         self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
         self._lv2_rings()
         self._constants = Constants(
@@ -96,6 +97,14 @@ class ConvGenerator:
         if self.addend:
             self._sum_params = self._other.base + 2 * plan.out_size
             self._constants.load_once(self._sum_block(self.addend), self._sum_params)
+
+    def _act_words(self) -> int:
+        """LV0 words of a buffer for the activations of one chunk, such that each starts at a whole word of LV1."""
+        p, plan = self.params, self.plan
+        sizes = [
+            geometry(self.layer, c, plan.rows, plan.cols, plan.fold, p).lv0_bytes for c in self._chunks(self._span)
+        ]
+        return -(-max(sizes) // p.lv1_word) * p.lv1_word // p.rows
 
     def _lv2_rings(self) -> None:
         """Buffers in the staging area: streamed weights and outputs take what they need, inputs the rest."""

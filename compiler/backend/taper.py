@@ -10,12 +10,15 @@ from dataclasses import replace
 from compiler.backend.geometry import PixelTile
 from compiler.backend.layers import ChannelTile
 
+Ends = tuple[int, int]
 Step = tuple[ChannelTile, PixelTile]
 
-ENDS = tuple(itertools.product((1, 2, 3), repeat=2))  #: parts of the first and of the last tile, to choose from
+ENDS: tuple[Ends, ...] = tuple(
+    (first, last) for first in (1, 2, 3) for last in (1, 2, 3)
+)  #: parts of the first and of the last tile, to choose from
 
 
-def tapered(steps: list[Step], ends: tuple[int, int]) -> list[Step]:
+def tapered(steps: list[Step], ends: Ends) -> list[Step]:
     """``steps`` with the pixels of the first and of the last cut into as many parts as ``ends`` says."""
     if len(steps) == 1:
         ends = (max(ends), 1)

@@ -17,6 +17,7 @@ from hw.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
 from hw.params import SocParams
 
 PARAMS_SLOTS = 4  #: LV1 buffers of VEC parameters; with two, LD1 would wait for VEC before it loads further tiles
+_LV0_SLOTS = 4  #: buffers of an LV0 memory, at most
 _SHORT_RUN = 14  #: cycles of a run of ``out_channels`` bytes to DRAM
 
 
@@ -86,6 +87,12 @@ def pixel_tiles(layer: ConvLayer, plan_rows: int, plan_cols: int, images: int) -
                     cols = min(plan_cols, region.x + region.cols - x)
                     tiles.append(PixelTile(number, n, y, rows, x, cols))
     return tiles
+
+
+def lv0_slots(words: int, total: int) -> int:
+    """Buffers of ``words`` in an LV0 memory of ``total`` words: with more than two, LD0 need not wait for MAC to end
+    before it loads the next but one."""
+    return max(2, min(_LV0_SLOTS, total // words))
 
 
 def params_bytes(params: SocParams) -> int:
