@@ -7,6 +7,8 @@ whose memories hold no tile at all.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from compiler.backend.cost import START
 from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry
 from compiler.backend.layers import ConvLayer
@@ -232,6 +234,22 @@ def _price(
     )  # fmt: skip
 
 
+def _balance(layer: ConvLayer, load: Load, rows: int, cols: int) -> float:
+    """How much longer the engine with the most work takes than with equal parts: of the channel tiles, or of the pixel
+    tiles in order, whichever is better."""
+    sizes = [
+        np.outer(_cuts(region.rows, rows), _cuts(region.cols, cols)).ravel() for region in layer.regions
+    ]  # fmt: skip
+    done = np.concatenate(([0], np.cumsum(np.tile(np.concatenate(sizes), load.images))))
+    bounds = [(len(done) - 1) * i // load.engines for i in range(load.engines + 1)]
+    by_pixels = float(np.diff(done[bounds]).max() * load.engines / done[-1])
+    return min(by_pixels, imbalance(len(layer.tiles), load.engines))
+
+
+def _cuts(length: int, step: int) -> list[int]:
+    return [min(step, length - at) for at in range(0, length, step)]
+
+
 def _group(
     layer: ConvLayer, params: SocParams, chunks: int, weight_size: int, act_size: int, free: int
 ) -> int:  # fmt: skip
@@ -311,7 +329,7 @@ def _estimate(
     fetch = instructions * INSN_BYTES / params.dram_word
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.
     stores = channel_tiles * pixels * _SHORT_RUN if load.out_dram and not pixels_outer else 0
-    balance = min(imbalance(channel_tiles, load.engines), imbalance(tiles, load.engines)) if layer.depthwise else 1
+    balance = _balance(layer, load, rows, cols) if layer.depthwise else 1.0
     units = [balance * unit for unit in (mac, ld0, ld1, vec)] + [dram, fetch, stores]
     start = 0.0
     if load.in_dram:
