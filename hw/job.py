@@ -88,16 +88,33 @@ _COMPUTE = (
     ("stalled", "busy cycles lost to memory ports"),
 )
 
+SEMAPHORE_CLASSES = 4  #: waiting cycles are counted by the number of the missing semaphore modulo this
+
+
+def _missing(unit: str) -> tuple[tuple[str, str], ...]:
+    """Where the waiting cycles of ``unit`` went, by class: these parts add up to the whole."""
+    what = f"of {unit}_waiting: a missing semaphore's number modulo {SEMAPHORE_CLASSES} was"
+    rest = ("", *[", and none lower"] * (SEMAPHORE_CLASSES - 1))
+    return tuple((f"{unit}_missing{c}", f"{what} {c}{rest[c]}") for c in range(SEMAPHORE_CLASSES))
+
+
 #: Per-job counters, 32 bits each, in the order of completion words and COUNTER registers.
 COUNTERS = (
     *((f"prologue_{n}", f"LD2 in the prologue: {d}") for n, d in _DMA),
     *((f"{u}_{n}", f"{u.upper()}: {d}") for u in ("ld2", "st2", "ld1", "st1", "ld0") for n, d in _DMA),
     *((f"{u}_{n}", f"{u.upper()}: {d}") for u in ("mac", "vec") for n, d in _COMPUTE),
-    ("mac_waiting", "cycles the head of the MAC queue waited for a semaphore"),
-    ("vec_waiting", "cycles the head of the VEC queue waited for a semaphore"),
+    ("mac_waiting", "cycles in which MAC was idle and the head of its queue missed a semaphore"),
+    ("vec_waiting", "the same for VEC"),
     ("mac_empty", "cycles of the body with nothing queued for MAC"),
     ("instructions", "instructions of the body issued"),
     ("fetch_stalled", "cycles the executor waited for an instruction"),
+    (
+        "mac_starved",
+        "of MAC waiting: a semaphore with an even number (by convention: data) was missing while LD2 worked "
+        "and neither LD1 nor LD0 did; these cycles are not counted in mac_missing*",
+    ),
+    *_waiting("mac"),
+    *_waiting("vec"),
 )
 
 COMPLETION = Record(
