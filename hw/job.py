@@ -110,11 +110,11 @@ COUNTERS = (
     ("fetch_stalled", "cycles the executor waited for an instruction"),
     (
         "mac_starved",
-        "of MAC waiting: a semaphore with an even number (by convention: data) was missing while LD2 worked "
-        "and neither LD1 nor LD0 did; these cycles are not counted in mac_missing*",
+        "of mac_waiting: a missing semaphore's number was even (by convention: it stands for data) while LD2 worked and "
+        "neither LD1 nor LD0 did; these cycles are not in mac_missing0 to 3",
     ),
-    *_waiting("mac"),
-    *_waiting("vec"),
+    *_missing("mac"),
+    *_missing("vec"),
 )
 
 COMPLETION = Record(
