@@ -48,9 +48,11 @@ class JobFlag(enum.IntFlag):
     WAIT0 = 4  #: wait for event ``wait0_id`` to reach ``wait0_value`` before the body starts
     WAIT1 = 8  #: the same for ``wait1``
     SIGNAL = 16  #: add one to event ``signal_id`` when the job retires
+    RESUME = 32  #: the body goes on after a cancellation point: semaphores start at ``sem0``... instead of zero
 
 
 JOB_MAGIC = 0xCA5E
+SEMAPHORES = 32  #: semaphores an instruction can name
 
 JOB = Record(
     "job", 256,
@@ -69,6 +71,7 @@ JOB = Record(
         Member("wait1_value", 28, 4, "likewise"),
         Member("signal_id", 32, 1, "event"),
         Member("tag", 36, 4, "free for the driver (model, layer)"),
+        *consecutive(64, 1, ((f"sem{i}", f"first count of semaphore {i} (RESUME)") for i in range(SEMAPHORES))),
         *(m for i in range(SEGMENTS) for m in (
             Member(f"base{i}", 128 + 16 * i, 8, f"segment {i}: first byte in DRAM (0-5) or LV2 (6, 7)"),
             Member(f"limit{i}", 136 + 16 * i, 4, f"segment {i}: size in bytes"),
