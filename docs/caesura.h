@@ -203,12 +203,21 @@ struct caesura_completion {
     uint32_t vec_busy; /* VEC: cycles with an instruction in progress */
     uint32_t vec_active; /* VEC: cycles in which the datapath accepted an operand */
     uint32_t vec_stalled; /* VEC: busy cycles lost to memory ports */
-    uint32_t mac_waiting; /* cycles the head of the MAC queue waited for a semaphore */
-    uint32_t vec_waiting; /* cycles the head of the VEC queue waited for a semaphore */
+    uint32_t mac_waiting; /* cycles in which MAC was idle and the head of its queue missed a semaphore */
+    uint32_t vec_waiting; /* the same for VEC */
     uint32_t mac_empty; /* cycles of the body with nothing queued for MAC */
     uint32_t instructions; /* instructions of the body issued */
     uint32_t fetch_stalled; /* cycles the executor waited for an instruction */
-    uint8_t reserved_204[52];
+    uint32_t mac_starved; /* of mac_waiting: a missing semaphore's number was even (by convention: it stands for data) while LD2 worked and neither LD1 nor LD0 did; these cycles are not in mac_missing0 to 3 */
+    uint32_t mac_missing0; /* of mac_waiting: a missing semaphore's number modulo 4 was 0 */
+    uint32_t mac_missing1; /* of mac_waiting: a missing semaphore's number modulo 4 was 1, and none lower */
+    uint32_t mac_missing2; /* of mac_waiting: a missing semaphore's number modulo 4 was 2, and none lower */
+    uint32_t mac_missing3; /* of mac_waiting: a missing semaphore's number modulo 4 was 3, and none lower */
+    uint32_t vec_missing0; /* of vec_waiting: a missing semaphore's number modulo 4 was 0 */
+    uint32_t vec_missing1; /* of vec_waiting: a missing semaphore's number modulo 4 was 1, and none lower */
+    uint32_t vec_missing2; /* of vec_waiting: a missing semaphore's number modulo 4 was 2, and none lower */
+    uint32_t vec_missing3; /* of vec_waiting: a missing semaphore's number modulo 4 was 3, and none lower */
+    uint8_t reserved_240[16];
 };
 _Static_assert(sizeof(struct caesura_completion) == 256, "struct caesura_completion has no padding");
 
