@@ -113,8 +113,8 @@ COUNTERS = (
     ("fetch_stalled", "cycles the executor waited for an instruction"),
     (
         "mac_starved",
-        "of mac_waiting: a missing semaphore's number was even (by convention: it stands for data) while LD2 worked and "
-        "neither LD1 nor LD0 did; these cycles are not in mac_missing0 to 3",
+        "of mac_waiting: a missing semaphore's number was even (by convention: it stands for data) while LD2 worked "
+        "and neither LD1 nor LD0 did; these cycles are not in mac_missing0 to 3",
     ),
     *_missing("mac"),
     *_missing("vec"),

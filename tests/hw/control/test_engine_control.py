@@ -138,7 +138,7 @@ def test_completion_tells_what_mac_waited_for():
     assert sum(parts.values()) == completion["mac_waiting"]
     assert completion["vec_missing2"] == completion["vec_waiting"] > 150
     assert parts["mac_missing0"] == parts["mac_missing3"] == 0
-    assert 80 <= parts["mac_starved"] <= 92, parts
+    assert 30 <= parts["mac_starved"] <= 92, parts  # it was queued somewhat later than LD2
     assert 60 <= parts["mac_missing2"] <= 80, parts
     assert parts["mac_missing1"] > 100, parts
 
