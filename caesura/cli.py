@@ -55,6 +55,7 @@ def run(
     engines: Engines = None,
     fallback: Fallback = False,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
+    trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
 ) -> None:
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
@@ -77,6 +78,8 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, data, report.outputs)
+    if trace:
+        _write_trace(trace, report.stats)
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
         typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
@@ -208,6 +211,13 @@ def _check(
     # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
     observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1)
     return check(device, path, observing.image, observing.graph, data, outputs)
+
+
+def _write_trace(path: Path, stats: list[RunStats]) -> None:
+    from caesura.timeline import job_spans
+    from sim.trace import write_trace
+
+    write_trace(path, [span for run in stats for span in job_spans(run.jobs)])
 
 
 def _profile(image: Image, stats: RunStats) -> "Profile":

@@ -33,6 +33,8 @@
 #define CAESURA_E_STATUS_STATE_MASK 0xfu
 #define CAESURA_E_STATUS_LOADER_BUSY_SHIFT 4
 #define CAESURA_E_STATUS_LOADER_BUSY_MASK 0x10u
+#define CAESURA_E_STATUS_IN_JOB_SHIFT 5
+#define CAESURA_E_STATUS_IN_JOB_MASK 0x20u
 #define CAESURA_E_IRQ_STATUS(e) (CAESURA_ENGINE(e) + 0x008u)
 #define CAESURA_E_IRQ_STATUS_COMPLETION_SHIFT 0
 #define CAESURA_E_IRQ_STATUS_COMPLETION_MASK 0x1u
@@ -60,6 +62,7 @@
 #define CAESURA_E_CPL_SIZE_LOG2_MASK 0xfu
 #define CAESURA_E_CPL_HEAD(e) (CAESURA_ENGINE(e) + 0x02cu)
 #define CAESURA_E_CPL_TAIL(e) (CAESURA_ENGINE(e) + 0x030u)
+#define CAESURA_E_RING_LOADED(e) (CAESURA_ENGINE(e) + 0x034u)
 #define CAESURA_E_FAULT_CODE(e) (CAESURA_ENGINE(e) + 0x040u)
 #define CAESURA_E_FAULT_CODE_CODE_SHIFT 0
 #define CAESURA_E_FAULT_CODE_CODE_MASK 0xffu
@@ -73,6 +76,8 @@
 #define CAESURA_E_HALT_PC(e) (CAESURA_ENGINE(e) + 0x058u)
 #define CAESURA_E_CURRENT_JOB(e) (CAESURA_ENGINE(e) + 0x05cu)
 #define CAESURA_E_CURRENT_PC(e) (CAESURA_ENGINE(e) + 0x060u)
+#define CAESURA_E_HALT_CYCLE_LO(e) (CAESURA_ENGINE(e) + 0x064u)
+#define CAESURA_E_HALT_CYCLE_HI(e) (CAESURA_ENGINE(e) + 0x068u)
 #define CAESURA_E_SEM(e, i) (CAESURA_ENGINE(e) + 0x100u + 4u * (i))
 #define CAESURA_E_COUNTER(e, i) (CAESURA_ENGINE(e) + 0x200u + 4u * (i))
 
@@ -92,7 +97,40 @@ struct caesura_job {
     uint8_t signal_id; /* event */
     uint8_t reserved_33[3];
     uint32_t tag; /* free for the driver (model, layer) */
-    uint8_t reserved_40[88];
+    uint8_t reserved_40[24];
+    uint8_t sem0; /* first count of semaphore 0 (RESUME) */
+    uint8_t sem1; /* first count of semaphore 1 (RESUME) */
+    uint8_t sem2; /* first count of semaphore 2 (RESUME) */
+    uint8_t sem3; /* first count of semaphore 3 (RESUME) */
+    uint8_t sem4; /* first count of semaphore 4 (RESUME) */
+    uint8_t sem5; /* first count of semaphore 5 (RESUME) */
+    uint8_t sem6; /* first count of semaphore 6 (RESUME) */
+    uint8_t sem7; /* first count of semaphore 7 (RESUME) */
+    uint8_t sem8; /* first count of semaphore 8 (RESUME) */
+    uint8_t sem9; /* first count of semaphore 9 (RESUME) */
+    uint8_t sem10; /* first count of semaphore 10 (RESUME) */
+    uint8_t sem11; /* first count of semaphore 11 (RESUME) */
+    uint8_t sem12; /* first count of semaphore 12 (RESUME) */
+    uint8_t sem13; /* first count of semaphore 13 (RESUME) */
+    uint8_t sem14; /* first count of semaphore 14 (RESUME) */
+    uint8_t sem15; /* first count of semaphore 15 (RESUME) */
+    uint8_t sem16; /* first count of semaphore 16 (RESUME) */
+    uint8_t sem17; /* first count of semaphore 17 (RESUME) */
+    uint8_t sem18; /* first count of semaphore 18 (RESUME) */
+    uint8_t sem19; /* first count of semaphore 19 (RESUME) */
+    uint8_t sem20; /* first count of semaphore 20 (RESUME) */
+    uint8_t sem21; /* first count of semaphore 21 (RESUME) */
+    uint8_t sem22; /* first count of semaphore 22 (RESUME) */
+    uint8_t sem23; /* first count of semaphore 23 (RESUME) */
+    uint8_t sem24; /* first count of semaphore 24 (RESUME) */
+    uint8_t sem25; /* first count of semaphore 25 (RESUME) */
+    uint8_t sem26; /* first count of semaphore 26 (RESUME) */
+    uint8_t sem27; /* first count of semaphore 27 (RESUME) */
+    uint8_t sem28; /* first count of semaphore 28 (RESUME) */
+    uint8_t sem29; /* first count of semaphore 29 (RESUME) */
+    uint8_t sem30; /* first count of semaphore 30 (RESUME) */
+    uint8_t sem31; /* first count of semaphore 31 (RESUME) */
+    uint8_t reserved_96[32];
     uint64_t base0; /* segment 0: first byte in DRAM (0-5) or LV2 (6, 7) */
     uint32_t limit0; /* segment 0: size in bytes */
     uint8_t reserved_140[4];
@@ -165,12 +203,21 @@ struct caesura_completion {
     uint32_t vec_busy; /* VEC: cycles with an instruction in progress */
     uint32_t vec_active; /* VEC: cycles in which the datapath accepted an operand */
     uint32_t vec_stalled; /* VEC: busy cycles lost to memory ports */
-    uint32_t mac_waiting; /* cycles the head of the MAC queue waited for a semaphore */
-    uint32_t vec_waiting; /* cycles the head of the VEC queue waited for a semaphore */
+    uint32_t mac_waiting; /* cycles in which MAC was idle and the head of its queue missed a semaphore */
+    uint32_t vec_waiting; /* the same for VEC */
     uint32_t mac_empty; /* cycles of the body with nothing queued for MAC */
     uint32_t instructions; /* instructions of the body issued */
     uint32_t fetch_stalled; /* cycles the executor waited for an instruction */
-    uint8_t reserved_204[52];
+    uint32_t mac_starved; /* of mac_waiting: a missing semaphore's number was even (by convention: it stands for data) while LD2 worked and neither LD1 nor LD0 did; these cycles are not in mac_missing0 to 3 */
+    uint32_t mac_missing0; /* of mac_waiting: a missing semaphore's number modulo 4 was 0 */
+    uint32_t mac_missing1; /* of mac_waiting: a missing semaphore's number modulo 4 was 1, and none lower */
+    uint32_t mac_missing2; /* of mac_waiting: a missing semaphore's number modulo 4 was 2, and none lower */
+    uint32_t mac_missing3; /* of mac_waiting: a missing semaphore's number modulo 4 was 3, and none lower */
+    uint32_t vec_missing0; /* of vec_waiting: a missing semaphore's number modulo 4 was 0 */
+    uint32_t vec_missing1; /* of vec_waiting: a missing semaphore's number modulo 4 was 1, and none lower */
+    uint32_t vec_missing2; /* of vec_waiting: a missing semaphore's number modulo 4 was 2, and none lower */
+    uint32_t vec_missing3; /* of vec_waiting: a missing semaphore's number modulo 4 was 3, and none lower */
+    uint8_t reserved_240[16];
 };
 _Static_assert(sizeof(struct caesura_completion) == 256, "struct caesura_completion has no padding");
 
@@ -190,6 +237,7 @@ enum caesura_job_flag {
     CAESURA_JOB_FLAG_WAIT0 = 4,
     CAESURA_JOB_FLAG_WAIT1 = 8,
     CAESURA_JOB_FLAG_SIGNAL = 16,
+    CAESURA_JOB_FLAG_RESUME = 32,
 };
 
 enum caesura_fault {

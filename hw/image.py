@@ -78,10 +78,29 @@ class LayerInfo:
 
 
 @dataclass(config=_STRICT)
+class LiveRange:
+    """On-chip bytes needed after a cancellation point. ``dirty``: no copy elsewhere, so dump and restore.
+
+    Clean ranges of LV2 are reloaded from ``source_offset`` of DRAM segment ``source_segment``, all others by the
+    point's ``reload`` instructions. Offsets: in ``segment`` (LV2), in LV1, in the memory of each PE (``lv0_act``,
+    ``lv0_wgt``), or 4 * ``out_channels`` times the accumulator row (``lv0_acc``; all PEs together).
+    """
+
+    space: Literal["lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc"]
+    segment: int  #: 6 or 7 in LV2, 0 elsewhere
+    offset: int
+    size: int
+    dirty: bool
+    source_segment: int = 0
+    source_offset: int = 0
+
+
+@dataclass(config=_STRICT)
 class JobInfo:
     """A job to submit, in ring order of its ``engine`` slot. Events are numbered within the image; the driver maps
     them to hardware events: before the body starts event ``wait[i][0]`` must have been signalled ``wait[i][1]``
-    times since the inference began."""
+    times since the inference began. ``live``: ranges of LV2 that hold data before the body starts, the job's own weight
+    window (``window``: offset in segment 7 and size, filled by the prologue) left out."""
 
     layer: int
     engine: int
@@ -90,6 +109,9 @@ class JobInfo:
     window_after: int = 0
     waits: list[tuple[int, int]] = pydantic.Field(default_factory=list)
     signal: int | None = None
+    window: tuple[int, int] = (0, 0)
+    worst_cycles: int = 0  #: bound on the cycles from its start, or its last cancellation point, to its end
+    live: list[LiveRange] = pydantic.Field(default_factory=list)
 
 
 @dataclass(config=_STRICT)
@@ -107,28 +129,21 @@ class StepInfo:
 
 
 @dataclass(config=_STRICT)
-class LiveRange:
-    """On-chip bytes needed after a cancellation point. ``dirty``: no copy elsewhere, so dump and restore; clean
-    ranges are reloaded from ``source_segment``/``source_offset``."""
-
-    space: Literal["lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc"]
-    segment: int
-    offset: int
-    size: int
-    dirty: bool
-    source_segment: int = 0
-    source_offset: int = 0
-
-
-@dataclass(config=_STRICT)
 class CancelPoint:
-    """A cancellation point: CANCEL instruction ``point`` at ``pc`` of job ``job``."""
+    """A cancellation point: CANCEL instruction ``point`` (its index in the table) at ``pc`` of job ``job``.
+
+    Once dirty ranges are back and ``reload`` (PCs of LD2, LD1 and LD0 instructions) has run again in this order, waits
+    and signals left out, the job goes on at ``pc`` + 1 with ``semaphores`` (number, count; the others zero).
+    """
 
     point: int
     job: int
     pc: int
-    estimated_interval: int = 0
+    estimated_interval: int = 0  #: cycles from the point or job start before
     live: list[LiveRange] = pydantic.Field(default_factory=list)
+    reload: list[int] = pydantic.Field(default_factory=list)
+    semaphores: list[tuple[int, int]] = pydantic.Field(default_factory=list)
+    worst_interval: int = 0  #: bound on the cycles from a pause after the point before to HALTED here
 
 
 @dataclass(config=_STRICT)

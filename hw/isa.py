@@ -68,6 +68,7 @@ class Lv0Space(enum.IntEnum):
 
     ACT = 0
     WGT = 1
+    ACC = 2  #: accumulators: byte X of row X // (4*P*C), int32 little endian; to restore them
 
 
 class Lv0View(enum.IntEnum):
@@ -91,6 +92,7 @@ class VecOp(enum.IntEnum):
     MUL = 1  #: A * B
     MAX = 2  #: maximum of A over (k1, k0)
     SUM = 3  #: sum of A over (k1, k0)
+    RAW = 4  #: the bytes of the accumulators, unchanged; to dump them
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ COPY_FORMAT = (
     Field("hi0", 16, "end of i0 that is read"),
     Field("fill", 8, "byte written where nothing is read (padding; the zero point of the tensor)"),
     Field("pe_mask", 16, "LD0 multicast: PEs that are written"),
-    Field("space", 1, "LD0: which LV0 memory (`Lv0Space`)"),
+    Field("space", 2, "LD0: which LV0 memory (`Lv0Space`); ACC: `view` is ignored, all in whole LV1 words"),
     Field("view", 1, "LD0: how offsets map to PEs (`Lv0View`)"),
 )
 
@@ -202,6 +204,8 @@ MAC_FORMAT = (
 #   y = clamp(rint(float32(s + bias) * scale) + zp_y, lo, hi)      round half to even at each step, float32
 #   with table: y = table[y & 0xff]
 # bias and scale are those of channel i0*vec_lanes + lane with `per_channel`, of channel `lane` otherwise.
+# RAW (src_acc, n2 = 4, no other flag): vector i2 holds bytes i2*vec_lanes ... of the vec_lanes int32 accumulators of
+# group i0, little endian, so that d_s2 = vec_lanes gives whole numbers; nothing of p, t or the window plays a part.
 # LV1 addresses of vectors are multiples of vec_lanes; p and t are multiples of the LV1 word.
 VEC_FORMAT = (
     *HEADER,

@@ -48,9 +48,11 @@ class JobFlag(enum.IntFlag):
     WAIT0 = 4  #: wait for event ``wait0_id`` to reach ``wait0_value`` before the body starts
     WAIT1 = 8  #: the same for ``wait1``
     SIGNAL = 16  #: add one to event ``signal_id`` when the job retires
+    RESUME = 32  #: the body goes on after a cancellation point: semaphores start at ``sem0``... instead of zero
 
 
 JOB_MAGIC = 0xCA5E
+SEMAPHORES = 32  #: semaphores an instruction can name
 
 JOB = Record(
     "job", 256,
@@ -69,6 +71,7 @@ JOB = Record(
         Member("wait1_value", 28, 4, "likewise"),
         Member("signal_id", 32, 1, "event"),
         Member("tag", 36, 4, "free for the driver (model, layer)"),
+        *consecutive(64, 1, ((f"sem{i}", f"first count of semaphore {i} (RESUME)") for i in range(SEMAPHORES))),
         *(m for i in range(SEGMENTS) for m in (
             Member(f"base{i}", 128 + 16 * i, 8, f"segment {i}: first byte in DRAM (0-5) or LV2 (6, 7)"),
             Member(f"limit{i}", 136 + 16 * i, 4, f"segment {i}: size in bytes"),
@@ -88,16 +91,33 @@ _COMPUTE = (
     ("stalled", "busy cycles lost to memory ports"),
 )
 
+SEMAPHORE_CLASSES = 4  #: waiting cycles are counted by the number of the missing semaphore modulo this
+
+
+def _missing(unit: str) -> tuple[tuple[str, str], ...]:
+    """Where the waiting cycles of ``unit`` went, by class: these parts add up to the whole."""
+    what = f"of {unit}_waiting: a missing semaphore's number modulo {SEMAPHORE_CLASSES} was"
+    rest = ("", *[", and none lower"] * (SEMAPHORE_CLASSES - 1))
+    return tuple((f"{unit}_missing{c}", f"{what} {c}{rest[c]}") for c in range(SEMAPHORE_CLASSES))
+
+
 #: Per-job counters, 32 bits each, in the order of completion words and COUNTER registers.
 COUNTERS = (
     *((f"prologue_{n}", f"LD2 in the prologue: {d}") for n, d in _DMA),
     *((f"{u}_{n}", f"{u.upper()}: {d}") for u in ("ld2", "st2", "ld1", "st1", "ld0") for n, d in _DMA),
     *((f"{u}_{n}", f"{u.upper()}: {d}") for u in ("mac", "vec") for n, d in _COMPUTE),
-    ("mac_waiting", "cycles the head of the MAC queue waited for a semaphore"),
-    ("vec_waiting", "cycles the head of the VEC queue waited for a semaphore"),
+    ("mac_waiting", "cycles in which MAC was idle and the head of its queue missed a semaphore"),
+    ("vec_waiting", "the same for VEC"),
     ("mac_empty", "cycles of the body with nothing queued for MAC"),
     ("instructions", "instructions of the body issued"),
     ("fetch_stalled", "cycles the executor waited for an instruction"),
+    (
+        "mac_starved",
+        "of mac_waiting: a missing semaphore's number was even (by convention: it stands for data) while LD2 worked "
+        "and neither LD1 nor LD0 did; these cycles are not in mac_missing0 to 3",
+    ),
+    *_missing("mac"),
+    *_missing("vec"),
 )
 
 COMPLETION = Record(

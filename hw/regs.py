@@ -78,12 +78,16 @@ GLOBAL_REGS: tuple[Reg, ...] = (
 ENGINE_REGS: tuple[Reg, ...] = (
     Reg("CONTROL", 0x00, Access.RW, "control", (
         Bits("enable", 0, 1, "fetch and run jobs; clearing it stops before the next job"),
-        Bits("reset", 1, 1, "write 1: reset this engine once its bus transactions have ended; reads 0"),
-        Bits("pause", 2, 1, "stop at the next cancellation point or job boundary"),
+        Bits("reset", 1, 1, "write 1: reset this engine once its bus transactions have ended; reads 0. RING_BASE, "
+                            "RING_SIZE, CPL_BASE, CPL_SIZE and IRQ_ENABLE keep their values"),
+        Bits("pause", 2, 1, "halt at the next cancellation point or job boundary; clearing it lets a halted "
+                            "engine go on"),
     )),
     Reg("STATUS", 0x04, Access.RO, "state", (
         Bits("state", 0, 4, "`EngineState`"),
         Bits("loader_busy", 4, 1, "a prologue runs"),
+        Bits("in_job", 5, 1, "HALTED inside a body: HALT_JOB, HALT_POINT, HALT_PC and SEM tell where; otherwise the "
+                             "engine halted before a body"),
     )),
     Reg("IRQ_STATUS", 0x08, Access.W1C, "pending interrupts", _IRQ),
     Reg("IRQ_ENABLE", 0x0C, Access.RW, "interrupts that drive the line", _IRQ),
@@ -97,6 +101,7 @@ ENGINE_REGS: tuple[Reg, ...] = (
     Reg("CPL_SIZE", 0x28, Access.RW, "log2 of the number of entries", (Bits("log2", 0, 4, "0 to 15"),)),
     Reg("CPL_HEAD", 0x2C, Access.RW, "completions the host has consumed; a full ring holds retirement back"),
     Reg("CPL_TAIL", 0x30, Access.RO, "completions written"),
+    Reg("RING_LOADED", 0x34, Access.RO, "jobs whose prologue has run, or that have none"),
     Reg("FAULT_CODE", 0x40, Access.RO, "`Fault` of the job that stopped the engine", (
         Bits("code", 0, 8, "`Fault`"),
         Bits("unit", 8, 8, "`FaultUnit`"),
@@ -109,6 +114,8 @@ ENGINE_REGS: tuple[Reg, ...] = (
     Reg("HALT_PC", 0x58, Access.RO, "PC of the next instruction"),
     Reg("CURRENT_JOB", 0x5C, Access.RO, "job_id of the body that runs"),
     Reg("CURRENT_PC", 0x60, Access.RO, "PC of the next instruction to issue"),
+    Reg("HALT_CYCLE_LO", 0x64, Access.RO, "cycle count at which the engine became HALTED"),
+    Reg("HALT_CYCLE_HI", 0x68, Access.RO, "its upper half"),
     Reg("SEM", 0x100, Access.RO, "semaphore counts", count=32),
     Reg("COUNTER", 0x200, Access.RO, "counters of the current job, in the order of `hw.job.COUNTERS`",
         count=len(COUNTERS)),

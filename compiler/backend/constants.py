@@ -64,7 +64,7 @@ class Constants:
 
     def load_once(self, data: bytes, target: int) -> None:
         """Load what all tiles share to LV1 address ``target``; call before any parameters are asked for."""
-        self._first_loads += self._job.load_window(self._job.keep(data), target, len(data))
+        self._first_loads += self._job.load_constant(data, target)
 
     # -- weights ---------------------------------------------------------------------------------------------
     def weights(self, tile: ChannelTile, chunk: Chunk) -> Fill:
@@ -121,7 +121,7 @@ class Constants:
             data += b"".join(self._params_data(other, 0) for other in group)
             loads = [*self._taken_first_loads(), *self._load(data, (tile, chunk), held.address)]
             self._weight1.filled_by(held, loads)
-            self._params.filled_by(params, loads)
+            self._params.filled_by(params, loads)  # last, so that the loads belong to the buffer that lives longer
         return held, held.address + group.index(tile) * self._plan.weight_size
 
     # -- VEC parameters --------------------------------------------------------------------------------------

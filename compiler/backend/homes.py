@@ -27,7 +27,7 @@ _DRAM_ALIGN = 64
 @dataclass
 class Home:
     """A buffer: one or more tensors of equal size that share it, its life in layer numbers, and how often a layer
-    reads or writes all of it."""
+    reads or writes all of it. ``size`` counts the padding once it lies in LV2."""
 
     size: int
     start: int
@@ -36,7 +36,7 @@ class Home:
     segment: int | None = None  #: None: to be chosen between LV2 and DRAM
     offset: int = 0
     pitch: int = 0  #: bytes from a pixel to the next in LV2; 0: none between them
-    padding: int = 0  #: bytes it takes in LV2 beyond ``size``
+    padding: int = 0  #: bytes between pixels in LV2
 
 
 @dataclass
@@ -234,6 +234,7 @@ def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observ
         offset = best.offsets.get(id(home))
         if offset is not None:
             home.segment, home.offset = LV2, offset
+            home.size += home.padding
         elif observe:
             home.segment = SHARED
         else:

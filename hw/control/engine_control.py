@@ -136,7 +136,7 @@ class EngineControl(wiring.Component):
         ]
 
         self._connect_units(m, executor, loader, ld2, queues, semaphores, faults)
-        self._connect_monitor(m, executor, loader, ld2, queues, monitor)
+        self._connect_monitor(m, executor, loader, ld2, queues, semaphores, monitor)
         self._connect_registers(m, ring, loader, executor, retirer, semaphores)
         units_quiet = ~Cat(self.units[unit].busy for unit in Unit).any()
         m.d.comb += [
@@ -201,12 +201,12 @@ class EngineControl(wiring.Component):
             faults.blocked.eq(executor.blocked),
         ]
 
-    def _connect_monitor(self, m: Module, executor, loader, ld2, queues, monitor) -> None:
+    def _connect_monitor(self, m: Module, executor, loader, ld2, queues, semaphores, monitor) -> None:
         m.d.comb += [
             monitor.clear.eq(executor.begin),
             monitor.enable.eq(executor.measure),
-            monitor.mac_waiting.eq(queues[Unit.MAC].waiting),
-            monitor.vec_waiting.eq(queues[Unit.VEC].waiting),
+            *(monitor.missing[i].eq(semaphores.missing[unit]) for i, unit in enumerate((Unit.MAC, Unit.VEC))),
+            monitor.loading.eq(self.units[Unit.LD2].busy),
             monitor.mac_empty.eq(queues[Unit.MAC].idle),
             monitor.instructions.eq(executor.issued),
             monitor.fetch_stalled.eq(executor.starved),

@@ -1,12 +1,12 @@
 """Per-job counters of the body."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.interfaces import ADDR
 from hw.isa import Unit
-from hw.job import COUNTERS
+from hw.job import COUNTERS, SEMAPHORE_CLASSES
 
 PROLOGUE_COUNTERS = 4  #: the first of ``COUNTERS``; the loader keeps those
 BODY_COUNTERS = tuple(name for name, _ in COUNTERS[PROLOGUE_COUNTERS:])
@@ -24,13 +24,17 @@ class Monitor(wiring.Component):
     clear, enable : In(1)
     activity : In(ACTIVITY).array(7)
         By ``hw.isa.Unit``.
-    mac_waiting, vec_waiting, mac_empty, instructions, fetch_stalled : In(1)
+    missing : In(SEMAPHORE_CLASSES).array(2)
+        Classes of the semaphores that the heads of the queues of MAC and VEC miss.
+    loading : In(1)
+        LD2 works, for the body or for a prologue.
+    mac_empty, instructions, fetch_stalled : In(1)
         Cycles to count, see ``hw.job.COUNTERS``.
     counters : Out(32).array
         Those of ``COUNTERS`` that do not belong to the prologue, in order.
     """
 
-    SEQUENCER = ("mac_waiting", "vec_waiting", "mac_empty", "instructions", "fetch_stalled")
+    SEQUENCER = ("mac_empty", "instructions", "fetch_stalled")
 
     def __init__(self) -> None:
         super().__init__(
@@ -38,6 +42,8 @@ class Monitor(wiring.Component):
                 "clear": In(1),
                 "enable": In(1),
                 "activity": In(ACTIVITY).array(len(Unit)),
+                "missing": In(SEMAPHORE_CLASSES).array(len(_COMPUTE)),
+                "loading": In(1),
                 **{name: In(1) for name in self.SEQUENCER},
                 "counters": Out(32).array(len(BODY_COUNTERS)),
             }
@@ -53,6 +59,8 @@ class Monitor(wiring.Component):
             following[f"{name}_stalled"] = counter[f"{name}_stalled"] + (now.busy & now.stalled)
             if unit in _COMPUTE:
                 following[f"{name}_active"] = counter[f"{name}_active"] + now.active
+                for event, cycle in self._waiting(m, unit).items():
+                    following[event] = counter[event] + cycle
             else:
                 high = counter[f"{name}_occupancy"]
                 higher = Signal(name=f"{name}_higher")
@@ -64,3 +72,19 @@ class Monitor(wiring.Component):
         with m.Elif(self.enable):
             m.d.sync += [counter[name].eq(value) for name, value in following.items()]
         return m
+
+    def _waiting(self, m: Module, unit: Unit) -> dict[str, Value]:
+        """Counters of a compute unit that waits in this cycle, each with whether it counts: ``*_waiting``, and exactly
+        one of the others, so that they add up to it."""
+        name, missing = unit.name.lower(), self.missing[_COMPUTE.index(unit)]
+        waiting, starved = Signal(name=f"{name}_waits"), Signal(name=f"{name}_starves")
+        first = missing & ~(missing - 1)[:SEMAPHORE_CLASSES]  # the lowest bit that is set
+        m.d.comb += waiting.eq(missing.any() & ~self.activity[unit].busy)
+        events = {f"{name}_waiting": waiting}
+        if unit == Unit.MAC:
+            idle = ~(self.activity[Unit.LD1].busy | self.activity[Unit.LD0].busy)
+            m.d.comb += starved.eq(waiting & missing[::2].any() & self.loading & idle)
+            events["mac_starved"] = starved
+        for c in range(SEMAPHORE_CLASSES):
+            events[f"{name}_missing{c}"] = waiting & ~starved & first[c]
+        return events

@@ -8,6 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi.arbiter import RoundRobin
+from hw.job import SEMAPHORE_CLASSES
 from hw.params import SocParams
 
 Planes = list[Value]  #: a vector of numbers as bit planes: element b holds bit b of every number
@@ -69,6 +70,8 @@ class SemaphoreFile(wiring.Component):
         Mask each unit asks for while its bit of ``request`` is set.
     request, grant : In(units), Out(units)
         ``grant`` answers in the same cycle, one-hot.
+    missing : Out(SEMAPHORE_CLASSES).array(units)
+        Classes (number modulo ``SEMAPHORE_CLASSES``) of the semaphores that a unit requests and that are zero.
     signal : In(semaphores).array(units)
         Masks to add in this cycle; zero for units that signal nothing.
     clear : In(1)
@@ -89,6 +92,7 @@ class SemaphoreFile(wiring.Component):
                 "wait": In(n).array(units),
                 "request": In(units),
                 "grant": Out(units),
+                "missing": Out(SEMAPHORE_CLASSES).array(units),
                 "signal": In(n).array(units),
                 "clear": In(1),
                 "nonzero": Out(n),
@@ -107,10 +111,15 @@ class SemaphoreFile(wiring.Component):
         # Who may go.
         m.d.comb += self.nonzero.eq(reduce(or_, planes))
         m.submodules.arbiter = arbiter = RoundRobin(self.units)
+        lacking = [Signal(n, name=f"lacking{u}") for u in range(self.units)]
+        for u in range(self.units):
+            m.d.comb += lacking[u].eq(self.wait[u] & ~self.nonzero)
+            with m.If(self.request[u]):
+                m.d.comb += self.missing[u].eq(
+                    Cat(lacking[u][c::SEMAPHORE_CLASSES].any() for c in range(SEMAPHORE_CLASSES))
+                )
         m.d.comb += [
-            arbiter.requests.eq(
-                Cat(self.request[u] & ~(self.wait[u] & ~self.nonzero).any() for u in range(self.units))
-            ),
+            arbiter.requests.eq(Cat(self.request[u] & ~lacking[u].any() for u in range(self.units))),
             arbiter.taken.eq(1),
             self.grant.eq(arbiter.grant),
         ]

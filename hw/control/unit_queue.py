@@ -40,8 +40,6 @@ class UnitQueue(wiring.Component):
         Nothing queued and nothing in flight.
     empty : Out(1)
         Nothing queued (the unit may still be busy).
-    waiting : Out(1)
-        The head waits for semaphores.
     stuck : Out(1)
         The head waits for semaphores and the unit has nothing in flight.
     head_pc : Out(PC)
@@ -64,7 +62,6 @@ class UnitQueue(wiring.Component):
                 "halt": In(1),
                 "idle": Out(1),
                 "empty": Out(1),
-                "waiting": Out(1),
                 "stuck": Out(1),
                 "head_pc": Out(PC),
             }
@@ -147,8 +144,7 @@ class UnitQueue(wiring.Component):
         m.d.comb += [
             self.empty.eq(queue.empty),
             self.idle.eq(self.empty & (in_flight == 0)),
-            self.waiting.eq(queue.o.valid & needs & ~granted),
-            self.stuck.eq(self.waiting & (in_flight == 0)),
+            self.stuck.eq(queue.o.valid & needs & ~granted & (in_flight == 0)),
             self.head_pc.eq(head.pc),
         ]
         return m

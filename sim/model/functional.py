@@ -5,6 +5,7 @@ earlier in program order, the result equals that of the hardware, whose units ov
 that sense (no data races hidden by the order) is what :mod:`sim.model.races` checks, as an observer of this machine.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -13,10 +14,10 @@ import numpy.typing as npt
 from hw.isa import INSN_BYTES, UNIT_OF, Insn, IsaError, Op
 from hw.job import Fault, FaultUnit
 from hw.params import SocParams
-from sim.model.state import FunctionalFault, Observer, Segments
+from sim.model.state import FunctionalFault, Halt, Observer, Segments
 from sim.model.units import Units, bits
 
-__all__ = ["FunctionalFault", "Machine", "Observer", "Segments"]
+__all__ = ["FunctionalFault", "Halt", "Machine", "Observer", "Segments"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -37,18 +38,34 @@ class Machine(Units):
         self.observer = observer
 
     # -- programs --------------------------------------------------------------------------------------------
-    def run_job(self, segments: Segments, body_pc: int, prologue_pc: int | None = None, engine: int = 0) -> None:
-        """Prologue, then body, of one job whose code is segment 0; raises :class:`FunctionalFault`."""
+    def run_job(
+        self,
+        segments: Segments,
+        body_pc: int,
+        prologue_pc: int | None = None,
+        engine: int = 0,
+        stop_at: int | None = None,
+        semaphores: Sequence[int] = (),
+    ) -> Halt | None:
+        """Prologue, then body, of one job whose code is segment 0; raises :class:`FunctionalFault`.
+
+        ``stop_at``: cancellation point at which to stop; the result says where the body stands, or is None if it
+        reached END. It goes on as a job with ``body_pc`` = ``halt.pc + 1`` and ``halt.semaphores``.
+        """
         base, limit = segments[0]
         code = self.dram[base : base + limit].tobytes()
         if prologue_pc is not None:
             self.run_prologue(code, prologue_pc, segments, engine)
-        self.run_program(code, body_pc, segments, engine)
+        pc = self.run_program(code, body_pc, segments, engine, stop_at, semaphores)
+        insn = self.fetch(code, pc)
+        if insn.op is Op.END:
+            return None
+        return Halt(insn["point"], pc, tuple(self.engines[engine].semaphores))
 
     def run_prologue(self, code: bytes, pc: int, segments: Segments, engine: int = 0) -> int:
         """Execute a prologue: LD2 without semaphores up to END. Returns the PC of END."""
         while True:
-            insn = self._fetch(code, pc, FaultUnit.LOADER)
+            insn = self.fetch(code, pc, FaultUnit.LOADER)
             if insn.op is Op.END:
                 return pc
             if insn.op is not Op.LD2 or insn["wait"] or insn["signal"]:
@@ -56,30 +73,51 @@ class Machine(Units):
             self.execute(insn, segments, engine, pc)
             pc += 1
 
-    def run_program(self, code: bytes, pc: int, segments: Segments, engine: int = 0) -> int:
-        """Execute a body from ``pc`` to END in program order; returns the PC of END.
+    def run_program(
+        self,
+        code: bytes,
+        pc: int,
+        segments: Segments,
+        engine: int = 0,
+        stop_at: int | None = None,
+        semaphores: Sequence[int] = (),
+    ) -> int:
+        """Execute a body from ``pc`` to END, or to the CANCEL of point ``stop_at``, in program order; returns its PC.
 
-        Raises :class:`FunctionalFault`."""
+        ``semaphores``: first counts, those beyond its end zero. Raises :class:`FunctionalFault`."""
+        counts = self.engines[engine].semaphores
+        counts[:] = [*semaphores, *[0] * (len(counts) - len(semaphores))]
         while True:
-            insn = self._fetch(code, pc, FaultUnit.EXECUTOR)
+            insn = self.fetch(code, pc)
             if insn.op is Op.END:
                 break
             if insn.op is not Op.CANCEL:
-                self._take(insn, pc, engine)
-                self.execute(insn, segments, engine, pc)
-                self._give(insn, pc, engine)
-                if self.observer:
-                    self.observer.instruction(pc, engine, insn, self.accesses)
+                self.step(insn, segments, engine, pc)
+            elif insn["point"] == stop_at:
+                return pc
             pc += 1
+        self.finish(engine, pc)
+        return pc
+
+    def step(self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0) -> None:
+        """One LD2 ... VEC of a body with its waits and signals; raises :class:`FunctionalFault`."""
+        self._take(insn, pc, engine)
+        self.execute(insn, segments, engine, pc)
+        self._give(insn, pc, engine)
+        if self.observer:
+            self.observer.instruction(pc, engine, insn, self.accesses)
+
+    def finish(self, engine: int, pc: int) -> None:
+        """END at ``pc``: a fault unless all semaphores of the engine are zero."""
         for number, count in enumerate(self.engines[engine].semaphores):
             if count:
                 raise FunctionalFault(Fault.SEMAPHORE_RESIDUE, pc, number, why=f"semaphore {number} is {count} at END")
         if self.observer:
             self.observer.end(engine)
-        return pc
 
     @staticmethod
-    def _fetch(code: bytes, pc: int, unit: FaultUnit) -> Insn:
+    def fetch(code: bytes, pc: int, unit: FaultUnit = FaultUnit.EXECUTOR) -> Insn:
+        """The instruction at ``pc``; a LIMIT or ILLEGAL fault of ``unit`` if there is none."""
         raw = code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
         if len(raw) < INSN_BYTES:
             raise FunctionalFault(Fault.LIMIT, pc, pc * INSN_BYTES, unit, "beyond the code segment")

@@ -25,6 +25,15 @@ class FunctionalFault(Exception):
 
 
 @dataclass(frozen=True)
+class Halt:
+    """Where a body was stopped: cancellation point ``point``, PC of its CANCEL, and the count of every semaphore."""
+
+    point: int
+    pc: int
+    semaphores: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Access:
     """Bytes (``lv1``, ``lv2``, ``dram``), words (``act``, ``wgt``) or rows (``acc``) an instruction touched."""
 

@@ -126,7 +126,12 @@ class Units:
         self._view(memory, space, box, True, base, limit)[...] = runs
 
     def _load_lv0(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
+        if f["space"] > max(Lv0Space):
+            raise self._fault(Fault.ILLEGAL, 0, f"LV0 space {f['space']}")
         space = Lv0Space(f["space"])
+        if space is Lv0Space.ACC:
+            self._load_accumulators(f, engine)
+            return
         memory = engine.act if space is Lv0Space.ACT else engine.wgt
         name, (pes, size), row = space.name.lower(), memory.shape, self.params.rows
         interleaved = f["view"] == Lv0View.INTERLEAVED
@@ -145,6 +150,24 @@ class Units:
             raise self._fault(Fault.ILLEGAL, f["pe_mask"], f"pe_mask names more than {pes} PEs")
         for pe in bits(f["pe_mask"]):
             box.view(memory[pe])[...] = runs
+
+    def _load_accumulators(self, f: dict, engine: Engine) -> None:
+        """LD0 with space ACC: whole LV1 words to the little-endian bytes of the accumulators, row after row."""
+        word, length = self.params.lv1_word, f["len"]
+        for name, value in [
+            *((n, f[n]) for n in _WHOLE_WORDS),
+            ("lo", min(f["lo"], length)),
+            ("hi", min(f["hi"], length)),
+        ]:
+            if value % word:
+                raise self._fault(Fault.ILLEGAL, 0, f"LD0.{name} is not a multiple of {word} with space ACC")
+        memory, row = engine.acc.view(np.uint8).reshape(-1), 4 * self.params.out_channels
+        self._check_runs(f, self.params.lv1_bytes, memory.size)
+        runs = self._read_runs(f, engine.lv1, "lv1", 0, self.params.lv1_bytes)
+        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
+        low, high = box.bounds()
+        self.accesses.append(Access("acc", Box(low // row, ((high - 1) // row - low // row + 1,), (1,)), True))
+        box.view(memory)[...] = runs
 
     def _mac(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
         p, rows = self.params, self.params.rows
@@ -182,9 +205,12 @@ class Units:
 
     def _vec(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
         p, lanes, lv1 = self.params, self.params.vec_lanes, engine.lv1
+        if f["op"] == VecOp.RAW:
+            self._vec_raw(f, engine)
+            return
         reduces = f["op"] in (VecOp.MAX, VecOp.SUM)
         if (
-            f["op"] > VecOp.SUM
+            f["op"] > VecOp.RAW
             or (f["src_acc"] and (f["op"] != VecOp.LIN or f["b_en"]))
             or (f["b_en"] if reduces else f["k1"] * f["k0"] != 1)
             or ((f["per_channel"] or f["src_acc"]) and f["n0"] > p.vec_groups)
@@ -194,10 +220,7 @@ class Units:
         shape = (f["n2"], f["n1"], f["n0"])
         head = self._vec_header(f["p"], lv1)
         if f["src_acc"]:
-            rows = Box(f["a"], shape[:2], (f["a_s2"], f["a_s1"]))
-            self._touch("acc", rows, False, p.lv0_acc_rows)
-            groups = engine.acc[rows.indices()].reshape(*shape[:2], p.vec_groups, lanes)
-            s = groups[:, :, : f["n0"]].astype(np.int64)
+            s = self._accumulators(f, engine).astype(np.int64)
         else:
             window = (f["k1"], f["k0"])
             box = Box(f["a"], (*shape, *window, lanes), (*(f[n] for n in _A_STRIDES), 1))
@@ -217,6 +240,26 @@ class Units:
             y = self._view(lv1, "lv1", Box(f["t"], (TABLE_BYTES,), (1,)), False)[y]
         target = Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1))
         self._view(lv1, "lv1", target, True)[...] = y
+
+    def _vec_raw(self, f: dict, engine: Engine) -> None:
+        """RAW: vector i2 takes bytes i2 * lanes ... of the accumulators of each lane group."""
+        flags = [f[name] for name in ("b_en", "a_signed", "b_signed", "table", "per_channel")]
+        if not f["src_acc"] or f["n2"] != 4 or any(flags) or f["n0"] > self.params.vec_groups:
+            raise self._fault(Fault.ILLEGAL, f["op"], "RAW takes src_acc, n2 = 4 and no other flag")
+        self._check_alignment(f | {"p": 0})
+        shape, lanes = (f["n2"], f["n1"], f["n0"]), self.params.vec_lanes
+        raw = np.ascontiguousarray(self._accumulators(f, engine), "<i4").view(np.uint8).reshape(*shape, 4, lanes)
+        target = Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1))
+        quarters = np.arange(4)
+        self._view(engine.lv1, "lv1", target, True)[...] = raw[quarters, :, :, quarters]
+
+    def _accumulators(self, f: dict, engine: Engine) -> npt.NDArray[np.int32]:
+        """Operand A of a VEC with ``src_acc``: (n2, n1, n0, lanes)."""
+        p, shape = self.params, (f["n2"], f["n1"])
+        rows = Box(f["a"], shape, (f["a_s2"], f["a_s1"]))
+        self._touch("acc", rows, False, p.lv0_acc_rows)
+        groups = engine.acc[rows.indices()].reshape(*shape, p.vec_groups, p.vec_lanes)
+        return groups[:, :, : f["n0"]]
 
     def _check_alignment(self, f: dict) -> None:
         lanes, word = self.params.vec_lanes, self.params.lv1_word
@@ -248,6 +291,7 @@ class Units:
         return entries["bias"].astype(np.int64), entries["scale"]
 
 
+_WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0")
 _A_STRIDES = ("a_s2", "a_s1", "a_s0", "a_k1", "a_k0")
 _B_STRIDES = ("b_s2", "b_s1", "b_s0")
 _D_STRIDES = ("d_s2", "d_s1", "d_s0")

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from hw.isa import Op
-from hw.job import Fault, FaultUnit, JobFlag
+from hw.job import COUNTERS, Fault, FaultUnit, JobFlag
 from hw.params import preset
 from hw.regs import ID_VALUE, EngineState, global_reg
 from sim.bus import BusError
@@ -68,7 +68,7 @@ def test_global_registers(soc):
     assert soc.event(63) == 0
 
 
-@pytest.mark.parametrize("address", [0x20, 0xFC, 0x200, 0x1064, 0x1000 + 0x28C, 0x3000, 0x8000])
+@pytest.mark.parametrize("address", [0x20, 0xFC, 0x200, 0x106C, 0x1200 + 4 * len(COUNTERS), 0x3000, 0x8000])
 def test_unmapped_register(soc, address):
     with pytest.raises(BusError):
         soc.bus.read_reg(address)

@@ -64,7 +64,7 @@ class StubUnit:
                 decoded = Insn.decode(bits.to_bytes(INSN_BYTES, "little"))
                 self.log.append((pc, decoded, src, dst))
                 bench.order.append(("start", self.unit, pc))
-                flying.append([bench.latency(), pc])
+                flying.append([bench.latency(self.unit), pc])
             if flying:
                 flying[0][0] -= 1
                 if flying[0][0] <= 0:
@@ -131,6 +131,7 @@ class ControlBench:
         self.random = random.Random(seed)
         self.stalls = Stalls(seed + 1, stall)
         self._latency = latency
+        self.fixed_latency: dict[Unit, int] = {}
         self.memory = bytearray(1 << 16)
         self.order: list = []
         self.unit_faults: dict = {}
@@ -153,8 +154,8 @@ class ControlBench:
             *(unit.run for unit in self.units),
         ]  # fmt: skip
 
-    def latency(self) -> int:
-        return self.random.randint(*self._latency)
+    def latency(self, unit: Unit) -> int:
+        return self.fixed_latency.get(unit) or self.random.randint(*self._latency)
 
     # -- memory --------------------------------------------------------------------------------------------
     def code(self, *program: Insn | bytes) -> int:

@@ -118,6 +118,31 @@ def test_live_counters_and_semaphores_can_be_read():
     bench.run(testbench)
 
 
+def test_completion_tells_what_mac_waited_for():
+    """MAC waits for LD2, then for LD1 and LD0, then for VEC, which waited for LD2."""
+    bench = ControlBench(latency=(1, 1))
+    bench.fixed_latency = {Unit.LD2: 90, Unit.LD1: 60, Unit.LD0: 5, Unit.VEC: 160, Unit.MAC: 20}
+    bench.job(
+        insn(Op.LD2, signal=(2,)), insn(Op.LD1, wait=(2,), signal=(6,)), insn(Op.LD0, wait=(6,), signal=(14,)),
+        insn(Op.VEC, wait=(10,), signal=(17,)), insn(Op.LD2, signal=(10,)),
+        insn(Op.MAC, wait=(14,)), insn(Op.MAC, wait=(17,)), END,
+    )  # fmt: skip
+
+    async def testbench(ctx):
+        await bench.enable(ctx)
+        await bench.retired(ctx, 1)
+
+    bench.run(testbench)
+    completion = bench.completion(0)
+    parts = {name: value for name, value in completion.items() if name.startswith(("mac_missing", "mac_starved"))}
+    assert sum(parts.values()) == completion["mac_waiting"]
+    assert completion["vec_missing2"] == completion["vec_waiting"] > 150
+    assert parts["mac_missing0"] == parts["mac_missing3"] == 0
+    assert 30 <= parts["mac_starved"] <= 92, parts  # it was queued somewhat later than LD2
+    assert 60 <= parts["mac_missing2"] <= 80, parts
+    assert parts["mac_missing1"] > 100, parts
+
+
 def test_consecutive_bodies_follow_closely():
     bench = ControlBench(latency=(150, 150), bus_latency=60)
     for _ in range(3):

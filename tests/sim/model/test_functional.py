@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0View, Op
+from hw.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0Space, Lv0View, Op, VecOp
 from hw.job import Fault
 from hw.params import preset
 from sim.model.functional import FunctionalFault, Machine
@@ -143,6 +143,37 @@ def test_vec_operators_on_lv1(op):
         assert e.lv1[4096 + x * 8 + c] == np.clip(int(y) + 10, 0, 255)
 
 
+def test_raw_writes_the_bytes_of_the_accumulators_and_ld0_brings_them_back():
+    machine, rng = _machine(8)
+    e, lanes, row = machine.engines[0], TINY.vec_lanes, 4 * TINY.out_channels
+    e.acc[...] = rng.integers(-(1 << 31), 1 << 31, e.acc.shape)
+    before = e.acc.copy()
+    raw = {"op": int(VecOp.RAW), "src_acc": 1, "a": 5, "a_s1": 2, "n2": 4, "n1": 3, "n0": TINY.vec_groups, "d": 4096,
+           "d_s2": lanes, "d_s1": row, "d_s0": 4 * lanes}  # fmt: skip
+    machine.execute(Insn(Op.VEC, raw), SEGMENTS)
+    assert e.lv1[4096 : 4096 + 3 * row].tobytes() == before[[5, 7, 9]].astype("<i4").tobytes()
+    e.acc[...] = -1
+    load = {"space": int(Lv0Space.ACC), "src": 4096, "dst": 5 * row, "len": row, "hi": row, "n0": 3, "hi1": 1,
+            "hi0": 3, "src_s0": row, "dst_s0": 2 * row}  # fmt: skip
+    machine.execute(Insn(Op.LD0, load), SEGMENTS)
+    assert np.array_equal(e.acc[[5, 7, 9]], before[[5, 7, 9]])
+    assert (np.delete(e.acc, [5, 7, 9], axis=0) == -1).all()
+
+
+def test_a_stopped_job_goes_on_with_its_semaphores():
+    load = Insn(Op.LD1, ONE | {"signal": 4})
+    take = Insn(Op.LD0, ONE | {"wait": 4, "pe_mask": 1})
+    code = _code(load, load, Insn(Op.CANCEL, {"point": 7}), take, Insn(Op.CANCEL, {"point": 8}), take)
+    machine, other = _machine(9)[0], _machine(9)[0]
+    for each in (machine, other):
+        each.dram[: len(code)] = np.frombuffer(code, np.uint8)
+    halt = machine.run_job(SEGMENTS, 0, stop_at=7)
+    assert halt is not None and (halt.point, halt.pc) == (7, 2) and halt.semaphores[:4] == (0, 0, 2, 0)
+    assert other.run_job(SEGMENTS, halt.pc + 1, semaphores=halt.semaphores) is None
+    with pytest.raises(FunctionalFault, match="SEMAPHORE_UNDERFLOW at PC 3"):
+        other.run_job(SEGMENTS, halt.pc + 1)
+
+
 def _code(*insns: Insn) -> bytes:
     return b"".join(insn.encode() for insn in (*insns, Insn(Op.END)))
 
@@ -160,6 +191,13 @@ ONE = {"len": 1, "hi": 1, "hi1": 1, "hi0": 1, "src_seg": 6}
         ([Insn(Op.LD1, ONE | {"dst": TINY.lv1_bytes})], Fault.LIMIT, 0),
         ([Insn(Op.MAC, {"acc": 60, "p0": 5})], Fault.LIMIT, 0),
         ([Insn(Op.VEC, {"d": 4})], Fault.ILLEGAL, 0),
+        ([Insn(Op.VEC, {"op": 4, "n2": 4})], Fault.ILLEGAL, 0),
+        ([Insn(Op.VEC, {"op": 4, "src_acc": 1})], Fault.ILLEGAL, 0),
+        ([Insn(Op.VEC, {"op": 4, "src_acc": 1, "n2": 4, "table": 1})], Fault.ILLEGAL, 0),
+        ([Insn(Op.VEC, {"op": 5})], Fault.ILLEGAL, 0),
+        ([Insn(Op.LD0, ONE | {"space": 3})], Fault.ILLEGAL, 0),
+        ([Insn(Op.LD0, ONE | {"space": 2})], Fault.ILLEGAL, 0),
+        ([Insn(Op.LD0, ONE | {"space": 2, "len": 8, "hi": 8, "dst": TINY.lv0_acc_rows * 32})], Fault.LIMIT, 0),
     ],
 )
 def test_faults(program, code, pc):

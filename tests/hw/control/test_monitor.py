@@ -1,0 +1,76 @@
+"""Why MAC and VEC wait: every waiting cycle is counted once, against a model in Python."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from hw.control.monitor import BODY_COUNTERS, Monitor
+from hw.control.semaphores import SemaphoreFile
+from hw.isa import Unit
+from hw.job import SEMAPHORE_CLASSES
+from hw.params import preset
+from tests.support.streams import simulate
+
+
+def expected(missing: dict[str, int], busy: set[Unit], loading: bool) -> list[str]:
+    """Counters that count a cycle."""
+    result = []
+    for unit, classes in missing.items():
+        if not classes or Unit[unit.upper()] in busy:
+            continue
+        result.append(f"{unit}_waiting")
+        if unit == "mac" and classes & 0b0101 and loading and not busy & {Unit.LD1, Unit.LD0}:
+            result.append("mac_starved")
+        else:
+            result.append(f"{unit}_missing{next(c for c in range(SEMAPHORE_CLASSES) if classes >> c & 1)}")
+    return result
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_waiting_cycles_have_one_cause(seed):
+    rng = random.Random(seed)
+    dut = Monitor()
+    counted: Counter[str] = Counter()
+
+    async def testbench(ctx):
+        for _ in range(400):
+            missing = {"mac": rng.randrange(16), "vec": rng.choice([0, 1, 2, 4, 8, 12])}
+            busy = {unit for unit in Unit if rng.random() < 0.3}
+            enable, loading = rng.random() < 0.8, rng.random() < 0.5
+            for number, unit in enumerate(("mac", "vec")):
+                ctx.set(dut.missing[number], missing[unit])
+            for unit in Unit:
+                ctx.set(dut.activity[unit].busy, unit in busy)
+            ctx.set(dut.loading, loading)
+            ctx.set(dut.enable, enable)
+            await ctx.tick()
+            if enable:
+                counted.update(expected(missing, busy, loading))
+        values = {name: ctx.get(register) for name, register in zip(BODY_COUNTERS, dut.counters, strict=True)}
+        names = [name for name in values if "waiting" in name or "missing" in name or "starved" in name]
+        assert len(names) == 2 + 1 + 2 * SEMAPHORE_CLASSES
+        assert {name: values[name] for name in names} == {name: counted[name] for name in names}, f"seed {seed}"
+        assert values["mac_waiting"] == values["mac_starved"] + sum(values[f"mac_missing{c}"] for c in range(4)) > 0
+
+    simulate(dut, testbench)
+
+
+def test_classes_of_missing_semaphores():
+    dut = SemaphoreFile(preset("tiny"), units=2)
+
+    async def testbench(ctx):
+        ctx.set(dut.signal[0], 1 << 14)
+        await ctx.tick()
+        ctx.set(dut.signal[0], 0)
+        ctx.set(dut.wait[0], 1 << 12 | 1 << 14 | 1 << 17)
+        ctx.set(dut.wait[1], 1 << 31)
+        assert [ctx.get(missing) for missing in dut.missing] == [0, 0]  # nobody asks
+        ctx.set(dut.request, 0b11)
+        assert [ctx.get(missing) for missing in dut.missing] == [0b0011, 0b1000]  # 14 is there
+        ctx.set(dut.signal[0], 1 << 12 | 1 << 17)
+        await ctx.tick()
+        ctx.set(dut.signal[0], 0)
+        assert ctx.get(dut.missing[0]) == 0 and ctx.get(dut.grant) == 0b01
+
+    simulate(dut, testbench)
