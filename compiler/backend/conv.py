@@ -181,8 +181,8 @@ class ConvGenerator:
         macs: list[Task] = []
         for chunk in self._chunks(tile.channels):
             g = geometry(self.layer, chunk, pixels.rows, pixels.cols, self.plan.fold, self.params)
-            weights = self._constants.weights(tile, chunk)
             act = self._activations(tile, pixels, chunk, g)
+            weights = self._constants.weights(tile, chunk)
             macs.append(self._mac(g, pixels, act.address, weights.address, acc.address, bool(macs)))
             self._act0.read_by(act, macs[-1])
             self._constants.weights_read_by(weights, macs[-1])
