@@ -9,8 +9,8 @@ from caesura.show import table
 _LEGEND = (
     "Cycles are means over the engines. Losses are cycles in which the MAC arrays could have done more: array = "
     "rows, columns or taps without work; overhead = start, drain, ports; dram = MAC waited for data that LD2 still "
-    "fetched; activations, weights = for data on the way from LV2; accumulators = for VEC; issue = MAC was about to"
-    " start; empty = it had no instruction; prologue, events, turnaround = no body ran. Busiest: the unit besides "
+    "fetched; activations, weights = for data on the way from LV2; accumulators = for VEC; issue = MAC was about "
+    "to start; empty = it had no instruction; prologue, events, turnaround = no body ran. Busiest: the unit besides "
     "MAC that worked longest. VEC waits: for what it waited longest, MAC's sums aside. Fetch: cycles in which the "
     "executor waited for an instruction."
 )
