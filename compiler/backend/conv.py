@@ -346,10 +346,9 @@ class ConvGenerator:
         held = self._params.fill(key)
         loads = []
         if q.table is not None and held.number == 0:
-            loads += self._job.load_window(self._job.keep(q.table.tobytes()), self._table, TABLE_BYTES)
+            loads += self._job.load_constant(q.table.tobytes(), self._table)
         if self.addend and held.number == 0:
-            block = self._sum_block(self.addend)
-            loads += self._job.load_window(self._job.keep(block), self._sum_params, len(block))
+            loads += self._job.load_constant(self._sum_block(self.addend), self._sum_params)
         loads += self._job.load_window(self._job.keep(data), held.address, len(data))
         self._params.filled_by(held, loads)
         return held

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from compiler.backend.copies import MAX_RUN, Loop, contiguous, copy_fields
 from compiler.backend.homes import LV2, WEIGHTS
@@ -10,6 +11,9 @@ from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.views import View, Window
 from hw.isa import Op
 from hw.params import SocParams
+
+if TYPE_CHECKING:
+    from compiler.backend.resident import Resident
 
 WINDOW = 7  #: segment of the weight windows
 _FETCHES_AHEAD = 32  #: pieces of weights a body may load ahead of their use; semaphores count no further than 255
@@ -37,6 +41,11 @@ class Job:
     streamed: list[Task] = field(default_factory=list)
     own_loads: bool = False
     fetches: list[Task] = field(default_factory=list)
+    constants: list[Task] = field(default_factory=list)
+    resident: "Resident | None" = None
+    resident_bytes: int = 0
+    window_at: int = 0
+    blob_at: int = 0
     _known: dict[bytes, int] = field(default_factory=dict)
     _fetched: set[int] = field(default_factory=set)
 
@@ -77,6 +86,12 @@ class Job:
         self.relative += tasks
         return tasks
 
+    def load_constant(self, data: bytes, target: int) -> list[Task]:
+        """LD1 of ``data`` from the window to LV1 address ``target``, where it stays until the job ends."""
+        tasks = self.load_window(self.keep(data), target, len(data))
+        self.constants += tasks
+        return tasks
+
     def load_streamed(self, data: bytes, slot: int) -> list[Task]:
         """LD2 of ``data`` from the weight segment to ``slot`` of segment 6."""
         address = len(self.stream)
@@ -87,6 +102,7 @@ class Job:
 
     def place(self, window: int, blob: int, stream: int) -> None:
         """Fix where in the window, and where in the weight segment, the job's weights lie."""
+        self.window_at, self.blob_at = window, blob
         for task in self.fetches:
             task.fields["src"] += blob
             task.fields["dst"] += window

@@ -20,7 +20,8 @@ class Resident:
 
     def __init__(self, view: View, base: int, first: int, last: int) -> None:
         self.base, self._loaded = base, first
-        self._source = view
+        self.source, self.size = view, last - first
+        self.first = first
         self.view = View.dense(LV2, base - first, view.shape)
 
     @staticmethod
@@ -32,12 +33,13 @@ class Resident:
 
     def enter(self, job: Job) -> None:
         """The loads that follow belong to ``job``."""
+        job.resident, job.resident_bytes = self, self._loaded - self.first
         self._job = job
         self._ring = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, 0, 0, _AHEAD)
 
     def load(self, box: Window, target: int, row: int, run: int, fill: int) -> list[Task]:
         """As :meth:`Job.load`; brings what is missing of ``box`` to LV2 first."""
-        bounds = _range(self._source, box)
+        bounds = _range(self.source, box)
         slot = None
         if bounds and bounds[1] > self._loaded:
             slot = self._ring.fill(box)
@@ -46,9 +48,9 @@ class Resident:
             for at in range(0, size, _PIECE):
                 source = self._loaded + at
                 for fields in contiguous(
-                    self._source.offset + source, self.view.offset + source, min(_PIECE, size - at)
+                    self.source.offset + source, self.view.offset + source, min(_PIECE, size - at)
                 ):
-                    segments = {"src_seg": self._source.segment, "dst_seg": LV2}
+                    segments = {"src_seg": self.source.segment, "dst_seg": LV2}
                     loads.append(self._job.emit(Op.LD2, fields | segments))
             self._ring.filled_by(slot, loads)
             self._loaded = bounds[1]

@@ -18,10 +18,12 @@ from hw.params import SocParams
 
 @dataclass
 class Schedule:
-    """Tasks in program order and the estimated duration of the job in cycles."""
+    """Tasks in program order, the estimated duration of the job, and when each task starts and ends, in cycles."""
 
     tasks: list[Task]
     cycles: int
+    starts: list[int]
+    ends: list[int]
 
 
 def schedule(
@@ -35,7 +37,7 @@ def schedule(
         queues[task.unit].append((number, task))
     tokens: dict[Sem, deque[int]] = {sem: deque() for sem in Sem}  # times at which counts became available
     free = dict.fromkeys(Unit, 0)
-    started: list[tuple[int, int, Task]] = []
+    started: list[tuple[int, int, int, Task]] = []
     finish = 0
     while any(queues.values()):
         unit, start = _next(queues, tokens, free)
@@ -45,13 +47,14 @@ def schedule(
         free[unit] = end = start + cycles(task)
         for sem in task.signals:
             tokens[sem].append(end)
-        started.append((start, number, task))
+        started.append((start, number, end, task))
         finish = max(finish, end)
     left = [sem.name for sem, times in tokens.items() if times]
     if left:
         raise ValueError(f"semaphores {', '.join(left)} are signalled more often than waited for")
     started.sort(key=lambda entry: entry[:2])
-    return Schedule([task for _, _, task in started], finish)
+    starts, ends = [entry[0] for entry in started], [entry[2] for entry in started]
+    return Schedule([entry[3] for entry in started], finish, starts, ends)
 
 
 def _next(

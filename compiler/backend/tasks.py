@@ -15,12 +15,15 @@ from hw.isa import UNIT_OF, Insn, Op, Unit
 
 @dataclass(eq=False)
 class Task:
-    """One instruction: fields without semaphores, plus the semaphores it waits for and signals."""
+    """One instruction: fields without semaphores, plus the semaphores it waits for and signals; the buffer of a ring
+    that it helps to fill, and those it reads."""
 
     op: Op
     fields: dict[str, int]
     waits: set[Sem] = field(default_factory=set)
     signals: set[Sem] = field(default_factory=set)
+    fills: "Fill | None" = None
+    reads: "list[Fill]" = field(default_factory=list)
 
     @property
     def unit(self) -> Unit:
@@ -73,6 +76,8 @@ class Ring:
     def filled_by(self, fill: Fill, tasks: list[Task]) -> None:
         """``tasks`` (of the filling unit, in order) fill the buffer; call once per fill."""
         fill.fillers = tasks
+        for task in tasks:
+            task.fills = fill
         tasks[-1].signals.add(self.full)
         if fill.number >= self.slots:
             previous = self._fills[fill.number - self.slots]
@@ -84,3 +89,4 @@ class Ring:
         if not fill.readers:
             task.waits.add(self.full)
         fill.readers.append(task)
+        task.reads.append(fill)

@@ -40,7 +40,7 @@ class VectorJob:
         self.block = self._block.fill("params")
         loads: list[Task] = []
         if q.table is not None:
-            loads += self.job.load_window(self.job.keep(q.table.tobytes()), self.table_at, TABLE_BYTES)
+            loads += self.job.load_constant(q.table.tobytes(), self.table_at)
         loads += self.job.load_window(self.job.keep(block), self.block.address, len(block))
         self._block.filled_by(self.block, loads)
 

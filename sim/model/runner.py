@@ -8,6 +8,8 @@ import numpy.typing as npt
 from hw.image import Image, StepInfo, TensorInfo
 from hw.isa import LV2_SEGMENTS
 from sim.model.functional import Machine, Observer
+from sim.model.sequence import turns
+from sim.model.state import Segments
 
 Arrays = dict[str, npt.NDArray]
 HostCall = Callable[[bytes, Mapping[str, npt.NDArray]], Mapping[str, npt.NDArray]]
@@ -33,11 +35,21 @@ def run_image(
     ``host(model, arrays)`` runs a host step: serialised ONNX model and its inputs by name; returns outputs by name.
 
     Segments 0 to 5 are placed in DRAM one after the other from address 4096, each aligned to 64 bytes; segments 6 and 7
-    in LV2, likewise from 0. The prologue of a job runs as early as its ``window_after`` allows, ahead of earlier
-    bodies: weights that overwrite what an earlier job still needs show as wrong results.
+    in LV2, likewise from 0. Prologues run as early as they may: see :func:`sim.model.sequence.turns`.
     """
     machine = machine or Machine(image.params, observer=observer)
     segments = place_segments(image)
+    load(machine, image, segments, inputs)
+    for step in image.meta.steps:
+        if step.kind == "jobs":
+            _run_jobs(machine, image, segments, step)
+        else:
+            run_host(machine, image, segments, step, host)
+    return {info.name: get(machine, segments, info) for info in image.meta.tensors}
+
+
+def load(machine: Machine, image: Image, segments: Segments, inputs: Mapping[str, npt.NDArray]) -> None:
+    """Write code, weights and inputs to DRAM; ValueError if an input is not what its tensor holds."""
     _write(machine, segments[0][0], np.frombuffer(image.code, np.uint8))
     _write(machine, segments[1][0], np.frombuffer(image.weights, np.uint8))
     for port in image.meta.inputs:
@@ -49,12 +61,6 @@ def run_image(
                 f"not {value.dtype.name} {list(value.shape)}"
             )
         put(machine, segments, info, value)
-    for step in image.meta.steps:
-        if step.kind == "jobs":
-            _run_jobs(machine, image, segments, step)
-        else:
-            _run_host(machine, image, segments, step, host)
-    return {info.name: get(machine, segments, info) for info in image.meta.tensors}
 
 
 def place_segments(image: Image) -> list[tuple[int, int]]:
@@ -72,13 +78,13 @@ def place_segments(image: Image) -> list[tuple[int, int]]:
     return segments
 
 
-def put(machine: Machine, segments: list[tuple[int, int]], info: TensorInfo, value: npt.NDArray) -> None:
+def put(machine: Machine, segments: Segments, info: TensorInfo, value: npt.NDArray) -> None:
     """Write a tensor to its home in DRAM."""
     raw = np.ascontiguousarray(value, dtype=info.dtype).reshape(-1).view(np.uint8)
     _write(machine, segments[info.segment][0] + info.offset, raw)
 
 
-def get(machine: Machine, segments: list[tuple[int, int]], info: TensorInfo) -> npt.NDArray:
+def get(machine: Machine, segments: Segments, info: TensorInfo) -> npt.NDArray:
     """Read a tensor from its home in DRAM."""
     size = int(np.prod(info.shape, dtype=np.int64)) * np.dtype(info.dtype).itemsize
     start = segments[info.segment][0] + info.offset
@@ -89,31 +95,17 @@ def _write(machine: Machine, start: int, raw: npt.NDArray[np.uint8]) -> None:
     machine.dram[start : start + raw.size] = raw
 
 
-def _run_jobs(machine: Machine, image: Image, segments: list[tuple[int, int]], step: StepInfo) -> None:
-    jobs = image.meta.jobs[step.first : step.first + step.count]
-    loaded = 0
-    for number, job in enumerate(jobs):
-        while loaded < len(jobs) and _may_load(image, step.first, loaded, number):
-            pc = jobs[loaded].prologue_pc
-            if pc is not None:
-                machine.run_prologue(image.code, pc, segments, jobs[loaded].engine)
-            loaded += 1
-        machine.run_program(image.code, job.body_pc, segments, job.engine)
+def _run_jobs(machine: Machine, image: Image, segments: Segments, step: StepInfo) -> None:
+    for turn in turns(image, step):
+        job = image.meta.jobs[turn.job]
+        if turn.body:
+            machine.run_program(image.code, job.body_pc, segments, job.engine)
+        elif job.prologue_pc is not None:
+            machine.run_prologue(image.code, job.prologue_pc, segments, job.engine)
 
 
-def _may_load(image: Image, first: int, candidate: int, running: int) -> bool:
-    """Whether the prologue of job ``candidate`` of a step may run just before the body of job ``running``."""
-    jobs = image.meta.jobs[first:]
-    after, engine = jobs[candidate].window_after, jobs[candidate].engine
-    if candidate == running or after == 0:
-        return True
-    ring = [number for number in range(candidate) if jobs[number].engine == engine]
-    return after > len(ring) or ring[-after] < running
-
-
-def _run_host(
-    machine: Machine, image: Image, segments: list[tuple[int, int]], step: StepInfo, host: HostCall | None
-) -> None:
+def run_host(machine: Machine, image: Image, segments: Segments, step: StepInfo, host: HostCall | None) -> None:
+    """Run a host step on the tensors in DRAM; raises :class:`HostMissing` without a callback."""
     if host is None:
         raise HostMissing(f"image {image.meta.model!r} has a CPU step ({step.reason}): pass `host`")
     arrays = {name: get(machine, segments, image.tensor(name)) for name in step.inputs}

@@ -1,0 +1,119 @@
+"""Which on-chip bytes a program still reads: exact backward liveness over the instructions that were executed.
+
+The masks live in a shadow of the machine: a byte is nonzero if something later reads it before anything writes it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.isa import Insn, Op
+from hw.params import SocParams
+from sim.model.state import Access, Engine, Segments
+from sim.model.units import Units
+
+
+@dataclass(frozen=True)
+class Executed:
+    """One instruction as it ran; ``body`` unless it is part of a prologue."""
+
+    insn: Insn
+    pc: int
+    engine: int
+    body: bool
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An on-chip memory as bytes in one dimension (a view), and what one element of an ``Access`` means there.
+
+    ``element``: bytes of an element in memory ``name``; they count from 0 in each PE, which has ``span`` bytes.
+    """
+
+    name: str
+    engine: int  #: -1 for LV2
+    data: npt.NDArray[np.uint8]
+    element: int
+    span: int
+
+
+Needs = list[npt.NDArray[np.uint8]]  #: for each memory of :func:`memories`, one bit per byte
+
+
+def memories(units: Units) -> Iterator[Memory]:
+    """Every on-chip memory of the SoC, always in the same order."""
+    p = units.params
+    yield Memory("lv2", -1, units.lv2, 1, p.lv2_bytes)
+    for number, engine in enumerate(units.engines):
+        yield Memory("lv1", number, engine.lv1, 1, p.lv1_bytes)
+        yield Memory("act", number, engine.act.reshape(-1), p.rows, p.lv0_act_bytes)
+        yield Memory("wgt", number, engine.wgt.reshape(-1), p.rows, p.lv0_wgt_bytes)
+        acc = engine.acc.view(np.uint8).reshape(-1)
+        yield Memory("acc", number, acc, 4 * p.out_channels, acc.size)
+
+
+class Liveness:
+    """Walks a program backwards. At first nothing is needed."""
+
+    def __init__(self, params: SocParams, segments: Segments) -> None:
+        self._shadow = Units(params, np.zeros(0, np.uint8))
+        self._segments = segments
+        self._nothing = np.zeros(params.lv1_bytes, np.uint8)
+
+    def undo(self, executed: Iterable[Executed]) -> None:
+        """Step back over instructions given in the order in which they ran."""
+        for step in reversed(list(executed)):
+            engine = self._shadow.engines[step.engine]
+            if step.insn.op is Op.LD0:
+                self._forget_lv0(step, engine)
+            for access in step.accesses:
+                if access.write and access.space in ("lv1", "lv2"):
+                    self._bytes(access, engine)[...] = 0
+                elif access.write and step.insn.op is Op.MAC:
+                    engine.acc[access.where.indices()] = -step.insn["accumulate"]
+            for access in step.accesses:
+                if not access.write:
+                    self._need(access, step.insn, engine)
+
+    def needs(self) -> Needs:
+        """What is needed now."""
+        return [np.packbits(memory.data != 0) for memory in memories(self._shadow)]
+
+    def _bytes(self, access: Access, engine: Engine) -> npt.NDArray[np.uint8]:
+        return access.where.view(self._shadow.lv2 if access.space == "lv2" else engine.lv1)
+
+    def _forget_lv0(self, step: Executed, engine: Engine) -> None:
+        # Which bytes of which PE a load writes is best known to the unit itself: let it copy "not needed" there.
+        needed, engine.lv1 = engine.lv1, self._nothing
+        self._shadow.execute(Insn(Op.LD0, step.insn.fields | {"fill": 0}), self._segments, step.engine, step.pc)
+        engine.lv1 = needed
+
+    def _need(self, access: Access, insn: Insn, engine: Engine) -> None:
+        params = self._shadow.params
+        if access.space in ("lv1", "lv2"):
+            self._bytes(access, engine)[...] = 1
+        elif access.space == "acc":
+            engine.acc[access.where.indices(), : insn["n0"] * params.vec_lanes] = -1
+        elif access.space in ("act", "wgt"):
+            memory = engine.act if access.space == "act" else engine.wgt
+            memory.reshape(params.pes, -1, params.rows)[:, access.where.indices().reshape(-1)] = 1
+
+
+def needed_bytes(need: npt.NDArray[np.uint8], memory: Memory) -> npt.NDArray[np.bool_]:
+    """One truth value per byte of ``memory``."""
+    return np.unpackbits(need, count=memory.data.size).astype(bool)
+
+
+def first_reader(program: Iterable[Executed], memory: Memory, byte: int) -> Executed | None:
+    """The first instruction that reads byte ``byte`` of ``memory``."""
+    element = byte % memory.span // memory.element
+    for step in program:
+        for access in step.accesses:
+            own = memory.engine in (-1, step.engine)
+            reads = not access.write or (step.insn.op is Op.MAC and step.insn["accumulate"])
+            if own and reads and access.space == memory.name and (access.where.indices() == element).any():
+                return step
+    return None
