@@ -13,7 +13,7 @@ from benchmarks.workloads import inputs, workload
 from benchmarks.workloads.registry import Inputs
 from caesura.check import check
 from caesura.profile import Profile, profile
-from caesura.progress import Progress
+from caesura.progress import Progress, estimated_cycles
 from compiler import golden
 from compiler.compile import compile_with_report
 from hw.image import Image
@@ -89,7 +89,7 @@ class Lab:
         path, feed = workload(name), inputs(name)
         image = caesura.compile(path, self.params)
         model = self.device.load(image)
-        self.progress.task(name)
+        self.progress.task(name, cycle=self.device.bus.cycle, expected=estimated_cycles(image))
         begin, cycle = time.perf_counter(), self.device.bus.cycle
         outputs, stats = model.run(feed)
         seconds, simulated = time.perf_counter() - begin, self.device.bus.cycle - cycle

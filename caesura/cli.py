@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from caesura import api, inputs, show
-from caesura.progress import Progress
+from caesura.progress import Progress, estimated_cycles
 from compiler.ir import CompileError, Graph
 from hw.image import MAGIC, Image, ImageError
 from hw.isa import IsaError
@@ -68,10 +68,12 @@ def run(
     report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
     report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
     with Progress() as progress, api.open(image.params, backend, vcd=vcd, progress=progress.cycles) as device:
-        loaded = device.load(image)
+        loaded, expected = device.load(image), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
-            progress.task(f"sample {number} of {len(data)}")
+            left = expected * (len(data) - number + 1)
+            progress.task(f"sample {number} of {len(data)}", cycle=device.bus.cycle, expected=left)
             outputs, stats = loaded.run(sample)
+            expected = stats.latency  # of the samples to come: better than the compiler's estimate
             report.outputs.append(outputs)
             report.stats.append(stats)
         device.unload(loaded)

@@ -4,19 +4,26 @@ Every engine has as many cycles as the run took. They are shared out over the la
 and the gap before it, since the job before it on the same engine ended. All figures are means over the engines, so the
 layers add up to the run. The parts of a layer's cycles:
 
-========== ======================================================================================================
-peak       the multiply-accumulates at the peak rate: not a loss
-array      the arrays computed, but rows, columns or taps of them had nothing to do
-overhead   a MAC instruction was in progress and took no operand: start, drain, memory ports
-waiting    the MAC unit was idle and its next instruction waited for a semaphore: for data, or for a free accumulator
-empty      the MAC unit was idle and had no instruction: at either end of a body, or when fetch is late
-prologue   no body ran: the next job's prologue (its weights) was still loading
-events     no body ran: the next job waited for jobs of other engines
-turnaround no body ran, for neither reason: retiring a job and starting another, or the end of the run elsewhere
-========== ======================================================================================================
+============ ====================================================================================================
+peak         the multiply-accumulates at the peak rate: not a loss
+array        the arrays computed, but rows, columns or taps of them had nothing to do
+overhead     a MAC instruction was in progress and took no operand: start, drain, memory ports
+dram         MAC waited for activations or weights while LD2 fetched from DRAM and neither LD1 nor LD0 worked
+activations  MAC waited for activations otherwise: they were on their way from LV2 to LV0
+weights      MAC waited for weights likewise
+accumulators MAC waited for a free accumulator buffer: VEC was behind
+issue        the MAC unit was idle and its next instruction missed nothing: it was about to start
+empty        the MAC unit was idle and had no instruction: at either end of a body, or when fetch is late
+prologue     no body ran: the next job's prologue (its weights) was still loading
+events       no body ran: the next job waited for jobs of other engines
+turnaround   no body ran, for neither reason: retiring a job and starting another, or the end of the run elsewhere
+============ ====================================================================================================
 
-The counters say *that* MAC waited for a semaphore, not which. What they can tell is shown beside it: the unit that was
-busy the longest while the bodies ran, which is the one MAC waited for wherever that unit was busy nearly all the time.
+The hardware counts every cycle in which MAC waited under one cause (``hw.job.COUNTERS``): under ``dram`` if that
+applies, else under the missing semaphore of the lowest class. In cycles in which several were missing, activations thus
+hide accumulators, and both hide weights; the last to come is alone in the end.
+
+VEC's own waits are no loss of the arrays, but they tell why accumulators were not free.
 """
 
 from collections.abc import Sequence
@@ -24,12 +31,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from caesura.roofline import Roofline, layer_roofline, network_roofline
+from compiler.backend.semaphores import WAITS
 from hw.image import Image
+from hw.isa import Unit
 from hw.job import COUNTERS
 from hw.params import SocParams
 from sw.driver import JobResult
 
-PARTS = ("peak", "array", "overhead", "waiting", "empty", "prologue", "events", "turnaround")
+#: Parts in which MAC waited, and the counters of each.
+WAITING = {"dram": "mac_starved", **{name: f"mac_missing{number}" for number, name in WAITS[Unit.MAC].items()}}
+PARTS = ("peak", "array", "overhead", *WAITING, "issue", "empty", "prologue", "events", "turnaround")
 UNITS = ("ld2", "st2", "ld1", "st1", "ld0", "vec")  #: units other than MAC, which MAC may wait for
 
 
@@ -65,6 +76,12 @@ class LayerProfile:
         return unit.upper(), busy[unit] / (self.bodies * self.engines) if self.bodies else 0.0
 
     @property
+    def vec_waits(self) -> dict[str, float]:
+        """Cycles in which VEC was idle and waited, by what for; means over the engines."""
+        missing = {name: self.counters.get(f"vec_missing{number}", 0) for number, name in WAITS[Unit.VEC].items()}
+        return {name: cycles / self.engines for name, cycles in missing.items()}
+
+    @property
     def fetch_stalled(self) -> float:
         """Cycles in which the executor waited for an instruction, mean over the engines."""
         return self.counters.get("fetch_stalled", 0) / self.engines
@@ -81,6 +98,7 @@ class LayerProfile:
             "of_bound": round(self.bound.cycles / self.cycles, 4) if self.cycles else None,
             "parts": {name: round(value) for name, value in self.parts.items()},
             "busiest": {"unit": unit, "share": round(share, 4)},
+            "vec_waits": {name: round(value) for name, value in self.vec_waits.items()},
             "counters": self.counters,
         }
 
@@ -158,8 +176,11 @@ def _add_body(layer: LayerProfile, job: JobResult) -> None:
     layer.bodies += body
     layer.parts["array"] += active
     layer.parts["overhead"] += body - idle - active
-    layer.parts["empty"] += min(idle, empty)
-    layer.parts["waiting"] += idle - min(idle, empty)
+    for part, cycles in [("empty", empty), *((part, job.counters[name]) for part, name in WAITING.items())]:
+        spent = min(idle, cycles)
+        layer.parts[part] += spent
+        idle -= spent
+    layer.parts["issue"] += idle
     for name, _ in COUNTERS:
         if not name.endswith("_occupancy"):
             layer.counters[name] = layer.counters.get(name, 0) + job.counters[name]

@@ -7,18 +7,19 @@ from caesura.profile import LayerProfile, Profile
 from caesura.show import table
 
 _LEGEND = (
-    "Cycles are means over the engines. Losses are cycles in which the MAC arrays could have done more: array = rows, "
-    "columns or taps without work; overhead = start, drain, ports; waiting = for a semaphore; empty = no MAC "
-    "instruction; prologue, events, turnaround = no body ran. Busiest: the unit besides MAC that worked longest. The "
-    "counters do not name the semaphore that MAC waited for; a unit near 100% is the likely reason. Fetch: cycles in "
-    "which the executor waited for an instruction."
+    "Cycles are means over the engines. Losses are cycles in which the MAC arrays could have done more: array = "
+    "rows, columns or taps without work; overhead = start, drain, ports; dram = MAC waited for data that LD2 still "
+    "fetched; activations, weights = for data on the way from LV2; accumulators = for VEC; issue = MAC was about "
+    "to start; empty = it had no instruction; prologue, events, turnaround = no body ran. Busiest: the unit besides "
+    "MAC that worked longest. VEC waits: for what it waited longest, MAC's sums aside. Fetch: cycles in which the "
+    "executor waited for an instruction."
 )
 
 
 def profile_table(profile: Profile) -> Group:
     """Layers, the longest loss first, and the whole run at the end."""
     head = Text("\nwhere the MAC cycles went, the longest loss first", "bold")
-    rows = table("", "layer", ">cycles", ">lost", ">bound", ">reached", "losses", "busiest", ">fetch")
+    rows = table("", "layer", ">cycles", ">lost", ">bound", ">reached", "losses", "busiest", "VEC waits", ">fetch")
     for layer in profile.by_loss():
         rows.add_row(*_cells(layer))
     rows.add_section()
@@ -27,8 +28,8 @@ def profile_table(profile: Profile) -> Group:
 
 
 def losses(layer: LayerProfile, limit: float = 0.005) -> str:
-    """Parts of a layer's cycles that are losses, the longest first, those below ``limit`` left out: ``waiting 36%,
-    empty 24%``."""
+    """Parts of a layer's cycles that are losses, the longest first, those below ``limit`` left out: ``dram 36%, empty
+    24%``."""
     if not layer.cycles:
         return ""
     shares = sorted(((layer.parts[part] / layer.cycles, part) for part in layer.parts if part != "peak"), reverse=True)
@@ -37,6 +38,8 @@ def losses(layer: LayerProfile, limit: float = 0.005) -> str:
 
 def _cells(layer: LayerProfile) -> list[str]:
     unit, share = layer.busiest
+    waits = {name: cycles for name, cycles in layer.vec_waits.items() if name != "sums"}
+    cause = max(waits, key=lambda name: waits[name])
     bounded = layer.bound.cycles and layer.cycles
     return [
         layer.name,
@@ -46,5 +49,6 @@ def _cells(layer: LayerProfile) -> list[str]:
         f"{layer.bound.cycles / layer.cycles:.1%}" if bounded else "",
         losses(layer),
         f"{unit} {share:.0%}",
+        f"{cause} {waits[cause] / layer.cycles:.0%}" if layer.cycles and waits[cause] else "",
         f"{layer.fetch_stalled:,.0f}",
     ]

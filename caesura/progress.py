@@ -1,10 +1,25 @@
-"""A progress line on a terminal: what is running, cycles so far, cycles per second."""
+"""A progress line on a terminal: what is running, cycles so far, cycles per second, time left."""
 
+import math
 import sys
 import time
 
 from rich.console import Console
 from rich.status import Status
+
+from hw.image import Image
+
+
+def estimated_cycles(image: Image) -> int:
+    """Cycles of one inference: measured where a layer was profiled, the compiler's estimate elsewhere. Loads overlap
+    with the computation of other layers, so each layer counts with the longer of the two."""
+    return sum(
+        max(
+            layer.estimated_load if layer.measured_load is None else layer.measured_load,
+            layer.estimated_compute if layer.measured_compute is None else layer.measured_compute,
+        )
+        for layer in image.meta.layers
+    )
 
 
 class Progress:
@@ -15,6 +30,7 @@ class Progress:
         self._status = Status("", console=Console(stderr=True)) if sys.stderr.isatty() else None
         self._what = ""
         self._start: tuple[float, int] | None = None
+        self._end: int | None = None
 
     def __enter__(self) -> "Progress":
         return self
@@ -23,9 +39,12 @@ class Progress:
         if self._status:
             self._status.stop()
 
-    def task(self, what: str) -> None:
-        """Name what runs now."""
+    def task(self, what: str, *, cycle: int | None = None, expected: int = 0) -> None:
+        """Name what runs now. ``cycle``: of the simulator at its start; ``expected``: how many more cycles the run may
+        take, an estimate, which gives the time left."""
         self._what = what
+        self._start = None if cycle is None else (time.monotonic(), cycle)
+        self._end = None if cycle is None or not expected else cycle + expected
         if self._status:
             self._status.update(what)
             self._status.start()
@@ -38,4 +57,13 @@ class Progress:
         elapsed = now - self._start[0]
         if self._status and elapsed > 0:
             rate = (cycle - self._start[1]) / elapsed
-            self._status.update(f"{self._what}: cycle {cycle:,} ({rate:,.0f} cycles/s)")
+            left = f", {self._left(cycle, rate)}" if self._end is not None and rate > 0 else ""
+            self._status.update(f"{self._what}: cycle {cycle:,} ({rate:,.0f} cycles/s{left})")
+
+    def _left(self, cycle: int, rate: float) -> str:
+        """The time left by the estimate; a run that has passed it says so."""
+        if self._end is None or cycle >= self._end:
+            return "longer than estimated"
+        minutes, seconds = divmod(math.ceil((self._end - cycle) / rate), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"about {hours}:{minutes:02}:{seconds:02} left" if hours else f"about {minutes}:{seconds:02} left"

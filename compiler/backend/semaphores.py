@@ -3,6 +3,9 @@
 Every semaphore has one producing and one consuming unit, so that the n-th wait is ordered after the n-th signal.
 A ring of buffers takes a pair: ``*_FULL`` from the unit that fills a buffer to the one that reads it, ``*_FREE`` back.
 ``OWN_READY`` is VEC's own: an instruction that reads from LV1 what the one before wrote there waits for it.
+
+Numbers are chosen for the counters of waiting cycles, which tell semaphores apart by their number modulo
+``hw.job.SEMAPHORE_CLASSES``: those that MAC and VEC wait for have the classes of ``WAITS``, and ``*_FULL`` is even.
 """
 
 import enum
@@ -21,9 +24,9 @@ class Sem(enum.IntEnum):
     ACT1_FREE = 5
     WEIGHT1_FULL = 6
     WEIGHT1_FREE = 7
-    PARAMS_FULL = 8
-    PARAMS_FREE = 9
-    OWN_READY = 10
+    OWN_READY = 9
+    PARAMS_FULL = 10
+    PARAMS_FREE = 11
     ACT0_FULL = 12
     ACT0_FREE = 13
     WEIGHT0_FULL = 14
@@ -36,10 +39,10 @@ class Sem(enum.IntEnum):
     SPILL_FREE = 21
     A_FULL = 22
     A_FREE = 23
-    B_FULL = 24
-    B_FREE = 25
-    MOVE_FULL = 26
-    MOVE_FREE = 27
+    MOVE_FULL = 24
+    MOVE_FREE = 25
+    B_FULL = 26
+    B_FREE = 27
     STAGE_B_FULL = 28
     STAGE_B_FREE = 29
 
@@ -60,4 +63,10 @@ PAIRS = {
     (Sem.A_FULL, Sem.A_FREE): (Unit.LD1, Unit.VEC),
     (Sem.B_FULL, Sem.B_FREE): (Unit.LD1, Unit.VEC),
     (Sem.MOVE_FULL, Sem.MOVE_FREE): (Unit.LD1, Unit.ST1),
+}
+
+#: What a compute unit waits for, by class of the semaphore that is missing.
+WAITS = {
+    Unit.MAC: {0: "activations", 1: "accumulators", 2: "weights"},
+    Unit.VEC: {0: "sums", 1: "own results", 2: "loads", 3: "stores"},
 }

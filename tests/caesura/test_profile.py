@@ -31,11 +31,23 @@ def parts(layer):
 
 
 def test_body():
-    result = ran(0, 1000, 1400, mac_busy=200, mac_active=150, mac_empty=30, mac_waiting=500, ld0_busy=300)
+    waits = {"mac_waiting": 163, "mac_starved": 80, "mac_missing0": 20, "mac_missing1": 60, "mac_missing2": 3}
+    result = ran(0, 1000, 1400, mac_busy=200, mac_active=150, mac_empty=30, ld0_busy=300, **waits)
     (layer,) = profile(image_of([JobInfo(0, 0, 0)], macs=(3200,)), [result]).layers
-    assert parts(layer) == {"peak": 100, "array": 50, "overhead": 50, "waiting": 170, "empty": 30}
+    assert parts(layer) == {
+        "peak": 100, "array": 50, "overhead": 50, "empty": 30, "issue": 7,
+        "dram": 80, "activations": 20, "accumulators": 60, "weights": 3,
+    }  # fmt: skip
     assert (layer.cycles, layer.lost, layer.bound.cycles) == (400, 300, 100)
     assert layer.busiest == ("LD0", 0.75)
+
+
+def test_what_vec_waited_for():
+    jobs = [JobInfo(0, 0, 0), JobInfo(0, 1, 0)]
+    results = [ran(0, 0, 500, vec_missing0=40, vec_missing3=90), ran(1, 0, 500, engine=1, vec_missing2=8)]
+    (layer,) = profile(image_of(jobs, PAIR), results).layers
+    assert layer.vec_waits == {"sums": 20, "own results": 0, "loads": 4, "stores": 45}
+    assert layer.to_dict()["vec_waits"]["stores"] == 45
 
 
 def test_gap_before_a_body():
@@ -74,7 +86,8 @@ def test_every_cycle_is_accounted_for(seed):
         jobs.append(JobInfo(number % 2, engine, 0, waits=[(0, rng.randint(1, 3))], signal=0))
         results.append(
             ran(number, start, start + body, engine, (late - 50, late) if rng.random() < 0.5 else (0, 0),
-                mac_busy=busy, mac_active=rng.randint(0, busy), mac_empty=rng.randint(0, body - busy))
+                mac_busy=busy, mac_active=rng.randint(0, busy), mac_empty=rng.randint(0, body - busy),
+                mac_starved=rng.randint(0, body - busy), mac_missing1=rng.randint(0, body - busy))
         )  # fmt: skip
         free[engine] = start + body
     found = profile(image_of(jobs, PAIR, macs=(640, 6400)), results)

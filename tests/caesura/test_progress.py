@@ -1,8 +1,11 @@
 import io
 
+import pytest
 from rich.console import Console
 
 from caesura import progress
+from hw.image import Image, ImageMeta, LayerInfo
+from hw.params import preset
 
 
 def test_silent_without_a_terminal(capsys):
@@ -23,3 +26,64 @@ def test_shows_task_cycle_and_rate_on_a_terminal(monkeypatch):
     line.cycles(1000)
     line.cycles(3000)
     assert line._status.status == "sample 1: cycle 3,000 (1,000 cycles/s)"
+
+
+@pytest.fixture
+def line(monkeypatch):
+    """A progress line on a terminal, and its clock."""
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=io.StringIO(), force_terminal=True))
+    line = progress.Progress()
+    line.clock = 100.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: line.clock)
+    with line:
+        yield line
+
+
+@pytest.mark.parametrize(
+    ("cycle", "shown"),
+    [
+        (3_000, "about 1:38 left"),
+        (100_001, "about 0:01 left"),
+        (101_000, "longer than estimated"),
+        (250_000, "longer than estimated"),
+    ],
+)
+def test_time_left_is_marked_as_an_estimate(line, cycle, shown):
+    line.task("sample 1", cycle=1_000, expected=100_000)
+    line.clock += (cycle - 1_000) / 1_000
+    line.cycles(cycle)
+    assert line._status.status == f"sample 1: cycle {cycle:,} (1,000 cycles/s, {shown})"
+
+
+def test_hours_left(line):
+    line.task("network", cycle=0, expected=7_301_000)
+    line.clock += 1
+    line.cycles(1_000)
+    assert line._status.status.endswith("about 2:01:40 left)")
+
+
+def test_rate_is_that_of_the_task(line):
+    line.task("first", cycle=0, expected=10_000)
+    line.clock += 1
+    line.cycles(10_000)
+    line.clock += 60  # the host's own work
+    line.task("second", cycle=10_000)
+    line.clock += 1
+    line.cycles(10_500)
+    assert line._status.status == "second: cycle 10,500 (500 cycles/s)"
+
+
+def layer(**durations):
+    return LayerInfo("layer", "conv", [], "y", **durations)
+
+
+def test_estimated_cycles_prefer_measurements():
+    params = preset("tiny")
+    layers = [
+        layer(estimated_load=50, estimated_compute=100),
+        layer(estimated_load=300, estimated_compute=100),
+        layer(estimated_load=5, estimated_compute=100, measured_load=8, measured_compute=70),
+    ]
+    meta = ImageMeta("net", params.to_dict(), [0] * 8, [], [], [], layers, [], [])
+    assert progress.estimated_cycles(Image(meta=meta, code=b"", weights=b"")) == 100 + 300 + 70

@@ -51,3 +51,16 @@ def test_several_samples_on_the_compiled_backend():
     check_outputs(report)
     check_layers(report, SEVERAL)
     assert len({sample["outputs"] for sample in report["samples"]}) == SEVERAL
+
+
+def test_waiting_cycles_have_causes():
+    """Of all of the run: the causes add up to the waiting cycles, and the parts of the profile to the cycles."""
+    report = run_report(*DIGITS, "--backend", "cxxrtl", "--profile")
+    total = report["profile"]["total"]
+    counters, parts = total["counters"], total["parts"]
+    missing = {unit: sum(counters[f"{unit}_missing{number}"] for number in range(4)) for unit in ("mac", "vec")}
+    assert counters["mac_waiting"] == missing["mac"] + counters["mac_starved"]
+    assert counters["vec_waiting"] == missing["vec"]
+    waiting = sum(parts[name] for name in ("dram", "activations", "weights", "accumulators"))
+    assert waiting == counters["mac_waiting"] > 0
+    assert sum(parts.values()) == pytest.approx(report["cycles"], abs=len(parts))
