@@ -1,19 +1,22 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from hw.image import Image
+from hw.image import CancelPoint, Image
 from hw.job import COMPLETION, COUNTERS, JOB
 from hw.regs import ID_VALUE, VERSION_VALUE
 from sim.bus import Bus
 from sw.driver.allocator import Allocator
 from sw.driver.engine import EngineQueue, fault_record
-from sw.driver.errors import DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, FaultRecord
+from sw.driver.errors import DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, FaultRecord, SupervisorFault
 from sw.driver.events import EventPool
 from sw.driver.loaded import LoadedModel
 from sw.driver.placement import place, relocate
+from sw.driver.preemption import LIMIT, Preemption, Upcoming
 from sw.driver.registers import RegisterFile
+from sw.driver.supervisor import Operation, Supervisor
+from sw.driver.suspension import HaltRecord, QueuedJob, Suspension
 
 _RING_ALIGN = 256
 
@@ -30,13 +33,17 @@ class JobResult:
     start: int
     end: int
     counters: dict[str, int]
+    resumed: bool = False  #: the job was preempted; times and counters cover what came after
 
 
 @dataclass(frozen=True)
-class _Submitted:
+class Submitted:
+    """A job that has not finished. ``point``: it was queued again behind this cancellation point."""
+
     model: LoadedModel
     job: int
     engine: int
+    point: CancelPoint | None = None
 
 
 class Device:
@@ -58,8 +65,9 @@ class Device:
         self._models: list[LoadedModel] = []
         self._loads = 0
         self._next_id = 1
-        self._outstanding: dict[int, _Submitted] = {}
+        self._outstanding: dict[int, Submitted] = {}
         self._finished: dict[int, JobResult] = {}
+        self.preemption = Preemption(self, Supervisor(self))
 
     def close(self) -> None:
         """Close the bus."""
@@ -112,7 +120,8 @@ class Device:
         """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
-        if any(entry.model is model for entry in self._outstanding.values()):
+        suspended = any(model in suspension.models for suspension in self.preemption.suspensions)
+        if suspended or any(entry.model is model for entry in self._outstanding.values()):
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
         self._models.remove(model)
         self.events.release(model.events)
@@ -132,8 +141,9 @@ class Device:
     def submit(self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int = 0) -> list[int]:
         """Queue jobs of ``model`` by index, in ring order; returns a job id for each.
 
-        Waits up to ``limit`` cycles for room where a ring is full. ``cycle_limit``: the most one body may take, 0 for
-        no limit. The last job on each engine interrupts, and so does every half ring, to keep the ring filled.
+        Waits up to ``limit`` cycles for room where a ring is full; with 0, returns the ids of those that fitted.
+        ``cycle_limit``: the most one body may take, 0 for no limit. The last job on each engine interrupts, and so does
+        every half ring, to keep the ring filled.
         """
         table = model.image.meta.jobs
         last = {table[index].engine: index for index in jobs}
@@ -142,12 +152,15 @@ class Device:
             number = table[index].engine
             queue = self.engines[number]
             if not queue.free:
+                if not limit:
+                    break
                 self._make_room(queue, limit)
             period = max(1, queue.capacity // 2)
             interrupt = index == last[number] or queue.pushed % period == period - 1
-            job_id = self._new_id(model, index, number)
+            job_id = self.new_id()
+            self._outstanding[job_id] = Submitted(model, index, number)
             queue.push(**model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit))
-            if queue.outstanding == 1:
+            if queue.outstanding == 1 or queue.behind_barrier:
                 queue.ring_doorbell()  # an idle engine starts at once, not when the last descriptor is written
             ids.append(job_id)
         self._ring_doorbells()
@@ -161,11 +174,22 @@ class Device:
         self._wait(lambda: all(job_id in self._finished for job_id in ids), limit)
         return [self._finished.pop(job_id) for job_id in ids]
 
-    def _new_id(self, model: LoadedModel, index: int, engine: int) -> int:
+    def new_id(self) -> int:
+        """A job id that was not used lately."""
         job_id = self._next_id
         self._next_id = self._next_id % 0xFFFFFFFF + 1
-        self._outstanding[job_id] = _Submitted(model, index, engine)
         return job_id
+
+    def finished(self, job_id: int) -> bool:
+        """Whether the result of a submitted job is there to be collected."""
+        return job_id in self._finished
+
+    def poll(self, limit: int) -> bool:
+        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
+        if not self.bus.wait_irq(limit):
+            return False
+        self.serve_interrupts()
+        return True
 
     def _make_room(self, queue: EngineQueue, limit: int) -> None:
         self._ring_doorbells()  # all of them: the full engine may wait for an event from another
@@ -182,18 +206,27 @@ class Device:
             left = deadline - self.bus.cycle
             if left <= 0 or not self.bus.wait_irq(left):
                 raise self._timeout(limit)
-            self._serve_interrupts()
+            self.serve_interrupts()
 
-    def _serve_interrupts(self) -> None:
-        pending = self.regs.read("IRQ")
+    def serve_interrupts(self) -> list[int]:
+        """Handle pending interrupts; returns the engines that halted. :class:`DeviceFault` if one faulted."""
+        pending, halted = self.regs.read("IRQ"), []
         for queue in self.engines:
             if pending >> queue.number & 1:
                 causes = queue.take_interrupts()
-                record = self._take_completions(queue)
-                if record is None and causes["fault"]:
-                    record = queue.fault()
-                if record is not None:
-                    raise DeviceFault(self._explain(record))
+                self.take_completions(queue, faulted=bool(causes["fault"]))
+                if causes["halted"]:
+                    halted.append(queue.number)
+        return halted
+
+    def take_completions(self, queue: EngineQueue, faulted: bool = False) -> None:
+        """Account for jobs of an engine that retired. :class:`DeviceFault` if one did by a fault, or ``faulted``."""
+        record = self._take_completions(queue)
+        if record is None and faulted:
+            record = queue.fault()
+        if record is not None:
+            kind = SupervisorFault if record.job_id in self.preemption.supervisor.jobs else DeviceFault
+            raise kind(self._explain(record))
 
     def _take_completions(self, queue: EngineQueue) -> FaultRecord | None:
         fault = None
@@ -205,6 +238,8 @@ class Device:
         return fault
 
     def _finish(self, queue: EngineQueue, entry: dict[str, int]) -> None:
+        if self.preemption.supervisor.finish(entry["job_id"], entry["start"], entry["end"]):
+            return
         known = self._outstanding.pop(entry["job_id"], None)
         if known is None:
             raise DriverError(
@@ -212,10 +247,14 @@ class Device:
             )
         times = {name: entry[name] for name in ("prologue_start", "prologue_end", "start", "end")}
         counters = {name: entry[name] for name, _ in COUNTERS}
-        self._finished[entry["job_id"]] = JobResult(known.model, known.job, queue.number, counters=counters, **times)
+        self._finished[entry["job_id"]] = JobResult(
+            known.model, known.job, queue.number, counters=counters, resumed=known.point is not None, **times
+        )
 
     def _explain(self, record: FaultRecord) -> FaultRecord:
-        known = self._outstanding.get(record.job_id)
+        known, own = self._outstanding.get(record.job_id), self.preemption.supervisor.jobs.get(record.job_id)
+        if own is not None:
+            record.job = f"a {own.operation.purpose} job of the driver"
         if known is not None:
             record.job = known.model.describe_job(known.job)
             record.instruction = known.model.disassemble(record.pc)
@@ -234,6 +273,7 @@ class Device:
     def reset_engine(self, number: int) -> None:
         """Reset one engine; its outstanding jobs are lost, other engines run on."""
         self.engines[number].reset()
+        self.preemption.supervisor.drop(number)
         self._outstanding = {i: entry for i, entry in self._outstanding.items() if entry.engine != number}
 
     def abort(self, model: LoadedModel) -> None:
@@ -245,6 +285,56 @@ class Device:
             self.reset_engine(number)
         self._finished = {i: result for i, result in self._finished.items() if result.model is not model}
         model.events.synchronise()
+
+    # -- preemption ------------------------------------------------------------------------------------------
+    def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
+        """Halt engines; see :meth:`Preemption.pause`."""
+        return self.preemption.pause(engines, limit, verify=verify)
+
+    def go_on(self, engines: Iterable[int]) -> None:
+        """Let paused engines continue."""
+        self.preemption.go_on(engines)
+
+    def suspend(
+        self,
+        engines: Iterable[int],
+        incoming: LoadedModel | None = None,
+        upcoming: Upcoming = (),
+        limit: int = LIMIT,
+        *,
+        verify: bool = False,
+    ) -> Suspension:
+        """Take what runs on ``engines`` off them; see :meth:`Preemption.suspend`."""
+        return self.preemption.suspend(engines, incoming, upcoming, limit, verify=verify)
+
+    def admit(self, model: LoadedModel) -> Operation | None:
+        """Place ``model`` and queue the dump of what it displaces; see :meth:`Preemption.admit`."""
+        return self.preemption.admit(model)
+
+    def resume(self, suspension: Suspension) -> Operation | None:
+        """Continue a suspended task; see :meth:`Preemption.resume`."""
+        return self.preemption.resume(suspension)
+
+    def abandon(self, suspension: Suspension) -> None:
+        """Give a suspended task up."""
+        self.preemption.abandon(suspension)
+
+    def recover(self) -> None:
+        """Make the device usable after a ``SupervisorFault``; see :meth:`Preemption.recover`."""
+        self.preemption.recover()
+
+    def outstanding(self) -> dict[int, Submitted]:
+        """Jobs that are queued on engines, by job id."""
+        return dict(self._outstanding)
+
+    def withdraw(self, job_id: int) -> Submitted:
+        """Take a queued job off the books: its engine was emptied and its task keeps it."""
+        return self._outstanding.pop(job_id)
+
+    def readmit(self, job: QueuedJob, point: CancelPoint | None) -> None:
+        """Put a withdrawn job back on the books: it was queued again, behind ``point`` if its body had begun."""
+        engine = job.model.image.meta.jobs[job.job].engine
+        self._outstanding[job.job_id] = Submitted(job.model, job.job, engine, point)
 
     def counters(self, engine: int) -> dict[str, int]:
         """Counters of the job that runs on ``engine`` now, by name."""

@@ -1,6 +1,8 @@
 """One engine's queue: job ring, completion ring, doorbell and interrupt, as the driver keeps them."""
 
-from hw.job import COMPLETION, JOB, Fault, FaultUnit
+from collections import deque
+
+from hw.job import COMPLETION, JOB, Fault, FaultUnit, JobFlag
 from hw.regs import EngineState
 from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
@@ -8,6 +10,7 @@ from sw.driver.registers import RegisterFile, field_value
 
 _RESET_POLLS = 1000
 _RESET_POLL_CYCLES = 200
+_WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
 
 
 class EngineQueue:
@@ -21,6 +24,9 @@ class EngineQueue:
         self._bus, self._regs = bus, regs
         self._ring, self._completions, self._log2 = ring, completions, log2
         self._submitted = self._announced = self._retired = 0
+        self._unfinished: deque[tuple[int, dict[str, int]]] = deque()  # (index, descriptor), oldest first
+        self._backlog: deque[tuple[int, dict[str, int]]] = deque()
+        self._barrier: int | None = None
         self._program()
 
     @property
@@ -30,13 +36,23 @@ class EngineQueue:
 
     @property
     def outstanding(self) -> int:
-        """Jobs written to the ring whose completion was not taken."""
-        return self._submitted - self._retired
+        """Jobs queued whose completion was not taken."""
+        return len(self._unfinished) + len(self._backlog)
 
     @property
     def free(self) -> int:
         """Jobs that can be pushed now."""
-        return self.capacity - self.outstanding
+        return 0 if self._backlog else self.capacity - len(self._unfinished)
+
+    @property
+    def unfinished(self) -> list[tuple[int, dict[str, int]]]:
+        """Ring index and descriptor of every job queued whose completion was not taken, oldest first."""
+        return [*self._unfinished, *self._backlog]
+
+    @property
+    def behind_barrier(self) -> bool:
+        """Whether the latest job is the first behind a barrier."""
+        return not self._backlog and self._barrier is not None and self._barrier == self._submitted - 2
 
     @property
     def pushed(self) -> int:
@@ -50,8 +66,14 @@ class EngineQueue:
     def _write(self, name: str, value: int) -> None:
         self._regs.write(f"E{self.number}.{name}", value)
 
+    def _forget(self) -> None:
+        self._unfinished.clear()
+        self._backlog.clear()
+        self._barrier = None
+
     def _program(self) -> None:
         """Set the rings up from scratch and enable the engine."""
+        self._forget()
         self._write("CONTROL", 0)
         self._write("RING_BASE", self._ring)
         self._write("RING_SIZE", self._log2)
@@ -70,9 +92,46 @@ class EngineQueue:
         """Write one job descriptor (members of ``hw.job.JOB``) to the ring; :meth:`ring_doorbell` announces it."""
         if not self.free:
             raise DriverError(f"engine {self.number}: the job ring is full ({self.capacity} entries)")
+        self._store(self._guard(self._submitted, descriptor))
+
+    def requeue(self, descriptor: dict[str, int], *, barrier: bool = False) -> None:
+        """As :meth:`push`, but what a full ring does not hold follows as jobs retire.
+
+        ``barrier``: prologues of all later jobs wait until this one has retired.
+        """
+        index = self._submitted + len(self._backlog)
+        descriptor = self._guard(index, descriptor)
+        if barrier:
+            self._barrier = index
+        if self.free:
+            self._store(self._announcing(descriptor))
+        else:
+            self._backlog.append((index, descriptor))
+
+    def _announcing(self, descriptor: dict[str, int]) -> dict[str, int]:
+        """The descriptor; the one that fills the ring interrupts, so that whatever waits for room is noticed."""
+        if len(self._unfinished) + 1 < self.capacity:
+            return descriptor
+        return {**descriptor, "flags": descriptor["flags"] | int(JobFlag.INTERRUPT)}
+
+    def _guard(self, index: int, descriptor: dict[str, int]) -> dict[str, int]:
+        """The descriptor with its prologue held back until the barrier has retired."""
+        distance = 0 if self._barrier is None else index - self._barrier
+        after = descriptor.get("window_after", 0)
+        if 0 < distance < _WINDOW_LIMIT and not 0 < after <= distance:
+            return {**descriptor, "window_after": distance}
+        return descriptor
+
+    def _store(self, descriptor: dict[str, int]) -> None:
         slot = self._submitted % self.capacity
         self._bus.write_mem(self._ring + slot * JOB.size, JOB.pack(**descriptor))
+        self._unfinished.append((self._submitted, descriptor))
         self._submitted += 1
+
+    def _refill(self) -> None:
+        while self._backlog and len(self._unfinished) < self.capacity:
+            self._store(self._announcing(self._backlog.popleft()[1]))
+        self.ring_doorbell()
 
     def ring_doorbell(self) -> None:
         """Announce what was pushed since the last doorbell, if anything."""
@@ -89,7 +148,7 @@ class EngineQueue:
     def take_completions(self) -> list[dict[str, int]]:
         """Completions written since the last call, oldest first, and their ring slots given back."""
         count = (self.register("CPL_TAIL") - self._retired) & 0xFFFFFFFF
-        if count > self.outstanding:
+        if count > len(self._unfinished):
             raise DriverError(
                 f"engine {self.number}: {count} completions for {self.outstanding} outstanding jobs; reset the engine"
             )
@@ -99,8 +158,10 @@ class EngineQueue:
             raw = self._bus.read_mem(self._completions + slot * COMPLETION.size, COMPLETION.size)
             entries.append(COMPLETION.unpack(raw))
             self._retired += 1
+            self._unfinished.popleft()
         if count:
             self._write("CPL_HEAD", self._retired & 0xFFFFFFFF)
+            self._refill()
         return entries
 
     def fault(self) -> FaultRecord:
@@ -115,12 +176,31 @@ class EngineQueue:
             address=self.register("FAULT_ADDR"),
         )
 
+    def pause(self) -> None:
+        """Ask the engine to halt at the next cancellation point or before the next body."""
+        self._write("CONTROL", field_value("CONTROL", enable=1, pause=1))
+
+    def go_on(self) -> None:
+        """Withdraw a pause; a halted engine continues."""
+        self._write("CONTROL", field_value("CONTROL", enable=1))
+
     def state(self) -> EngineState:
         """STATUS.state."""
         return EngineState(self._regs.read_fields(f"E{self.number}.STATUS")["state"])
 
     def reset(self) -> None:
         """Stop and clear this engine alone; jobs in its ring are lost, rings are set up again."""
+        self._stop()
+        self._program()
+
+    def empty(self) -> None:
+        """As :meth:`reset`, for an engine that halted: it keeps its ring registers, so two writes do."""
+        self._stop()
+        self._forget()
+        self._submitted = self._announced = self._retired = 0
+        self.go_on()
+
+    def _stop(self) -> None:
         self._write("CONTROL", field_value("CONTROL", reset=1))
         for _ in range(_RESET_POLLS):
             if self.state() == EngineState.DISABLED:
@@ -131,7 +211,6 @@ class EngineQueue:
                 f"engine {self.number} did not come out of reset: a memory transaction has not ended; "
                 "open the device again"
             )
-        self._program()
 
     def describe(self, semaphores: int) -> str:
         """What the engine is doing, for a time-out: state, current job, PC and semaphores that are not zero."""

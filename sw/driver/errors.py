@@ -43,6 +43,11 @@ class DeviceFault(DriverError):
         super().__init__(_describe(record))
 
 
+class SupervisorFault(DeviceFault):
+    """A dump or restore failed. No suspended task has lost anything: call ``Device.recover``, then dump or resume
+    again."""
+
+
 _MEANING = {
     Fault.ILLEGAL: "illegal instruction",
     Fault.LIMIT: "address beyond its segment or memory",

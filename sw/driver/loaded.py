@@ -9,7 +9,7 @@ from hw.job import JOB_MAGIC, JobFlag
 from sim.bus import Bus
 from sw.driver.errors import DriverError
 from sw.driver.events import EventLease
-from sw.driver.placement import Placement
+from sw.driver.placement import Placement, relocate
 
 
 class LoadedModel:
@@ -29,6 +29,22 @@ class LoadedModel:
     def segments(self) -> list[tuple[int, int]]:
         """(first byte, size) of each segment."""
         return self.placement.segments
+
+    @property
+    def code(self) -> bytes:
+        """The code as it lies in device memory: relocated."""
+        return relocate(self.image, self.segments)
+
+    @property
+    def movable(self) -> bool:
+        """Whether its LV2 windows may lie elsewhere at the next inference: no code names their addresses."""
+        fixed = {f"segment{i}" for i in LV2_SEGMENTS}
+        return not any(entry.symbol in fixed for entry in self.image.meta.relocations)
+
+    def move_windows(self, first: int, second: int) -> None:
+        """Put segments 6 and 7 at these LV2 addresses. Only while no job of the model is queued or suspended."""
+        for i, base in zip(LV2_SEGMENTS, (first, second), strict=True):
+            self.segments[i] = (base, self.segments[i][1])
 
     @property
     def name(self) -> str:

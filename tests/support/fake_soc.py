@@ -1,24 +1,46 @@
 """A SoC for driver tests: the registers and rings of ``hw.regs`` and ``hw.job``, jobs run by the functional model.
 
 Time is coarse: a job takes ``CYCLES_PER_INSTRUCTION`` for each instruction. Jobs run only while the host waits or
-lets time pass, in a seeded order of engines, so that tests meet different interleavings.
+lets time pass, from one cancellation point to the next, in a seeded order of engines, so that tests meet different
+interleavings. Prologues run as early as ``window_after`` allows. Pausing works as ``hw.regs`` says.
 """
 
 import random
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from hw.isa import SEGMENTS
-from hw.job import COMPLETION, JOB, JOB_MAGIC, Fault, FaultUnit, JobFlag
+from hw.isa import SEGMENTS, Insn, Op
+from hw.job import COMPLETION, JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.params import SocParams
 from hw.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, register_map
 from sim.bus import LINE_BYTES, BusError, HostCosts
 from sim.model.functional import FunctionalFault, Machine
 
 CYCLES_PER_INSTRUCTION = 100
-_COMPLETION, _FAULT = 1, 2
+_COMPLETION, _FAULT, _HALTED = 1, 2, 4
+_ENABLE, _RESET, _PAUSE = 1, 2, 4
+_IN_JOB = 1 << 5
+_KEPT = ("RING_BASE", "RING_SIZE", "CPL_BASE", "CPL_SIZE", "IRQ_ENABLE")  #: registers an engine reset leaves alone
+
+
+@dataclass
+class _Body:
+    """A body in progress. ``pc``: next instruction."""
+
+    job: dict[str, int]
+    index: int
+    segments: list[tuple[int, int]]
+    code: bytes
+    pc: int
+    start: int
+    cycles: int = 0
 
 
 class FakeSoc:
-    """A ``sim.bus.Bus``. ``hang``: jobs never end. ``fault_completion``: a faulting job writes a completion too."""
+    """A ``sim.bus.Bus``. ``hang``: jobs never end. ``fault_completion``: a faulting job writes a completion too.
+
+    ``inject``: called with (engine, instruction) before each instruction of a body; a fault it returns happens.
+    """
 
     def __init__(
         self, params: SocParams, *, costs: HostCosts | None = None, seed: int = 0, fault_completion: bool = True
@@ -30,7 +52,9 @@ class FakeSoc:
         self.machine = Machine(params)
         self.resets: list[int] = []  #: engines that were reset, in order
         self.closed = False
+        self.inject: Callable[[int, Insn], Fault | None] = lambda engine, insn: None
         self._cycle = 0
+        self._bodies: list[_Body | None] = [None] * params.engines
         self._random = random.Random(seed)
         self._names = {address: name for name, address in register_map(params.engines).items()}
         self._regs = dict.fromkeys(self._names.values(), 0)
@@ -51,6 +75,10 @@ class FakeSoc:
         if name == "CYCLE_LO":
             self._regs["CYCLE_HI"] = self._cycle >> 32
             return self._cycle & 0xFFFFFFFF
+        if ".SEM[" in name and not self._regs[name]:
+            engine, _, rest = name.partition(".SEM[")
+            counts = self.machine.engines[int(engine[1:])].semaphores
+            return counts[int(rest[:-1])] if int(rest[:-1]) < len(counts) else 0
         return self._regs[name]
 
     def write_reg(self, address: int, value: int) -> None:
@@ -59,10 +87,13 @@ class FakeSoc:
         kind = name.partition(".")[2]
         if kind == "IRQ_STATUS":
             self._regs[name] &= ~value
-        elif kind == "CONTROL" and value & 2:
+        elif kind == "CONTROL" and value & _RESET:
             self._reset((address - ENGINE_BASE) >> 12)
         else:
             self._regs[name] = value
+            status = name.replace("CONTROL", "STATUS")
+            if kind == "CONTROL" and self._regs[status] & 15 == EngineState.HALTED and not value & _PAUSE:
+                self._regs[status] = EngineState.RUNNING if self._regs[status] & _IN_JOB else EngineState.IDLE
 
     def read_mem(self, address: int, size: int, *, charge: bool = True) -> bytes:
         self._check(address, size, charge)
@@ -111,12 +142,13 @@ class FakeSoc:
     def _reset(self, e: int) -> None:
         self.resets.append(e)
         for name in self._regs:
-            if name.startswith(f"E{e}."):
+            if name.startswith(f"E{e}.") and not name.endswith(_KEPT):
                 self._regs[name] = 0
+        self._bodies[e] = None
         self.machine.engines[e].semaphores[:] = [0] * self.params.semaphores
 
     def _run_one(self) -> bool:
-        """Run one job that can run; False if there is none."""
+        """Run one job that can run, up to its next cancellation point; False if there is none."""
         if self.hang:
             return False
         engines = list(range(self.params.engines))
@@ -124,18 +156,97 @@ class FakeSoc:
         return any(self._try_job(e) for e in engines)
 
     def _try_job(self, e: int) -> bool:
+        state, control = self._regs[f"E{e}.STATUS"] & 15, self._regs[f"E{e}.CONTROL"]
+        if not control & _ENABLE or state in (EngineState.FAULT, EngineState.HALTED):
+            return False
+        if self._bodies[e] is None and not self._begin(e):
+            return False
+        if self._bodies[e] is not None:
+            self._run_body(e, self._bodies[e])
+        return True
+
+    def _begin(self, e: int) -> bool:
+        """Start the job at the head of the ring, or halt before it; False if neither happens."""
         head, tail = self._regs[f"E{e}.RING_HEAD"], self._regs[f"E{e}.RING_TAIL"]
         room = (self._regs[f"E{e}.CPL_TAIL"] - self._regs[f"E{e}.CPL_HEAD"]) < 1 << self._regs[f"E{e}.CPL_SIZE"]
-        enabled = self._regs[f"E{e}.CONTROL"] & 1 and self._regs[f"E{e}.STATUS"] != EngineState.FAULT
-        if head == tail or not room or not enabled:
+        if head == tail or not room:
             return False
-        slot = head & ((1 << self._regs[f"E{e}.RING_SIZE"]) - 1)
-        address = self._regs[f"E{e}.RING_BASE"] + slot * JOB.size
-        job = JOB.unpack(self.machine.dram[address : address + JOB.size].tobytes())
+        if self._regs[f"E{e}.CONTROL"] & _PAUSE:
+            self._halt(e)
+            return True
+        job = self._descriptor(e, head)
         if not self._events_reached(job):
             return False
-        self._run_job(e, job, head)
+        self._regs[f"E{e}.CURRENT_JOB"] = job["job_id"]
+        segments = [(job[f"base{i}"], job[f"limit{i}"]) for i in range(SEGMENTS)]
+        base, limit = segments[0]
+        code = self.machine.dram[base : base + limit].tobytes()
+        self._bodies[e] = body = _Body(job, head, segments, code, job["body_pc"], self._cycle)
+        counts = self.machine.engines[e].semaphores
+        first = [job[f"sem{i}"] if job["flags"] & JobFlag.RESUME else 0 for i in range(SEMAPHORES)]
+        counts[:] = first[: len(counts)]
+        try:
+            if job["magic"] != JOB_MAGIC:
+                raise FunctionalFault(Fault.DESCRIPTOR, 0, 0, FaultUnit.RING)
+            self._load_ahead(e)
+        except FunctionalFault as fault:
+            self._end(e, body, fault)
         return True
+
+    def _load_ahead(self, e: int) -> None:
+        """Prologues in ring order, as far as the windows of retired jobs reach."""
+        loaded, head = self._regs[f"E{e}.RING_LOADED"], self._regs[f"E{e}.RING_HEAD"]
+        while loaded < self._regs[f"E{e}.RING_TAIL"]:
+            job = self._descriptor(e, loaded)
+            if job["flags"] & JobFlag.PROLOGUE:
+                if job["window_after"] and loaded - job["window_after"] >= head:
+                    break
+                segments = [(job[f"base{i}"], job[f"limit{i}"]) for i in range(SEGMENTS)]
+                code = self.machine.dram[segments[0][0] : sum(segments[0])].tobytes()
+                self.machine.run_prologue(code, job["prologue_pc"], segments, e)
+            loaded += 1
+        self._regs[f"E{e}.RING_LOADED"] = loaded
+
+    def _descriptor(self, e: int, index: int) -> dict[str, int]:
+        slot = index & ((1 << self._regs[f"E{e}.RING_SIZE"]) - 1)
+        address = self._regs[f"E{e}.RING_BASE"] + slot * JOB.size
+        return JOB.unpack(self.machine.dram[address : address + JOB.size].tobytes())
+
+    def _halt(self, e: int, point: int | None = None) -> None:
+        self._regs[f"E{e}.STATUS"] = EngineState.HALTED | (0 if point is None else _IN_JOB)
+        self._regs[f"E{e}.IRQ_STATUS"] |= _HALTED
+        self._regs[f"E{e}.HALT_CYCLE_LO"] = self._cycle & 0xFFFFFFFF
+        self._regs[f"E{e}.HALT_CYCLE_HI"] = self._cycle >> 32
+        body = self._bodies[e]
+        if body is not None and point is not None:
+            self._regs[f"E{e}.HALT_JOB"] = body.job["job_id"]
+            self._regs[f"E{e}.HALT_POINT"], self._regs[f"E{e}.HALT_PC"] = point, body.pc
+
+    def _run_body(self, e: int, body: _Body) -> None:
+        """Instructions up to the next CANCEL or END, both included."""
+        try:
+            while True:
+                insn = self.machine.fetch(body.code, body.pc)
+                body.pc += 1
+                body.cycles += CYCLES_PER_INSTRUCTION
+                self._cycle += CYCLES_PER_INSTRUCTION
+                if insn.op is Op.CANCEL:
+                    if self._regs[f"E{e}.CONTROL"] & _PAUSE:
+                        self._halt(e, insn["point"])
+                    return
+                if insn.op is Op.END:
+                    self.machine.finish(e, body.pc - 1)
+                    limit = body.job["cycle_limit"]
+                    if limit and body.cycles > limit:
+                        raise FunctionalFault(Fault.CYCLE_LIMIT, body.job["body_pc"])
+                    self._end(e, body, None)
+                    return
+                code = self.inject(e, insn)
+                if code is not None:
+                    raise FunctionalFault(code, body.pc - 1)
+                self.machine.step(insn, body.segments, e, body.pc - 1)
+        except FunctionalFault as fault:
+            self._end(e, body, fault)
 
     def _events_reached(self, job: dict[str, int]) -> bool:
         for i, flag in enumerate((JobFlag.WAIT0, JobFlag.WAIT1)):
@@ -144,12 +255,15 @@ class FakeSoc:
                 return False
         return True
 
-    def _run_job(self, e: int, job: dict[str, int], index: int) -> None:
-        start = self._cycle
-        self._regs[f"E{e}.CURRENT_JOB"] = job["job_id"]
-        fault = self._execute(e, job)
-        end = self._cycle
-        entry = {"job_id": job["job_id"], "tag": job["tag"], "index": index, "start": start, "end": end}
+    def _end(self, e: int, body: _Body, fault: FunctionalFault | None) -> None:
+        job, self._bodies[e] = body.job, None
+        entry = {
+            "job_id": job["job_id"],
+            "tag": job["tag"],
+            "index": body.index,
+            "start": body.start,
+            "end": self._cycle,
+        }
         if fault is not None:
             entry |= {"status": fault.code, "unit": fault.unit, "pc": fault.pc, "address": fault.addr}
             self._stop(e, job, fault)
@@ -161,25 +275,6 @@ class FakeSoc:
                 self._regs[f"EVENT[{job['signal_id']}]"] += 1
             if job["flags"] & JobFlag.INTERRUPT:
                 self._regs[f"E{e}.IRQ_STATUS"] |= _COMPLETION
-
-    def _execute(self, e: int, job: dict[str, int]) -> FunctionalFault | None:
-        if job["magic"] != JOB_MAGIC:
-            return FunctionalFault(Fault.DESCRIPTOR, 0, 0, FaultUnit.RING)
-        segments = [(job[f"base{i}"], job[f"limit{i}"]) for i in range(SEGMENTS)]
-        base, limit = segments[0]
-        code = self.machine.dram[base : base + limit].tobytes()
-        try:
-            if job["flags"] & JobFlag.PROLOGUE:
-                self.machine.run_prologue(code, job["prologue_pc"], segments, e)
-            last = self.machine.run_program(code, job["body_pc"], segments, e)
-        except FunctionalFault as fault:
-            self._cycle += CYCLES_PER_INSTRUCTION
-            return fault
-        cycles = (last + 1 - job["body_pc"]) * CYCLES_PER_INSTRUCTION
-        self._cycle += cycles
-        if job["cycle_limit"] and cycles > job["cycle_limit"]:
-            return FunctionalFault(Fault.CYCLE_LIMIT, job["body_pc"])
-        return None
 
     def _stop(self, e: int, job: dict[str, int], fault: FunctionalFault) -> None:
         self._regs[f"E{e}.STATUS"] = EngineState.FAULT

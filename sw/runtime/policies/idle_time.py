@@ -1,4 +1,4 @@
-"""Idle-time layer scheduling (Korean patent application 10-2020-0132759, 2020): resources idle as little as possible."""
+"""Idle-time layer scheduling (Korean patent application 10-2020-0132759, 2020): resources idle least."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,0 +1,55 @@
+"""Jobs of the synthetic machine, and what it reports of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """A layer to run on ``engine``. Times are in the unit of the simulation; those it passes are filled in.
+
+    ``number`` gives the order of submission. ``bytes`` of on-chip memory are held from the start of the load to the end
+    of the compute. The compute starts when all jobs of ``after`` have ended; they must have smaller numbers and may be on
+    other engines.
+    """
+
+    number: int
+    request: int
+    layer: int
+    engine: int
+    load: float
+    compute: float
+    bytes: int = 0
+    priority: int = 0
+    after: Sequence["Job"] = ()
+    submitted: float = 0.0
+    load_start: float | None = None
+    load_end: float | None = None
+    start: float | None = None
+    end: float | None = None
+    preempted: int = field(default=0)  #: how often it was dumped and restored
+
+    @property
+    def ready(self) -> bool:
+        """It may start: its load has ended, and its inputs exist."""
+        return self.load_end is not None and all(job.end is not None for job in self.after)
+
+
+class Observer(Protocol):
+    """Hears of every change the moment it happens; may submit jobs meanwhile."""
+
+    def load_started(self, job: Job) -> None:
+        """Memory access of ``job`` begins."""
+
+    def load_ended(self, job: Job) -> None:
+        """Memory access of ``job`` is over."""
+
+    def rolled_back(self, job: Job) -> None:
+        """What was loaded for ``job`` is given up; it will be loaded again."""
+
+    def started(self, job: Job) -> None:
+        """Compute of ``job`` begins."""
+
+    def ended(self, job: Job) -> None:
+        """Compute of ``job`` is over, its memory free."""

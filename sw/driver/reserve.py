@@ -1,0 +1,48 @@
+"""How much DRAM a preemption may need, before it is known where the task will halt."""
+
+from collections.abc import Sequence
+
+from hw.image import Image, LiveRange
+from hw.params import SocParams
+from sw.driver.footprint import LV2, engines_of, footprint
+from sw.driver.loaded import LoadedModel
+from sw.driver.ranges import intersect, size
+from sw.driver.staging import STAGE_BYTES
+from sw.driver.suspension import Suspension
+
+_SLACK = 16 * 1024  #: alignment of the copies
+_PRIVATE = ("lv1", "lv0_acc")
+
+
+def worst_case(
+    params: SocParams, models: Sequence[LoadedModel], suspensions: Sequence[Suspension], incoming: LoadedModel
+) -> int:
+    """Bytes of DRAM that suspending ``models`` and dumping for ``incoming`` takes at most, over all their points.
+
+    Wherever ``incoming`` is placed it displaces no more of LV2 than it has, and what older ``suspensions`` keep on chip
+    counts in full.
+    """
+    wanted = footprint(params, [], engines_of(incoming.image))
+    window = sum(end - start for start, end in incoming.windows())
+    lv2 = sum(_worst(model.image, e, ("lv2",)) for model in models for e in engines_of(model.image))
+    private = sum(
+        _worst(model.image, e, _PRIVATE) for model in models for e in engines_of(model.image) if ("lv1", e) in wanted
+    )
+    for s in suspensions:
+        lv2 += size(s.on_chip(LV2))
+        for memory, ranges in wanted.items():
+            private += size(intersect(s.on_chip(memory), ranges))
+    total = min(lv2, window) + private
+    return total + (_SLACK + STAGE_BYTES * params.engines if total else 0)
+
+
+def _worst(image: Image, engine: int, spaces: Sequence[str]) -> int:
+    """Most dirty bytes in ``spaces`` at any point of a job of ``engine``, or before one."""
+    meta = image.meta
+    places = [p.live for p in meta.cancel_points if meta.jobs[p.job].engine == engine]
+    places += [job.live for job in meta.jobs if job.engine == engine]
+    return max((_dirty(live, spaces) for live in places), default=0)
+
+
+def _dirty(live: Sequence[LiveRange], spaces: Sequence[str]) -> int:
+    return sum(r.size for r in live if r.dirty and r.space in spaces)

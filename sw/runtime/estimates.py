@@ -1,0 +1,44 @@
+"""Durations of layers: estimates, corrected by what the hardware's counters measured."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from sw.runtime.policies.contract import LayerCost
+
+
+class Estimates:
+    """Costs of all layers of all models, by name of the model.
+
+    ``gain``: how far a measurement moves an estimate, 1 replaces it. 0 keeps the estimates as they were.
+    """
+
+    def __init__(self, models: Mapping[str, Sequence[LayerCost]], gain: float = 0.5) -> None:
+        if not 0 <= gain <= 1:
+            raise ValueError(f"gain must be 0 to 1, not {gain}")
+        self._costs = {name: list(layers) for name, layers in models.items()}
+        self._remaining: dict[str, list[float]] = {}
+        self._gain = gain
+
+    def layers(self, model: str) -> Sequence[LayerCost]:
+        """The costs of all layers of ``model``."""
+        return self._costs[model]
+
+    def remaining(self, model: str, layer: int) -> float:
+        """Duration of ``layer`` and all later ones when ``model`` runs alone: of memory access or of compute, whichever
+        is longer, as they overlap."""
+        if model not in self._remaining:
+            layers = self._costs[model]
+            loads = accumulate(cost.load for cost in reversed(layers))
+            computes = accumulate(cost.compute for cost in reversed(layers))
+            self._remaining[model] = [0.0, *map(max, loads, computes)][::-1]
+        return self._remaining[model][layer]
+
+    def correct(self, model: str, layer: int, *, load: float | None = None, compute: float | None = None) -> None:
+        """Take a measured duration into account."""
+        old = self._costs[model][layer]
+        self._costs[model][layer] = LayerCost(
+            old.load if load is None else old.load + self._gain * (load - old.load),
+            old.compute if compute is None else old.compute + self._gain * (compute - old.compute),
+            old.bytes,
+        )
+        self._remaining.pop(model, None)

@@ -1,0 +1,129 @@
+"""Decides which layer of which open request goes next, and to which engine. Knows policies, not the backend."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sw.runtime.estimates import Estimates
+from sw.runtime.forecast import Forecast
+from sw.runtime.policies.contract import AcceleratorState, Candidate, LayerCost, Operator, OrderPolicy, PlacementPolicy
+from sw.runtime.policies.idle_time import Idle, idle_times
+
+Inputs = Sequence[Sequence[int]]  #: of each layer of a model: the earlier layers whose outputs it reads
+
+
+@dataclass(slots=True)
+class Request:
+    """A model that is to run once. Larger ``priority`` is more urgent."""
+
+    number: int
+    model: str
+    arrival: float = 0.0
+    priority: int = 0
+    deadline: float | None = None
+    next_layer: int = field(default=0)  #: the first that is not scheduled
+    passed_over: int = field(default=0)  #: decisions since ``next_layer`` became a candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``layer`` of ``request`` goes to the queue of ``engine``. Idle times and start are what is expected."""
+
+    request: Request
+    layer: int
+    engine: int
+    cost: LayerCost
+    after: tuple[int, ...]  #: earlier layers of the request that must have ended before compute starts
+    idle: Idle
+    start: float
+    passed_over: int
+
+
+class LayerScheduler:
+    """Open requests, an order policy and a placement policy.
+
+    ``by_priority``: only the most urgent open requests are candidates, as preemption needs. ``inputs``: by model,
+    what each layer depends on; by default the layer before it.
+    """
+
+    def __init__(
+        self, order: OrderPolicy, placement: PlacementPolicy, forecast: Forecast, estimates: Estimates, *,
+        by_priority: bool = False, inputs: Mapping[str, Inputs] | None = None,
+    ) -> None:  # fmt: skip
+        self._order, self._placement = order, placement
+        self._forecast, self._estimates = forecast, estimates
+        self._by_priority, self._inputs = by_priority, inputs or {}
+        self._open: dict[int, Request] = {}
+        self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
+
+    @property
+    def open_requests(self) -> list[Request]:
+        """Requests with layers that are not scheduled, in order of arrival."""
+        return list(self._open.values())
+
+    def open(self, request: Request) -> None:
+        """Take ``request`` into account from the next decision on."""
+        self._open[request.number] = request
+
+    def cancel(self, number: int) -> None:
+        """Schedule no more layers of request ``number``. Layers already scheduled are the caller's to revoke."""
+        self._open.pop(number, None)
+
+    def decide(self, now: float) -> Decision | None:
+        """The next layer; None if all layers of all requests are scheduled."""
+        if not self._open:
+            return None
+        state = self._forecast.state(now)
+        candidates = self._candidates()
+        chosen = self._order.choose(state, candidates)
+        for candidate in candidates:
+            self._open[candidate.request].passed_over += 1
+        return self._schedule(state, chosen)
+
+    def ended(self, request: int, layer: int) -> None:
+        """A layer has ended, or was revoked: it is no longer in its queue."""
+        self._placement.executed(*self._placed.pop((request, layer)))
+
+    def _candidates(self) -> list[Candidate]:
+        requests = list(self._open.values())
+        if self._by_priority:
+            top = max(request.priority for request in requests)
+            requests = [request for request in requests if request.priority == top]
+        return [self._candidate(request) for request in requests]
+
+    def _candidate(self, request: Request) -> Candidate:
+        model, layer, estimates = request.model, request.next_layer, self._estimates
+        layers = estimates.layers(model)
+        return Candidate(
+            request.number,
+            model,
+            layer,
+            layers[layer],
+            request.arrival,
+            request.priority,
+            request.deadline,
+            estimates.remaining(model, 0),
+            estimates.remaining(model, layer),
+            request.passed_over,
+            self._forecast.ready((request.number, i) for i in self._after(model, layer)),
+            tuple(layers[layer + 1 : layer + self._order.window]),
+        )
+
+    def _after(self, model: str, layer: int) -> tuple[int, ...]:
+        if model in self._inputs:
+            return tuple(self._inputs[model][layer])
+        return (layer - 1,) if layer else ()
+
+    def _schedule(self, state: AcceleratorState, chosen: Candidate) -> Decision:
+        request, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
+        passed_over = request.passed_over - 1  # this decision counts for the others only
+        request.next_layer, request.passed_over = layer + 1, 0
+        if request.next_layer == len(self._estimates.layers(request.model)):
+            del self._open[request.number]
+        key, after = (request.number, layer), self._after(request.model, layer)
+        operator = Operator(request.number, layer, cost.compute, state.now, chosen.ready)
+        engine = self._placement.place(operator)
+        self._placed[key] = operator, engine
+        self._forecast.add(key, engine, cost, [(request.number, i) for i in after])
+        self._forecast.state(state.now)
+        start = self._forecast.expected_start(key)
+        return Decision(request, layer, engine, cost, after, idle_times(state, chosen), start, passed_over)

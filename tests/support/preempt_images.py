@@ -1,0 +1,116 @@
+"""Images for preemption tests: one that stands at every kind of cancellation point, one that overwrites everything."""
+
+import numpy as np
+
+from hw.image import CancelPoint, Image, JobInfo, LiveRange
+from hw.isa import Insn, Lv0Space, Op, VecOp, assemble
+from hw.params import SocParams
+from tests.support.images import SIZE, copy_image, encode
+
+
+def _plain(size: int = SIZE) -> str:
+    return f"len={size} hi={size} hi1=1 hi0=1"
+
+
+def walking_image(
+    params: SocParams, *, jobs: int = 1, name: str = "walk", windows: tuple[int, int] = (4096, 1024)
+) -> Image:
+    """An int8 model that returns its input, carried through LV2, LV1, accumulators, LV1 and LV2 with a cancellation
+    point at each stage. Job i > 0 runs on the next engine, waits for the job before it and copies again from LV2.
+    Segment 7 holds a word of weights per job, loaded by its prologue, that the body stores behind the output."""
+    image = copy_image(params, name=name)
+    row = params.out_channels * 4
+    rows = -(-SIZE // row)
+    raw = Insn(
+        Op.VEC,
+        {
+            "op": VecOp.RAW, "src_acc": 1, "a_s1": 1, "d": 1024, "n2": 4, "n1": rows, "n0": params.vec_groups,
+            "d_s2": params.vec_lanes, "d_s1": row, "d_s0": 4 * params.vec_lanes, "wait": 1 << 4, "signal": 1 << 5,
+        },
+    )  # fmt: skip
+    weight = 64
+    code: list[Insn] = []
+    points: list[CancelPoint] = []
+    table: list[JobInfo] = []
+    for j in range(jobs):
+        own = LiveRange("lv2", 7, j * weight, weight, False, 1, j * weight)
+        prologue = len(code)
+        code += assemble(f"LD2 src_seg=1 dst_seg=7 src={j * weight} dst={j * weight} {_plain(weight)}\nEND")
+        body = len(code)
+        stages: list[tuple[Insn | None, list[LiveRange], list[int], list[tuple[int, int]]]] = []
+        if j == 0:
+            code += assemble(f"LD2 src_seg=2 dst_seg=6 {_plain()} signal=0,1")
+        else:
+            code += assemble(f"LD2 src_seg=2 dst_seg=6 dst=3000 len=1 hi=1 hi1=1 hi0=1 signal=0,1")
+        first = len(code) - 1
+        clean = j == 0
+        in_lv2 = LiveRange("lv2", 6, 0, SIZE, not clean, 2 if clean else 0, 0)
+
+        def point(live, reload, counts):
+            points.append(CancelPoint(len(points), j, len(code), live=live, reload=reload, semaphores=counts))
+            code.append(Insn(Op.CANCEL, {"point": len(points) - 1}))
+
+        point([in_lv2, own], [], [(0, 1), (1, 1)])
+        code += assemble(f"LD1 src_seg=6 dst=512 {_plain()} wait=0 signal=2")
+        ld1 = len(code) - 1
+        point([in_lv2, own, LiveRange("lv1", 0, 512, SIZE, False)], [ld1], [(1, 1), (2, 1)])
+        code += [Insn(Op.LD0, {"src": 512, "len": SIZE, "hi": SIZE, "hi1": 1, "hi0": 1, "space": Lv0Space.ACC,
+                               "wait": 1 << 2, "signal": 1 << 4})]  # fmt: skip
+        point([own, LiveRange("lv0_acc", 0, 0, SIZE, True)], [], [(1, 1), (4, 1)])
+        code.append(raw)
+        point([own, LiveRange("lv1", 0, 1024, SIZE, True)], [], [(1, 1), (5, 1)])
+        code += assemble(f"ST1 src=1024 dst_seg=6 dst=256 {_plain()} wait=5 signal=6")
+        point([own, LiveRange("lv2", 6, 256, SIZE, True)], [], [(1, 1), (6, 1)])
+        code += assemble(
+            f"ST2 src_seg=6 src=256 dst_seg=3 {_plain()} wait=6,1 signal=7\n"
+            f"ST2 src_seg=7 src={j * weight} dst_seg=4 dst={j * weight} {_plain(weight)}\n"
+            f"LD1 src_seg=6 src=256 dst=2048 {_plain()} wait=7 signal=8\n"
+            f"ST1 src=2048 dst_seg=6 {_plain()} wait=8 signal=9"
+        )
+        point([LiveRange("lv2", 6, 0, SIZE, True)], [], [(9, 1)])
+        code += assemble(f"ST2 src_seg=6 dst_seg=3 len=1 hi=1 hi1=1 hi0=1 wait=9\nEND")
+        table.append(
+            JobInfo(
+                layer=min(j, 1), engine=j % params.engines, body_pc=body, prologue_pc=prologue, window_after=0,
+                window=(j * weight, weight), waits=[(0, j)] if j and params.engines > 1 else [],
+                signal=0 if params.engines > 1 else None,
+                live=[LiveRange("lv2", 6, 0, SIZE, True)] if j else [],
+            )
+        )  # fmt: skip
+    raw_code = encode(code)
+    weights = np.random.default_rng(jobs).integers(0, 256, jobs * weight).astype(np.uint8).tobytes()
+    meta = image.meta
+    meta.segment_sizes = [len(raw_code), len(weights), SIZE, SIZE, len(weights), 0, *windows]
+    meta.jobs, meta.cancel_points, meta.events = table, points, int(params.engines > 1)
+    meta.steps[0].count = jobs
+    return Image(meta=meta, code=raw_code, weights=weights)
+
+
+def smashing_image(
+    params: SocParams, *, name: str = "smash", engines: int = 1, windows: tuple[int, int] | None = None
+) -> Image:
+    """An int8 model that returns its input after it has overwritten its LV2 windows, LV1 and all accumulators."""
+    first, second = windows or (params.lv2_bytes // 2, params.lv2_bytes // 2)
+    fill = "src_seg=2 fill=165 lo=0 hi=0"
+    acc = params.lv0_acc_rows * params.out_channels * 4
+    lines = []
+    for segment, size in ((6, first), (7, second)):
+        for at in range(0, size, 32768):
+            lines.append(f"LD2 dst_seg={segment} dst={at} {fill} len={min(32768, size - at)}")
+    lines[-1] += " signal=0"
+    for at in range(0, params.lv1_bytes, 4096):
+        lines.append(f"LD1 src_seg=6 dst={at} fill=90 lo=0 hi=0 len=4096")
+    lines[-1 - (params.lv1_bytes - 1) // 4096] += " wait=0"
+    lines[-1] += " signal=1"
+    for at in range(0, acc, 4096):
+        lines.append(f"LD0 src=0 dst={at} fill=60 lo=0 hi=0 len={min(4096, acc - at)} space=ACC")
+    lines[-1 - (acc - 1) // 4096] += " wait=1"
+    lines[-1] += " signal=2"
+    body = "\n".join([*lines, f"LD2 src_seg=2 dst_seg=6 {_plain()} signal=3"])
+    done = "VEC op=RAW src_acc=1 n2=4 n0={} d_s2={} d_s0={} wait=2".format(
+        params.vec_groups, params.vec_lanes, 4 * params.vec_lanes
+    )
+    body += f"\n{done}\nST2 src_seg=6 dst_seg=3 {_plain()} wait=3\nEND"
+    image = copy_image(params, body, engines=engines, name=name)
+    image.meta.segment_sizes[6:] = [first, second]
+    return image
