@@ -152,9 +152,9 @@ class _Check:
             wrong = [i for i, (a, b) in enumerate(zip(declared, cut.semaphores, strict=True)) if a != b]
             for i in wrong:
                 self._find(cut, "semaphores", f"semaphore {i} is {cut.semaphores[i]}, declared {declared[i]}")
+            disturb(copy, self._image, self._segments, cut, self._rng)
             for memory, odd in undeclared(copy, self._image, self._segments, cut):
                 self._find(cut, "undeclared", self._describe(memory, odd, number))
-            disturb(copy, self._image, self._segments, cut, self._rng)
         except DeclarationError as error:
             self._find(cut, "declaration", str(error))
             return None

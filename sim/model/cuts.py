@@ -8,7 +8,7 @@ from hw.image import CancelPoint, Image, LiveRange, StepInfo
 from hw.isa import Op
 from hw.job import FaultUnit
 from sim.model.functional import Machine
-from sim.model.liveness import Executed, Liveness, Needs
+from sim.model.liveness import Executed, Liveness, Needs, effective
 from sim.model.runner import Arrays, HostCall, get, run_host
 from sim.model.sequence import may_start, turns
 from sim.model.state import Segments
@@ -126,7 +126,7 @@ class Tracer:
 
     def _note(self, pc: int, engine: int, body: bool) -> None:
         insn = self._machine.fetch(self._image.code, pc)
-        accesses = tuple(self._machine.accesses)
+        accesses = effective(insn, self._machine.accesses, self._machine.engines[engine], self._machine.params)
         self.cuts[-1].stretch.append(Executed(insn, pc, engine, body, accesses))
 
 

@@ -11,6 +11,7 @@ from sim.model.cuts import Cut
 from sim.model.functional import Machine
 from sim.model.liveness import memories
 from sim.model.state import Segments
+from sim.model.strided import Box
 from sim.model.units import Units
 
 _RELOADS = (Op.LD2, Op.LD1, Op.LD0)
@@ -54,7 +55,8 @@ def undeclared(
 ) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
     """For each on-chip memory with bytes that are read later and lie in no declared range: its number and the bytes.
 
-    Declared are the live ranges of ``cut``, of jobs beside it, and windows that a prologue has filled.
+    Declared are the live ranges of ``cut``, of jobs beside it, windows that a prologue has filled, and what LD2 of the
+    reload list write to LV2. Call after :func:`disturb`, which checks the limits of all these.
     """
     plan = Units(machine.params, np.zeros(0, np.uint8))
     ranges = [(0 if cut.job is None else image.meta.jobs[cut.job].engine, r) for r in cut.live(image)]
@@ -65,6 +67,13 @@ def undeclared(
         offset, size = image.meta.jobs[job].window
         start = segments[LV2_SEGMENTS[1]][0] + offset
         plan.lv2[start : start + size] = 1
+    for pc in cut.point.reload if cut.point is not None else []:
+        insn = machine.fetch(image.code, pc)
+        if insn.op is Op.LD2:
+            base, limit = segments[insn["dst_seg"]]
+            shape, strides = (insn["n2"], insn["n1"], insn["n0"], insn["len"]), ("dst_s2", "dst_s1", "dst_s0")
+            box = Box(insn["dst"], shape, (*(insn[name] for name in strides), 1))
+            box.view(plan.lv2[base : base + limit])[...] = 1
     for number, (memory, need) in enumerate(zip(memories(plan), cut.needs, strict=True)):
         odd = np.flatnonzero(np.unpackbits(need, count=memory.data.size) > memory.data)
         if odd.size:

@@ -1,17 +1,19 @@
-"""Which on-chip bytes a program still reads: exact backward liveness over the instructions that were executed.
+"""Which on-chip bytes a program still reads: backward liveness over the instructions that were executed.
 
 The masks live in a shadow of the machine: a byte is nonzero if something later reads it before anything writes it.
 """
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import Insn, Op
+from hw.isa import Insn, MacMode, Op
 from hw.params import SocParams
 from sim.model.state import Access, Engine, Segments
+from sim.model.strided import Box
 from sim.model.units import Units
 
 
@@ -102,9 +104,27 @@ class Liveness:
             memory.reshape(params.pes, -1, params.rows)[:, access.where.indices().reshape(-1)] = 1
 
 
-def needed_bytes(need: npt.NDArray[np.uint8], memory: Memory) -> npt.NDArray[np.bool_]:
-    """One truth value per byte of ``memory``."""
-    return np.unpackbits(need, count=memory.data.size).astype(bool)
+def effective(insn: Insn, accesses: Sequence[Access], engine: Engine, params: SocParams) -> tuple[Access, ...]:
+    """``accesses`` of an instruction without reads that cannot matter: activation words of MAC whose weights are all
+    zero (``engine``: with the weights of that moment). Unused taps of depthwise kernels read whatever is there."""
+    if insn.op is not Op.MAC:
+        return tuple(accesses)
+    depthwise = insn["mode"] == MacMode.DEPTHWISE
+    loops, rows = (insn["n2"], insn["n1"], insn["n0"]), params.rows
+    blocks, taps = math.prod(loops), min(params.lv0_banks, rows) if depthwise else 1
+    weights = engine.wgt[:, insn["wgt"] * rows :][:, : blocks * rows * rows].reshape(-1, *loops, rows, rows)
+    used = weights != insn["w_zp"]
+    if insn["w_cols"]:
+        used = used.swapaxes(-1, -2)
+    used = used[..., :taps, :].any(axis=(0, -1)) if depthwise else used.any(axis=(0, -1, -2))[..., None]
+    if used.all():
+        return tuple(accesses)
+    pixels, strides = (insn["p1"], insn["p0"]), (insn["p1_s"], insn["p0_s"])
+    reads = []
+    for i2, i1, i0, tap in np.argwhere(used).tolist():
+        word = insn["act"] + i2 * insn["k2_s"] + i1 * insn["k1_s"] + i0 * insn["k0_s"] + tap
+        reads.append(Access("act", Box(word, pixels, strides), False))
+    return (*reads, *(access for access in accesses if access.space != "act"))
 
 
 def first_reader(program: Iterable[Executed], memory: Memory, byte: int) -> Executed | None:

@@ -151,6 +151,13 @@ def test_a_load_left_out_of_the_reload_is_found(pc):
     assert _kinds(check_points(image, X)) == {("point 0 (job 0)", "lost"), ("point 0 (job 0)", "result")}
 
 
+def test_a_reload_may_bring_back_its_own_source_in_lv2():
+    image = _image()
+    image.meta.cancel_points[0].live.pop(4)
+    image.meta.cancel_points[0].reload.insert(0, 2)
+    assert check_points(image, X).ok
+
+
 def test_a_reload_in_the_wrong_order_is_found():
     image = _image()
     image.meta.cancel_points[0].reload.sort(reverse=True)
