@@ -39,17 +39,17 @@ class Budget:
         """End of the staging areas in segment 6."""
         return self.area.base + self.engines * self.area.size
 
-    def extended(self, homes_end: int, params: SocParams) -> "Budget":
-        """The same with the bytes between the last home and ``homes_end`` given out: to staging areas and windows as
-        far as they can use them, the rest to the staging areas."""
+    def extended(self, homes_end: int, lv2_bytes: int, params: SocParams) -> "Budget":
+        """The same with the bytes from the last home, which ends at ``homes_end``, to ``lv2_bytes`` given out: to
+        staging areas and windows as far as they can use them, the rest to the staging areas."""
         word = params.lv1_word
         base = homes_end if homes_end > self.staging_end else 0
-        space = (params.lv2_bytes - max(homes_end, self.staging_end)) // self.engines
+        space = (lv2_bytes - max(homes_end, self.staging_end)) // self.engines
         if self.staging_wanted > self.area.size:  # staging areas move behind the homes
-            rest = (params.lv2_bytes - base) // self.engines - self.staging_wanted
+            rest = (lv2_bytes - base) // self.engines - self.staging_wanted
             space = rest if rest >= min(self.wanted, self.pair) else space
         windows = max(self.windows, min(self.wanted, space // word * word))
-        size = (params.lv2_bytes - windows * self.engines - base) // self.engines // word * word
+        size = (lv2_bytes - windows * self.engines - base) // self.engines // word * word
         area = Staging(base, size) if size > self.area.size else self.area
         return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.job_weights))
 
@@ -63,28 +63,28 @@ def _largest_tiles(layers: list[Layer], params: SocParams) -> int:
     return 2 * (weights + inputs + outputs * (2 if adds else 1))
 
 
-def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int) -> list[Budget]:
-    """Divisions of LV2 to choose from, by how many bytes their homes save DRAM. The window rings take what the weights
-    need, at most a quarter of LV2, or less as long as they hold the weights of any channel tile that a quarter holds.
-    Homes get the rest; what these leave is given out again by :meth:`Budget.extended`."""
+def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int, lv2_bytes: int) -> list[Budget]:
+    """Divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their homes save DRAM. The window rings take
+    what the weights need, at most a quarter, or less as long as they hold the weights of any channel tile that a
+    quarter holds. Homes get the rest; what these leave is given out again by :meth:`Budget.extended`."""
     word = params.lv1_word
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     total = sum(count * size for count, size in tiles) + _SLACK * len(layers)
     wanted = -(-total // word) * word
-    quarter = params.lv2_bytes // 4 // engines // word * word
+    quarter = lv2_bytes // 4 // engines // word * word
     largest = max((size + _SLACK for _, size in tiles if size + _SLACK <= quarter), default=0)
-    staging = max(params.lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
-    outside = max((_outside_bytes(graph, layer, params, engines) for layer in layers), default=0)
+    staging = max(lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
+    outside = max((_outside_bytes(graph, layer, lv2_bytes, params, engines) for layer in layers), default=0)
     pair = 2 * max((size for _, size in tiles), default=0)
     budgets = []
     for windows in (quarter, quarter // 2, quarter // 4):
         size = min(max(windows, largest) // word * word, wanted)
-        homes_end = params.lv2_bytes - size * engines
+        homes_end = lv2_bytes - size * engines
         budgets.append(Budget(engines, Staging(0, staging), homes_end, size, wanted, quarter * 9 // 16, outside, pair))
     return budgets
 
 
-def _outside_bytes(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> int:
+def _outside_bytes(graph: ir.Graph, layer: Layer, lv2_bytes: int, params: SocParams, engines: int) -> int:
     """Staging that holds an engine's part of the model's input and two pixel tiles of its output, if that is not
     more than half of LV2."""
     if not isinstance(layer, ConvLayer):
@@ -96,7 +96,7 @@ def _outside_bytes(graph: ir.Graph, layer: Layer, params: SocParams, engines: in
         total += min(x.size, x.size // engines + rows * x.nhwc[2] * x.nhwc[3])
     if any(port.tensor == y.name for port in graph.outputs):
         total += 2 * min(y.size, pixels * y.nhwc[3])
-    return total * 3 // 2 if total * 3 // 2 * engines <= params.lv2_bytes // 2 else 0
+    return total * 3 // 2 if total * 3 // 2 * engines <= lv2_bytes // 2 else 0
 
 
 def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:

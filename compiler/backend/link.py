@@ -6,6 +6,7 @@ from typing import Any
 
 from compiler import ir
 from compiler.backend.budget import Budget
+from compiler.backend.cancel import Body
 from compiler.backend.copies import contiguous
 from compiler.backend.homes import INPUTS, OUTPUTS, SHARED, WEIGHTS, Homes
 from compiler.backend.job import WINDOW, Job
@@ -13,7 +14,7 @@ from compiler.backend.layers import ConvLayer, HostLayer, Layer
 from compiler.backend.schedule import Schedule
 from compiler.backend.windows import WindowRing
 from compiler.ir import CompileError
-from hw.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
+from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.isa import INSN_BYTES, Insn, Op
 from hw.params import KIB, SocParams
 
@@ -25,22 +26,26 @@ _DRIVER_RESERVE = 32 * KIB  #: DRAM left for rings and completions
 
 @dataclass
 class Scheduled:
-    """A job with its program order."""
+    """A job with its program order and its program."""
 
     job: Job
     schedule: Schedule
+    body: Body
 
 
 @dataclass
 class Linker:
-    """Collects code and weights; :meth:`image` ends the work."""
+    """Collects code and weights; :meth:`image` ends the work. ``longest_load``: bytes that one instruction of a
+    prologue loads at most (0: any), as a pause waits for its end."""
 
     params: SocParams
     budget: Budget
     homes: Homes
+    longest_load: int = 0
     code: bytearray = field(default_factory=bytearray)
     weights: bytearray = field(default_factory=bytearray)
     jobs: list[JobInfo] = field(default_factory=list)
+    points: list[CancelPoint] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._windows = [WindowRing(self.budget.windows) for _ in range(self.budget.engines)]
@@ -50,7 +55,7 @@ class Linker:
 
     def add(self, scheduled: Scheduled) -> None:
         """Append a job."""
-        job = scheduled.job
+        job, program = scheduled.job, scheduled.body
         blob_at = self._append_weights(job.blob)
         stream_at = self._append_weights(job.stream)
         window, after = self._windows[job.engine].claim(len(job.blob))
@@ -58,13 +63,17 @@ class Linker:
         job.place(window, blob_at, stream_at)
         prologue = None
         if job.blob and not job.own_loads:
-            piece = _PROLOGUE_LOAD if self._since_load[job.engine] < _RUN_AHEAD else len(job.blob)
+            alone = self._since_load[job.engine] >= _RUN_AHEAD
+            piece = self.longest_load or len(job.blob) if alone else _PROLOGUE_LOAD
             prologue = self._append_code(_prologue(blob_at, window, len(job.blob), piece))
         self._since_load[job.engine] += 1
         if any(task.op is Op.LD2 for task in job.tasks):
             self._since_load[job.engine] = 0
-        body = self._append_code([task.insn() for task in scheduled.schedule.tasks])
-        self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after))
+        live, first = program.starting, len(self.points)
+        body = self._append_code(program.code(first))
+        self.points += program.points(first, len(self.jobs), body)
+        held = (window, len(job.blob)) if prologue is not None else (0, 0)
+        self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after, window=held, live=live))
 
     def _append_weights(self, data: bytes | bytearray) -> int:
         """Address of ``data`` in the weight segment; engines that work on different pixels share it."""
@@ -127,6 +136,7 @@ class Linker:
             jobs=self.jobs,
             steps=_steps(layers, self.jobs),
             events=int(self.budget.engines > 1),
+            cancel_points=self.points,
             host_sizes=[len(op.model) for op in hosts],
         )
         image = Image(meta, bytes(self.code), bytes(self.weights), [op.model for op in hosts])

@@ -2,14 +2,26 @@
 
 from dataclasses import dataclass, field
 
+from hw.params import KIB
+
 
 @dataclass(frozen=True)
 class Options:
     """``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it.
-    ``engines``: engines of the device that share each layer."""
+    ``engines``: engines of the device that share each layer. ``lv2_limit``: bytes of LV2 the model may use (0: all),
+    so that another model finds room beside it.
+
+    ``cancel_interval``: cycles between cancellation points as estimated (0: no points), ``cancel_max_live``: dirty
+    bytes of LV0, LV1 and buffers in LV2 that a point should not exceed (0: any), ``cancel_spill_bound``: bytes on their
+    way to DRAM after which the next empty spill buffer is a point as well (0: none is).
+    """
 
     observe: bool = False
     engines: int = 1
+    lv2_limit: int = 0
+    cancel_interval: int = 10_000
+    cancel_max_live: int = 0
+    cancel_spill_bound: int = 64 * KIB
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from compiler import ir
 from compiler.backend.budget import Budget, divide
+from compiler.backend.cancel import bodies
+from compiler.backend.cancel_points import Wanted
 from compiler.backend.fuse import fuse
 from compiler.backend.generate import Generated, generate
 from compiler.backend.homes import LV2, Homes, place
@@ -13,6 +15,8 @@ from compiler.backend.order import defer
 from compiler.backend.schedule import schedule
 from hw.image import Image
 from hw.params import SocParams
+
+_LONGEST_LOAD = 1000  #: DRAM words, so about as many cycles
 
 
 def build(graph: ir.Graph, params: SocParams, options: Options | None = None) -> tuple[Image, Report]:
@@ -31,12 +35,17 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
         layers = fuse(graph, layers)
     layers = defer(graph, layers)
     budget, homes = _divide(graph, layers, params, options)
-    linker = Linker(params, budget, homes)
+    wanted = None
+    if options.cancel_interval:
+        wanted = Wanted(options.cancel_interval, options.cancel_max_live, options.cancel_spill_bound)
+    linker = Linker(params, budget, homes, _LONGEST_LOAD * params.dram_word if wanted else 0)
     report, cycles = Report(graph.name), []
     for number, layer in enumerate(layers):
         made = generate(layer, number, homes, budget, params)
-        scheduled = [Scheduled(job, schedule(job.tasks, params, engines=budget.engines)) for job in made.jobs]
-        # Cancellation points go in here: after the program order is known, before addresses of code are.
+        orders = [schedule(job.tasks, params, engines=budget.engines) for job in made.jobs]
+        jobs = list(zip(made.jobs, orders, strict=True))
+        programs = bodies(homes, number, jobs, params, budget.engines, wanted)
+        scheduled = [Scheduled(*pair, body) for pair, body in zip(jobs, programs, strict=True)]
         for entry in scheduled:
             linker.add(entry)
         loaded = sum(len(job.blob) for job in made.jobs)
@@ -53,12 +62,25 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
 def _divide(graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options) -> tuple[Budget, Homes]:
     """The division of LV2 with the least traffic to tensors that did not fit, the first of equals."""
     best: tuple[Budget, Homes] | None = None
-    for budget in divide(graph, layers, params, options.engines):
+    lv2 = options.lv2_limit // params.lv1_word * params.lv1_word or params.lv2_bytes
+    if not 0 < lv2 <= params.lv2_bytes:
+        raise ir.CompileError(
+            f"model {graph.name!r}: lv2_limit must be {params.lv1_word} to {params.lv2_bytes} bytes on preset "
+            f"{params.name!r}, not {options.lv2_limit}"
+        )
+    for budget in divide(graph, layers, params, options.engines, lv2):
         homes = place(graph, layers, params, budget.staging_end, budget.homes_end, options.observe)
         if best is None or homes.moved < best[1].moved:
             best = budget, homes
     assert best is not None
-    return best[0].extended(best[1].sizes[LV2], params), best[1]
+    budget = best[0].extended(best[1].sizes[LV2], lv2, params)
+    used = max(best[1].sizes[LV2], budget.staging_end) + budget.windows * budget.engines
+    if used > lv2:
+        raise ir.CompileError(
+            f"model {graph.name!r} needs {used} bytes of LV2 for its tiles and weights, {lv2} are allowed: choose a "
+            "larger lv2_limit or a preset with a larger lv2_bytes"
+        )
+    return budget, best[1]
 
 
 def _busy(scheduled: list[Scheduled], engine: int) -> int:

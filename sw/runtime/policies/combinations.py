@@ -1,0 +1,117 @@
+"""Prices combinations of layers for idle-time layer scheduling with a window of more than one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sw.runtime.policies.contract import AcceleratorState, Candidate
+
+#: Combinations kept from step to step. All of 16 models with a window of 3; beyond that the best so far.
+BEAM = 4096
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class _Paths:
+    """Combinations of one length, one per row."""
+
+    first: npt.NDArray[np.intp]  #: candidate that the combination begins with
+    taken: npt.NDArray[np.intp]  #: (rows, models): layers taken of each model
+    access_free: Floats  #: T1 after the combination
+    compute_end: Floats  #: T2 after the combination
+    idle: Floats
+    access_idle: Floats
+    allocated: Floats  #: on-chip bytes, nothing released
+    release_time: Floats  #: (rows, releases)
+    released: Floats  #: (rows, releases): bytes, cumulative
+
+    def rows(self, index: Any) -> "_Paths":
+        """The combinations at ``index``, in that order."""
+        return _Paths(*(getattr(self, name)[index] for name in self.__slots__))
+
+
+def first_of_best(state: AcceleratorState, candidates: Sequence[Candidate], window: int) -> Candidate:
+    """The candidate that begins the combination of ``window`` layers with the smallest sum of idle times.
+
+    Ties: smaller memory-access idle time, then less compute that outlasts memory access, then the oldest request.
+    """
+    ordered = sorted(candidates, key=lambda c: (c.arrival, c.request))
+    costs, lengths = _table(ordered, window)
+    paths = _start(state, len(ordered))
+    for _ in range(min(window, int(lengths.sum()))):
+        paths = _extend(state, paths, costs, lengths)
+    return ordered[paths.first[_best(paths, 1)[0]]]
+
+
+def _table(candidates: Sequence[Candidate], window: int) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """(models, window, load | compute | bytes | ready), and how many layers of each model there are."""
+    costs = np.zeros((len(candidates), window, 4))
+    lengths = np.empty(len(candidates), np.intp)
+    for model, candidate in enumerate(candidates):
+        layers = (candidate.cost, *candidate.following)[:window]
+        lengths[model] = len(layers)
+        costs[model, : len(layers), :3] = layers
+        costs[model, 0, 3] = candidate.ready
+    return costs, lengths
+
+
+def _start(state: AcceleratorState, models: int) -> _Paths:
+    times = np.array([[release.time for release in state.releases]])
+    sizes = np.array([[float(release.bytes) for release in state.releases]])
+    return _Paths(
+        np.zeros(1, np.intp),
+        np.zeros((1, models), np.intp),
+        np.array([state.access_start]),
+        np.array([max(state.now, state.compute_end)]),
+        np.zeros(1),
+        np.zeros(1),
+        np.array([float(state.memory_used)]),
+        times.reshape(1, -1),
+        np.cumsum(sizes, axis=1).reshape(1, -1),
+    )
+
+
+def _extend(state: AcceleratorState, paths: _Paths, costs: Floats, lengths: npt.NDArray[np.intp]) -> _Paths:
+    """Every combination, followed by every layer that can follow it."""
+    row, model = np.nonzero(paths.taken < lengths)
+    begins = not paths.taken.any()
+    load, compute, size, ready = costs[model, paths.taken[row, model]].T
+    longer = paths.rows(row)
+    longer.taken[np.arange(row.size), model] += 1
+    if begins:
+        longer.first = model
+    pause = np.maximum(0.0, _room_at(state, longer, size) - longer.access_free)
+    longer.access_free = longer.access_free + pause + load
+    start = np.maximum(np.maximum(longer.access_free, ready), longer.compute_end)
+    longer.idle = longer.idle + pause + start - longer.compute_end
+    longer.access_idle = longer.access_idle + pause
+    longer.compute_end = start + compute
+    longer.allocated = longer.allocated + size
+    longer.release_time = np.column_stack([longer.release_time, longer.compute_end])
+    before = longer.released[:, -1] if longer.released.shape[1] else 0.0
+    longer.released = np.column_stack([longer.released, before + size])
+    return longer if row.size <= BEAM else longer.rows(_best(longer, BEAM))
+
+
+def _room_at(state: AcceleratorState, paths: _Paths, size: Floats) -> Floats:
+    """When ``size`` bytes are free after each combination."""
+    lacking = paths.allocated + size - state.memory_total
+    if not paths.release_time.shape[1] or not (lacking > 0).any():
+        return np.full(size.shape, state.now)
+    enough = np.argmax(paths.released >= lacking[:, None], axis=1)
+    return np.where(lacking > 0, paths.release_time[np.arange(size.size), enough], state.now)
+
+
+def _best(paths: _Paths, count: int) -> npt.NDArray[np.intp]:
+    """Rows in order of price, the best ``count``; among equal ones the row that begins with the oldest request."""
+    outlasting = paths.compute_end - paths.access_free
+    if count == 1:
+        rows = np.flatnonzero(paths.idle == paths.idle.min())
+        rows = rows[paths.access_idle[rows] == paths.access_idle[rows].min()]
+        rows = rows[outlasting[rows] == outlasting[rows].min()]
+        return rows[np.argmin(paths.first[rows])][None]
+    return np.lexsort((paths.first, outlasting, paths.access_idle, paths.idle))[:count]

@@ -1,0 +1,109 @@
+"""What a policy is told and what it answers. It never sees the backend: the same object schedules RTL and simulations.
+
+There are two kinds of decision. *Order*: which layer runs next (:class:`OrderPolicy`). *Placement*: which engine's
+queue an operator joins (:class:`PlacementPolicy`). Times are in one unit throughout a run, cycles on the accelerator;
+sizes in bytes of the on-chip memory that all models share.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+class LayerCost(NamedTuple):
+    """What a layer needs: time of memory access, time of compute, on-chip bytes from the start of its load to the end
+    of its compute."""
+
+    load: float
+    compute: float
+    bytes: int = 0
+
+
+class Release(NamedTuple):
+    """On-chip bytes that a scheduled layer gives back at ``time``, when its compute ends."""
+
+    time: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """The next layer of a model with an open request. Durations are estimates, corrected by measurements."""
+
+    request: int  #: number of the request; smaller ones came earlier
+    model: str
+    layer: int  #: position in the model
+    cost: LayerCost
+    arrival: float = 0.0
+    priority: int = 0  #: larger is more urgent
+    deadline: float | None = None
+    alone: float = 0.0  #: duration of the whole request when it runs alone
+    remaining: float = 0.0  #: of which this layer and all later ones
+    passed_over: int = 0  #: decisions that had this layer to choose and took another
+    ready: float = 0.0  #: when its inputs will exist
+    following: tuple[LayerCost, ...] = ()  #: later layers of the request, at most ``window - 1``
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorState:
+    """The accelerator as forecast at ``now``."""
+
+    now: float
+    compute_end: float  #: T2: compute of all that is scheduled ends (of several engines: of the one that is free first)
+    access_free: float  #: T1: memory access became, or becomes, free
+    memory_total: int = 0
+    memory_used: int = 0
+    releases: tuple[Release, ...] = ()  #: of ``memory_used``, in order of time
+
+    @property
+    def memory_free(self) -> int:
+        """Bytes that a load can use at once."""
+        return self.memory_total - self.memory_used
+
+    @property
+    def access_start(self) -> float:
+        """When the next load can start if memory allows."""
+        return max(self.now, self.access_free)
+
+    def room_at(self, size: int) -> float:
+        """When ``size`` bytes are free; ``now`` if they are already."""
+        lacking = size - self.memory_free
+        if lacking <= 0:
+            return self.now
+        for release in self.releases:
+            lacking -= release.bytes
+            if lacking <= 0:
+                return release.time
+        return self.compute_end
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator to be placed: its reference duration, and when its inputs will exist."""
+
+    request: int
+    layer: int
+    duration: float
+    now: float = 0.0
+    ready: float = 0.0
+
+
+class OrderPolicy(Protocol):
+    """Which layer runs next. ``window``: how many of each model's next layers it looks at."""
+
+    window: int = 1
+
+    def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
+        """One of ``candidates``; there is at least one. Called each time a scheduled layer starts."""
+        ...
+
+
+class PlacementPolicy(Protocol):
+    """Which queue an operator joins."""
+
+    def place(self, operator: Operator) -> int:
+        """The number of the queue that ``operator`` joins from now on."""
+        ...
+
+    def executed(self, operator: Operator, queue: int) -> None:
+        """``operator`` has left ``queue`` because it ran or was cancelled. For policies that keep count."""
