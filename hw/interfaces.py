@@ -149,14 +149,15 @@ class Lv0WritePort(wiring.Signature):
 
     ``addr`` counts LV1 words (W = ``lv1_word`` bytes). ``view`` MULTICAST: bank b of every PE in ``pe_mask`` takes
     bytes [b*R, (b+1)*R) at bank index ``addr``. INTERLEAVED: PE p takes bytes [p*R, (p+1)*R) into bank
-    ``addr % lv0_banks`` at index ``addr // lv0_banks``. Byte enables apply to the LV1 word as it is.
+    ``addr % lv0_banks`` at index ``addr // lv0_banks``. Byte enables apply to the LV1 word as it is. Space ACC: word
+    ``addr % 4`` of accumulator row ``addr // 4``, whole words only; MAC's own results go first and must not come now.
     """
 
     def __init__(self, params: SocParams) -> None:
         word = params.lv1_word
         super().__init__(
             {
-                "valid": Out(1), "space": Out(1), "view": Out(1), "pe_mask": Out(params.pes), "addr": Out(16),
+                "valid": Out(1), "space": Out(2), "view": Out(1), "pe_mask": Out(params.pes), "addr": Out(16),
                 "data": Out(8 * word), "en": Out(word),
             }
         )  # fmt: skip

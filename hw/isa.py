@@ -204,8 +204,8 @@ MAC_FORMAT = (
 #   y = clamp(rint(float32(s + bias) * scale) + zp_y, lo, hi)      round half to even at each step, float32
 #   with table: y = table[y & 0xff]
 # bias and scale are those of channel i0*vec_lanes + lane with `per_channel`, of channel `lane` otherwise.
-# RAW (src_acc, n2 = 4, no other flag): vector i2 holds bytes i2*vec_lanes ... of the vec_lanes int32 accumulators of
-# group i0, little endian, so that d_s2 = vec_lanes gives whole numbers; nothing of p, t or the window plays a part.
+# RAW (src_acc, n2 = 4, no window, no other flag): vector i2 holds bytes i2*vec_lanes ... of the vec_lanes int32
+# accumulators of group i0, little endian, so that d_s2 = vec_lanes gives whole numbers; p and t play no part.
 # LV1 addresses of vectors are multiples of vec_lanes; p and t are multiples of the LV1 word.
 VEC_FORMAT = (
     *HEADER,

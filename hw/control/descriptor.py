@@ -10,7 +10,8 @@ from hw.job import JOB
 
 SLOTS = 4  #: descriptors held locally: the job that runs, and those the loader works ahead on
 SLOT_BITS = 2
-HEADER_WORDS = 8  #: 64-bit words of a descriptor before the segment table that are kept
+HEADER_WORDS = 16  #: 64-bit words of a descriptor before the segment table
+HEADER_BITS = 4
 
 SEGMENT = data.StructLayout({"base": ADDR, "limit": ADDR})
 
@@ -26,10 +27,10 @@ class RamRead(wiring.Signature):
 
 
 class HeaderRead(RamRead):
-    """Reads 64-bit word ``addr[:3]`` of the descriptor in slot ``addr[3:]``."""
+    """Reads 64-bit word ``addr[:HEADER_BITS]`` of the descriptor in slot ``addr[HEADER_BITS:]``."""
 
     def __init__(self) -> None:
-        super().__init__(SLOT_BITS + 3, 64)
+        super().__init__(SLOT_BITS + HEADER_BITS, 64)
 
 
 class SegmentRead(RamRead):

@@ -106,6 +106,7 @@ class EngineControl(wiring.Component):
             ring.halt.eq(stop),
             ring.released.eq(executor.released),
             loader.halt.eq(stop),
+            executor.calm.eq(loader.resting),
             loader.stored.eq(ring.stored),
             loader.bad.eq(ring.bad),
             loader.bad_code.eq(ring.bad_code),
@@ -196,6 +197,9 @@ class EngineControl(wiring.Component):
             executor.fault.eq(faults.fault),
             executor.fault_info.eq(faults.info),
             semaphores.clear.eq(executor.begin),
+            semaphores.load.eq(executor.sem_load),
+            semaphores.load_group.eq(executor.sem_group),
+            semaphores.load_counts.eq(executor.sem_counts),
             faults.overflow.eq(semaphores.overflow),
             faults.nonzero.eq(semaphores.nonzero),
             faults.blocked.eq(executor.blocked),
@@ -238,17 +242,19 @@ class EngineControl(wiring.Component):
             ring.enable.eq(enable),
             loader.enable.eq(enable),
             executor.enable.eq(enable),
+            executor.pause.eq(pause),
+            loader.hold.eq(pause),
             regs.control.r_data.eq(Cat(enable, Const(0, 1), pause)),
-            regs.status.r_data.eq(Cat(executor.state, loader.busy)),
+            regs.status.r_data.eq(Cat(executor.state, loader.busy, executor.in_job)),
         ]
         with m.If(regs.control.w_stb):
             m.d.sync += [enable.eq(regs.control.w_data[0]), pause.eq(regs.control.w_data[2])]
 
         # Interrupts.
-        pending, wanted = Signal(3), Signal(3)
+        pending, wanted = Signal(3), Signal(3, reset_less=True)
         was_dead = Signal()
         dead = executor.state == EngineState.FAULT
-        raised = Cat(retirer.interrupt, dead & ~was_dead, Const(0, 1))
+        raised = Cat(retirer.interrupt, dead & ~was_dead, executor.halted)
         cleared = Mux(regs.irq_status.w_stb, regs.irq_status.w_data[:3], 0)
         m.d.sync += [was_dead.eq(dead), pending.eq((pending & ~cleared) | raised)]
         with m.If(regs.irq_enable.w_stb):
@@ -259,15 +265,15 @@ class EngineControl(wiring.Component):
             regs.irq_enable.r_data.eq(wanted),
         ]
 
-        # Rings.
-        for name, target in (
-            ("ring_base", ring.base),
-            ("ring_size", ring.size_log2),
-            ("cpl_base", retirer.base),
-            ("cpl_size", retirer.size_log2),
-            ("cpl_head", retirer.consumed),
+        # Rings. Where they lie survives a reset of the engine.
+        for name, target, kept in (
+            ("ring_base", ring.base, True),
+            ("ring_size", ring.size_log2, True),
+            ("cpl_base", retirer.base, True),
+            ("cpl_size", retirer.size_log2, True),
+            ("cpl_head", retirer.consumed, False),
         ):
-            element, value = getattr(regs, name), Signal(len(target), name=name)
+            element, value = getattr(regs, name), Signal(len(target), name=name, reset_less=kept)
             with m.If(element.w_stb):
                 m.d.sync += value.eq(element.w_data)
             m.d.comb += [target.eq(value), element.r_data.eq(value)]
@@ -276,6 +282,7 @@ class EngineControl(wiring.Component):
             ring.tail_data.eq(regs.ring_tail.w_data),
             regs.ring_tail.r_data.eq(ring.tail),
             regs.ring_fetched.r_data.eq(ring.fetched),
+            regs.ring_loaded.r_data.eq(loader.loaded),
             regs.ring_head.r_data.eq(retirer.retired),
             regs.cpl_tail.r_data.eq(retirer.retired),
         ]
@@ -298,6 +305,8 @@ class EngineControl(wiring.Component):
             regs.halt_job.r_data.eq(job_id),
             regs.halt_point.r_data.eq(executor.halt_point),
             regs.halt_pc.r_data.eq(executor.halt_pc),
+            regs.halt_cycle_lo.r_data.eq(executor.halt_cycle[:32]),
+            regs.halt_cycle_hi.r_data.eq(executor.halt_cycle[32:]),
             regs.current_job.r_data.eq(job_id),
             regs.current_pc.r_data.eq(executor.next_pc),
             semaphores.index.eq(regs.sem.index),

@@ -5,18 +5,20 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.control.decode import Decoder, field_bits
-from hw.control.descriptor import JOB_FAULT, SLOT_BITS, HeaderRead, SegmentRead
+from hw.control.descriptor import HEADER_BITS, JOB_FAULT, SLOT_BITS, HeaderRead, SegmentRead, word_of
 from hw.control.events import EVENT_BITS
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
 from hw.control.retire import ENDED
 from hw.interfaces import COMMAND, PC, BusReadPort
 from hw.isa import Op, Unit
-from hw.job import Fault, FaultUnit
+from hw.job import SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.params import SocParams
 from hw.regs import EngineState
 
 SETTLE = 4  #: cycles the units must have been idle before an aborted job counts as ended
+_SEM_WORD = word_of("sem0")
+_SEM_WORDS = SEMAPHORES // 8  #: 64-bit words of semaphore counts in a descriptor
 
 
 class Executor(wiring.Component):
@@ -26,12 +28,19 @@ class Executor(wiring.Component):
     drain, semaphores are checked, and the job goes to the :class:`~hw.control.retire.Retirer`. The next job is
     prepared meanwhile, so its first instruction is usually there when the last one ends.
 
+    With ``pause`` it halts behind the next CANCEL, once all units have finished, or before a body, and goes on when
+    ``pause`` is taken back. A job with the RESUME flag starts with the semaphores of its descriptor.
+
     A fault stops dispatch and aborts the units; the job ends with the fault, and the engine stays in FAULT until it
     is reset.
 
     Members
     -------
     enable, halt : In(1)
+    pause : In(1)
+        Halt at the next cancellation point or job boundary, and stay until it is taken back.
+    calm : In(1)
+        The loader rests; nothing halts before it does.
     loaded, load_failed, load_fault : In
         From :class:`~hw.control.loader.Loader`.
     now : In(64)
@@ -68,6 +77,12 @@ class Executor(wiring.Component):
         Of the next instruction to dispatch.
     halt_point, halt_pc : Out
         The last CANCEL: its number, and the PC after it.
+    halted, in_job : Out(1)
+        Halted since the cycle before (pulse); halted at a cancellation point.
+    halt_cycle : Out(64)
+        When it halted last.
+    sem_load, sem_group, sem_counts : Out(1), Out(2), Out(64)
+        Set semaphores, eight at a time.
     quiet : Out(1)
         No instruction fetch is outstanding.
     """
@@ -79,6 +94,8 @@ class Executor(wiring.Component):
             {
                 "enable": In(1),
                 "halt": In(1),
+                "pause": In(1),
+                "calm": In(1),
                 "loaded": In(32),
                 "load_failed": In(1),
                 "load_fault": In(JOB_FAULT),
@@ -115,6 +132,12 @@ class Executor(wiring.Component):
                 "next_pc": Out(PC),
                 "halt_point": Out(16),
                 "halt_pc": Out(PC),
+                "halted": Out(1),
+                "in_job": Out(1),
+                "halt_cycle": Out(64),
+                "sem_load": Out(1),
+                "sem_group": Out(range(_SEM_WORDS)),
+                "sem_counts": Out(64),
                 "quiet": Out(1),
             }
         )
@@ -135,6 +158,14 @@ class Executor(wiring.Component):
             m.d.comb += self.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot))
         with m.Else():
             m.d.comb += self.src.addr.eq(preparer.segment.addr)
+        restoring, restored = Signal(), Signal(range(_SEM_WORDS + 1))
+        m.d.comb += [
+            preparer.hold.eq(restoring),
+            self.header.addr.eq(Mux(restoring, Cat((restored + _SEM_WORD)[:HEADER_BITS], slot), preparer.header.addr)),
+            self.sem_load.eq(restoring & (restored != 0)),
+            self.sem_group.eq(restored - 1),
+            self.sem_counts.eq(self.header.data),
+        ]
         m.d.comb += [
             decoder.insn.eq(fetched.insn),
             self.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
@@ -156,25 +187,38 @@ class Executor(wiring.Component):
         trap = Signal()  # any fault in this cycle
         pc = Signal(PC)  # of the last instruction decoded
         settled = Signal(range(SETTLE + 1))
+        issuing, halting, halting_now = Signal(), Signal(), Signal()
+        with m.If(self.measure):
+            m.d.sync += cycles.eq(cycles + 1)
         m.d.sync += [
-            cycles.eq(cycles + 1),
             over_time.eq((cycles == ended.job.cycle_limit) & (ended.job.cycle_limit != 0)),
         ]
 
         def raise_fault(code, addr) -> None:
             m.d.comb += [wrong.eq(1), own.code.eq(code), own.addr.eq(addr)]
 
+        def halt_now() -> None:
+            m.d.comb += halting_now.eq(1)
+            m.d.sync += self.halt_cycle.eq(self.now)
+
         m.d.comb += [own.unit.eq(FaultUnit.EXECUTOR), own.pc.eq(pc)]
         with m.FSM() as fsm:
             m.d.comb += [
-                dispatching.eq(fsm.ongoing("DECODE") | fsm.ongoing("DISPATCH") | fsm.ongoing("CANCEL")),
-                self.measure.eq(dispatching | fsm.ongoing("DRAIN") | fsm.ongoing("CHECK")),
+                issuing.eq(fsm.ongoing("DECODE") | fsm.ongoing("DISPATCH")),
+                halting.eq(fsm.ongoing("QUIESCE") | fsm.ongoing("SETTLED")),
+                self.in_job.eq(fsm.ongoing("HALTED")),
+                dispatching.eq(issuing | halting | self.in_job | restoring),
+                self.measure.eq(issuing | halting | fsm.ongoing("DRAIN") | fsm.ongoing("CHECK")),
                 self.abort.eq(ended.fault.code != Fault.NONE),
                 self.next_pc.eq(Mux(dispatching, fetched.pc, pc)),
             ]
             with m.State("IDLE"):
                 with m.If(self.retire_failed):
                     m.next = "DEAD"
+                with m.Elif(self.pause):
+                    with m.If(self.calm & self.retire_free & self.enable & ~self.halt):
+                        halt_now()
+                        m.next = "BETWEEN"
                 with m.Elif(preparer.ready & self.enable & ~self.halt):
                     m.d.comb += [self.begin.eq(1), preparer.take.eq(1)]
                     m.d.sync += [
@@ -189,6 +233,18 @@ class Executor(wiring.Component):
                     with m.If(preparer.job.failed):
                         m.d.sync += ended.fault.eq(self.load_fault)
                         m.next = "ABORT"
+                    with m.Elif((preparer.job.flags & JobFlag.RESUME).any()):
+                        m.next = "RESTORE"
+            with m.State("RESTORE"):
+                # Semaphore counts of the descriptor, a word behind its address.
+                m.d.comb += restoring.eq(1)
+                m.d.sync += restored.eq(restored + 1)
+                with m.If(restored == _SEM_WORDS):
+                    m.d.sync += restored.eq(0)
+                    m.next = "DECODE"
+            with m.State("BETWEEN"):
+                with m.If(~self.pause):
+                    m.next = "IDLE"
             with m.State("DECODE"):
                 m.d.sync += [
                     pc.eq(fetched.pc),
@@ -220,7 +276,9 @@ class Executor(wiring.Component):
                         self.halt_point.eq(field_bits(fetched.insn, Op.CANCEL, "point")),
                         self.halt_pc.eq(fetched.pc + 1),
                     ]
-                    m.next = "CANCEL"
+                    m.next = "DECODE"
+                    with m.If(self.pause):
+                        m.next = "QUIESCE"
                 with m.Else():
                     m.d.comb += [
                         self.push.eq(unit),
@@ -229,11 +287,23 @@ class Executor(wiring.Component):
                     ]
                     with m.If(accepted):
                         m.next = "DECODE"
-            with m.State("CANCEL"):
-                # The place where a job may be stopped: execution flows through.
-                m.next = "DECODE"
+            with m.State("QUIESCE"):
+                m.d.comb += self.blocked.eq(1)
                 with m.If(trap):
                     m.next = "ABORT"
+                with m.Elif(~self.pause):
+                    m.next = "DECODE"
+                with m.Elif(self.drained & self.calm):
+                    m.next = "SETTLED"
+            with m.State("SETTLED"):
+                # One cycle after the last signal, so that its overflow is seen as well.
+                halt_now()
+                m.next = "HALTED"
+                with m.If(trap):
+                    m.next = "ABORT"
+            with m.State("HALTED"):
+                with m.If(~self.pause):
+                    m.next = "DECODE"
             with m.State("DRAIN"):
                 m.d.comb += self.blocked.eq(1)
                 with m.If(trap):
@@ -279,6 +349,7 @@ class Executor(wiring.Component):
             trap.eq(self.measure & (self.fault | wrong | over_time)),
             fetch.flush.eq(flush | self.halt),
         ]
+        m.d.sync += self.halted.eq(halting_now & ~trap)
         with m.If(trap):
             with m.If(self.fault):
                 m.d.sync += ended.fault.eq(self.fault_info)
@@ -289,7 +360,9 @@ class Executor(wiring.Component):
 
         with m.If(fsm.ongoing("DEAD")):
             m.d.comb += self.state.eq(EngineState.FAULT)
-        with m.Elif(dispatching):
+        with m.Elif(self.in_job | fsm.ongoing("BETWEEN")):
+            m.d.comb += self.state.eq(EngineState.HALTED)
+        with m.Elif(dispatching & ~halting):
             m.d.comb += self.state.eq(EngineState.RUNNING)
         with m.Elif(~fsm.ongoing("IDLE")):
             m.d.comb += self.state.eq(EngineState.DRAINING)
@@ -303,7 +376,6 @@ class Executor(wiring.Component):
             preparer.halt.eq(self.halt),
             preparer.loaded.eq(self.loaded),
             preparer.failed.eq(self.load_failed),
-            self.header.addr.eq(preparer.header.addr),
             preparer.header.data.eq(self.header.data),
             preparer.segment.data.eq(self.src.data),
             preparer.fetch_free.eq(~dispatching & ~fetch.running),

@@ -6,7 +6,17 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.control.decode import Decoder, field_bits
-from hw.control.descriptor import JOB_FAULT, SLOT_BITS, SLOTS, HeaderRead, RamRead, SegmentRead, member, word_of
+from hw.control.descriptor import (
+    HEADER_BITS,
+    JOB_FAULT,
+    SLOT_BITS,
+    SLOTS,
+    HeaderRead,
+    RamRead,
+    SegmentRead,
+    member,
+    word_of,
+)
 from hw.control.fetch import InstructionFetch
 from hw.interfaces import ADDR, COMMAND, FAULT, PC, BusReadPort
 from hw.isa import Op
@@ -28,6 +38,10 @@ class Loader(wiring.Component):
     -------
     enable, halt : In(1)
         A prologue starts only with ``enable``; ``halt`` stops everything.
+    hold : In(1)
+        Begin no prologue, and no further instruction of the one that runs.
+    resting : Out(1)
+        With ``hold``: between two instructions, with nothing in the LD2 unit.
     stored, bad, bad_code : In
         From :class:`~hw.control.ring.JobRing`.
     header, src, dst : Out
@@ -55,6 +69,8 @@ class Loader(wiring.Component):
             {
                 "enable": In(1),
                 "halt": In(1),
+                "hold": In(1),
+                "resting": Out(1),
                 "stored": In(32),
                 "bad": In(1),
                 "bad_code": In(8),
@@ -92,7 +108,7 @@ class Loader(wiring.Component):
         fetched = fetch.insn.payload
         m.d.comb += [self.quiet.eq(fetch.quiet), decoder.insn.eq(fetched.insn)]
 
-        word = Signal(3)
+        word = Signal(HEADER_BITS)
         prologue_pc = Signal(PC)
         window_after = Signal(16)
         in_use = Signal(32)
@@ -129,9 +145,13 @@ class Loader(wiring.Component):
             m.next = "STOPPED"
 
         with m.FSM() as fsm:
-            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") & ~fsm.ongoing("WINDOW") & ~fsm.ongoing("STOPPED"))
+            between = fsm.ongoing("IDLE") | fsm.ongoing("WINDOW") | fsm.ongoing("STOPPED")
+            m.d.comb += [
+                self.busy.eq(~between),
+                self.resting.eq((between | fsm.ongoing("DECODE")) & (unfinished == 0) & ~self.active & self.hold),
+            ]
             with m.State("IDLE"):
-                with m.If(self.halt | ~self.enable):
+                with m.If(self.halt | self.hold | ~self.enable):
                     pass
                 with m.Elif(self.stored != self.loaded):
                     m.d.comb += [word.eq(word_of("flags")), clear.eq(1)]
@@ -156,7 +176,7 @@ class Loader(wiring.Component):
                 m.d.comb += self.src.addr.eq(Cat(Const(0, 3), slot))
                 with m.If(self.halt):
                     m.next = "IDLE"
-                with m.Elif((window_after == 0) | in_use[31]):
+                with m.Elif(~self.hold & ((window_after == 0) | in_use[31])):
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += fetch.start.eq(1)
@@ -166,7 +186,7 @@ class Loader(wiring.Component):
                 m.d.sync += [end.eq(decoder.end), illegal.eq(decoder.illegal)]
                 with m.If(self.unit_fault):
                     self._unit_fault(stop)
-                with m.Elif(fetch.insn.valid & ~self.halt):
+                with m.Elif(fetch.insn.valid & ~self.halt & ~self.hold):
                     m.next = "ISSUE"
             with m.State("ISSUE"):
                 with m.If(self.unit_fault):

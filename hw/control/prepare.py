@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.control.descriptor import SLOT_BITS, HeaderRead, SegmentRead, member, word_of
+from hw.control.descriptor import HEADER_BITS, SLOT_BITS, HeaderRead, SegmentRead, member, word_of
 from hw.control.events import EVENT_BITS
 from hw.interfaces import ADDR, PC
 from hw.job import JobFlag
@@ -28,6 +28,8 @@ class JobPreparer(wiring.Component):
     Members
     -------
     enable, halt : In(1)
+    hold : In(1)
+        Somebody else uses ``header``: begin no job in this cycle.
     loaded : In(32)
         Jobs handed over by the loader.
     failed : In(1)
@@ -50,6 +52,7 @@ class JobPreparer(wiring.Component):
             {
                 "enable": In(1),
                 "halt": In(1),
+                "hold": In(1),
                 "loaded": In(32),
                 "failed": In(1),
                 "header": Out(HeaderRead()),
@@ -73,12 +76,12 @@ class JobPreparer(wiring.Component):
         m = Module()
         index = Signal(32)
         slot = index[:SLOT_BITS]
-        word, count = self.header.data, Signal(range(_HEADER + 1))
+        word, count = self.header.data, Signal(HEADER_BITS)
         ids = [Signal(EVENT_BITS, name=f"wait{i}_id") for i in range(2)]
         values = [Signal(32, name=f"wait{i}_value") for i in range(2)]
         second = Signal()
         m.d.comb += [
-            self.header.addr.eq(Cat(count[:3], slot)),
+            self.header.addr.eq(Cat(count, slot)),
             self.segment.addr.eq(Cat(Const(0, 3), slot)),
             self.fetch_base.eq(self.segment.data.base),
             self.fetch_limit.eq(self.segment.data.limit),
@@ -94,7 +97,7 @@ class JobPreparer(wiring.Component):
 
         with m.FSM():
             with m.State("IDLE"):
-                with m.If(self.enable & ~self.halt & ((self.loaded != index) | self.failed)):
+                with m.If(self.enable & ~self.halt & ~self.hold & ((self.loaded != index) | self.failed)):
                     m.d.sync += [count.eq(1), self.job.failed.eq(self.loaded == index)]
                     m.next = "READ"
             with m.State("READ"):

@@ -7,6 +7,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.control.descriptor import (
+    HEADER_BITS,
     HEADER_WORDS,
     SEGMENT,
     SLOT_BITS,
@@ -19,7 +20,7 @@ from hw.control.descriptor import (
 from hw.control.fetch import burst_words
 from hw.interfaces import ADDR, PC, BusReadPort
 from hw.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
-from hw.job import JOB, JOB_MAGIC, Fault, JobFlag
+from hw.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, JobFlag
 from hw.params import SocParams
 
 _WORDS = JOB.size // 8
@@ -107,7 +108,7 @@ class JobRing(wiring.Component):
             taken.eq(valid),
             wrong.eq(self._wrong(number, word, base)),
             last.eq(number == _WORDS - 1),
-            header_write.addr.eq(Cat(number[:3], slot)),
+            header_write.addr.eq(Cat(number[:HEADER_BITS], slot)),
             header_write.data.eq(word),
             header_write.en.eq(valid & (number < HEADER_WORDS)),
             segment_write.addr.eq(Cat(number[1:4], slot)),
@@ -196,6 +197,9 @@ class JobRing(wiring.Component):
             size = self.params.lv2_bytes if i in LV2_SEGMENTS else 1 << ADDR
             checks[word_of(f"base{i}")].append(word[ADDR:].any())
             checks[word_of(f"limit{i}")].append(end > size)
+        for i in range(SEMAPHORES):
+            largest = self.params.semaphore_max if i < self.params.semaphores else 0
+            checks[word_of(f"sem{i}")].append(member(word, f"sem{i}") > largest)
         result = 0
         for n, problems in checks.items():
             if problems:

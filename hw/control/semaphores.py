@@ -8,9 +8,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi.arbiter import RoundRobin
-from hw.job import SEMAPHORE_CLASSES
+from hw.job import SEMAPHORE_CLASSES, SEMAPHORES
 from hw.params import SocParams
 
+_LOADED = 8  #: semaphores loaded at once
 Planes = list[Value]  #: a vector of numbers as bit planes: element b holds bit b of every number
 
 
@@ -76,6 +77,8 @@ class SemaphoreFile(wiring.Component):
         Masks to add in this cycle; zero for units that signal nothing.
     clear : In(1)
         Set every counter to zero.
+    load, load_group, load_counts : In(1), In(2), In(64)
+        Set semaphores ``8 * load_group`` and up, one byte each, which must be zero; nothing waits or signals now.
     nonzero : Out(semaphores)
         Counters above zero.
     overflow : Out(semaphores)
@@ -95,6 +98,9 @@ class SemaphoreFile(wiring.Component):
                 "missing": Out(SEMAPHORE_CLASSES).array(units),
                 "signal": In(n).array(units),
                 "clear": In(1),
+                "load": In(1),
+                "load_group": In(2),
+                "load_counts": In(8 * _LOADED),
                 "nonzero": Out(n),
                 "overflow": Out(n),
                 "index": In(5),
@@ -138,6 +144,11 @@ class SemaphoreFile(wiring.Component):
         m.d.comb += self.overflow.eq(over)
         for b, plane in enumerate(planes):
             m.d.sync += plane.eq(Mux(self.clear, 0, (total[b] & ~self.overflow) | (plane & self.overflow)))
+        with m.If(self.load):
+            for b, plane in enumerate(planes):
+                bits = Signal(SEMAPHORES, name=f"loaded{b}")
+                m.d.comb += bits.eq(Cat(self.load_counts[b::8]) << (_LOADED * self.load_group))
+                m.d.sync += plane.eq(plane | bits[:n])
 
         m.d.comb += self.count.eq(Cat(plane.bit_select(self.index, 1) for plane in planes))
         return m

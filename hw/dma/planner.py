@@ -13,6 +13,7 @@ from hw.job import Fault
 
 #: One side of a copy within a memory of its own: from the fields of a command, the size of that memory in bytes.
 MemorySize = Callable[[data.View], "int | Value"]
+Forbidden = Callable[[data.View], Value]  #: whether the unit cannot do what the fields of a command ask for
 
 
 class Planner(wiring.Component):
@@ -20,7 +21,8 @@ class Planner(wiring.Component):
 
     ``src_size`` and ``dst_size`` give the size of a memory that offsets address directly; None takes base and limit of
     the segment from the command. A run that would read or write beyond a limit is not emitted: the planner reports
-    LIMIT with the first such offset (source first) and stops for good. A length or count of zero is ILLEGAL.
+    LIMIT with the first such offset (source first) and stops for good. A length or count of zero is ILLEGAL,
+    and so is what ``forbidden`` says of the instruction.
 
     ``tag`` names the fields of a run's tag: instruction fields, ``pc``, ``src`` or ``dst`` (offset of run byte 0).
 
@@ -30,12 +32,14 @@ class Planner(wiring.Component):
     """
 
     def __init__(
-        self, word_bytes: int, tag: dict, *, src_size: MemorySize | None = None, dst_size: MemorySize | None = None
-    ) -> None:
+        self, word_bytes: int, tag: dict, *, src_size: MemorySize | None = None, dst_size: MemorySize | None = None,
+        forbidden: Forbidden | None = None,
+    ) -> None:  # fmt: skip
         self._word_bytes = word_bytes
         self._tag = tag
         self._src_size = src_size
         self._dst_size = dst_size
+        self._forbidden = forbidden
         super().__init__(
             {
                 "cmd": In(stream.Signature(COMMAND)),
@@ -77,7 +81,8 @@ class Planner(wiring.Component):
         last_written, last_read = Signal(LEN), Signal(LEN)  # of a run's bytes
         read_end = Mux(insn.hi < insn.len, insn.hi, insn.len)
         illegal = Signal()
-        m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0))
+        forbidden = self._forbidden(insn) if self._forbidden else 0
+        m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0) | forbidden)
         count = [Signal(16, name=f"i{k}") for k in range(3)]
         src, dst = Signal(ADDR), Signal(ADDR)
         src_rows = [Signal(ADDR, name=f"src_row{k}") for k in (1, 2)]  # src where i0 = 0, and where i1 = i0 = 0

@@ -10,7 +10,7 @@ from hw.interfaces import ADDR, PC, BusWritePort, Lv0WritePort, WritePort
 from hw.params import SocParams
 
 WORDS_BEHIND = 8  #: words a burst may be announced ahead of its first data, so that bursts follow without a gap
-LV0_TAG = {"pe_mask": 16, "space": 1, "view": 1}  #: what a beat for LV0 carries
+LV0_TAG = {"pe_mask": 16, "space": 2, "view": 1}  #: what a beat for LV0 carries
 BUS_SINK_TAG = {"pc": PC, "dst": ADDR}  #: what a beat for DRAM carries, to name a run that failed
 
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import Out
 
 from hw.dma.fifo import StreamFifo
 from hw.dma.layouts import run_layout
-from hw.dma.planner import MemorySize, Planner
+from hw.dma.planner import Forbidden, MemorySize, Planner
 from hw.dma.realign import Realign
 from hw.interfaces import UnitPort
 from hw.job import Fault
@@ -27,13 +27,14 @@ class CopyUnit(wiring.Component):
     def __init__(
         self, *, word_bytes: int, tag: dict, source, sink, runs_ahead: int,
         src_size: MemorySize | None = None, dst_size: MemorySize | None = None, bus_side: str | None = None,
+        forbidden: Forbidden | None = None,
     ) -> None:  # fmt: skip
         self._word_bytes = word_bytes
         self._tag = tag
         self._source = source
         self._sink = sink
         self._runs_ahead = runs_ahead
-        self._sizes = {"src_size": src_size, "dst_size": dst_size}
+        self._planning = {"src_size": src_size, "dst_size": dst_size, "forbidden": forbidden}
         self._bus_side = bus_side
         super().__init__(
             {
@@ -46,7 +47,7 @@ class CopyUnit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         unit = self.unit
-        m.submodules.planner = planner = Planner(self._word_bytes, self._tag, **self._sizes)
+        m.submodules.planner = planner = Planner(self._word_bytes, self._tag, **self._planning)
         m.submodules.runs = runs = StreamFifo(run_layout(self._word_bytes, self._tag), self._runs_ahead)
         m.submodules.source = source = self._source
         m.submodules.realign = realign = Realign(self._word_bytes, self._tag)

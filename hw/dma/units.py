@@ -3,7 +3,7 @@
 Every unit has the members ``unit``: Out(UnitPort), ``src`` and ``dst``: Out(port), named in its docstring.
 """
 
-from amaranth.hdl import Mux
+from amaranth.hdl import Cat, Mux, Value
 
 from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink
 from hw.dma.source import BUS_SOURCE_TAG, BusSource, ScratchpadSource
@@ -12,6 +12,8 @@ from hw.isa import Lv0Space, Lv0View
 from hw.params import SocParams
 from hw.scratchpad import word_bits
 
+#: Fields that must be multiples of the LV1 word where the accumulators are the destination.
+_WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0")
 RUNS_AHEAD = 8  #: runs between a scratchpad source and the realigner; covers the latency of one-word runs
 
 
@@ -46,7 +48,7 @@ class St1Unit(CopyUnit):
 
 
 class Ld0Unit(CopyUnit):
-    """LD0: LV1 (``src``: ReadPort) → LV0 of the PEs (``dst``: Lv0WritePort)."""
+    """LD0: LV1 (``src``: ReadPort) → LV0 of the PEs, or their accumulators (``dst``: Lv0WritePort)."""
 
     def __init__(self, params: SocParams) -> None:
         word = params.lv1_word
@@ -55,11 +57,19 @@ class Ld0Unit(CopyUnit):
             """Bytes of the destination as the view shows it: one PE's memory, or all of them interleaved."""
             act, wgt = params.lv0_act_bytes, params.lv0_wgt_bytes
             interleaved = insn.view == Lv0View.INTERLEAVED
-            return Mux(
+            lv0 = Mux(
                 insn.space == Lv0Space.ACT,
                 Mux(interleaved, params.pes * act, act),
                 Mux(interleaved, params.pes * wgt, wgt),
             )
+            return Mux(insn.space == Lv0Space.ACC, 4 * params.out_channels * params.lv0_acc_rows, lv0)
+
+        def forbidden(insn) -> Value:
+            """There is no such memory, or the accumulators would not take whole words."""
+            low = word.bit_length() - 1
+            parts = [insn[name][:low] for name in _WHOLE_WORDS]
+            parts += [Mux(insn[name] < insn.len, insn[name], insn.len)[:low] for name in ("lo", "hi")]
+            return (insn.space > max(Lv0Space)) | (insn.space == Lv0Space.ACC) & Cat(parts).any()
 
         super().__init__(
             word_bytes=word,
@@ -69,6 +79,7 @@ class Ld0Unit(CopyUnit):
             runs_ahead=RUNS_AHEAD,
             src_size=lambda insn: params.lv1_bytes,
             dst_size=lv0_size,
+            forbidden=forbidden,
         )
 
 

@@ -7,6 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.params import SocParams
 
+_ROW_WORDS = 4  #: LV1 words of a row: arrays are square, and an accumulator has four bytes
+
 
 class AccReadPort(wiring.Signature):
     """A read of ``vec_lanes`` accumulators, seen from VEC: lane l of group g is output channel g*vec_lanes + l.
@@ -33,6 +35,9 @@ class Accumulators(wiring.Component):
     ``addend``: In, ``out_channels`` sums, one cycle after ``issue``; ``landed``: Out, the row is written at the end
     of this cycle, two cycles after ``issue``; ``vec``: the other side of :class:`AccReadPort`; MAC goes first.
 
+    ``restore``, ``restore_addr``, ``restore_data``: In, LV1 word ``restore_addr`` of the rows' bytes is written; not
+    beside ``landed``, whose row goes first.
+
     A row whose ``keep`` follows within two cycles of another ``issue`` of it would read an old value: the sequencer
     must not do that.
     """
@@ -50,6 +55,9 @@ class Accumulators(wiring.Component):
                 "keep": In(1),
                 "addend": In(self._sum).array(params.out_channels),
                 "landed": Out(1),
+                "restore": In(1),
+                "restore_addr": In((params.lv0_acc_rows * _ROW_WORDS - 1).bit_length()),
+                "restore_data": In(8 * params.lv1_word),
                 "vec": In(AccReadPort(params)),
             }
         )
@@ -57,6 +65,7 @@ class Accumulators(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         row_bits = len(self.row) - 1
+        restored_row = self.restore_addr[2:]
         request = self.vec.req.p
         row, kept, valid = Signal.like(self.row), Signal(), Signal()
         row_out = Signal.like(self.row)
@@ -71,7 +80,7 @@ class Accumulators(wiring.Component):
         m.d.comb += self.vec.req.ready.eq(~waits)
         for b, contents in enumerate(self.data):
             m.submodules[f"bank{b}"] = memory = Memory(contents)
-            write, read = memory.write_port(), memory.read_port()
+            write, read = memory.write_port(granularity=8 * self._params.lv1_word), memory.read_port()
             mac_reads = Signal(name=f"mac_reads{b}")
             vec_reads = Signal(name=f"vec_reads{b}")
             m.d.comb += [
@@ -79,10 +88,19 @@ class Accumulators(wiring.Component):
                 vec_reads.eq(self.vec.req.valid & (request.row[row_bits] == b)),
                 read.en.eq(mac_reads | vec_reads),
                 read.addr.eq(Mux(mac_reads, self.row[:row_bits], request.row[:row_bits])),
-                write.en.eq(self.landed & (row_out[row_bits] == b)),
-                write.addr.eq(row_out[:row_bits]),
-                write.data.eq(result),
             ]
+            with m.If(self.landed):
+                m.d.comb += [
+                    write.en.eq((row_out[row_bits] == b).replicate(_ROW_WORDS)),
+                    write.addr.eq(row_out[:row_bits]),
+                    write.data.eq(result),
+                ]
+            with m.Elif(self.restore):
+                m.d.comb += [
+                    write.en.eq((restored_row[row_bits] == b) << self.restore_addr[:2]),
+                    write.addr.eq(restored_row[:row_bits]),
+                    write.data.eq(self.restore_data.replicate(_ROW_WORDS)),
+                ]
             with m.If(mac_reads & vec_reads):
                 m.d.comb += waits.eq(1)
             found.append(read.data)

@@ -21,8 +21,8 @@ class MacUnit(wiring.Component):
     A block of p pixels takes max(p, rows) cycles; between blocks and between queued commands no cycle is lost. A pixel
     is in its accumulator eight cycles after it was issued.
 
-    Members: ``unit``: :class:`UnitPort`; ``lv0``: writes into both LV0 spaces; ``acc``: the other side of
-    :class:`AccReadPort`, for VEC. ``act``, ``wgt`` and ``accumulators`` give access to the memories' ``data``.
+    Members: ``unit``: :class:`UnitPort`; ``lv0``: writes into both LV0 spaces and the accumulators; ``acc``: the other
+    side of :class:`AccReadPort`, for VEC. ``act``, ``wgt`` and ``accumulators`` give access to the memories' ``data``.
     """
 
     def __init__(self, params: SocParams) -> None:
@@ -89,6 +89,11 @@ class MacUnit(wiring.Component):
             *(addend.eq(dot) for addend, dot in zip(acc.addend, dots, strict=True)),
         ]  # fmt: skip
         wiring.connect(m, wiring.flipped(self.acc), acc.vec)
+        m.d.comb += [
+            acc.restore.eq(self.lv0.valid & (self.lv0.space == Lv0Space.ACC)),
+            acc.restore_addr.eq(self.lv0.addr),
+            acc.restore_data.eq(self.lv0.data),
+        ]
 
         wiring.connect(m, wiring.flipped(unit.cmd), sequencer.cmd)
         m.d.sync += unit.done.eq(age[6].valid & age[6].last & ~unit.abort)

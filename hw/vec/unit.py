@@ -25,7 +25,7 @@ class VecUnit(wiring.Component):
 
     One operand vector per cycle; results leave through a write combiner. The parameter block is read before the first
     operand, and an instruction starts when the one before has landed. Operands that share an LV1 word with the one
-    before do not read it again.
+    before do not read it again. RAW takes a shorter way: operands go to the combiner as they are.
 
     Members: ``unit``: Out(UnitPort); ``a``, ``b``: Out(ReadPort), operands (``a`` also reads parameters);
     ``d``: Out(WritePort), results; ``acc``: Out(AccReadPort), accumulators.
@@ -60,6 +60,7 @@ class VecUnit(wiring.Component):
         m.d.comb += [walker.insn.eq(insn), loader.p.eq(insn.p), loader.t.eq(insn.t), loader.table.eq(insn.table)]
         m.d.comb += loader.groups.eq(Mux(insn.per_channel, insn.n0, 1))
         illegal = self._illegal(m, insn)
+        raw = insn.op == VecOp.RAW
         dead, walking = Signal(), Signal()
         fault, fault_code, fault_addr = Signal(), Signal(8), Signal(LV1_ADDR)
         stop = Signal()
@@ -77,7 +78,7 @@ class VecUnit(wiring.Component):
                 with m.If(illegal):
                     m.d.comb += [fault.eq(1), fault_code.eq(Fault.ILLEGAL)]
                 with m.Else():
-                    m.d.comb += [loader.start.eq(1), walker.start.eq(1)]
+                    m.d.comb += [loader.start.eq(~raw), walker.start.eq(1)]
                     m.next = "PARAMETERS"
             with m.State("PARAMETERS"):
                 with m.If(~loader.busy):
@@ -150,7 +151,11 @@ class VecUnit(wiring.Component):
             ]  # fmt: skip
         a_vector, b_vector, acc_vector = Signal(8 * lanes), Signal(8 * lanes), Signal(32 * lanes)
         ready = Signal(STEP)
+        fetched_part, part = Signal(2), Signal(2)
+        with m.If(fetched_free):
+            m.d.sync += fetched_part.eq(walker.part)
         with m.If(en):
+            m.d.sync += part.eq(fetched_part)
             m.d.sync += [
                 ready.eq(fetched),
                 a_vector.eq(a_word.word_select(a_at, 8 * lanes)),
@@ -164,6 +169,8 @@ class VecUnit(wiring.Component):
             delay.append(Signal(STEP, name=f"delay{k}"))
             with m.If(en):
                 m.d.sync += delay[-1].eq(delay[-2])
+        with m.If(raw):
+            m.d.sync += delay[1].valid.eq(0)
         settings = Signal(lane.SETTINGS)
         for name in ("op", "src_acc", "b_en", "a_signed", "b_signed", "table"):
             m.d.comb += settings[name].eq(insn[name])
@@ -175,19 +182,20 @@ class VecUnit(wiring.Component):
             m.submodules[f"lane{k}"] = one = Lane()
             entry = loader.entries.word_select(k, 64)
             m.d.comb += [
-                one.en.eq(en), one.settings.eq(settings), one.valid.eq(ready.valid), one.first.eq(ready.first),
+                one.en.eq(en), one.settings.eq(settings), one.valid.eq(ready.valid & ~raw), one.first.eq(ready.first),
                 one.a.eq(a_vector.word_select(k, 8)), one.b.eq(b_vector.word_select(k, 8)),
                 one.acc.eq(acc_vector.word_select(k, 32)), one.bias.eq(entry[:32]), one.scale.eq(entry[32:]),
                 one.table_write.eq(loader.table_write), one.table_addr.eq(loader.table_addr),
                 one.table_data.eq(loader.table_data),
             ]  # fmt: skip
             results.append(one.y)
-        result = delay[-1]
+        result = Signal(STEP)
         m.d.comb += [
+            result.eq(Mux(raw, ready, delay[-1])),
             combiner.valid.eq(result.valid & result.final & ~stop),
             combiner.d.eq(result.d),
             combiner.last.eq(result.last),
-            combiner.vector.eq(Cat(results)),
+            combiner.vector.eq(Mux(raw, acc_vector.word_select(part, 8 * lanes), Cat(results))),
             en.eq(~combiner.valid | combiner.ready),
         ]
         with m.If(stop):
@@ -213,17 +221,20 @@ class VecUnit(wiring.Component):
         window = (insn.k1 != 1) | (insn.k0 != 1)
         reduces = (insn.op == VecOp.MAX) | (insn.op == VecOp.SUM)
         block = params.vec_header_bytes + 8 * params.vec_lanes * insn.n0
-        illegal = Signal()
+        raw, illegal = Signal(), Signal()
+        flags = insn.b_en | insn.a_signed | insn.b_signed | insn.table | insn.per_channel
+        m.d.comb += raw.eq(insn.op == VecOp.RAW)
         m.d.comb += illegal.eq(
-            (insn.op > VecOp.SUM)
-            | (insn.src_acc & ((insn.op != VecOp.LIN) | insn.b_en))
+            (insn.op > VecOp.RAW)
+            | (raw & (~insn.src_acc | (insn.n2 != 4) | flags))
+            | (insn.src_acc & (((insn.op != VecOp.LIN) & ~raw) | insn.b_en))
             | ((insn.op == VecOp.MUL) & ~insn.b_en)
             | (reduces & insn.b_en)
             | (~reduces & window)
             | ((insn.per_channel | insn.src_acc) & (insn.n0 > params.vec_groups))
-            | insn.p[:word_low].any()
+            | (~raw & insn.p[:word_low].any())
             | (insn.table & insn.t[:word_low].any())
-            | (insn.p + block > params.lv1_bytes)
+            | (~raw & (insn.p + block > params.lv1_bytes))
             | (insn.table & (insn.t + 256 > params.lv1_bytes))
         )
         return illegal

@@ -13,15 +13,15 @@ class Walker(wiring.Component):
     """Steps through (i2, i1, i0, j1, j0), innermost last.
 
     ``start`` loads the first step of ``insn``, which must hold until ``last`` was taken with ``step``. ``a`` and ``b``
-    are the operands of the current step, ``d`` the destination of its window, ``group`` is i0; ``first`` and ``final``
-    frame a window, ``last`` is the last step of the instruction.
+    are the operands of the current step, ``d`` the destination of its window, ``group`` is i0 and ``part`` i2;
+    ``first`` and ``final`` frame a window, ``last`` is the last step of the instruction.
     """
 
     def __init__(self, group_bits: int) -> None:
         super().__init__(
             {
                 "insn": In(struct_layout(Op.VEC)), "start": In(1), "step": In(1),
-                "a": Out(LV1_ADDR), "b": Out(LV1_ADDR), "d": Out(LV1_ADDR), "group": Out(group_bits),
+                "a": Out(LV1_ADDR), "b": Out(LV1_ADDR), "d": Out(LV1_ADDR), "group": Out(group_bits), "part": Out(2),
                 "first": Out(1), "final": Out(1), "last": Out(1),
             }
         )  # fmt: skip
@@ -39,6 +39,7 @@ class Walker(wiring.Component):
             self.final.eq(window_end),
             self.last.eq(Cat(at_end).all()),
             self.group.eq(counts[2]),
+            self.part.eq(counts[4]),
         ]
         with m.If(self.start):
             m.d.sync += [count.eq(0) for count in counts]

@@ -244,8 +244,8 @@ class Units:
     def _vec_raw(self, f: dict, engine: Engine) -> None:
         """RAW: vector i2 takes bytes i2 * lanes ... of the accumulators of each lane group."""
         flags = [f[name] for name in ("b_en", "a_signed", "b_signed", "table", "per_channel")]
-        if not f["src_acc"] or f["n2"] != 4 or any(flags) or f["n0"] > self.params.vec_groups:
-            raise self._fault(Fault.ILLEGAL, f["op"], "RAW takes src_acc, n2 = 4 and no other flag")
+        if not f["src_acc"] or f["n2"] != 4 or f["k1"] * f["k0"] != 1 or any(flags) or f["n0"] > self.params.vec_groups:
+            raise self._fault(Fault.ILLEGAL, f["op"], "RAW takes src_acc, n2 = 4, no window and no other flag")
         self._check_alignment(f | {"p": 0})
         shape, lanes = (f["n2"], f["n1"], f["n0"]), self.params.vec_lanes
         raw = np.ascontiguousarray(self._accumulators(f, engine), "<i4").view(np.uint8).reshape(*shape, 4, lanes)

@@ -136,6 +136,8 @@ def random_insn(params, rand: random.Random) -> Insn:
     """Legal: operands in the second quarter, results in the upper half, parameters at 0, table at 1 KiB."""
     lanes, quarter = params.vec_lanes, params.lv1_bytes // 4
     op = rand.choice(list(VecOp))
+    if op == VecOp.RAW:
+        return random_raw(params, rand)
     fields = {"op": op, "p": 0, "t": 1024, "table": rand.random() < 0.3, "a_signed": rand.randrange(2)}
     fields |= {"b_signed": rand.randrange(2), "per_channel": rand.random() < 0.4}
     fields |= {"n2": rand.randint(1, 3), "n1": rand.randint(1, 4), "n0": rand.randint(1, params.vec_groups)}
@@ -156,6 +158,18 @@ def random_insn(params, rand: random.Random) -> Insn:
     return Insn(Op.VEC, {k: int(v) for k, v in fields.items()})
 
 
+def random_raw(params, rand: random.Random) -> Insn:
+    """A dump of accumulators: whole numbers, as a driver wants them, or every quarter somewhere else."""
+    lanes, groups = params.vec_lanes, rand.randint(1, params.vec_groups)
+    fields = {"op": VecOp.RAW, "src_acc": 1, "n2": 4, "n1": rand.randint(1, 8), "n0": groups, "a_s1": 1}
+    fields |= {"a": rand.randint(0, 8), "d": params.lv1_bytes // 2 + lanes * rand.randint(0, 4)}
+    if rand.random() < 0.7:
+        fields |= {"d_s2": lanes, "d_s0": 4 * lanes, "d_s1": 4 * lanes * groups}
+    else:
+        fields |= {"d_s0": lanes, "d_s1": lanes * groups, "d_s2": lanes * groups * fields["n1"]}
+    return Insn(Op.VEC, {k: int(v) for k, v in fields.items()})
+
+
 @pytest.mark.parametrize("params", [TINY, WIDE], ids=["tiny", "wide"])
 @pytest.mark.parametrize("seed", range(6))
 def test_random_instructions_equal_the_model(params, seed):
@@ -163,6 +177,17 @@ def test_random_instructions_equal_the_model(params, seed):
     bench = Bench(params, seed)
     bench.block(0, params.out_channels)
     insns = [random_insn(params, rand) for _ in range(6)]
+    bench.run(insns, stall=rand.choice([0.0, 0.3]), seed=seed)
+    bench.expect(insns)
+
+
+@pytest.mark.parametrize("params", [TINY, WIDE], ids=["tiny", "wide"])
+@pytest.mark.parametrize("seed", range(3))
+def test_raw_dumps_between_other_instructions(params, seed):
+    rand = random.Random(seed)
+    bench = Bench(params, seed)
+    bench.block(0, params.out_channels)
+    insns = [make(params, rand) for make in (random_raw, random_insn, random_raw, random_insn)]
     bench.run(insns, stall=rand.choice([0.0, 0.3]), seed=seed)
     bench.expect(insns)
 
@@ -236,6 +261,10 @@ def test_accumulators_leave_at_one_vector_per_cycle():
     "fields, code",
     [
         ({"op": 5}, Fault.ILLEGAL),
+        ({"op": VecOp.RAW, "n2": 4}, Fault.ILLEGAL),
+        ({"op": VecOp.RAW, "src_acc": 1, "a": 0, "n2": 3}, Fault.ILLEGAL),
+        ({"op": VecOp.RAW, "src_acc": 1, "a": 0, "n2": 4, "k0": 2}, Fault.ILLEGAL),
+        ({"op": VecOp.RAW, "src_acc": 1, "a": 0, "n2": 4, "table": 1}, Fault.ILLEGAL),
         ({"op": VecOp.MUL}, Fault.ILLEGAL),
         ({"op": VecOp.MAX, "b_en": 1}, Fault.ILLEGAL),
         ({"src_acc": 1, "op": VecOp.SUM}, Fault.ILLEGAL),
