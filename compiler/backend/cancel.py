@@ -8,7 +8,7 @@ from compiler.backend.cancel_points import Chosen, Timeline, Wanted, choose
 from compiler.backend.extents import Extent
 from compiler.backend.homes import Homes
 from compiler.backend.job import Job
-from compiler.backend.live import Buffers, Held
+from compiler.backend.live import Buffers, Held, copies
 from compiler.backend.live_lv2 import LayerMemory
 from compiler.backend.schedule import Schedule
 from compiler.backend.tasks import Task
@@ -112,9 +112,10 @@ def bodies(
 
 
 def _ranges(held: Held) -> list[LiveRange]:
-    """Live ranges of a ring's buffers. Clean ones in LV2 are left out: the loads that fill them again need no more."""
-    clean = [extent for extent in held.clean if extent.space != "lv2"]
-    return [_range(extent, True) for extent in _joined(held.dirty)] + [_range(e, False) for e in _joined(clean)]
+    """Live ranges of a ring's buffers."""
+    ranges = [_range(extent, True) for extent in _joined(held.dirty)]
+    ranges += [_range(extent, False) for extent in _joined(held.clean)]
+    return ranges + [copy for load in held.staged for copy in copies(load)]
 
 
 def _range(extent: Extent, dirty: bool) -> LiveRange:

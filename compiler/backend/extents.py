@@ -1,5 +1,7 @@
 """Which bytes an instruction touches: hulls (first byte to one past the last) and exact strided boxes."""
 
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -72,6 +74,21 @@ def source(task: Task) -> Extent | None:
     if task.op in (Op.LD0, Op.ST1):
         return Extent("lv1", 0, low, high)
     return Extent("dram" if task.op is Op.LD2 else "lv2", task.fields.get("src_seg", 0), low, high)
+
+
+def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:
+    """A copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
+    f = task.fields
+    counts = [f.get(f"n{i}", 1) for i in _LOOPS]
+    box = _read_box(task)
+    if math.prod(counts) > most or box.shape != (*counts, f.get("len", 1)):
+        return None
+    steps = [(f.get(f"src_s{i}", 0), f.get(f"dst_s{i}", 0)) for i in _LOOPS]
+    runs = []
+    for index in itertools.product(*map(range, counts)):
+        ahead = [sum(i * step[side] for i, step in zip(index, steps, strict=True)) for side in (0, 1)]
+        runs.append((box.offset + ahead[0], f.get("dst", 0) + ahead[1], f.get("len", 1)))
+    return runs
 
 
 def overwrites(store: Task, load: Task, params: SocParams) -> bool:

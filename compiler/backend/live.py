@@ -1,37 +1,49 @@
 """What the rings of a job hold at a cut through its program order, and which loads bring it again.
 
 A cut ``c`` lies between instructions c - 1 and c: those before have completed, those behind have not started. A buffer
-is live there if an instruction before fills it and one behind reads it. Buffers of loaded data are clean: their loads
-run again, in program order, after those that brought *their* source, if that is no longer in place. As the loads of
-older contents of a buffer come earlier, what is there in the end is what was there at the cut.
+is live there if an instruction before fills it and one behind reads it. Buffers of loaded data are clean. Those in LV2
+are copied from DRAM (or dumped, if they consist of many pieces); for those in LV1 and LV0 their loads run again, in
+program order, after those that brought *their* source, if that is no longer in place. As the loads of older contents
+of a buffer come earlier, what is there in the end is what was there at the cut.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backend.extents import Extent, overwrites, source, written
+from compiler.backend.extents import Extent, copied_runs, overwrites, source, written
 from compiler.backend.job import WINDOW, Job
 from compiler.backend.tasks import Fill, Task
+from hw.image import LiveRange
 from hw.isa import Op
 from hw.params import SocParams
 
 _COMPUTED = (Op.MAC, Op.VEC, Op.ST1)  #: what fills a buffer with data that exists nowhere else
+_MOST_COPIES = 16  #: runs of one load to LV2 that are listed one by one
 _LV0 = ("lv0_act", "lv0_wgt")
 _LEVELS = {Op.LD2: 0, Op.LD1: 1, Op.LD0: 2}
 
 
 @dataclass
 class Held:
-    """What rings hold at a cut: extents to dump and to load again, and the loads that do, in program order."""
+    """What rings hold at a cut: extents to dump, those to load again by the instructions in ``reload`` (in program
+    order), and the loads of what is to be copied from DRAM to LV2 (see :func:`copies`)."""
 
-    dirty: list[Extent]
-    clean: list[Extent]
-    reload: list[Task]
+    dirty: list[Extent] = field(default_factory=list)
+    clean: list[Extent] = field(default_factory=list)
+    staged: list[Task] = field(default_factory=list)
+    reload: list[Task] = field(default_factory=list)
+
+
+def copies(load: Task) -> list[LiveRange]:
+    """The clean ranges of LV2 that one of :attr:`Held.staged` fills, once its addresses are fixed."""
+    segment, home = load.fields["src_seg"], load.fields["dst_seg"]
+    runs = copied_runs(load, _MOST_COPIES) or []
+    return [LiveRange("lv2", home, to, size, False, segment, start) for start, to, size in runs]
 
 
 class Buffers:
@@ -86,31 +98,51 @@ class Buffers:
     def at(self, cut: int) -> Held | None:
         """What is live at ``cut``; None if that can neither be dumped nor loaded again."""
         live = [fill for fill, (first, last) in self._life.items() if first <= cut <= last]
-        held, kept = Held([], [], []), set[Fill]()
-        reload: set[Task] = set()
+        held, staged, reload = Held(), dict[Fill, list[Task]](), set[Task]()
         for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
             present = [task for task in self._fillers[fill] if self._position[task] < cut]
-            extent = self._extent(present)
-            loads = None if fill.fillers[0].op in _COMPUTED else self._bring(present, cut, kept)
-            if loads is not None:
+            op, extent = fill.fillers[0].op, self._extent(present)
+            loads = self._bring(present, cut, staged) if op in (Op.LD1, Op.LD0) else None
+            if op is Op.LD2:
+                staged[fill] = present
+                if all(self._copied(task, cut) for task in present):
+                    held.staged += present
+                else:
+                    held.dirty.append(extent)
+            elif loads is not None:
                 reload.update(loads)
                 held.clean.append(extent)
             elif extent.space in _LV0:
                 return None
             else:
                 held.dirty.append(extent)
-                kept.add(fill)
         constants = [task for task in self._constants if self._position[task] < cut <= self._last_vec]
         reload.update(constants)
         held.clean += [written(task, self._params) for task in constants]
-        held.reload = sorted(reload, key=self._position.__getitem__)
-        # A load that runs again only as a source must not hit what the dump brings back.
-        again = [written(task, self._params) for task in held.reload]
-        return None if any(a.meets(b) for a in again for b in held.dirty) else held
+        return held if self._settle(held, staged, reload, cut) else None
 
-    def _bring(self, tasks: Iterable[Task], cut: int, kept: set[Fill]) -> list[Task] | None:
-        """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``kept``: buffers that
-        the dump brings back."""
+    def _settle(self, held: Held, staged: dict[Fill, list[Task]], reload: set[Task], cut: int) -> bool:
+        """Complete ``held.reload``: a load that runs again as a source only may hit a buffer in LV2 that was brought
+        back already, which is then loaded again behind it. False if it may hit what nothing loads."""
+        again = [written(task, self._params) for task in reload]
+        dumped = list(held.dirty)
+        for tasks in staged.values():
+            extent = self._extent(tasks)
+            if any(extent.meets(other) for other in again):
+                if any(self._overwritten(task, cut) for task in tasks):
+                    return False
+                reload.update(tasks)
+                dumped = [other for other in dumped if other != extent]
+        held.reload = sorted(reload, key=self._position.__getitem__)
+        return not any(a.meets(b) for a in again for b in dumped)
+
+    def _copied(self, load: Task, cut: int) -> bool:
+        """``load`` brought what copies of DRAM can bring again."""
+        return copied_runs(load, _MOST_COPIES) is not None and not self._overwritten(load, cut)
+
+    def _bring(self, tasks: Iterable[Task], cut: int, staged: Mapping[Fill, list[Task]]) -> list[Task] | None:
+        """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``staged``: buffers in
+        LV2 that are brought back before."""
         loads: list[Task] = []
         for task in tasks:
             loads.append(task)
@@ -118,7 +150,7 @@ class Buffers:
             if not sources and self._overwritten(task, cut):
                 return None
             for fill in sources:
-                above = [] if fill in kept else self._bring(self._fillers[fill], cut, kept)
+                above = [] if fill in staged else self._bring(self._fillers[fill], cut, staged)
                 if above is None:
                     return None
                 loads += above
