@@ -132,6 +132,8 @@ class Device:
         """Start an inference of ``model``: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
+        if any(model in suspension.models for suspension in self.preemption.suspensions):
+            raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self._wait(lambda: not self._conflicts(model), limit)
         model.events.begin()
 
@@ -205,7 +207,7 @@ class Device:
         while not done():
             left = deadline - self.bus.cycle
             if left <= 0 or not self.bus.wait_irq(left):
-                raise self._timeout(limit)
+                raise self.timed_out(limit)
             self.serve_interrupts()
 
     def serve_interrupts(self) -> list[int]:
@@ -260,7 +262,8 @@ class Device:
             record.instruction = known.model.disassemble(record.pc)
         return record
 
-    def _timeout(self, limit: int) -> DeviceTimeout:
+    def timed_out(self, limit: int) -> DeviceTimeout:
+        """The error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
         doing = "\n  ".join(self._describe(queue) for queue in self.engines)
         return DeviceTimeout(f"no result within {limit} cycles; raise the limit or look at:\n  {doing}")
 

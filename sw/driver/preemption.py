@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hw.image import CancelPoint
 from hw.isa import LV2_SEGMENTS, Insn, Op
+from hw.regs import EngineState
 from sw.driver import reserve, suspension
 from sw.driver.dump import Move, load, reload, save
 from sw.driver.engine import EngineQueue
@@ -70,8 +71,7 @@ class Preemption:
             left = deadline - self._device.bus.cycle
             if left <= 0 or not self._device.bus.wait_irq(left):
                 raise DeviceTimeout(f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit")
-            halted = self._device.serve_interrupts()
-            waiting -= {*halted, *(q.number for q in busy if not q.outstanding)}
+            waiting -= set(self._device.serve_interrupts())
 
     def go_on(self, engines: Iterable[int]) -> None:
         """Withdraw a pause: halted engines continue where they stand."""
@@ -82,7 +82,10 @@ class Preemption:
         queue = self._device.engines[engine]
         if not queue.outstanding:
             return HaltRecord(engine, in_job=False)
-        in_job = bool(self._device.regs.read_fields(f"E{engine}.STATUS")["in_job"])
+        status = self._device.regs.read_fields(f"E{engine}.STATUS")
+        if status["state"] != EngineState.HALTED:
+            raise DriverError(f"engine {engine} reported a halt and is {EngineState(status['state']).name}: reset it")
+        in_job = bool(status["in_job"])
         loaded, low = queue.register("RING_LOADED"), queue.register("HALT_CYCLE_LO")
         now = self._device.bus.cycle
         cycle = now - ((now - low) & 0xFFFFFFFF)
@@ -177,7 +180,9 @@ class Preemption:
                 self._device.engines[e].empty()
             for job in queues[e]:
                 self._device.withdraw(job.job_id)
-        return Suspension(engines, halts, queues, points, pieces, clean, windows)
+        models = {id(model): model for model, _ in upcoming}
+        models |= {id(job.model): job.model for queue in queues.values() for job in queue}
+        return Suspension(engines, halts, queues, list(models.values()), points, pieces, clean, windows)
 
     # -- making room -----------------------------------------------------------------------------------------
     def place(self, model: LoadedModel) -> None:

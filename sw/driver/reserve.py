@@ -36,6 +36,11 @@ def worst_case(
     return total + (_SLACK + STAGE_BYTES * params.engines if total else 0)
 
 
+def worst_dirty(model: LoadedModel) -> int:
+    """Most dirty bytes at any point of ``model``, all memories and engines."""
+    return sum(_worst(model.image, e, ("lv2", *_PRIVATE)) for e in engines_of(model.image))
+
+
 def _worst(image: Image, engine: int, spaces: Sequence[str]) -> int:
     """Most dirty bytes in ``spaces`` at any point of a job of ``engine``, or before one."""
     meta = image.meta

@@ -80,6 +80,7 @@ class Suspension:
     engines: tuple[int, ...]
     halts: dict[int, HaltRecord]
     queues: dict[int, list[QueuedJob]]
+    models: list[LoadedModel]  #: whose jobs are in it
     points: dict[int, CancelPoint]
     pieces: list[Piece]
     clean: list[CleanRange]
@@ -88,11 +89,6 @@ class Suspension:
     areas: list[int] = field(default_factory=list)  #: DRAM blocks that hold copies
     lost_clean: list[Range] = field(default_factory=list)
     stale: set[int] = field(default_factory=set)  #: engines whose LV1 and LV0 were overwritten
-
-    @property
-    def models(self) -> list[LoadedModel]:
-        """Models with jobs in it."""
-        return list({id(job.model): job.model for queue in self.queues.values() for job in queue}.values())
 
     def on_chip(self, memory: Memory) -> list[Range]:
         """Dirty bytes of ``memory`` still in their place."""

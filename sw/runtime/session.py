@@ -39,7 +39,7 @@ class Session:
         Returns outputs by name and the statistics. Raises :class:`InputError` before anything runs,
         :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails.
         """
-        self._write_inputs(self._by_name(inputs))
+        self.store(inputs)
         begin = self.device.bus.cycle
         try:
             self.device.begin(self.model, self.limit)
@@ -48,7 +48,7 @@ class Session:
             self.device.abort(self.model)
             raise
         latency = self.device.bus.cycle - begin
-        return self._read_outputs(), run_stats(self.model.image, results, latency)
+        return self.fetch(), run_stats(self.model.image, results, latency)
 
     def read_tensor(self, name: str) -> npt.NDArray:
         """A tensor of the last inference as it is stored, by the image's name for it."""
@@ -62,21 +62,28 @@ class Session:
             raise InputError(f"input {name!r} {problem}; model {self.model.name!r} takes {', '.join(map(repr, names))}")
         return given
 
-    def _write_inputs(self, given: dict[str, npt.ArrayLike]) -> None:
+    def store(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> None:
+        """Convert inputs, given as for :meth:`run`, and write them to the device. :class:`InputError` as there."""
+        given = self._by_name(inputs)
         ports = self.model.image.meta.inputs
         stored = {port.tensor: to_tensor(port, self._tensors[port.tensor], given[port.name]) for port in ports}
         for name, value in stored.items():
             self.model.write_tensor(name, value)
 
-    def _read_outputs(self) -> Arrays:
+    def fetch(self) -> Arrays:
+        """The outputs of the last inference by name."""
         ports = self.model.image.meta.outputs
         return {p.name: from_tensor(p, self._tensors[p.tensor], self.model.read_tensor(p.tensor)) for p in ports}
 
+    def run_host(self, step: StepInfo) -> None:
+        """Run a step of the model that belongs to the CPU."""
+        values = self._hosts[step.host].run(step, {name: self.model.read_tensor(name) for name in step.inputs})
+        for name, value in values.items():
+            self.model.write_tensor(name, value)
+
     def _run_step(self, step: StepInfo) -> list[JobResult]:
         if step.kind == "host":
-            values = self._hosts[step.host].run(step, {name: self.model.read_tensor(name) for name in step.inputs})
-            for name, value in values.items():
-                self.model.write_tensor(name, value)
+            self.run_host(step)
             return []
         jobs = range(step.first, step.first + step.count)
         ids = self.device.submit(self.model, jobs, limit=self.limit)

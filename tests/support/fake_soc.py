@@ -169,11 +169,11 @@ class FakeSoc:
         """Start the job at the head of the ring, or halt before it; False if neither happens."""
         head, tail = self._regs[f"E{e}.RING_HEAD"], self._regs[f"E{e}.RING_TAIL"]
         room = (self._regs[f"E{e}.CPL_TAIL"] - self._regs[f"E{e}.CPL_HEAD"]) < 1 << self._regs[f"E{e}.CPL_SIZE"]
-        if head == tail or not room:
-            return False
-        if self._regs[f"E{e}.CONTROL"] & _PAUSE:
+        if self._regs[f"E{e}.CONTROL"] & _PAUSE and room:
             self._halt(e)
             return True
+        if head == tail or not room:
+            return False
         job = self._descriptor(e, head)
         if not self._events_reached(job):
             return False

@@ -7,6 +7,8 @@ from hw.isa import Insn, Lv0Space, Op, VecOp, assemble
 from hw.params import SocParams
 from tests.support.images import SIZE, copy_image, encode
 
+WEIGHT = 64  #: bytes of weights of each job
+
 
 def _plain(size: int = SIZE) -> str:
     return f"len={size} hi={size} hi1=1 hi0=1"
@@ -28,62 +30,58 @@ def walking_image(
             "d_s2": params.vec_lanes, "d_s1": row, "d_s0": 4 * params.vec_lanes, "wait": 1 << 4, "signal": 1 << 5,
         },
     )  # fmt: skip
-    weight = 64
     code: list[Insn] = []
     points: list[CancelPoint] = []
     table: list[JobInfo] = []
     for j in range(jobs):
-        own = LiveRange("lv2", 7, j * weight, weight, False, 1, j * weight)
         prologue = len(code)
-        code += assemble(f"LD2 src_seg=1 dst_seg=7 src={j * weight} dst={j * weight} {_plain(weight)}\nEND")
+        code += assemble(f"LD2 src_seg=1 dst_seg=7 src={j * WEIGHT} dst={j * WEIGHT} {_plain(WEIGHT)}\nEND")
         body = len(code)
-        stages: list[tuple[Insn | None, list[LiveRange], list[int], list[tuple[int, int]]]] = []
-        if j == 0:
-            code += assemble(f"LD2 src_seg=2 dst_seg=6 {_plain()} signal=0,1")
-        else:
-            code += assemble(f"LD2 src_seg=2 dst_seg=6 dst=3000 len=1 hi=1 hi1=1 hi0=1 signal=0,1")
-        first = len(code) - 1
-        clean = j == 0
-        in_lv2 = LiveRange("lv2", 6, 0, SIZE, not clean, 2 if clean else 0, 0)
-
-        def point(live, reload, counts):
-            points.append(CancelPoint(len(points), j, len(code), live=live, reload=reload, semaphores=counts))
-            code.append(Insn(Op.CANCEL, {"point": len(points) - 1}))
-
-        point([in_lv2, own], [], [(0, 1), (1, 1)])
-        code += assemble(f"LD1 src_seg=6 dst=512 {_plain()} wait=0 signal=2")
-        ld1 = len(code) - 1
-        point([in_lv2, own, LiveRange("lv1", 0, 512, SIZE, False)], [ld1], [(1, 1), (2, 1)])
-        code += [Insn(Op.LD0, {"src": 512, "len": SIZE, "hi": SIZE, "hi1": 1, "hi0": 1, "space": Lv0Space.ACC,
-                               "wait": 1 << 2, "signal": 1 << 4})]  # fmt: skip
-        point([own, LiveRange("lv0_acc", 0, 0, SIZE, True)], [], [(1, 1), (4, 1)])
-        code.append(raw)
-        point([own, LiveRange("lv1", 0, 1024, SIZE, True)], [], [(1, 1), (5, 1)])
-        code += assemble(f"ST1 src=1024 dst_seg=6 dst=256 {_plain()} wait=5 signal=6")
-        point([own, LiveRange("lv2", 6, 256, SIZE, True)], [], [(1, 1), (6, 1)])
-        code += assemble(
-            f"ST2 src_seg=6 src=256 dst_seg=3 {_plain()} wait=6,1 signal=7\n"
-            f"ST2 src_seg=7 src={j * weight} dst_seg=4 dst={j * weight} {_plain(weight)}\n"
-            f"LD1 src_seg=6 src=256 dst=2048 {_plain()} wait=7 signal=8\n"
-            f"ST1 src=2048 dst_seg=6 {_plain()} wait=8 signal=9"
-        )
-        point([LiveRange("lv2", 6, 0, SIZE, True)], [], [(9, 1)])
-        code += assemble(f"ST2 src_seg=6 dst_seg=3 len=1 hi=1 hi1=1 hi0=1 wait=9\nEND")
+        _walk(code, points, j, raw)
         table.append(
             JobInfo(
-                layer=min(j, 1), engine=j % params.engines, body_pc=body, prologue_pc=prologue, window_after=0,
-                window=(j * weight, weight), waits=[(0, j)] if j and params.engines > 1 else [],
-                signal=0 if params.engines > 1 else None,
-                live=[LiveRange("lv2", 6, 0, SIZE, True)] if j else [],
+                layer=min(j, 1), engine=j % params.engines, body_pc=body, prologue_pc=prologue,
+                window=(j * WEIGHT, WEIGHT), waits=[(0, j)] if j and params.engines > 1 else [],
+                signal=0 if params.engines > 1 else None, live=[LiveRange("lv2", 6, 0, SIZE, True)] if j else [],
             )
         )  # fmt: skip
     raw_code = encode(code)
-    weights = np.random.default_rng(jobs).integers(0, 256, jobs * weight).astype(np.uint8).tobytes()
+    weights = np.random.default_rng(jobs).integers(0, 256, jobs * WEIGHT).astype(np.uint8).tobytes()
     meta = image.meta
     meta.segment_sizes = [len(raw_code), len(weights), SIZE, SIZE, len(weights), 0, *windows]
     meta.jobs, meta.cancel_points, meta.events = table, points, int(params.engines > 1)
     meta.steps[0].count = jobs
     return Image(meta=meta, code=raw_code, weights=weights)
+
+
+def _walk(code: list[Insn], points: list[CancelPoint], job: int, raw: Insn) -> None:
+    """Append the body of one job and its points."""
+    own = LiveRange("lv2", 7, job * WEIGHT, WEIGHT, False, 1, job * WEIGHT)
+    held = LiveRange("lv2", 6, 0, SIZE, True) if job else LiveRange("lv2", 6, 0, SIZE, False, 2, 0)
+
+    def point(live: list[LiveRange], reload: list[int], counts: list[tuple[int, int]]) -> None:
+        points.append(CancelPoint(len(points), job, len(code), live=live, reload=reload, semaphores=counts))
+        code.append(Insn(Op.CANCEL, {"point": len(points) - 1}))
+
+    load = "dst=3000 len=1 hi=1 hi1=1 hi0=1" if job else _plain()
+    code += assemble(f"LD2 src_seg=2 dst_seg=6 {load} signal=0,1")
+    point([held, own], [], [(0, 1), (1, 1)])
+    code += assemble(f"LD1 src_seg=6 dst=512 {_plain()} wait=0 signal=2")
+    point([held, own, LiveRange("lv1", 0, 512, SIZE, False)], [len(code) - 1], [(1, 1), (2, 1)])
+    code += assemble(f"LD0 src=512 {_plain()} space=ACC wait=2 signal=4")
+    point([own, LiveRange("lv0_acc", 0, 0, SIZE, True)], [], [(1, 1), (4, 1)])
+    code.append(raw)
+    point([own, LiveRange("lv1", 0, 1024, SIZE, True)], [], [(1, 1), (5, 1)])
+    code += assemble(f"ST1 src=1024 dst_seg=6 dst=256 {_plain()} wait=5 signal=6")
+    point([own, LiveRange("lv2", 6, 256, SIZE, True)], [], [(1, 1), (6, 1)])
+    code += assemble(
+        f"ST2 src_seg=6 src=256 dst_seg=3 {_plain()} wait=6,1 signal=7\n"
+        f"ST2 src_seg=7 src={job * WEIGHT} dst_seg=4 dst={job * WEIGHT} {_plain(WEIGHT)}\n"
+        f"LD1 src_seg=6 src=256 dst=2048 {_plain()} wait=7 signal=8\n"
+        f"ST1 src=2048 dst_seg=6 {_plain()} wait=8 signal=9"
+    )
+    point([LiveRange("lv2", 6, 0, SIZE, True)], [], [(9, 1)])
+    code += assemble("ST2 src_seg=6 dst_seg=3 len=1 hi=1 hi1=1 hi0=1 wait=9\nEND")
 
 
 def smashing_image(
@@ -107,9 +105,8 @@ def smashing_image(
     lines[-1 - (acc - 1) // 4096] += " wait=1"
     lines[-1] += " signal=2"
     body = "\n".join([*lines, f"LD2 src_seg=2 dst_seg=6 {_plain()} signal=3"])
-    done = "VEC op=RAW src_acc=1 n2=4 n0={} d_s2={} d_s0={} wait=2".format(
-        params.vec_groups, params.vec_lanes, 4 * params.vec_lanes
-    )
+    lanes, groups = params.vec_lanes, params.vec_groups
+    done = f"VEC op=RAW src_acc=1 n2=4 n0={groups} d_s2={lanes} d_s0={4 * lanes} wait=2"
     body += f"\n{done}\nST2 src_seg=6 dst_seg=3 {_plain()} wait=3\nEND"
     image = copy_image(params, body, engines=engines, name=name)
     image.meta.segment_sizes[6:] = [first, second]

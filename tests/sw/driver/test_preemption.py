@@ -168,12 +168,12 @@ def test_random_nesting(seed):
     ]
     smash = device.load(smashing_image(params, engines=params.engines))
     stack = []
-    for i, model in enumerate([*models, smash]):
+    for model in [*models, smash]:
         if stack:
             suspension = device.suspend(range(params.engines), model, verify=True)
             stack[-1].append(suspension)
         device.admit(model)
-        run_of = model.write_tensor("x", d := random.integers(-128, 128, (1, 8, 8)).astype(np.int8))
+        model.write_tensor("x", d := random.integers(-128, 128, (1, 8, 8)).astype(np.int8))
         device.begin(model, LIMIT)
         ids = device.submit(model, range(len(model.image.meta.jobs)), limit=LIMIT)
         stack.append([model, d, ids])

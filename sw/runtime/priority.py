@@ -1,0 +1,299 @@
+"""A preemptive run time: of all requests, the one with the highest priority runs (**Cancellation points**).
+
+Requests are taken one at a time; a more urgent arrival suspends the running one, kills it, or waits, whichever
+``sw.runtime.choice`` finds cheapest. Suspended requests nest to any depth and continue where they stood.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy.typing as npt
+
+from hw.image import JobInfo, LayerInfo
+from sw.driver import Device, DeviceFault, DriverError, JobResult, LoadedModel
+from sw.driver.errors import SupervisorFault
+from sw.driver.footprint import engines_of
+from sw.driver.reserve import worst_dirty
+from sw.driver.supervisor import Operation
+from sw.driver.suspension import Suspension
+from sw.runtime.choice import Choice, Situation, choose
+from sw.runtime.session import Arrays, Session
+from sw.runtime.spans import Kind, Span
+
+Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+
+_RETRIES = 3  #: attempts at a dump or restore that fails
+_SWITCH_ACCESSES = 40  #: register accesses of one switch, about
+
+
+@dataclass(eq=False)
+class Request:
+    """One inference. ``priority``: larger is more urgent. ``arrival``: cycle from which it may run. ``results``: of its
+    jobs, once it has ended; ``error``: why it failed."""
+
+    number: int
+    session: Session
+    inputs: Inputs
+    priority: int
+    arrival: int
+    outputs: Arrays | None = None
+    error: DriverError | None = None
+    results: list[JobResult] = field(default_factory=list)
+    started: int | None = None  #: cycle at which the host started it (again, after a kill)
+    ended: int | None = None
+    suspension: Suspension | None = None
+    preempted: int = 0  #: times it was suspended or killed
+    _step: int = 0
+    _next: int = 0  #: jobs of the step submitted so far
+    _ids: list[int] = field(default_factory=list)
+
+    @property
+    def model(self) -> LoadedModel:
+        """The model it runs."""
+        return self.session.model
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self.ended is not None
+
+    def rewind(self) -> None:
+        """Back to its start."""
+        self._step = self._next = 0
+        self._ids, self.results, self.started, self.suspension = [], [], None, None
+
+    def jobs_left(self) -> list[int]:
+        """Jobs not submitted, in order, over all steps left."""
+        steps = [s for s in self.model.image.meta.steps[self._step :] if s.kind == "jobs"]
+        jobs = [job for s in steps for job in range(s.first, s.first + s.count)]
+        return jobs[self._next :]
+
+    def complete(self, device: Device) -> bool:
+        """Whether its last job has ended, even if nothing has been taken yet."""
+        ended = all(device.finished(i) for i in self._ids)
+        return ended and not self.jobs_left() and self._step >= len(self.model.image.meta.steps) - 1
+
+    def pump(self, device: Device) -> bool:
+        """Submit what fits and take what has ended; True once everything has."""
+        steps = self.model.image.meta.steps
+        while self._step < len(steps):
+            step = steps[self._step]
+            if step.kind == "host":
+                self.session.run_host(step)
+            else:
+                left = range(step.first + self._next, step.first + step.count)
+                ids = device.submit(self.model, left, limit=0) if left else []
+                self._ids += ids
+                self._next += len(ids)
+                if self._next < step.count or not all(device.finished(i) for i in self._ids):
+                    return False
+                self.results += device.collect(self._ids, 0)
+            self._step, self._next, self._ids = self._step + 1, 0, []
+        return True
+
+
+class PriorityRuntime:
+    """Runs requests by priority on one device. ``rule``: what to do on a more urgent arrival, from an estimate of the
+    situation; by default the cheapest. ``spans``: see :meth:`spans`."""
+
+    def __init__(self, device: Device, rule: Callable[[Situation], Choice] = choose) -> None:
+        self.device = device
+        self.requests: list[Request] = []
+        self._rule = rule
+        self._running: Request | None = None
+        self._sessions: dict[int, Session] = {}
+        self._spans: list[Span] = []
+        self._operations: list[tuple[Request, Operation]] = []
+        self._declined: set[int] = set()  #: arrivals that wait for the running request to end
+        self._failures = 0
+        self._run_begin = 0
+
+    def submit(self, model: LoadedModel, inputs: Inputs, priority: int = 0, at: int = 0) -> Request:
+        """A request that arrives at cycle ``at`` (0: now). Two requests of one loaded model run one after the other."""
+        session = self._sessions.setdefault(id(model), Session(self.device, model))
+        request = Request(len(self.requests), session, inputs, priority, max(at, self.device.bus.cycle))
+        self.requests.append(request)
+        return request
+
+    def run_until_done(self) -> None:
+        """Run until every request has ended. Errors of a request are left in it; ``DeviceTimeout`` if nothing moves."""
+        while any(not request.done for request in self.requests):
+            self._dispatch()
+            self._wait()
+
+    def spans(self) -> list[Span]:
+        """What happened so far, by beginning."""
+        moved = [
+            Span(
+                "dump" if o.purpose == "dump" else "restore", r.number, r.model.name, x.engine, x.start, x.end, x.bytes
+            )
+            for r, o in self._operations
+            for x in o.results
+        ]
+        return sorted([*self._spans, *moved], key=lambda span: (span.begin, span.end))
+
+    # -- scheduling ------------------------------------------------------------------------------------------
+    def _best(self) -> Request | None:
+        """The most urgent request that has arrived and can run; earlier ones first among equals."""
+        now, held = self.device.bus.cycle, {}
+        for request in self.requests:
+            if request.started is not None and not request.done:
+                held[id(request.model)] = request
+        ready = [r for r in self.requests if not r.done and r.arrival <= now and held.get(id(r.model), r) is r]
+        return min(ready, key=lambda r: (-r.priority, r.arrival, r.number), default=None)
+
+    def _dispatch(self) -> None:
+        best, current = self._best(), self._running
+        if best is None or best is current:
+            return
+        if current is not None:
+            if best.priority <= current.priority or best.number in self._declined:
+                return
+            self.device.bus.advance(self.device.bus.costs.decision)
+            choice = self._rule(self._situation(current, best))
+            if choice is Choice.WAIT:
+                self._declined.add(best.number)
+                return
+            self._guarded(self._suspend if choice is Choice.DUMP else self._kill, current, best)
+            if self._running is not None:
+                return
+        self._guarded(self._resume if best.suspension else self._start, best)
+
+    def _wait(self) -> None:
+        current, now = self._running, self.device.bus.cycle
+        arrivals = [r.arrival - now for r in self.requests if not r.done and r.arrival > now]
+        if current is None:
+            if self._best() is None and arrivals:
+                self.device.bus.advance(min(arrivals))
+            return
+        limit = current.session.limit
+        if not self._guarded(self._poll, current, min([limit, *arrivals])) and not arrivals:
+            self._fail(current, self.device.timed_out(limit))
+
+    def _poll(self, current: Request, limit: int) -> bool:
+        heard = self.device.poll(limit)
+        if heard and current.pump(self.device):
+            self._finish(current)
+        return heard
+
+    def _guarded(self, action: Callable, *arguments: object) -> bool:
+        """Do it; a fault of the running request fails that request alone, one of a dump or restore is tried again."""
+        try:
+            return bool(action(*arguments))
+        except SupervisorFault:
+            self._failures += 1
+            if self._failures >= _RETRIES:
+                raise
+            self._recover()
+        except DeviceFault as fault:
+            if self._running is None:
+                raise
+            self._fail(self._running, fault)
+        return True
+
+    def _recover(self) -> None:
+        self.device.recover()
+        current, self._running = self._running, None
+        if current is not None and current.suspension not in self.device.preemption.suspensions:
+            self.device.abort(current.model)
+            current.rewind()
+
+    def _situation(self, current: Request, best: Request) -> Situation:
+        meta, params = current.model.image.meta, self.device.params
+        layers = {meta.jobs[i].layer for i in current.jobs_left()}
+        layers |= {meta.jobs[e.job].layer for e in self.device.outstanding().values() if e.model is current.model}
+        remaining = sum(max(_load(meta.layers[i]), _compute(meta.layers[i])) for i in layers)
+        intervals = [p.estimated_interval for p in meta.cancel_points]
+        moved = 0 if best.suspension else min(worst_dirty(current.model), params.lv2_bytes)
+        return Situation(
+            remaining=remaining,
+            elapsed=self.device.bus.cycle - (current.started or 0),
+            halt=sum(intervals) / len(intervals) / 2 if intervals else remaining,
+            dump_bytes=moved,
+            restore_bytes=moved,
+            bandwidth=params.dram_word,
+            switch=self.device.bus.costs.interrupt + _SWITCH_ACCESSES * self.device.bus.costs.register_access,
+        )
+
+    # -- transitions -----------------------------------------------------------------------------------------
+    def _start(self, request: Request) -> None:
+        request.session.store(request.inputs)
+        self._running, self._run_begin = request, self.device.bus.cycle
+        request.started = self.device.bus.cycle
+        operation = self.device.admit(request.model)
+        if operation is not None:
+            self._operations.append((request, operation))
+        self.device.begin(request.model, request.session.limit)
+        if request.pump(self.device):
+            self._finish(request)
+
+    def _suspend(self, current: Request, best: Request) -> None:
+        engines = engines_of(current.model.image)
+        queued = {e.engine for e in self.device.outstanding().values() if e.model is current.model}
+        jobs: list[JobInfo] = current.model.image.meta.jobs
+        first: dict[int, int] = {}
+        for i in current.jobs_left():
+            first.setdefault(jobs[i].engine, i)
+        upcoming = [(current.model, i) for e, i in first.items() if e not in queued]
+        sent = self.device.bus.cycle
+        suspension = self.device.suspend(engines, best.model, upcoming)
+        for halt in suspension.halts.values():
+            if halt.cycle:
+                self._span("drain", current, sent, halt.cycle, halt.engine)
+        self._span("pause", current, sent, self.device.bus.cycle)
+        self._span(
+            "run", current, self._run_begin, max((h.cycle for h in suspension.halts.values()), default=0) or sent
+        )
+        if current.complete(self.device):  # it ended before the pause took effect
+            self.device.abandon(suspension)
+            current.pump(self.device)
+            self._finish(current)
+            return
+        self._running, current.suspension = None, suspension
+        current.preempted += 1
+
+    def _kill(self, current: Request, best: Request) -> None:
+        self._span("run", current, self._run_begin, self.device.bus.cycle)
+        self.device.abort(current.model)
+        current.rewind()
+        current.preempted += 1
+        self._running = None
+
+    def _resume(self, request: Request) -> None:
+        assert request.suspension is not None
+        begin = self.device.bus.cycle
+        self._running = request
+        operation = self.device.resume(request.suspension)
+        if operation is not None:
+            self._operations.append((request, operation))
+        request.suspension = None if operation is None else request.suspension
+        self._span("resume", request, begin, self.device.bus.cycle)
+        self._run_begin = self.device.bus.cycle
+        if request.pump(self.device):
+            self._finish(request)
+
+    def _finish(self, request: Request) -> None:
+        request.outputs = request.session.fetch()
+        self._end(request, max((r.end for r in request.results), default=self.device.bus.cycle))
+
+    def _fail(self, request: Request, error: DriverError) -> None:
+        request.error = error
+        self.device.abort(request.model)
+        self._end(request, self.device.bus.cycle)
+
+    def _end(self, request: Request, last: int) -> None:
+        self._span("run", request, self._run_begin, last)
+        request.ended, request.suspension, self._running = self.device.bus.cycle, None, None
+        self._declined.clear()
+        self._failures = 0
+
+    def _span(self, kind: Kind, request: Request, begin: int, end: int, engine: int = -1) -> None:
+        self._spans.append(Span(kind, request.number, request.model.name, engine, begin, end))
+
+
+def _load(layer: LayerInfo) -> int:
+    return layer.estimated_load if layer.measured_load is None else layer.measured_load
+
+
+def _compute(layer: LayerInfo) -> int:
+    return layer.estimated_compute if layer.measured_compute is None else layer.measured_compute

@@ -1,0 +1,36 @@
+from dataclasses import replace
+
+import pytest
+
+from sw.runtime.choice import Choice, Situation, choose, costs
+
+LONG = Situation(
+    remaining=1_000_000, elapsed=900_000, halt=5000, dump_bytes=64_000, restore_bytes=64_000, bandwidth=16, switch=3000
+)
+
+
+@pytest.mark.parametrize(
+    "change, choice",
+    [
+        ({}, Choice.DUMP),
+        ({"remaining": 2000}, Choice.WAIT),
+        ({"elapsed": 100}, Choice.KILL),
+        ({"elapsed": 100, "killable": False}, Choice.DUMP),
+        ({"dump_bytes": 64_000_000}, Choice.KILL),
+        ({"dump_bytes": 64_000_000, "restore_bytes": 64_000_000, "elapsed": 9_000_000}, Choice.WAIT),
+    ],
+)
+def test_cheapest(change, choice):
+    assert choose(replace(LONG, **change)) is choice
+
+
+def test_urgency_weighs_delay_against_work():
+    busy = replace(LONG, remaining=20_000, elapsed=10_000_000)
+    assert choose(busy, urgency=0.5) is Choice.WAIT
+    assert choose(busy, urgency=100) is Choice.DUMP
+    assert costs(busy, 1)[Choice.DUMP] == 5000 + 3000 + 4000 + 4000 + 4000 + 6000
+
+
+def test_a_tie_disturbs_least():
+    nothing = Situation(0, 0, 0, 0, 0, 1, 0)
+    assert choose(nothing) is Choice.WAIT

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from hw.isa import Op
+from hw.job import Fault
+from hw.params import preset
+from sw.driver import Device, DeviceFault
+from sw.driver.errors import SupervisorFault
+from sw.runtime.choice import Choice
+from sw.runtime.priority import PriorityRuntime
+from tests.support.fake_soc import FakeSoc
+from tests.support.preempt_images import smashing_image, walking_image
+
+TINY, BASE = preset("tiny"), preset("base")
+X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
+EXPECTED = ((np.clip(np.rint(X / np.float32(0.5)) + 3, -128, 127) - 3) * np.float32(0.5)).reshape(1, 64)
+
+
+def always(choice):
+    return lambda situation: choice
+
+
+def check(request):
+    assert request.error is None
+    np.testing.assert_array_equal(request.outputs["out"], EXPECTED)
+
+
+@pytest.mark.parametrize("choice", Choice)
+def test_urgent_request_by_each_choice(choice):
+    device = Device(FakeSoc(TINY))
+    long, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
+    runtime = PriorityRuntime(device, always(choice))
+    first = runtime.submit(long, X)
+    second = runtime.submit(urgent, X, priority=1, at=device.bus.cycle + 4000)
+    runtime.run_until_done()
+    check(first), check(second)
+    assert first.preempted == (choice is not Choice.WAIT)
+    assert (second.ended < first.ended) == (choice is not Choice.WAIT)
+    kinds = {span.kind for span in runtime.spans()}
+    assert kinds == ({"pause", "drain", "dump", "run", "resume", "restore"} if choice is Choice.DUMP else {"run"})
+    if choice is Choice.DUMP:
+        assert sum(r.resumed for r in first.results) == 1
+        for span in runtime.spans():
+            assert 0 < span.begin <= span.end
+        dumped = sum(span.bytes for span in runtime.spans() if span.kind == "dump")
+        assert 0 < dumped <= 64
+
+
+def test_equal_priority_keeps_order_and_one_model_runs_one_at_a_time():
+    device = Device(FakeSoc(BASE))
+    model, other = device.load(walking_image(BASE, jobs=3)), device.load(walking_image(BASE, jobs=2))
+    runtime = PriorityRuntime(device, always(Choice.DUMP))
+    requests = [runtime.submit(model, X), runtime.submit(other, X), runtime.submit(model, X, priority=5, at=3000)]
+    runtime.run_until_done()
+    for request in requests:
+        check(request)
+    assert not any(request.preempted for request in requests)
+    # The most urgent one waits for its own model, not for the other.
+    assert requests[0].ended <= requests[2].ended < requests[1].ended
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_arrivals(seed):
+    print("seed", seed)
+    random = np.random.default_rng(seed)
+    params = (TINY, BASE)[seed % 2]
+    device = Device(FakeSoc(params, seed=seed), ring_log2=int(random.integers(0, 4)))
+    images = [walking_image(params, jobs=int(random.integers(1, 7)), name=f"m{i}") for i in range(3)]
+    images.append(smashing_image(params, engines=params.engines))
+    models = [device.load(image) for image in images]
+    runtime = PriorityRuntime(device, lambda situation: Choice(random.choice(["dump", "dump", "dump", "kill", "wait"])))
+    for _ in range(10):
+        runtime.submit(
+            models[random.integers(4)], X, priority=int(random.integers(0, 5)), at=int(random.integers(0, 60_000))
+        )
+    runtime.run_until_done()
+    for request in runtime.requests:
+        check(request)
+    device.preemption.settle()
+    assert device.preemption.suspensions == []
+
+
+@pytest.mark.parametrize("op", [Op.ST2, Op.LD2])
+@pytest.mark.parametrize("times", [1, 9])
+def test_failing_dump_and_restore_are_tried_again(op, times):
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    long, urgent = device.load(walking_image(TINY, jobs=4)), device.load(smashing_image(TINY))
+    failures = []
+
+    def inject(engine, insn):
+        if insn.op is op and soc._bodies[engine].job["tag"] >> 16 == 0xFFFF and len(failures) < times:
+            failures.append(insn)
+            return Fault.BUS
+        return None
+
+    runtime = PriorityRuntime(device, always(Choice.DUMP))
+    requests = [runtime.submit(long, X), runtime.submit(urgent, X, priority=1, at=device.bus.cycle + 4000)]
+    soc.inject = inject
+    if times == 1:
+        runtime.run_until_done()
+        for request in requests:
+            check(request)
+    else:
+        with pytest.raises(SupervisorFault, match=r"BUS fault in a (dump|restore) job of the driver"):
+            runtime.run_until_done()
+    assert failures
+
+
+def test_fault_fails_its_request_only():
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    long, urgent = device.load(walking_image(TINY, jobs=4)), device.load(smashing_image(TINY))
+    runtime = PriorityRuntime(device, always(Choice.DUMP))
+    first = runtime.submit(long, X)
+    second = runtime.submit(urgent, X, priority=1, at=device.bus.cycle + 4000)
+    soc.inject = lambda engine, insn: Fault.BUS if insn.op is Op.LD1 and insn["fill"] == 90 else None
+    runtime.run_until_done()
+    check(first)
+    assert isinstance(second.error, DeviceFault) and second.outputs is None
