@@ -3,7 +3,7 @@
 import numpy as np
 
 from hw.image import CancelPoint, Image, JobInfo, LiveRange
-from hw.isa import Insn, Lv0Space, Op, VecOp, assemble
+from hw.isa import Insn, Op, VecOp, assemble
 from hw.params import SocParams
 from tests.support.images import SIZE, copy_image, encode
 
