@@ -7,6 +7,7 @@ from types import TracebackType
 
 import numpy.typing as npt
 
+from compiler.backend.options import Options
 from hw.image import Image
 from hw.params import SocParams, preset
 from sim.bus import Bus, Progress
@@ -34,6 +35,7 @@ def compile(
     engines: int | None = None,
     fallback: bool = False,
     observe: bool = False,
+    options: Options | None = None,
 ) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters).
 
@@ -42,13 +44,15 @@ def compile(
     engines : how many engines share each layer; all of them by default
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
+    options : cancellation points and limits; see :class:`compiler.backend.options.Options`
 
     Raises ``CompileError`` or ``ParamError``.
     """
     from compiler.compile import compile_model  # the compiler is only loaded where it is used
 
     params = resolve(preset)
-    return compile_model(Path(path), params, engines=engines or params.engines, fallback=fallback, observe=observe)
+    engines = engines or params.engines
+    return compile_model(Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options)
 
 
 def open(

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.text import Text
 
 from caesura import api, inputs, show
 from caesura.progress import Progress, estimated_cycles
+from caesura.show_points import point_fields, points_summary, points_table
+from compiler.backend.options import Options
 from compiler.ir import CompileError, Graph
 from hw.image import MAGIC, Image, ImageError
 from hw.isa import IsaError
@@ -38,6 +40,9 @@ Preset = Annotated[str, typer.Option("--preset", help=f"parameters of the hardwa
 Backend = Annotated[str, typer.Option("--backend", help="cxxrtl (compiled RTL) or pysim (reference, slow)")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
+Interval = Annotated[int | None, typer.Option(min=0, help="cycles between cancellation points (0: none)")]
+MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes outside homes that a point should not exceed")]
+Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
 
@@ -54,13 +59,17 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
     engines: Engines = None,
     fallback: Fallback = False,
+    cancel_interval: Interval = None,
+    cancel_max_live: MaxLive = None,
+    lv2_limit: Lv2Limit = None,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
 ) -> None:
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    image = _image(model, preset, engines, fallback)
+    options = _options(cancel_interval, cancel_max_live, lv2_limit)
+    image = _image(model, preset, engines, fallback, options)
     if check and _is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
@@ -100,9 +109,13 @@ def compile(
     preset: Preset = "tiny",
     engines: Engines = None,
     fallback: Fallback = False,
+    cancel_interval: Interval = None,
+    cancel_max_live: MaxLive = None,
+    lv2_limit: Lv2Limit = None,
 ) -> None:
     """Compile an ONNX model to an image."""
-    image = api.compile(model, preset, engines=engines, fallback=fallback)
+    options = _options(cancel_interval, cancel_max_live, lv2_limit)
+    image = api.compile(model, preset, engines=engines, fallback=fallback, options=options)
     image.save(output)
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
@@ -115,6 +128,7 @@ def info(
     target: Annotated[str, typer.Argument(help="an image, an ONNX model, or the name of a preset")],
     as_json: Json = False,
     fallback: Fallback = False,
+    points: Annotated[bool, typer.Option("--points", help="list an image's cancellation points")] = False,
 ) -> None:
     """Show what an image, a model or a preset holds."""
     path = Path(target)
@@ -123,7 +137,8 @@ def info(
         result, plain = show.show_params(params), show.preset_fields(params)
     elif _is_image(path):
         image = Image.load(path)
-        result, plain = show.show_image(image), show.image_fields(image)
+        result = Group(show.show_image(image), *([points_table(image)] if points else []), points_summary(image))
+        plain = {**show.image_fields(image), "cancellation": point_fields(image)}
     elif path.exists():
         graph = _graph(path, fallback)
         result, plain = show.show_graph(graph), show.graph_fields(graph)
@@ -185,9 +200,22 @@ def _is_image(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
 
 
-def _image(path: Path, preset_name: str | None, engines: int | None, fallback: bool) -> Image:
+def _options(interval: int | None, max_live: int | None, lv2_limit: int | None) -> Options:
+    default = Options()
+    return Options(
+        cancel_interval=default.cancel_interval if interval is None else interval,
+        cancel_max_live=max_live or 0,
+        lv2_limit=lv2_limit or 0,
+    )
+
+
+def _image(path: Path, preset_name: str | None, engines: int | None, fallback: bool, options: Options) -> Image:
     if not _is_image(path):
-        return api.compile(path, preset_name or "tiny", engines=engines, fallback=fallback)
+        return api.compile(path, preset_name or "tiny", engines=engines, fallback=fallback, options=options)
+    if options != Options():
+        raise api.UsageError(
+            f"{path}: an image is compiled already; --cancel-interval, --cancel-max-live and --lv2-limit need the .onnx"
+        )
     image = Image.load(path)
     if preset_name is not None:
         image.check_params(preset(preset_name))

@@ -1,6 +1,6 @@
 """ONNX model to image: front end, then back end."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -30,15 +30,16 @@ def compile_with_report(
     name: str | None = None,
     observe: bool = False,
     engines: int = 1,
+    options: Options | None = None,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
-    DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer.
-    Raises :class:`compiler.ir.CompileError`.
+    DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer. ``options``: all
+    others. Raises :class:`compiler.ir.CompileError`.
     """
     graph = import_model(path, fallback=fallback, name=name)
-    image, report = build(graph, params, Options(observe, engines))
+    image, report = build(graph, params, replace(options or Options(), observe=observe, engines=engines))
     return Compiled(image, graph, report)
 
 
@@ -50,6 +51,9 @@ def compile_model(
     name: str | None = None,
     observe: bool = False,
     engines: int = 1,
+    options: Options | None = None,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""
-    return compile_with_report(path, params, fallback=fallback, name=name, observe=observe, engines=engines).image
+    return compile_with_report(
+        path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options
+    ).image
