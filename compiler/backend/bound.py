@@ -11,11 +11,14 @@ empty instruction buffer, and with a loader that has as many loads in the LD2 un
 a pause, also at a later one, is ahead of this one.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from compiler.backend.copies import contiguous
+from hw.image import CancelPoint, JobInfo
 from hw.isa import UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
 from sim.model import worst
@@ -38,15 +41,32 @@ def worst_intervals(program: Sequence[Insn], params: SocParams, engines: int = 1
     prologues that may be in the LD2 unit when a pause comes (as many as it holds)."""
     cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
     end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
-    bounds, counts = [], _Counts(program)
+    bounds, counts, order = [], _Counts(program), _Order(program, params)
     for start, stop in pairwise([0, *cuts, end]):
-        window = _Window(program, start, stop, _owed(program, start, params))
+        window = _Window(program, start, stop, order.owed(start))
         before = dict(counts.at(window.first))
         rivals = worst.rivals_of([*window.stretch(), *loads], engines)
         bounds.append(
             min(_walk(window, params, choice, before, loads) for choice in (rivals, replace(rivals, own=False)))
         )
     return Bounds(bounds[:-1], bounds[-1] + worst.RETIRED)
+
+
+def set_bounds(
+    jobs: Sequence[JobInfo], points: Sequence[CancelPoint], bodies: Sequence[Sequence[Insn]], params: SocParams,
+    longest: int,
+) -> None:  # fmt: skip
+    """Fill ``worst_interval`` of points and ``worst_cycles`` of jobs, whose programs are ``bodies``. ``longest``:
+    bytes that one load of a prologue brings at most, in this image and in those queued behind it."""
+    loads = [Insn(Op.LD2, fields) for fields in contiguous(0, 0, longest)] * worst.LOADS if longest else []
+    own: dict[int, list[CancelPoint]] = {}
+    for point in points:
+        own.setdefault(point.job, []).append(point)
+    for number, (job, body) in enumerate(zip(jobs, bodies, strict=True)):
+        bounds = worst_intervals(body, params, params.engines, loads)
+        job.worst_cycles = bounds.end
+        for point, interval in zip(own.get(number, []), bounds.points, strict=True):
+            point.worst_interval = interval
 
 
 @dataclass(frozen=True)
@@ -80,19 +100,67 @@ def _walk(
     return walk.drained()
 
 
-def _owed(program: Sequence[Insn], start: int, params: SocParams) -> set[int]:
-    """The instructions before ``start`` that may not be over when the executor gets there: the last of each unit."""
-    most = params.unit_queue_depth + 1 + worst.IN_FLIGHT
-    left = dict.fromkeys(Unit, most)
-    owed = set[int]()
-    for number in range(start - 1, -1, -1):
-        insn = program[number]
-        if insn.op in UNIT_OF and left[UNIT_OF[insn.op]]:
-            left[UNIT_OF[insn.op]] -= 1
-            owed.add(number)
-            if not any(left.values()):
-                break
-    return owed
+class _Order:
+    """What a program says about which instructions have ended, from how many the executor has issued.
+
+    All but the last of a unit that its queue has room for have been given to it. What was given has its semaphores: the
+    instructions that signalled them have ended, and so have all before those in their units.
+    """
+
+    def __init__(self, program: Sequence[Insn], params: SocParams) -> None:
+        self._room = params.unit_queue_depth + 1
+        self._numbers: dict[Unit, list[int]] = {unit: [] for unit in Unit}  # of the instructions of a unit
+        #: By unit and count of instructions given to it: how many of each unit have ended for that.
+        self._ended: dict[Unit, list[dict[Unit, int]]] = {unit: [{}] for unit in Unit}
+        makers = _makers(program)
+        rank = {}
+        for number, insn in enumerate(program):
+            if insn.op not in UNIT_OF:
+                continue
+            unit = UNIT_OF[insn.op]
+            rank[number] = len(self._numbers[unit])
+            self._numbers[unit].append(number)
+            ended = dict(self._ended[unit][-1])
+            for maker in makers[number]:
+                other = UNIT_OF[program[maker].op]
+                ended[other] = max(ended.get(other, 0), rank[maker] + 1)
+            self._ended[unit].append(ended)
+
+    def owed(self, start: int) -> set[int]:
+        """Instructions before ``start`` that may not have ended when the executor gets there."""
+        issued = {unit: bisect_left(numbers, start) for unit, numbers in self._numbers.items()}
+        given = {unit: max(0, count - self._room) for unit, count in issued.items()}
+        ended = {unit: max(0, count - worst.IN_FLIGHT[unit]) for unit, count in given.items()}
+        todo = set(Unit)
+        while todo:
+            unit = todo.pop()
+            for other, count in self._ended[unit][given[unit]].items():
+                if count > ended[other]:
+                    ended[other] = count
+                    if count > given[other]:  # what has ended was given
+                        given[other] = count
+                        todo.add(other)
+        return {number for unit, numbers in self._numbers.items() for number in numbers[ended[unit] : issued[unit]]}
+
+
+def _makers(program: Sequence[Insn]) -> list[list[int]]:
+    """For each instruction the ones that signal what it waits for. Signals that several units give in an order of their
+    own are left out, and so are those that come later."""
+    signals: dict[int, list[int]] = {}
+    for number, insn in enumerate(program):
+        for semaphore in _bits(insn.fields.get("signal", 0)):
+            signals.setdefault(semaphore, []).append(number)
+    lone = {semaphore for semaphore, numbers in signals.items() if len({program[n].op for n in numbers}) == 1}
+    taken: dict[int, int] = {}
+    makers: list[list[int]] = []
+    for number, insn in enumerate(program):
+        makers.append([])
+        for semaphore in _bits(insn.fields.get("wait", 0)):
+            place = taken.get(semaphore, 0)
+            taken[semaphore] = place + 1
+            if semaphore in lone and signals[semaphore][place] < number:
+                makers[-1].append(signals[semaphore][place])
+    return makers
 
 
 class _Counts:
@@ -132,12 +200,15 @@ class _Walk:
         self._fetched = 0
         self._debt = dict.fromkeys(Op, 0)  # cycles other traffic of this engine may have taken from a unit
         self._accesses: dict[str, int] = {}
-        self._charge_fetch(worst.FETCH_AHEAD)
+        self._loaded = 0  # when the loader rests
+        self._charge(self._memory.job + worst.FETCH_AHEAD * self._memory.insn)
 
     def load(self, loads: Sequence[Insn]) -> None:
         """Loads of prologues that hold the LD2 unit when the walk begins."""
         for insn in loads:
-            self._free[Unit.LD2] += self._count(insn).cycles
+            work = self._count(insn)
+            self._free[Unit.LD2] += work.cycles
+            self._loaded = self._free[Unit.LD2] + work.latency
 
     def queued(self, insn: Insn, owed: bool) -> None:
         """An instruction that was issued before the walk begins, and ended before it unless ``owed``."""
@@ -161,18 +232,19 @@ class _Walk:
         depth = self._params.unit_queue_depth + 1
         if len(taken) >= depth:
             self._issued = max(self._issued, taken[-depth] + worst.ISSUE)
-        self._charge_fetch(1)
+        self._charge(self._memory.insn)
         self._run(insn, self._issued)
 
     def drained(self) -> int:
         """When all units are idle and the executor is at the end."""
         ends = [done[-1] for done in self._done.values() if done]
         lost = 0 if self._rivals.own else worst.lost(self._accesses)
-        return max([self._issued, *ends]) + lost + worst.POINT + worst.DRAINED
+        return max([self._issued, self._loaded, *ends]) + lost + worst.POINT + worst.DRAINED
 
-    def _charge_fetch(self, insns: int) -> None:
+    def _charge(self, cycles: int) -> None:
+        """Other traffic of this engine may hold its loads and stores up."""
         for op in _DRAM:
-            self._debt[op] += int(insns * self._memory.insn * self._memory.slowdown)
+            self._debt[op] += int(cycles * self._memory.slowdown) + 1
 
     def _count(self, insn: Insn) -> worst.Work:
         work = worst.work(insn, self._params, self._rivals, self._memory)
@@ -184,8 +256,8 @@ class _Walk:
         unit = UNIT_OF[insn.op]
         done, taken = self._done[unit], self._taken[unit]
         ready = max(issued + worst.TO_HEAD if issued else 0, self._wait(insn)) + worst.GRANT
-        if len(done) >= worst.IN_FLIGHT:
-            ready = max(ready, done[-worst.IN_FLIGHT] + worst.ISSUE)
+        if len(done) >= worst.MOST_IN_FLIGHT:
+            ready = max(ready, done[-worst.MOST_IN_FLIGHT] + worst.ISSUE)
         work = self._count(insn)
         begins = max(ready, self._free[unit])
         self._free[unit] = begins + work.cycles + self._debt[insn.op]

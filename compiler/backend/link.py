@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler import ir
+from compiler.backend.bound import set_bounds
 from compiler.backend.budget import Budget
 from compiler.backend.cancel import Body
 from compiler.backend.copies import contiguous
@@ -51,6 +52,8 @@ class Linker:
         self._windows = [WindowRing(self.budget.windows) for _ in range(self.budget.engines)]
         self._blobs: dict[bytes, int] = {}
         self._since_load = [_RUN_AHEAD] * self.budget.engines  # jobs since the last whose body loads to LV2
+        self._bodies: list[list[Insn]] = []
+        self._longest_load = self.longest_load
         self.weights += self.homes.constants
 
     def add(self, scheduled: Scheduled) -> None:
@@ -66,11 +69,13 @@ class Linker:
             alone = self._since_load[job.engine] >= _RUN_AHEAD
             piece = self.longest_load or len(job.blob) if alone else _PROLOGUE_LOAD
             prologue = self._append_code(_prologue(blob_at, window, len(job.blob), piece))
+            self._longest_load = max(self._longest_load, min(piece, len(job.blob)))
         self._since_load[job.engine] += 1
         if any(task.op is Op.LD2 for task in job.tasks):
             self._since_load[job.engine] = 0
         live, first = program.starting, len(self.points)
-        body = self._append_code(program.code(first))
+        self._bodies.append(program.code(first))
+        body = self._append_code(self._bodies[-1])
         self.points += program.points(first, len(self.jobs), body)
         held = (window, len(job.blob)) if prologue is not None else (0, 0)
         self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after, window=held, live=live))
@@ -112,6 +117,7 @@ class Linker:
         if self.budget.engines > 1:
             self._order_layers()
         self._guard_next_inference()
+        set_bounds(self.jobs, self.points, self._bodies, self.params, self._longest_load)
         sizes = [0] * 8
         sizes[0], sizes[1], sizes[7] = len(self.code), len(self.weights), self.budget.windows * self.budget.engines
         for segment, size in self.homes.sizes.items():

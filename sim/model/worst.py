@@ -10,16 +10,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hw.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op
+from hw.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
+from hw.job import COMPLETION
 from hw.params import SocParams
 
 ISSUE = 2  #: cycles of an instruction in the executor
 POINT = 3  #: cycles of a CANCEL in the executor
 TO_HEAD = 4  #: from the executor to the head of a unit's queue
 GRANT = 9  #: from the last signal until the unit sees the command: every unit may be granted first
-IN_FLIGHT = 4  #: commands a unit may have taken without having finished them
-DRAINED = 8  #: from the last signal to HALTED
+MOST_IN_FLIGHT = 4  #: commands a unit queue lets its unit have
+DRAINED = 20  #: from the last signal to HALTED, and the rest of what is in a pipeline behind :data:`IN_FLIGHT`
 RETIRED = 120  #: END only: check, copy of the completion
+#: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
+IN_FLIGHT = dict.fromkeys(Unit, MOST_IN_FLIGHT) | {Unit.MAC: 2, Unit.VEC: 1}
+LOADS = MOST_IN_FLIGHT + 1  #: loads of a prologue that a pause must wait for: those in the unit and the one on offer
 FETCH_AHEAD = 16  #: instructions the executor's fetch reads ahead
 FETCH_BYTES = 256  #: longest fetch burst
 FOREIGN_INSN = 48  #: cycles per instruction of another engine, at the least, on average over a fetch burst
@@ -30,6 +34,7 @@ _BUS_LATENCY = 40  #: the same of a copy from or to DRAM, without the DRAM
 _MAC_LATENCY = 16
 _VEC_FIXED = 34  #: check, pipeline, last write
 _VEC_LATENCY = 4
+_RUNS_COUNTED = 256  #: runs of a copy whose bursts are counted one by one; the driver aligns segments to pages
 _DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
 
 Fields = dict[str, int]  #: every field of an instruction by name
@@ -115,10 +120,16 @@ class Memory:
 
     @cached_property
     def insn(self) -> int:
-        """Cycles to fetch one instruction, its share of the row that is opened included."""
+        """Cycles to fetch one instruction, its share of opening a row, and the row it has closed, included."""
         beats = 64 // self.params.dram_word
         per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BYTES // self.params.dram_word) // beats)
-        return beats + -(-self.params.dram_row_miss // per_burst)
+        return beats + -(-2 * self.params.dram_row_miss // per_burst)
+
+    @cached_property
+    def job(self) -> int:
+        """Cycles of a completion on its way from the job before, and of a descriptor of one to come."""
+        bursts = -(-COMPLETION.size // (self.params.dram_word * self.params.axi_burst_beats))
+        return 2 * bursts * (self.burst + self.params.dram_row_miss)
 
     @cached_property
     def slowdown(self) -> float:
@@ -151,10 +162,11 @@ class Memory:
         queue = reads * (1 + self._writes) * self.burst
         return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY
 
-    def transfer(self, bursts: int, beats: int, held: int = 1) -> int:
-        """Cycles of ``bursts`` with ``beats`` words in all, each of which the scratchpad holds up to ``held`` cycles."""
+    def transfer(self, bursts: int, rows: int, beats: int, held: int = 1) -> int:
+        """Cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which the scratchpad takes up in ``held`` cycles.
+        A row stays open until others come between; a fetch that does is charged for opening it again."""
         p = self.params
-        own = beats * held + bursts * (p.dram_row_miss + self.between)
+        own = beats * held + (bursts if self.between else rows) * p.dram_row_miss + bursts * self.between
         round_trip = bursts * (p.dram_latency + _BUS_LATENCY) // p.axi_outstanding
         return int(max(own, round_trip) * self.slowdown) + 1
 
@@ -222,8 +234,8 @@ def _copy(op: Op, insn: Fields, params: SocParams, rivals: Rivals, memory: Memor
     shifted = not (src_exact and dst_exact) or (insn["src"] - insn["dst"]) % word != 0
     dst = _words(insn["dst"], insn["len"], word, dst_exact) + shifted
     if from_bus or to_bus:
-        side, side_exact, length = ("src", src_exact, read) if from_bus else ("dst", dst_exact, insn["len"])
-        return _bus_copy(op, insn, params, memory, runs, max(src, dst), side, side_exact, length)
+        side, length = ("src", read) if from_bus else ("dst", insn["len"])
+        return _bus_copy(op, insn, params, memory, runs, max(src, dst), side, length)
     reads, writes = _scratchpad_rivals(op, rivals)
     cycles = max(runs * max(src * reads, dst * writes), runs + _PLAN)
     source, target = {Op.LD1: ("lv2_ld1", "ld1"), Op.ST1: ("st1", "lv2_st1"), Op.LD0: ("ld0", "")}[op]
@@ -241,14 +253,21 @@ def _scratchpad_rivals(op: Op, rivals: Rivals) -> tuple[int, int]:
 
 
 def _bus_copy(
-    op: Op, insn: Fields, params: SocParams, memory: Memory, runs: int, words: int, side: str, exact: bool, length: int
+    op: Op, insn: Fields, params: SocParams, memory: Memory, runs: int, words: int, side: str, length: int
 ) -> Work:
     burst_bytes = params.axi_burst_beats * params.dram_word
-    aligned = exact and all(insn[f"{side}_s{k}"] % burst_bytes == 0 or insn[f"n{k}"] == 1 for k in range(3))
     start = insn[side] + (insn["lo"] if side == "src" else 0)
-    bursts = runs * _words(start, length, burst_bytes, aligned)
+    starts, exact = [start], runs <= _RUNS_COUNTED
+    for k in range(3 if exact else 0):
+        starts = [at + i * insn[f"{side}_s{k}"] for at in starts for i in range(insn[f"n{k}"])]
+
+    def touched(size: int) -> int:
+        """Blocks of ``size`` bytes that the runs touch, one after the other."""
+        return sum(_words(at, length, size, exact) for at in starts) * (1 if exact else runs)
+
+    bursts, rows = touched(burst_bytes), touched(params.dram_row_bytes)
     held = memory.rivals.lv2_writes(Op.LD2) if op is Op.LD2 else memory.rivals.lv2_reads(Op.ST2)
-    cycles = max(memory.transfer(bursts, runs * words, held), runs + _PLAN)
+    cycles = max(memory.transfer(bursts, rows, runs * words, held), runs + _PLAN)
     return Work(cycles + 2, memory.latency, (("lv2_ld2" if op is Op.LD2 else "lv2_st2", runs * words),))
 
 
