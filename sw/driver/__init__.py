@@ -8,8 +8,10 @@ from sw.driver.errors import (
     DriverError,
     FaultRecord,
     OutOfMemory,
+    SupervisorFault,
 )
 from sw.driver.loaded import LoadedModel
+from sw.driver.suspension import HaltRecord, Suspension
 
 __all__ = [
     "Device",
@@ -18,7 +20,10 @@ __all__ = [
     "DeviceTimeout",
     "DriverError",
     "FaultRecord",
+    "HaltRecord",
     "JobResult",
     "LoadedModel",
     "OutOfMemory",
+    "SupervisorFault",
+    "Suspension",
 ]

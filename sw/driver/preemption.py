@@ -375,12 +375,12 @@ class Preemption:
         engines = suspended.engines
         missing = suspended.missing()
         private = [p for p in missing if p.memory != LV2]
-        targets = [(p.start, p.end) for p in missing if p.memory == LV2]
-        groups = self._restore_private(suspended, private, targets)
+        groups = self._restore_private(suspended, private)
         clean = split(Piece(LV2, c.start, c.end, c.source, False) for c in suspended.missing_clean())
         lv2 = [p for p in missing if p.memory == LV2] + clean
         if lv2:
-            groups.append([Part(e, pieces) for e, pieces in deal(lv2, self._idle()).items()])
+            groups[-1] += [Part(e, pieces) for e, pieces in deal(lv2, self._idle()).items()]
+        groups = [group for group in groups if group]
         reloads = [(e, pair) for e in engines if (pair := suspended.reloads(e))]
         if not groups and not reloads:
             return None
@@ -412,18 +412,22 @@ class Preemption:
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
             )
 
-    def _restore_private(self, suspended: Suspension, private: list[Piece], targets: list[Range]) -> list[list[Part]]:
-        """Parts that bring accumulators and LV1 back, through stages that nothing else uses meanwhile."""
+    def _restore_private(self, suspended: Suspension, private: list[Piece]) -> list[list[Part]]:
+        """Groups of parts that bring accumulators and LV1 back; what is loaded to LV2 may join the last.
+
+        Where no stage lies beside what is to come back to LV2, the group is followed by an empty one.
+        """
         if not private:
-            return []
+            return [[]]
         work = deal(private, self._idle())
+        targets = [(p.start, p.end) for p in suspended.missing() if p.memory == LV2]
+        targets += [(c.start, c.end) for c in suspended.clean]
         for avoid in (targets, []):
-            room = self._room(work, {}, avoid)
-            planned = parts(self._device.params, work, room)
+            planned = parts(self._device.params, work, self._room(work, {}, avoid))
             if planned is not None:
                 for part in planned:
                     self._clobber(part.clobbers())
-                return [planned]
+                return [planned] if avoid or not targets else [planned, []]
         raise DriverError("no place in LV2 to bring accumulators and LV1 back through: end another task first")
 
     def _discard(self, suspended: Suspension) -> None:

@@ -1,7 +1,19 @@
 """The run time: inferences of loaded models, above the driver."""
 
+from sw.runtime.choice import Choice
 from sw.runtime.ports import InputError
+from sw.runtime.priority import PriorityRuntime, Request
 from sw.runtime.session import Session
+from sw.runtime.spans import Span
 from sw.runtime.stats import LayerStats, RunStats
 
-__all__ = ["InputError", "LayerStats", "RunStats", "Session"]
+__all__ = [
+    "Choice",
+    "InputError",
+    "LayerStats",
+    "PriorityRuntime",
+    "Request",
+    "RunStats",
+    "Session",
+    "Span",
+]

@@ -16,7 +16,7 @@ class Span:
     """
 
     kind: Kind
-    request: int  #: number of the request that ran, or was suspended
+    request: int  #: number of the request that ran, was paused or came back; of a dump: the one it makes room for
     model: str
     engine: int
     begin: int

@@ -1,0 +1,69 @@
+"""Preemption on the real RTL: small models that meet every kind of cancellation point."""
+
+import numpy as np
+import pytest
+
+from compiler.backend.options import Options
+from compiler.compile import compile_model
+from hw.params import preset
+from sim.rtl import open_bus
+from sw.driver import Device
+from sw.runtime import Choice, PriorityRuntime, Session
+from tests.support.preempt_images import smashing_image, walking_image
+
+TINY = preset("tiny")
+LIMIT = 1_000_000
+DIGITS = "examples/digits/digits.onnx"
+X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def device():
+    bus = open_bus(TINY, "cxxrtl")
+    yield Device(bus)
+    bus.close()
+
+
+def test_every_point_of_a_model_written_by_hand(device):
+    walk, smash = device.load(walking_image(TINY, jobs=2)), device.load(smashing_image(TINY))
+    expected = Session(device, smash).run(X)[0]["out"]
+    seen = set()
+    for delay in range(0, 1000, 20):
+        data = np.random.default_rng(delay).integers(-128, 128, (1, 8, 8)).astype(np.int8)
+        walk.write_tensor("x", data)
+        device.begin(walk, LIMIT)
+        ids = device.submit(walk, range(2), limit=LIMIT)
+        device.bus.advance(delay)
+        suspension = device.suspend([0], smash, verify=True)
+        device.admit(smash)
+        np.testing.assert_array_equal(Session(device, smash).run(X)[0]["out"], expected)
+        device.resume(suspension)
+        device.collect(ids, LIMIT)
+        np.testing.assert_array_equal(walk.read_tensor("y"), data)
+        assert device.bus.read_mem(*walk.segments[4], charge=False) == walk.image.weights
+        seen |= {halt.point for halt in suspension.halts.values() if halt.in_job}
+    assert len(seen) >= 8
+    device.preemption.settle()
+    device.unload(walk), device.unload(smash)
+
+
+def test_digits_preempted_at_random_times_by_itself_and_another(device):
+    image = compile_model(DIGITS, TINY, options=Options(cancel_interval=300))
+    samples = np.load("examples/digits/digits_samples.npz")["input"].astype(np.float32)
+    models = [device.load(image), device.load(image), device.load(smashing_image(TINY))]
+    inputs = [samples[:1], samples[1:2], X]
+    runs = [Session(device, model).run(x) for model, x in zip(models, inputs, strict=True)]
+    random, preempted = np.random.default_rng(7), 0
+    for _ in range(12):
+        runtime = PriorityRuntime(device, lambda situation: Choice.DUMP)
+        at = device.bus.cycle + 1
+        for priority, (model, x) in enumerate(zip(models, inputs, strict=True)):
+            runtime.submit(model, x, priority, at)
+            at += int(random.integers(1, runs[0][1].latency))
+        runtime.run_until_done()
+        for request, (outputs, _) in zip(runtime.requests, runs, strict=True):
+            assert request.error is None
+            for name, value in outputs.items():
+                np.testing.assert_array_equal(request.outputs[name], value)
+        preempted += sum(request.preempted for request in runtime.requests)
+    assert preempted >= 8
