@@ -53,6 +53,7 @@ class Buffers:
         self._order, self._params = order, params
         self._position = {task: number for number, task in enumerate(order)}
         self._constants = sorted(job.constants, key=self._position.__getitem__)
+        self._sources: dict[Task, Extent | None] = {}
         self._last_vec = max((i for i, task in enumerate(order) if task.op is Op.VEC), default=-1)
         self._resident = job.resident
         constants = set(job.constants)
@@ -158,7 +159,9 @@ class Buffers:
 
     def _overwritten(self, load: Task, cut: int) -> bool:
         """A store between ``load`` and ``cut`` may have changed what it read."""
-        origin = source(load)
+        if load not in self._sources:
+            self._sources[load] = source(load)
+        origin = self._sources[load]
         if origin is None or load.op is Op.LD0 or not self._stores_to(origin):
             return False
         first = self._position[load]
