@@ -10,8 +10,8 @@ class Job:
     """A layer to run on ``engine``. Times are in the unit of the simulation; those it passes are filled in.
 
     ``number`` gives the order of submission. ``bytes`` of on-chip memory are held from the start of the load to the end
-    of the compute. The compute starts when all jobs of ``after`` have ended; they must have smaller numbers and may be on
-    other engines.
+    of the compute. The compute starts when all jobs of ``after`` have ended; they must have smaller numbers and may be
+    on other engines.
     """
 
     number: int

@@ -2,7 +2,8 @@
 
 Loads run one after the other in the order of submission, as far as on-chip memory allows. Each engine computes its jobs
 in that order, each after its own load. With preemption, more urgent jobs go first in both, a running job of lower
-priority is stopped at its next cancellation point, and what was only loaded gives up its memory if a more urgent job needs it.
+priority is stopped at its next cancellation point, and what was only loaded gives up its memory if a more urgent job
+needs it.
 """
 
 import math
@@ -21,7 +22,8 @@ Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 class SwitchCost:
     """What preemption costs, whichever policy asks for it. ``interval``: time between cancellation points in a job.
 
-    ``dump`` and ``restore`` occupy the engine. Between two jobs nothing needs to be dumped.
+    ``dump`` and ``restore`` occupy the engine. Between two jobs nothing needs to be dumped, so a job whose end is nearer
+    than dump and restore would take is not stopped.
     """
 
     dump: float
@@ -129,10 +131,10 @@ class Machine:
         self._check_stops()
         end = env.timeout(job.compute - done)
         yield end | pause
-        if not end.processed and self._switch is not None:
+        if not end.processed and self._switch is not None:  # a more urgent job is ready
             so_far = done + env.now - begin
             point = math.ceil(so_far / self._switch.interval - 1e-9) * self._switch.interval
-            if point < job.compute:
+            if job.compute - point > self._switch.dump + self._switch.restore:
                 yield env.timeout(max(0.0, point - so_far))
                 self._running[job.engine] = None
                 return point

@@ -31,6 +31,7 @@ class Forecast:
         self._memory = memory
         self._entries: dict[Key, _Entry] = {}
         self._engine_free = [0.0] * engines
+        self._expected_free = list(self._engine_free)
         self._access_free = 0.0
 
     def add(self, key: Key, engine: int, cost: LayerCost, after: Iterable[Key] = ()) -> None:
@@ -59,6 +60,10 @@ class Forecast:
         entry = self._entries.pop(key)
         self._engine_free[entry.engine] = time
 
+    def compute_end(self, engine: int) -> float:
+        """When ``engine`` has computed all that is scheduled there, as of the last :meth:`state`."""
+        return self._expected_free[engine]
+
     def expected_start(self, key: Key) -> float:
         """When compute of ``key`` starts, as of the last :meth:`state`."""
         return self._entries[key].expected_start
@@ -70,6 +75,7 @@ class Forecast:
     def state(self, now: float) -> AcceleratorState:
         """The state at ``now``, all scheduled layers included."""
         access, engines = self._access_free, list(self._engine_free)
+        self._expected_free = engines
         releases: list[Release] = []
         used = 0
         for entry in self._entries.values():

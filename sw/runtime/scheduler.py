@@ -1,7 +1,7 @@
 """Decides which layer of which open request goes next, and to which engine. Knows policies, not the backend."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
@@ -123,7 +123,8 @@ class LayerScheduler:
         operator = Operator(request.number, layer, cost.compute, state.now, chosen.ready)
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
+        here = replace(state, compute_end=self._forecast.compute_end(engine))
         self._forecast.add(key, engine, cost, [(request.number, i) for i in after])
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
-        return Decision(request, layer, engine, cost, after, idle_times(state, chosen), start, passed_over)
+        return Decision(request, layer, engine, cost, after, idle_times(here, chosen), start, passed_over)

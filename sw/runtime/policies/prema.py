@@ -11,7 +11,7 @@ class Prema(OrderPolicy):
     After Choi and Rhu, "PREMA: a predictive multi-task scheduling algorithm for preemptible neural processing units",
     HPCA 2020. Levels of priority stand at 1, 3, 9, ... tokens. A request starts with the tokens of its level and gains
     as many again for each of its own durations that it has waited. Requests at or above the highest level that any of
-    them reached take part. The original decides when a task arrives or ends; this one at every layer, as all policies here.
+    them reached take part. The original decides when a task arrives or ends; this one at every layer, as all do here.
     """
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:

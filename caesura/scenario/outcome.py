@@ -1,0 +1,62 @@
+"""What happened in a run of a scenario: the same records whichever backend ran it."""
+
+import math
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Frame:
+    """A request of a stream, through all its stages. ``end`` is infinite until it has ended."""
+
+    stream: str
+    number: int
+    arrival: float
+    deadline: float | None = None
+    end: float = math.inf
+
+    @property
+    def turnaround(self) -> float:
+        """From arrival to end."""
+        return self.end - self.arrival
+
+
+@dataclass
+class LayerRun:
+    """A layer that ran: what was expected when it was decided on, and what was measured."""
+
+    stream: str
+    model: str
+    layer: int
+    engine: int
+    decided: float
+    ready: float  #: its inputs existed, and it had been decided on
+    passed_over: int
+    expected_start: float
+    expected_idle: tuple[float, float]  #: of compute and of memory access
+    start: float = math.nan
+    end: float = math.nan
+    idle: tuple[float, float] = (math.nan, math.nan)
+    preempted: int = 0
+
+    @property
+    def wait(self) -> float:
+        """In the queue, with all inputs there."""
+        return self.start - self.ready
+
+
+@dataclass
+class Outcome:
+    """A whole run. Times in the scenario's unit."""
+
+    engines: int
+    frames: list[Frame] = field(default_factory=list)
+    layers: list[LayerRun] = field(default_factory=list)
+    access_busy: float = 0.0
+    compute_busy: list[float] = field(default_factory=list)
+    switch_time: float = 0.0
+    decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer
+
+    @property
+    def makespan(self) -> float:
+        """From the first arrival to the last end."""
+        return max(frame.end for frame in self.frames) - min(frame.arrival for frame in self.frames)

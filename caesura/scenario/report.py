@@ -1,0 +1,100 @@
+"""From what happened in a scenario to the metrics of the field."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from caesura.scenario.outcome import Frame, LayerRun, Outcome
+from caesura.scenario.schema import Scenario
+from caesura.show import table
+from sw.runtime import metrics
+
+
+def report(
+    scenario: Scenario, policy: str, backend: str, outcome: Outcome, alone: Mapping[str, float]
+) -> dict[str, Any]:
+    """Plain data for JSON. ``alone``: turnaround of one request of each stream with nothing else on the machine.
+
+    ``antt``, ``stp`` and ``fairness`` compare with that; a program in their definitions is a stream. Waits are those of
+    operators whose inputs exist. Errors of prediction are mean absolute errors; those of idle times also as a share of
+    the mean duration of a layer.
+    """
+    frames, span = outcome.frames, outcome.makespan
+    progress = {
+        name: [alone[name] / f.turnaround if f.turnaround else 1.0 for f in frames if f.stream == name]
+        for name in alone
+    }
+    singles = [alone[frame.stream] for frame in frames]
+    return {
+        "scenario": scenario.name,
+        "policy": policy,
+        "backend": backend,
+        "time_unit": scenario.time_unit,
+        "requests": len(frames),
+        "makespan": span,
+        "antt": metrics.antt([frame.turnaround for frame in frames], singles) if all(singles) else None,
+        "stp": metrics.stp(progress),
+        "fairness": metrics.fairness(progress),
+        "sla_violation_rate": metrics.sla_violation_rate((frame.end, frame.deadline) for frame in frames),
+        "compute_utilisation": metrics.utilisation(sum(outcome.compute_busy), span * outcome.engines),
+        "access_utilisation": metrics.utilisation(outcome.access_busy, span),
+        "preemptions": sum(layer.preempted for layer in outcome.layers),
+        "switch_time": outcome.switch_time,
+        "turnaround": _distribution([frame.turnaround for frame in frames]),
+        "wait": _distribution([layer.wait for layer in outcome.layers]),
+        "passed_over_most": max(layer.passed_over for layer in outcome.layers),
+        "prediction": _prediction(outcome.layers),
+        "decision_us": _distribution([1e6 * seconds for seconds in outcome.decision_seconds]),
+        "streams": [_stream(name, single, frames) for name, single in alone.items()],
+    }
+
+
+def _stream(name: str, alone: float, frames: Sequence[Frame]) -> dict[str, Any]:
+    mine = [frame for frame in frames if frame.stream == name]
+    return {
+        "name": name,
+        "requests": len(mine),
+        "alone": alone,
+        "turnaround": _distribution([frame.turnaround for frame in mine]),
+        "sla_violation_rate": metrics.sla_violation_rate((frame.end, frame.deadline) for frame in mine),
+    }
+
+
+def _distribution(values: Sequence[float]) -> dict[str, float]:
+    tails = {f"p{percent}": metrics.percentile(values, percent) for percent in (50, 90, 99)}
+    return {"mean": sum(values) / len(values), **tails, "max": max(values)} if values else {}
+
+
+def _prediction(layers: Sequence[LayerRun]) -> dict[str, float]:
+    """How far expectations were off."""
+    error = metrics.prediction_error
+    idle = error([sum(layer.expected_idle) for layer in layers], [sum(layer.idle) for layer in layers])
+    duration = sum(layer.end - layer.start for layer in layers) / len(layers)
+    return {
+        "start_error": error([layer.expected_start for layer in layers], [layer.start for layer in layers]),
+        "idle_error": idle,
+        "idle_error_percent": metrics.utilisation(idle, duration),
+    }
+
+
+def to_table(result: Mapping[str, Any]) -> Group:
+    """For a terminal."""
+    unit = result["time_unit"]
+    head = Text(
+        f"{result['scenario']} under {result['policy']} ({result['backend']}): {result['requests']} requests in "
+        f"{result['makespan']:,.1f} {unit}"
+    )
+    totals = table("", "metric", ">value")
+    for name in ("antt", "stp", "fairness", "sla_violation_rate"):
+        totals.add_row(name.replace("_", " "), "" if result[name] is None else f"{result[name]:.3f}")
+    for name in ("compute_utilisation", "access_utilisation"):
+        totals.add_row(name.replace("_", " "), f"{result[name]:.1f} %")
+    totals.add_row("preemptions", f"{result['preemptions']}")
+    streams = table("", "stream", ">requests", f">alone, {unit}", ">mean", ">p50", ">p90", ">p99", ">late")
+    for stream in result["streams"]:
+        times = [f"{stream['turnaround'].get(key, 0):,.1f}" for key in ("mean", "p50", "p90", "p99")]
+        late = f"{stream['sla_violation_rate']:.1%}"
+        streams.add_row(stream["name"], f"{stream['requests']}", f"{stream['alone']:,.1f}", *times, late)
+    return Group(head, totals, streams)

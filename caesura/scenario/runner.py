@@ -1,0 +1,93 @@
+"""Running a scenario under a policy on a backend."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from caesura.api import UsageError
+from caesura.scenario import synthetic
+from caesura.scenario.outcome import Outcome
+from caesura.scenario.report import report
+from caesura.scenario.schema import Scenario, Stream, Trace, load_scenario
+from sw.runtime.policies import ORDER, PLACEMENT, OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.policies.fcfs import Fcfs
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What decides: the order of layers, and the queue that each joins.
+
+    ``at_arrival``: all operators of a request are placed when it arrives, as queue balancers do; otherwise each time a
+    layer starts, the next one is chosen.
+    """
+
+    name: str
+    order: Callable[[], OrderPolicy]
+    placement: Callable[[list[float]], PlacementPolicy]
+    at_arrival: bool = False
+
+    @classmethod
+    def named(cls, name: str, placement: str = "queue_time", options: Mapping[str, Any] | None = None) -> "Policies":
+        """The policy ``name`` with its ``options``. One for the order of layers is joined by one for ``placement``.
+
+        Raises ``UsageError`` for a name or an option that does not exist.
+        """
+        chosen = dict(options or {})
+        if name in PLACEMENT:
+            if chosen:
+                raise UsageError(f"policy {name!r} has no options, {', '.join(chosen)} given")
+            return cls(name, Fcfs, lambda waits: placement_for(name, waits), at_arrival=True)
+        if name not in ORDER:
+            raise UsageError(f"no policy named {name!r}; there are {', '.join((*ORDER, *PLACEMENT))}")
+        if placement not in PLACEMENT:
+            raise UsageError(f"no placement policy named {placement!r}; there are {', '.join(PLACEMENT)}")
+
+        def order() -> OrderPolicy:
+            return by_name(name, **chosen)  # type: ignore[return-value]
+
+        try:
+            order()
+        except (TypeError, ValueError) as error:
+            raise UsageError(str(error)) from None
+        return cls(name, order, lambda waits: placement_for(placement, waits))
+
+
+class Runner(Protocol):
+    """A backend that can run scenarios."""
+
+    def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
+        """Serve all requests. ``folder``: where the scenario's file lies, for the paths in it."""
+        ...
+
+
+RUNNERS: dict[str, Callable[[], Runner]] = {"synthetic": synthetic.SyntheticRunner}
+
+
+def run_scenario(
+    path: Path | str,
+    policy: str = "idle_time",
+    backend: str = "synthetic",
+    *,
+    placement: str = "queue_time",
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
+
+    Raises :class:`ScenarioError` for a file that cannot be used, ``UsageError`` for an unknown policy or backend.
+    """
+    if backend not in RUNNERS:
+        raise UsageError(f"backend {backend!r} cannot run scenarios; use {', '.join(RUNNERS)}")
+    policies = Policies.named(policy, placement, options)
+    scenario, folder = load_scenario(path), Path(path).parent
+    runner = RUNNERS[backend]()
+    outcome = runner.run(scenario, policies, folder)
+    alone = {stream.name: _alone(runner, scenario, stream, folder) for stream in scenario.streams}
+    return report(scenario, policy, backend, outcome, alone)
+
+
+def _alone(runner: Runner, scenario: Scenario, stream: Stream, folder: Path) -> float:
+    """Turnaround of one request of ``stream`` with nothing else on the machine."""
+    single = stream.model_copy(update={"arrivals": Trace(kind="trace", times=[0.0])})
+    outcome = runner.run(scenario.model_copy(update={"streams": [single]}), Policies.named("fcfs"), folder)
+    return outcome.frames[0].turnaround

@@ -1,0 +1,234 @@
+"""Scenario files: several models, their requests, and the machine that serves them. TOML, validated."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pydantic
+from pydantic import Field
+
+from caesura.api import UsageError
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class ScenarioError(UsageError):
+    """A scenario that cannot be used; names the file, the key, what is wrong and the way out."""
+
+
+class _Table(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class Layer(_Table):
+    """A layer of a model for the synthetic machine, or ``repeat`` equal ones. Times in the scenario's unit."""
+
+    load: NotNegative = 0.0
+    compute: NotNegative
+    bytes: Annotated[int, Field(ge=0)] = 0
+    repeat: Count = 1
+    after: list[int] | None = None  #: layers of this model whose outputs it reads; by default the one before
+
+
+class Model(_Table):
+    """A model: ``layers`` for the synthetic machine, ``onnx`` (a path) or ``workload`` (a name) for the others."""
+
+    layers: list[Layer] = []
+    onnx: Path | None = None
+    workload: str | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _has_content(self) -> "Model":
+        if not self.layers and self.onnx is None and self.workload is None:
+            raise ValueError("describes nothing; give layers, onnx or workload")
+        if self.onnx is not None and self.workload is not None:
+            raise ValueError("has both onnx and workload; remove one")
+        for number, after in enumerate(self.dependencies):
+            for other in after:
+                if not 0 <= other < number:
+                    raise ValueError(f"layer {number} comes after {other}, which is not an earlier layer; reorder them")
+        return self
+
+    @property
+    def flat_layers(self) -> list[Layer]:
+        """``layers`` with repetitions written out."""
+        return [layer for layer in self.layers for _ in range(layer.repeat)]
+
+    @property
+    def dependencies(self) -> list[tuple[int, ...]]:
+        """Of each of :attr:`flat_layers`, the earlier layers it reads."""
+        return [
+            tuple(layer.after) if layer.after is not None else ((number - 1,) if number else ())
+            for number, layer in enumerate(self.flat_layers)
+        ]
+
+
+class Preemption(_Table):
+    """What preemption costs. ``interval``: time between cancellation points within a layer."""
+
+    dump: NotNegative
+    restore: NotNegative
+    interval: Positive
+
+
+class Machine(_Table):
+    """The synthetic machine. Other backends take engines and memory from their preset."""
+
+    engines: Annotated[int, Field(ge=1, le=64)] = 1
+    memory: Annotated[int, Field(ge=1)] = 1 << 20
+    cpus: Annotated[int, Field(ge=1)] = 1
+    initial_waits: list[NotNegative] | None = None  #: of each engine's queue, for queue-time balancing
+    estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
+    preemption: Preemption | None = None
+
+
+class Periodic(_Table):
+    """One request each ``period``, the first at ``start``."""
+
+    kind: Literal["periodic"]
+    period: Positive
+    count: Count
+    start: NotNegative = 0.0
+
+
+class Poisson(_Table):
+    """Requests at random, ``interval`` apart on average, from ``start`` on."""
+
+    kind: Literal["poisson"]
+    interval: Positive
+    count: Count
+    start: NotNegative = 0.0
+
+
+class Closed(_Table):
+    """``concurrency`` requests at any time: the next arrives when one has ended, or has ended its stage ``after``."""
+
+    kind: Literal["closed"]
+    count: Count
+    concurrency: Count = 1
+    think: NotNegative = 0.0  #: time from the end of a request to the arrival of the next
+    after: str | None = None
+
+
+class Trace(_Table):
+    """Requests at ``times``, or at the times in ``file``: one number per line."""
+
+    kind: Literal["trace"]
+    times: list[NotNegative] = []
+    file: Path | None = None
+
+
+Arrivals = Annotated[Periodic | Poisson | Closed | Trace, Field(discriminator="kind")]
+
+
+class Stage(_Table):
+    """A step of a request: a ``model`` on the accelerator, or ``cpu`` work of a ``duration``."""
+
+    model: str | None = None
+    cpu: str | None = None
+    duration: NotNegative = 0.0
+    priority: int | None = None  #: instead of the stream's
+
+    @pydantic.model_validator(mode="after")
+    def _is_one_thing(self) -> "Stage":
+        if (self.model is None) == (self.cpu is None):
+            raise ValueError("must have either model or cpu")
+        if self.model is not None and self.duration:
+            raise ValueError("has model and duration; durations of models are those of their layers, so remove it")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Name of the model, or of the work on the CPU."""
+        return self.model or self.cpu or ""
+
+
+class Stream(_Table):
+    """Requests of one kind. Each runs through ``stages`` in order; several models make a cascade."""
+
+    name: str
+    stages: Annotated[list[Stage], Field(min_length=1)]
+    arrivals: Arrivals
+    priority: int = 0
+    deadline: Positive | None = None  #: from arrival to the end of the last stage
+
+    @pydantic.model_validator(mode="after")
+    def _waits_for_own_stage(self) -> "Stream":
+        names = [stage.name for stage in self.stages]
+        if isinstance(self.arrivals, Closed) and self.arrivals.after not in (None, *names):
+            raise ValueError(f"arrivals.after is {self.arrivals.after!r}; stages are {', '.join(names)}")
+        return self
+
+
+class Scenario(_Table):
+    """A whole file."""
+
+    name: str
+    description: str = ""
+    time_unit: str = "ms"
+    seed: int = 0
+    machine: Machine = Machine()
+    models: Annotated[dict[str, Model], Field(min_length=1)]
+    streams: Annotated[list[Stream], Field(min_length=1)]
+
+    @pydantic.model_validator(mode="after")
+    def _fits_together(self) -> "Scenario":
+        for stream in self.streams:
+            for stage in stream.stages:
+                if stage.model is not None and stage.model not in self.models:
+                    raise ValueError(
+                        f"stream {stream.name!r} runs model {stage.model!r}; models are {', '.join(self.models)}"
+                    )
+        if len({stream.name for stream in self.streams}) < len(self.streams):
+            raise ValueError("two streams have the same name; rename one")
+        waits = self.machine.initial_waits
+        if waits is not None and len(waits) != self.machine.engines:
+            raise ValueError(f"machine.initial_waits has {len(waits)} values for {self.machine.engines} engines")
+        for name, model in self.models.items():
+            for layer in model.layers:
+                if layer.bytes > self.machine.memory:
+                    raise ValueError(
+                        f"a layer of model {name!r} needs {layer.bytes} bytes, machine.memory is {self.machine.memory};"
+                        " split the layer or raise machine.memory"
+                    )
+        return self
+
+
+def load_scenario(path: Path | str) -> Scenario:
+    """Read and validate a scenario file. Raises :class:`ScenarioError`."""
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}: not a text file; scenario files are TOML in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{path}: not valid TOML: {error}") from None
+    return parse_scenario(content, str(path))
+
+
+def parse_scenario(content: dict[str, object], where: str) -> Scenario:
+    """Validate what a scenario file holds. Raises :class:`ScenarioError`."""
+    try:
+        return Scenario.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise ScenarioError(_explain(where, error)) from None
+
+
+def _explain(where: str, error: pydantic.ValidationError) -> str:
+    first, more = error.errors()[0], error.error_count() - 1
+    key = ".".join(str(part) for part in first["loc"]) or "the file"
+    message = first["msg"].removeprefix("Value error, ")
+    way_out = {
+        "missing": f"is missing; add {key.rsplit('.', 1)[-1]} = ...",
+        "extra_forbidden": "is not a known key; remove it or correct its spelling (docs/scheduling.md lists all keys)",
+        "union_tag_not_found": "has no kind; add kind = 'periodic', 'poisson', 'closed' or 'trace'",
+    }
+    told = way_out.get(first["type"], message)
+    shown = first["input"] if isinstance(first["input"], str | int | float | bool) else None
+    given = f", not {shown!r}" if shown is not None and first["type"] not in way_out else ""
+    rest = f" (and {more} more)" if more else ""
+    return f"{where}: {key}: {told}{given}{rest}"
