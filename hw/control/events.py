@@ -65,6 +65,7 @@ class EventCounters(wiring.Component):
         turn = Signal(range(self.params.engines + 1))  # the last one is the host's
         waits = Signal()  # second of the two turns of an engine: waits, after signals
         second = Signal()  # the counter has been read
+        asked = Signal()  # it was asked for when the read began: a request that came later named another one
         host = turn == self.params.engines
         exists = self.index < self.params.events
 
@@ -77,6 +78,7 @@ class EventCounters(wiring.Component):
                 m.d.sync += waits.eq(1)
         with m.Else():
             m.d.sync += second.eq(1)
+        m.d.sync += asked.eq(0)
 
         with m.Switch(turn):
             for e in range(self.params.engines):
@@ -86,7 +88,9 @@ class EventCounters(wiring.Component):
                         read.addr.eq(Mux(waits, port.wait_id, port.signal.payload)),
                         write.data.eq(read.data + 1),
                     ]
-                    with m.If(second):
+                    with m.If(~second):
+                        m.d.sync += asked.eq(Mux(waits, port.wait, port.signal.valid))
+                    with m.Elif(asked):
                         m.d.comb += [
                             port.signal.ready.eq(~waits),
                             write.en.eq(port.signal.valid & ~waits),
@@ -94,7 +98,9 @@ class EventCounters(wiring.Component):
                         ]
             with m.Default():
                 m.d.comb += [read.addr.eq(self.index), write.data.eq(self.w_data)]
-                with m.If(second):
+                with m.If(~second):
+                    m.d.sync += asked.eq(self.read | self.write)
+                with m.Elif(asked):
                     m.d.comb += [
                         write.en.eq(self.write & exists),
                         self.ack.eq(self.read | self.write),

@@ -55,6 +55,25 @@ def test_signals_of_several_engines_at_once_all_count(stall):
     simulate(dut, reads, *(engine(number) for number in range(PARAMS.engines)))
 
 
+def test_a_signal_counts_its_own_event_whenever_it_comes():
+    dut = EventCounters(PARAMS)
+    host = Host(dut)
+
+    async def testbench(ctx) -> None:
+        for delay in range(2 * TURNS):
+            port = dut.engine[1].signal
+            event = 1 + delay % 2
+            await ctx.tick().repeat(delay + 1)
+            ctx.set(port.payload, event)
+            ctx.set(port.valid, 1)
+            await until(ctx, port.ready)
+            ctx.set(port.valid, 0)
+            ctx.set(port.payload, 0)
+        assert [await host.read(ctx, i) for i in range(4)] == [0, TURNS, TURNS, 0]
+
+    simulate(dut, testbench)
+
+
 def test_writes_of_the_host_and_signals_do_not_undo_each_other():
     dut = EventCounters(PARAMS)
     host, ended = Host(dut), []
