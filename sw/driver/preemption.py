@@ -163,7 +163,7 @@ class Preemption:
             queue = queues[e] = []
             for place, members in self._device.engines[e].unfinished:
                 entry = known[members["job_id"]]
-                queue.append(QueuedJob(members["job_id"], entry.model, entry.job, members, place))
+                queue.append(QueuedJob.of(members["job_id"], entry.model, entry.job, members, place))
             point = _standing(halts[e], queue, known[queue[0].job_id].point) if queue else None
             if point is not None:
                 points[e] = point

@@ -35,13 +35,26 @@ class HaltRecord:
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job that has not finished: its descriptor and whose it is."""
+    """A job that has not finished: its descriptor, as first queued, and whose it is.
+
+    ``held``: it was queued again without its prologue, as its weight window was intact.
+    """
 
     job_id: int
     model: LoadedModel
     job: int  #: index in the image's job table
     descriptor: dict[str, int]
     place: int  #: index in the ring it was pushed to
+    held: bool = False
+
+    @classmethod
+    def of(cls, job_id: int, model: LoadedModel, job: int, members: dict[str, int], place: int) -> "QueuedJob":
+        """From the descriptor in the ring, in which prologue and window may have been changed."""
+        info = model.image.meta.jobs[job]
+        prologue = int(JobFlag.PROLOGUE) if info.prologue_pc is not None else 0
+        held = bool(prologue and not members["flags"] & prologue)
+        changed = {"flags": members["flags"] | prologue, "window_after": info.window_after}
+        return cls(job_id, model, job, members | changed, place, held)
 
 
 @dataclass(eq=False)
@@ -231,7 +244,7 @@ def prefetched(queue: Sequence[QueuedJob], loaded: int) -> dict[int, Range]:
     for job in queue:
         offset, length = job.model.image.meta.jobs[job.job].window
         has = job.descriptor["flags"] & JobFlag.PROLOGUE and length
-        if has and 0 < (loaded - job.place) % WORD <= WORD // 2:
+        if has and (job.held or 0 < (loaded - job.place) % WORD <= WORD // 2):
             base = job.model.segments[base_of][0]
             windows[job.job_id] = (base + offset, base + offset + length)
     return windows
