@@ -193,6 +193,22 @@ def bench(
         raise typer.Exit(1)
 
 
+@app.command()
+def scenario(
+    file: Annotated[Path, typer.Argument(help="a scenario file (.toml); docs/scheduling.md describes them")],
+    policy: Annotated[str, typer.Option(help="what decides, such as idle_time, fcfs, queue_time")] = "idle_time",
+    backend: Annotated[str, typer.Option(help="synthetic (layers with given durations)")] = "synthetic",
+    placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
+    option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
+    as_json: Json = False,
+    trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
+) -> None:
+    """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
+    from caesura.scenario.command import scenario_command
+
+    scenario_command(file, policy, backend, placement, option or (), as_json, trace)
+
+
 def _is_image(path: Path) -> bool:
     if not path.is_file():
         return path.suffix == ".cimg"
