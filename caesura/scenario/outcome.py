@@ -30,9 +30,12 @@ class LayerRun:
     engine: int
     decided: float
     ready: float  #: its inputs existed, and it had been decided on
-    passed_over: int
+    passed_over: int  #: decisions that took another layer although this one was a candidate
+    candidates: int  #: at the decision for this layer
     expected_start: float
     expected_idle: tuple[float, float]  #: of compute and of memory access
+    load_start: float = math.nan
+    load_end: float = math.nan
     start: float = math.nan
     end: float = math.nan
     idle: tuple[float, float] = (math.nan, math.nan)
@@ -50,7 +53,7 @@ class Outcome:
 
     engines: int
     frames: list[Frame] = field(default_factory=list)
-    layers: list[LayerRun] = field(default_factory=list)
+    layers: list[LayerRun] = field(default_factory=list)  #: in the order in which they ended
     access_busy: float = 0.0
     compute_busy: list[float] = field(default_factory=list)
     switch_time: float = 0.0

@@ -10,6 +10,8 @@ from caesura.scenario import synthetic
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.report import report
 from caesura.scenario.schema import Scenario, Stream, Trace, load_scenario
+from caesura.scenario.timeline import spans
+from sim.trace import write_trace
 from sw.runtime.policies import ORDER, PLACEMENT, OrderPolicy, PlacementPolicy, by_name, placement_for
 from sw.runtime.policies.fcfs import Fcfs
 
@@ -71,8 +73,11 @@ def run_scenario(
     *,
     placement: str = "queue_time",
     options: Mapping[str, Any] | None = None,
+    trace: Path | None = None,
 ) -> dict[str, Any]:
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
+
+    ``trace``: where to write a timeline for Perfetto.
 
     Raises :class:`ScenarioError` for a file that cannot be used, ``UsageError`` for an unknown policy or backend.
     """
@@ -82,6 +87,8 @@ def run_scenario(
     scenario, folder = load_scenario(path), Path(path).parent
     runner = RUNNERS[backend]()
     outcome = runner.run(scenario, policies, folder)
+    if trace is not None:
+        write_trace(trace, spans(outcome, scenario.time_unit))
     alone = {stream.name: _alone(runner, scenario, stream, folder) for stream in scenario.streams}
     return report(scenario, policy, backend, outcome, alone)
 

@@ -158,7 +158,7 @@ class _Run:
         self._jobs[request.number, layer] = job
         self._records[job] = LayerRun(
             self._requests[request.number][0].name, request.model, layer, decision.engine, now, now,
-            decision.passed_over, decision.start, decision.idle,
+            decision.passed_over, decision.candidates, decision.start, decision.idle,
         )  # fmt: skip
         self._machine.submit(job)
 
@@ -193,6 +193,7 @@ class _Run:
         """Correct the estimate; the request may have ended."""
         record, now = self._records[job], self._env.now
         record.end, record.preempted = now, job.preempted
+        record.load_start, record.load_end = job.load_start or 0.0, job.load_end or 0.0
         self._last_end[job.engine] = now
         self._forecast.ended((job.request, job.layer), now)
         self._estimates.correct(record.model, job.layer, compute=job.compute)

@@ -7,7 +7,7 @@ needs it.
 """
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,8 @@ Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 class SwitchCost:
     """What preemption costs, whichever policy asks for it. ``interval``: time between cancellation points in a job.
 
-    ``dump`` and ``restore`` occupy the engine. Between two jobs nothing needs to be dumped, so a job whose end is nearer
-    than dump and restore would take is not stopped.
+    ``dump`` and ``restore`` occupy the engine. Between two jobs nothing needs to be dumped, so a job that would end
+    before it could be dumped and restored is not stopped.
     """
 
     dump: float
@@ -88,7 +88,7 @@ class Machine:
         job = min(self.backlog, key=self._rank)
         if any(self._rank(waiting) < self._rank(job) for waiting in self._restoring):
             return None
-        if self._make_room(job, lambda other: self._level(other) < self._level(job)):
+        if self._make_room(job):
             return job
         running = self._running[job.engine]
         if running is not None and self._level(running) < self._level(job):
@@ -152,15 +152,21 @@ class Machine:
         self._notify()
         yield from self._serve(job.engine, self._level(job))
         self._restoring.append(job)
-        while not self._make_room(job, lambda other: self._rank(other) > self._rank(job)):
+        while not self._make_room(job):
             yield self._changed
+            yield from self._serve(job.engine, self._level(job))  # what came meanwhile may hold the memory
         self._restoring.remove(job)
         self.used += job.bytes
         yield self.env.timeout(self._switch.restore)
 
-    def _make_room(self, job: Job, may_yield: Callable[[Job], bool]) -> bool:
-        """Whether there is room for ``job``, after rolling back loaded jobs that have not started, latest first."""
-        loaded = [other for queue in self._queues for other in queue if other.load_end is not None and may_yield(other)]
+    def _make_room(self, job: Job) -> bool:
+        """Whether there is room for ``job``, after rolling back later jobs that are loaded and have not started."""
+        loaded = [
+            other
+            for queue in self._queues
+            for other in queue
+            if other.load_end is not None and self._rank(other) > self._rank(job)
+        ]
         loaded.sort(key=self._rank)
         while self._switch and loaded and self.used + job.bytes > self.memory:
             victim = loaded.pop()

@@ -36,6 +36,7 @@ class Decision:
     idle: Idle
     start: float
     passed_over: int
+    candidates: int  #: how many there were to choose from
 
 
 class LayerScheduler:
@@ -77,7 +78,7 @@ class LayerScheduler:
         chosen = self._order.choose(state, candidates)
         for candidate in candidates:
             self._open[candidate.request].passed_over += 1
-        return self._schedule(state, chosen)
+        return self._schedule(state, chosen, len(candidates))
 
     def ended(self, request: int, layer: int) -> None:
         """A layer has ended, or was revoked: it is no longer in its queue."""
@@ -113,7 +114,7 @@ class LayerScheduler:
             return tuple(self._inputs[model][layer])
         return (layer - 1,) if layer else ()
 
-    def _schedule(self, state: AcceleratorState, chosen: Candidate) -> Decision:
+    def _schedule(self, state: AcceleratorState, chosen: Candidate, candidates: int) -> Decision:
         request, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
         passed_over = request.passed_over - 1  # this decision counts for the others only
         request.next_layer, request.passed_over = layer + 1, 0
@@ -127,4 +128,5 @@ class LayerScheduler:
         self._forecast.add(key, engine, cost, [(request.number, i) for i in after])
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
-        return Decision(request, layer, engine, cost, after, idle_times(here, chosen), start, passed_over)
+        idle = idle_times(here, chosen)
+        return Decision(request, layer, engine, cost, after, idle, start, passed_over, candidates)

@@ -1,0 +1,1 @@
+"""Scenarios that benchmarks and tests generate."""

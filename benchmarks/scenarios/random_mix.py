@@ -1,0 +1,63 @@
+"""Random scenarios, to find what no one thought of."""
+
+import random
+from typing import Any
+
+from caesura.scenario import Scenario, parse_scenario
+
+
+def random_mix(seed: int) -> Scenario:
+    """One to five models, each in a stream of its own, with random layers, arrivals, priorities, engines and memory.
+
+    Every second scenario preempts, every third has true durations that differ from the estimates."""
+    rng = random.Random(seed)
+    memory = rng.choice([100, 300, 1000])
+    names = [f"m{number}" for number in range(rng.randint(1, 5))]
+    machine: dict[str, Any] = {"engines": rng.choice([1, 1, 2, 4]), "memory": memory}
+    if seed % 2:
+        machine["preemption"] = {
+            "dump": rng.choice([0, 1, 5]),
+            "restore": rng.choice([0, 2]),
+            "interval": rng.choice([1, 7]),
+        }
+    if seed % 3 == 0:
+        machine["estimate_error"] = 0.3
+    content = {
+        "name": f"random {seed}",
+        "seed": seed,
+        "machine": machine,
+        "models": {name: {"layers": _layers(rng, memory)} for name in names},
+        "streams": [_stream(rng, name) for name in names],
+    }
+    return parse_scenario(content, f"random scenario {seed}")
+
+
+def _layers(rng: random.Random, memory: int) -> list[dict[str, Any]]:
+    layers = []
+    for number in range(rng.randint(1, 8)):
+        layer: dict[str, Any] = {
+            "load": rng.choice([0, rng.randint(1, 30)]),
+            "compute": rng.choice([0, rng.randint(1, 30), rng.randint(1, 30)]),
+            "bytes": rng.choice([0, rng.randint(1, memory // 4), rng.randint(1, memory)]),
+        }
+        if number and rng.random() < 0.3:
+            layer["after"] = sorted({rng.randrange(number) for _ in range(rng.randint(0, 3))})
+        layers.append(layer)
+    return layers
+
+
+def _stream(rng: random.Random, model: str) -> dict[str, Any]:
+    count = rng.randint(1, 6)
+    arrivals: dict[str, Any] = rng.choice(
+        [
+            {"kind": "periodic", "period": rng.randint(1, 100), "count": count},
+            {"kind": "poisson", "interval": rng.randint(1, 100), "count": count},
+            {"kind": "closed", "count": count, "concurrency": rng.randint(1, 3), "think": rng.choice([0, 5])},
+            {"kind": "trace", "times": [rng.randint(0, 100) for _ in range(count)]},
+        ]
+    )
+    stages: list[dict[str, Any]] = [{"model": model}]
+    if rng.random() < 0.3:
+        stages += [{"cpu": "post", "duration": rng.randint(0, 20)}, {"model": model, "priority": rng.randint(0, 3)}]
+    stream = {"name": model, "stages": stages, "arrivals": arrivals, "priority": rng.randint(0, 2)}
+    return {**stream, "deadline": rng.randint(1, 500)} if rng.random() < 0.5 else stream
