@@ -120,8 +120,7 @@ class Device:
         """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
-        suspended = any(model in suspension.models for suspension in self.preemption.suspensions)
-        if suspended or any(entry.model is model for entry in self._outstanding.values()):
+        if self.preemption.holds(model) or any(entry.model is model for entry in self._outstanding.values()):
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
         self._models.remove(model)
         self.events.release(model.events)
@@ -132,7 +131,7 @@ class Device:
         """Start an inference of ``model``: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
-        if any(model in suspension.models for suspension in self.preemption.suspensions):
+        if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self._wait(lambda: not self._conflicts(model), limit)
         model.events.begin()

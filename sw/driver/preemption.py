@@ -184,6 +184,12 @@ class Preemption:
         models |= {id(job.model): job.model for queue in queues.values() for job in queue}
         return Suspension(engines, halts, queues, list(models.values()), points, pieces, clean, windows)
 
+    def holds(self, model: LoadedModel) -> bool:
+        """Whether ``model`` is suspended. A restore whose last completion nobody has taken yet is waited for."""
+        if any(model in s.models for s in self.suspensions):
+            self.settle()
+        return any(model in s.models for s in self.suspensions)
+
     # -- making room -----------------------------------------------------------------------------------------
     def place(self, model: LoadedModel) -> None:
         """Choose LV2 windows for ``model`` where they displace least of the suspended tasks."""
@@ -212,7 +218,7 @@ class Preemption:
 
         None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
         """
-        if any(model in s.models for s in self.suspensions):
+        if self.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self.place(model)
         engines = engines_of(model.image)

@@ -66,9 +66,9 @@ def test_preempted_at_every_point_by_a_model_that_overwrites_everything(name, jo
     device.resume(suspension)
     results = finish(device, victim, data, ids)
     assert any(r.resumed for r in results) == any(h.in_job for h in suspension.halts.values())
-    device.preemption.settle()
-    assert device.preemption.suspensions == []
     run(device, victim, 3)
+    device.unload(victim)
+    assert device.preemption.suspensions == []
 
 
 def test_dump_only_what_the_incoming_model_displaces():
