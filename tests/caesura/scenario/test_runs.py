@@ -1,0 +1,150 @@
+"""Scenarios on the synthetic machine: what each policy is for shows in the metrics."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.scenarios import pairs
+from benchmarks.scheduling import check_random
+from caesura import UsageError
+from caesura.scenario import Policies, ScenarioError, parse_scenario, run_scenario
+from caesura.scenario.synthetic import SyntheticRunner
+from sw.runtime.metrics import makespan_bound
+from sw.runtime.policies import ORDER, PLACEMENT
+from tests.system.command import caesura_command
+
+SCENARIOS = Path("examples/scenarios")
+HERE = Path()
+
+
+def run(content, policy="fcfs", **options):
+    return SyntheticRunner().run(parse_scenario(content, "test"), Policies.named(policy, options=options), HERE)
+
+
+def scenario(layers, arrivals, **machine):
+    return {
+        "name": "test",
+        "machine": machine,
+        "models": {name: {"layers": each} for name, each in layers.items()},
+        "streams": [{"name": name, "stages": [{"model": name}], "arrivals": arrivals} for name in layers],
+    }
+
+
+def test_one_long_operator_delays_others_less_than_with_the_shortest_queue():
+    waits = {p: run_scenario(SCENARIOS / "long_operator.toml", p)["wait"] for p in ("queue_time", "shortest_queue")}
+    assert waits["queue_time"]["mean"] <= 0.8 * waits["shortest_queue"]["mean"]
+    assert waits["queue_time"]["p99"] <= 0.6 * waits["shortest_queue"]["p99"]
+
+
+def test_opposing_models_keep_both_resources_busy():
+    one, both = (run_scenario(SCENARIOS / "opposing_pair.toml", policy) for policy in ("fcfs", "idle_time"))
+    assert both["compute_utilisation"] >= 1.44 * one["compute_utilisation"]
+    assert min(both["compute_utilisation"], both["access_utilisation"]) > 99
+
+
+def test_makespans_of_16_pairs_are_near_the_bound():
+    ratios = []
+    for names in pairs.NAMES:
+        pair = pairs.pair(*names, count=2)
+        outcome = SyntheticRunner().run(pair, Policies.named("idle_time"), HERE)
+        ratios.append(outcome.makespan / makespan_bound(*pairs.demand(pair)))
+    assert min(ratios) >= 1
+    assert sum(ratios) / len(ratios) <= 1.03
+
+
+def test_driving_with_preemption_and_without(tmp_path):
+    result = run_scenario(SCENARIOS / "driving.toml", "idle_time")
+    assert result["turnaround"]["max"] <= 67
+    assert result["streams"][0]["alone"] == pytest.approx(55, abs=1)
+    text = (SCENARIOS / "driving.toml").read_text()
+    begin, end = text.index("[machine.preemption]"), text.index("[[models.perception")
+    (tmp_path / "atomic.toml").write_text(text[:begin] + text[end:])
+    atomic = run_scenario(tmp_path / "atomic.toml", "fcfs")
+    # 80 from the start of its perception, which itself waits for the 10 of the plan before.
+    assert atomic["turnaround"]["p50"] == pytest.approx(90, abs=1)
+
+
+@pytest.mark.parametrize("policy", [*ORDER, *PLACEMENT])
+def test_every_policy_serves_every_request_at_the_same_switch_cost(policy):
+    layers = {"long": [{"load": 1, "compute": 50, "bytes": 10}], "short": [{"load": 2, "compute": 4, "bytes": 10}] * 2}
+    content = scenario(
+        layers, {"kind": "periodic", "period": 30, "count": 4}, memory=100,
+        preemption={"dump": 2, "restore": 3, "interval": 1},
+    )  # fmt: skip
+    content["streams"][1]["priority"] = 1
+    outcome = run(content, policy)
+    assert len(outcome.frames) == 8 and len(outcome.layers) == 12
+    stops = sum(layer.preempted for layer in outcome.layers)
+    assert stops > 0 and outcome.switch_time == 5 * stops
+
+
+def test_cascade_waits_for_the_cpu():
+    content = scenario({"m": [{"compute": 10}]}, {"kind": "trace", "times": [5, 5]})
+    content["streams"][0]["stages"] = [{"model": "m"}, {"cpu": "parse", "duration": 7}, {"model": "m"}]
+    outcome = run(content)
+    assert [frame.end for frame in outcome.frames] == [5 + 10 + 7 + 3 + 10, 5 + 10 + 10 + 7 + 3 + 10]
+
+
+def test_closed_loop_sends_the_next_request_when_one_has_ended():
+    arrivals = {"kind": "closed", "count": 3, "think": 4}
+    outcome = run(scenario({"m": [{"load": 5, "compute": 10}]}, arrivals))
+    assert [frame.arrival for frame in outcome.frames] == [0, 19, 38]
+
+
+def test_estimates_are_corrected_by_measurements():
+    content = scenario({"m": [{"compute": 100}]}, {"kind": "closed", "count": 20}, estimate_error=0.5)
+    layers = run(content, "idle_time").layers
+    idle_of = [abs(layer.expected_start - layer.start) for layer in layers]
+    assert max(idle_of[10:]) < 0.1
+    content = scenario({"m": [{"load": 100, "compute": 100}]}, {"kind": "closed", "count": 20}, estimate_error=0.5)
+    errors = [abs(layer.expected_start - layer.start) for layer in run(content, "idle_time").layers]
+    assert errors[0] > 1 and errors[-1] < 0.01
+
+
+def test_arrivals_from_a_file(tmp_path):
+    content = scenario({"m": [{"compute": 1}]}, {"kind": "trace", "file": "times.txt"})
+    (tmp_path / "times.txt").write_text("10\n3\n\n")
+    parsed = parse_scenario(content, "test")
+    outcome = SyntheticRunner().run(parsed, Policies.named("fcfs"), tmp_path)
+    assert [frame.arrival for frame in outcome.frames] == [3, 10]
+    (tmp_path / "times.txt").write_text("10\nsoon\n")
+    with pytest.raises(ScenarioError, match=r"times\.txt: line 2: 'soon' is not a time"):
+        SyntheticRunner().run(parsed, Policies.named("fcfs"), tmp_path)
+
+
+def test_the_same_scenario_twice_is_the_same():
+    first, second = (run_scenario(SCENARIOS / "mixed_reality.toml", "deadline") for _ in range(2))
+    for result in (first, second):
+        del result["decision_us"]
+    assert first == second
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_scenarios(seed):
+    assert check_random(seed) is None
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_scenarios():
+    assert [problem for seed in range(10_000) if (problem := check_random(seed))] == []
+
+
+def test_unknown_policy_and_backend():
+    with pytest.raises(UsageError, match="no policy named 'best'; there are fcfs"):
+        run_scenario(SCENARIOS / "driving.toml", "best")
+    with pytest.raises(UsageError, match="backend 'pysim' cannot run scenarios; use synthetic"):
+        run_scenario(SCENARIOS / "driving.toml", "fcfs", "pysim")
+    with pytest.raises(UsageError, match="policy 'queue_time' has no options, window given"):
+        run_scenario(SCENARIOS / "driving.toml", "queue_time", options={"window": 2})
+
+
+def test_command_line(tmp_path):
+    file, trace = str(SCENARIOS / "opposing_pair.toml"), tmp_path / "trace.json"
+    options = ("--policy", "idle_time", "--option", "window=2", "--json", "--trace", trace)
+    code, out, err = caesura_command("scenario", file, *options)
+    assert code == 0, err
+    assert json.loads(out)["requests"] == 40
+    assert json.loads(trace.read_text())["traceEvents"]
+    code, _, err = caesura_command("scenario", file, "--option", "window=wide")
+    assert code == 2 and "must be name=number, such as window=3" in err
