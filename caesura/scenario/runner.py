@@ -46,7 +46,7 @@ class Policies:
             raise UsageError(f"no placement policy named {placement!r}; there are {', '.join(PLACEMENT)}")
 
         def order() -> OrderPolicy:
-            return by_name(name, **chosen)  # type: ignore[return-value]
+            return by_name(name, **chosen)
 
         try:
             order()

@@ -61,19 +61,18 @@ PLACEMENT: dict[str, Callable[..., PlacementPolicy]] = {
 }
 
 
-def by_name(name: str, **options: Any) -> OrderPolicy | PlacementPolicy:
-    """A policy with its options, such as ``by_name("idle_time", window=3)`` or ``by_name("shortest_queue", queues=4)``.
+def by_name(name: str, **options: Any) -> OrderPolicy:
+    """An order policy with its options, such as ``by_name("idle_time", window=3, starvation_limit=8)``.
 
     Raises ``ValueError`` for a name or an option that does not exist.
     """
-    known: dict[str, Callable[..., OrderPolicy | PlacementPolicy]] = {**ORDER, **PLACEMENT}
-    if name not in known:
-        raise ValueError(f"no policy named {name!r}; there are {', '.join(known)}")
-    accepted = inspect.signature(known[name]).parameters
+    if name not in ORDER:
+        raise ValueError(f"no policy named {name!r} for the order of layers; there are {', '.join(ORDER)}")
+    accepted = inspect.signature(ORDER[name]).parameters
     for option in options:
         if option not in accepted:
             raise ValueError(f"policy {name!r} has no option {option!r}; it takes {', '.join(accepted) or 'none'}")
-    return known[name](**options)
+    return ORDER[name](**options)
 
 
 def placement_for(name: str, initial_waits: Sequence[float]) -> PlacementPolicy:

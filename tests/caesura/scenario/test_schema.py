@@ -42,7 +42,7 @@ def test_layers_are_repeated_and_depend_on_the_one_before():
         (minimal(streams=[]), r"x\.toml: streams: .*at least 1 item"),
         (minimal(nme="y"), r"x\.toml: nme: is not a known key; remove it"),
         (minimal(streams=stream(stages=[{"model": "n"}])), "stream 's' runs model 'n'; models are m"),
-        (minimal(streams=stream(arrivals={"kind": "periodic", "count": 2})), r"periodic\.period: is missing; add period"),
+        (minimal(streams=stream(arrivals={"kind": "periodic", "count": 2})), r"period: is missing; add period"),
         (minimal(streams=stream(arrivals={"count": 2})), r"streams\.0\.arrivals: has no kind; add kind = 'periodic'"),
         (minimal(streams=stream(arrivals={"kind": "closed", "count": 2, "after": "n"})), "after is 'n'; stages are m"),
         (minimal(streams=stream(stages=[{"model": "m", "duration": 2}])), r"stages\.0: has model and duration"),

@@ -60,7 +60,7 @@ def test_every_order_policy_chooses_a_candidate(name):
 
 
 def test_unknown_names_and_options():
-    with pytest.raises(ValueError, match="no policy named 'fifo'; there are fcfs, round_robin"):
+    with pytest.raises(ValueError, match="no policy named 'fifo' for the order of layers; there are fcfs, round_robin"):
         by_name("fifo")
     with pytest.raises(ValueError, match="policy 'idle_time' has no option 'size'; it takes window, starvation_limit"):
         by_name("idle_time", size=3)

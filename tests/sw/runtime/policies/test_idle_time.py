@@ -153,8 +153,7 @@ def test_combinations_are_priced_as_their_layers_one_by_one(seed):
     current = state(100, rng.randint(0, 99), 20 * len(releases), releases)
     costs = {
         m: [
-            LayerCost(*(rng.randint(0, 60) for _ in range(2)), rng.randint(0, 60))
-            for _ in range(rng.randint(1, window))
+            LayerCost(rng.randint(0, 60), rng.randint(0, 60), rng.randint(0, 60)) for _ in range(rng.randint(1, window))
         ]
         for m in range(models)
     }

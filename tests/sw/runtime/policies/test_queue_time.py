@@ -56,7 +56,9 @@ def test_an_empty_queue_stands_at_its_initial_value_exactly():
 def test_equal_to_a_search_of_all_queues(seed):
     rng = random.Random(seed)
     waits = [rng.randint(0, 50) for _ in range(rng.randint(1, 9))]
-    policy, expected, placed = QueueTime(waits), list(waits), []
+    policy = QueueTime(waits)
+    expected: list[float] = list(waits)
+    placed: list[tuple[Operator, int]] = []
     for number in range(300):
         if placed and rng.random() < 0.5:
             done, queue = placed.pop(rng.randrange(len(placed)))

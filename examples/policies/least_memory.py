@@ -1,0 +1,23 @@
+"""A policy of one's own: the layer that needs least on-chip memory, priorities first. Run me."""
+
+import sys
+from collections.abc import Sequence
+
+from caesura.scenario import run_scenario
+from sw.runtime.policies import ORDER, AcceleratorState, Candidate, OrderPolicy
+
+
+class LeastMemory(OrderPolicy):
+    """The most urgent layers first, among them the smallest, among equal ones the oldest."""
+
+    def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
+        """See the class."""
+        return min(candidates, key=lambda c: (-c.priority, c.cost.bytes, c.arrival, c.request))
+
+
+ORDER["least_memory"] = LeastMemory
+
+if __name__ == "__main__":
+    for policy in ("fcfs", "least_memory", "idle_time"):
+        result = run_scenario(sys.argv[1], policy)
+        print(f"{policy:14} ANTT {result['antt']:.2f}, late {result['sla_violation_rate']:.1%}")
