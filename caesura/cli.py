@@ -173,7 +173,7 @@ def verilog(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="utilisation or simspeed")],
+    name: Annotated[str, typer.Argument(help="utilisation, simspeed or scheduling")],
     preset: Preset = "base",
     backend: Backend = "cxxrtl",
     as_json: Json = False,
