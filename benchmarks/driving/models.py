@@ -38,12 +38,14 @@ def perception(width: int) -> Network:
     return net
 
 
-def planning(width: int) -> Network:
-    """The map, one channel for each class, to a score for each trajectory. ``width``: channels."""
+def planning(width: int, extra: int = 0) -> Network:
+    """The map, one channel for each class, to a score for each trajectory. ``width``: channels; ``extra``: those of a
+    fourth convolution, 0 for none."""
     net = Network("planning", (CLASSES, CELLS, CELLS), input="map")
     x = net.conv("near", "map", width, 3, 1, 1)
     x = net.conv("far", x, 2 * width, 3, 2, 1)
     x = net.conv("paths", x, width, 3, 1, 1)
+    x = net.conv("costs", x, extra, 3, 1, 1) if extra else x
     net.gemm("trajectories", net.flatten("flat", net.global_average_pool("pool", x)), TRAJECTORIES)
     return net
 
@@ -52,8 +54,10 @@ def models(params: SocParams) -> tuple[Path, Path]:
     """ONNX files of both networks, int8 QDQ, generated on first use. Larger machines get wider ones that also run
     longer, as there is more to dump: the published example takes 1/30 of perception for it."""
     scale = math.isqrt(params.macs // _TINY_MACS)
-    widths = (24, 24) if scale <= 1 else (48 * scale, 50 * scale)
-    return _file(perception(widths[0])), _file(planning(widths[1]))
+    if scale <= 1:
+        return _file(perception(24)), _file(planning(24))
+    # The first convolution of planning counts for less the wider it is.
+    return _file(perception(48 * scale)), _file(planning(48 * scale, 40 * scale))
 
 
 def camera(frame: int) -> Array:
