@@ -167,3 +167,35 @@ def test_a_job_cut_behind_every_instruction_equals_an_undisturbed_one(soc):
         soc.job([], body_pc=number + 1, flags=int(JobFlag.RESUME), **counts)
         soc.ring()
         assert result() == expected, f"cut behind instruction {number - 1}: {body[number - 1]}"
+
+
+def test_accumulators_dumped_raw_and_restored_are_the_same(soc):
+    """DRAM → LV1 → accumulators (LD0, space ACC) → LV1 (RAW) → DRAM, all rows; and rows in another order."""
+    size = 4 * PARAMS.out_channels * PARAMS.lv0_acc_rows
+    row, lanes = 4 * PARAMS.out_channels, PARAMS.vec_lanes
+    content = np.random.default_rng(8).bytes(size)
+    out, rows = 4096, PARAMS.lv0_acc_rows
+    body = program(
+        f"""
+LD2 src_seg=1 dst_seg=6 len={size} hi={size} hi1=1 hi0=1 signal=0
+LD1 wait=0 src_seg=6 len={size} hi={size} hi1=1 hi0=1 signal=1
+LD0 wait=1 space=ACC len={row} n0={rows} src_s0={row} dst={size - row} dst_s0={-row} hi={row} hi1=1 hi0={rows} signal=2
+VEC wait=2 op=RAW src_acc=1 n2=4 n1={rows} n0={PARAMS.vec_groups} a_s1=1 d={out} d_s2={lanes} d_s1={row} \\
+d_s0={4 * lanes} signal=3
+ST1 wait=3 src={out} dst_seg=6 len={size} hi={size} hi1=1 hi0=1 signal=4
+ST2 wait=4 src_seg=6 dst_seg=1 dst={STORED} len={size} hi={size} hi1=1 hi0=1
+END
+""".replace("\\\n", "")
+    )
+    soc.bus.write_mem(soc.data(), content)
+    empty(soc)
+    soc.job(body)
+    soc.ring()
+    soc.wait(1)
+    completion = soc.completion(0)
+    assert completion["status"] == Fault.NONE, completion
+    assert completion["vec_active"] == 4 * rows * PARAMS.vec_groups, "one vector per cycle, and no parameters"
+    found = soc.bus.read_mem(soc.data() + STORED, size)
+    assert [found[at : at + row] for at in range(0, size, row)] == [
+        content[at : at + row] for at in reversed(range(0, size, row))
+    ]

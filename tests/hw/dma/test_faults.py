@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.isa import Insn, Op
+from hw.isa import Insn, Lv0Space, Op
 from hw.job import Fault
 from tests.hw.dma.harness import SMALL, Bench, Segments, command, copy, raw_command, reference, runs
 from tests.hw.dma.test_units import OPS, random_program
@@ -54,6 +54,7 @@ def test_destination_limit_names_the_first_byte_beyond_it(op):
 
 
 ACT, WGT = SMALL.lv0_act_bytes, SMALL.lv0_wgt_bytes
+ACC = 4 * SMALL.out_channels * SMALL.lv0_acc_rows
 
 
 @pytest.mark.parametrize(
@@ -162,3 +163,30 @@ def test_abort_completes_the_bursts_that_a_store_has_announced(when):
 
     bench.run([command(copy(Op.ST2, len=2000), Segments())], until=lambda bench: aborted, extra=(abort,), limit=500)
     assert not bench.done and bytes(bench.dst) != bytes(bench.src[:2000])
+
+
+def test_accumulators_end_where_their_rows_do():
+    segments = Segments(src_limit=1024, dst_limit=ACC)
+    good = copy(Op.LD0, dst=ACC - 2 * WORD, len=2 * WORD, space=Lv0Space.ACC)
+    bad = copy(Op.LD0, dst=ACC - WORD, len=2 * WORD, space=Lv0Space.ACC)
+    bench = Bench(Op.LD0)
+    expect_fault(bench, [(good, segments), (bad, segments)], Fault.LIMIT, ACC, done=1)
+    assert [(w["space"], w["addr"], w["en"]) for w in bench.lv0] == [
+        (Lv0Space.ACC, ACC // WORD - 2 + i, (1 << WORD) - 1) for i in range(2)
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"src": 4}, {"dst": 4}, {"len": WORD + 4}, {"src_s2": 1, "n2": 2}, {"src_s0": -4}, {"dst_s1": WORD // 2},
+        {"lo": 3}, {"hi": WORD + 1}, {"space": 3},
+    ],
+)  # fmt: skip
+def test_accumulators_take_whole_words_only(fields):
+    bench = Bench(Op.LD0)
+    fine = copy(Op.LD0, len=4 * WORD, space=Lv0Space.ACC, lo=WORD, hi=3 * WORD, src=WORD, dst=3 * WORD)
+    bad = copy(Op.LD0, **({"len": 4 * WORD, "space": Lv0Space.ACC} | fields))
+    bench.run([command(fine, Segments(), 1), command(bad, Segments(), 2)], until=until_fault)
+    assert bench.faults == [{"code": Fault.ILLEGAL, "pc": 2, "addr": 0}]
+    assert len(bench.done) == 1 and len(bench.writes) == 4

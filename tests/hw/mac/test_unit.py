@@ -3,10 +3,11 @@ import random
 import numpy as np
 import pytest
 
-from hw.isa import Insn, Op
+from hw.isa import Insn, Lv0Space, Op
 from hw.job import Fault
 from hw.params import preset
 from tests.hw.mac.harness import SMALL, MacBench, random_insn, raw_command
+from tests.support.streams import simulate
 
 WIDE = preset("ecp5").replace(lv0_act_bytes=1024, lv0_wgt_bytes=1024, lv0_acc_rows=32)
 BANKED = SMALL.replace(pes=8, vec_lanes=8)  # more banks than rows
@@ -86,3 +87,34 @@ def test_abort_drops_busy():
     bench = MacBench()
     bench.run([Insn(Op.MAC, {"n0": 20, "p0": 16})] * 2, abort_at=40)
     assert not bench.done and bench.active[-1] <= 41
+
+
+@pytest.mark.parametrize("params", [SMALL, WIDE, BANKED], ids=["small", "wide", "banked"])
+def test_accumulators_are_restored_word_by_word(params):
+    """Through the LV0 port: each LV1 word reaches its quarter of its row, and other spaces reach none."""
+    bench = MacBench(params, seed=4)
+    rng = random.Random(4)
+    words = [(rng.randrange(4 * params.lv0_acc_rows), rng.randbytes(params.lv1_word)) for _ in range(40)]
+    expected = bytearray(bench.expect([]).astype("<i4").tobytes())
+    for number, (at, word) in enumerate(words):
+        if number % 4:
+            expected[at * params.lv1_word : (at + 1) * params.lv1_word] = word
+    found = bytearray()
+
+    async def testbench(ctx):
+        port = bench.dut.lv0
+        ctx.set(port.valid, 1)
+        ctx.set(port.en, -1)
+        for number, (at, word) in enumerate(words):
+            ctx.set(port.space, Lv0Space.ACC.value if number % 4 else Lv0Space.WGT.value)
+            ctx.set(port.addr, at)
+            ctx.set(port.data, int.from_bytes(word, "little"))
+            await ctx.tick()
+        ctx.set(port.valid, 0)
+        await ctx.tick()
+        for bank in bench.dut.accumulators.data:
+            for row in range(params.lv0_acc_rows // 2):
+                found.extend(ctx.get(bank[row]).to_bytes(4 * params.out_channels, "little"))
+
+    simulate(bench.dut, testbench)
+    assert found == expected
