@@ -1,5 +1,5 @@
 import pytest
-from amaranth.hdl import Assert, Assume, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 
 from hw.control.semaphores import SemaphoreFile
 from hw.params import preset
@@ -18,7 +18,9 @@ def test_semaphores_conserve_and_never_underflow(tmp_path):
     index, request = Signal(range(n)), Signal(UNITS)
     waits = [Signal(n, name=f"wait{u}") for u in range(UNITS)]
     signals = [Signal(n, name=f"signal{u}") for u in range(UNITS)]
+    clear, load, group, counts = Signal(), Signal(), Signal(2), Signal(64)
     m.d.comb += [dut.index.eq(index), dut.request.eq(request)]
+    m.d.comb += [dut.clear.eq(clear), dut.load.eq(load), dut.load_group.eq(group), dut.load_counts.eq(counts)]
     m.d.comb += [port.eq(value) for port, value in zip(dut.wait, waits, strict=True)]
     m.d.comb += [port.eq(value) for port, value in zip(dut.signal, signals, strict=True)]
 
@@ -30,7 +32,15 @@ def test_semaphores_conserve_and_never_underflow(tmp_path):
     taken = sum(dut.grant[u] & waits[u].bit_select(index, 1) for u in range(UNITS))
     level = Signal(4)
     overflow = (level + added - taken) > PARAMS.semaphore_max
-    with m.If(~overflow):
+    # A body begins with everything cleared; the counts of a resumed one come before anything waits or signals.
+    mine, count = load & (group == index[3:]), counts.word_select(index[:3], 8)
+    busy = request.any() | Cat(signals).any()
+    m.d.comb += [Assume(~load | (~clear & ~busy)), Assume(~mine | ((level == 0) & (count <= PARAMS.semaphore_max)))]
+    with m.If(clear):
+        m.d.sync += level.eq(0)
+    with m.Elif(mine):
+        m.d.sync += level.eq(count)
+    with m.Elif(~overflow):
         m.d.sync += level.eq(level + added - taken)
 
     m.d.comb += [
@@ -46,4 +56,4 @@ def test_semaphores_conserve_and_never_underflow(tmp_path):
             m.d.comb += Assert((waits[u] & ~dut.nonzero) == 0)
         with m.If(request[u] & ((waits[u] & ~dut.nonzero) == 0)):
             m.d.comb += Assert(dut.grant.any())
-    prove(m, [index, request, *waits, *signals], tmp_path, depth=5, induction=True)
+    prove(m, [index, request, clear, load, group, counts, *waits, *signals], tmp_path, depth=5, induction=True)
