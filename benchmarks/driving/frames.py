@@ -62,13 +62,13 @@ def prepare(device: Device, cancel_interval: int = CANCEL_INTERVAL) -> Workload:
     params: SocParams = device.params
     files = models.models(params)
     options = Options(engines=params.engines, cancel_interval=cancel_interval)
-    perception, planning = (
-        _load(device, name, file, options) for name, file in zip(("perception", "planning"), files, strict=True)
-    )
-    scores, first = Session(device, perception).run(models.camera(0))
-    _, second = Session(device, planning).run(models.parse(scores["scores"]))
+    perception = _load(device, "perception", files[0], options)
+    planning = _load(device, "planning", files[1], options)
+    seen, first = Session(device, perception).run(models.camera(0))
+    planned, second = Session(device, planning).run(models.parse(seen["scores"]))
     unit = first.latency / PERCEPTION_UNITS
-    return Workload(device, perception, planning, unit, second.latency / unit)
+    undisturbed = {(perception.name, 0): seen, (planning.name, 0): planned}
+    return Workload(device, perception, planning, unit, second.latency / unit, undisturbed)
 
 
 def run(workload: Workload, way: Way, frames: int = 3) -> Run:
@@ -164,8 +164,10 @@ class _Frames:
     def _equal(self) -> bool:
         """Whether every output is, bit for bit, that of its model run by itself on the same inputs."""
         for request in self._runtime.requests:
-            expected = self._workload.expected(request.model, self._frame_of[request.number], request.inputs)
-            found = request.outputs or {}
+            frame, found = self._frame_of[request.number], request.outputs or {}
+            if self._way == "alone":  # nothing disturbed it
+                self._workload.undisturbed.setdefault((request.model.name, frame), found)
+            expected = self._workload.expected(request.model, frame, request.inputs)
             if not all(np.array_equal(found[name], expected[name]) for name in expected):
                 return False
         return True

@@ -21,7 +21,7 @@ CLASSES = 8  #: of a cell of the map: road, car, and so on
 CELLS = 16  #: the map is as wide and as high as that
 TRAJECTORIES = 16  #: that planning chooses from
 _VERSION = 1  #: raise it with every change to what is generated
-_TINY_MACS = 32  #: per cycle, of the machine for which the widths below are meant
+_TINY_MACS = 32  #: per cycle, of the preset ``tiny``
 
 Array = npt.NDArray[np.float32]
 
@@ -38,21 +38,26 @@ def perception(width: int) -> Network:
     return net
 
 
-def planning(width: int) -> Network:
-    """The map, one channel for each class, to a score for each trajectory. ``width``: channels."""
+def planning(width: int, extra: int = 0) -> Network:
+    """The map, one channel for each class, to a score for each trajectory. ``width``: channels; ``extra``: those of a
+    fourth convolution, 0 for none."""
     net = Network("planning", (CLASSES, CELLS, CELLS), input="map")
     x = net.conv("near", "map", width, 3, 1, 1)
     x = net.conv("far", x, 2 * width, 3, 2, 1)
     x = net.conv("paths", x, width, 3, 1, 1)
+    x = net.conv("costs", x, extra, 3, 1, 1) if extra else x
     net.gemm("trajectories", net.flatten("flat", net.global_average_pool("pool", x)), TRAJECTORIES)
     return net
 
 
 def models(params: SocParams) -> tuple[Path, Path]:
-    """ONNX files of both networks, int8 QDQ, generated on first use; wider for machines with more MACs per cycle."""
-    scale = max(1, math.isqrt(params.macs // _TINY_MACS))
-    networks = perception(24 * scale), planning(24 * scale)
-    return _file(networks[0]), _file(networks[1])
+    """ONNX files of both networks, int8 QDQ, generated on first use. Larger machines get wider ones that also run
+    longer, as there is more to dump: the published example takes 1/30 of perception for it."""
+    scale = math.isqrt(params.macs // _TINY_MACS)
+    if scale <= 1:
+        return _file(perception(24)), _file(planning(24))
+    # The first convolution of planning counts for less the wider it is.
+    return _file(perception(48 * scale)), _file(planning(48 * scale, 40 * scale))
 
 
 def camera(frame: int) -> Array:

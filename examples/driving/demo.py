@@ -6,8 +6,10 @@ Exit code 1 if an output differs from that of an undisturbed run, or preemption 
 """
 
 import argparse
+import math
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -15,16 +17,16 @@ from rich.table import Table
 
 import caesura
 from benchmarks.driving import WAYS, Run, Schedule, Times, Way, Workload, prepare, run, schedule
-from caesura.timeline import cycles_by_kind, preemptive_spans
+from caesura.timeline import preemptive_spans
 from examples.driving.chart import LEGEND, MARGIN, chart
 from sim.trace import write_trace
 
 _MEASURED = {
-    "pause": "from sending the pause until perception was off the engine",
-    "drain": "of that, until the engine stood at its cancellation point",
-    "dump": "live bytes that planning would overwrite",
-    "restore": "the same, and what has to be loaded again",
-    "resume": "the host's part of bringing perception back",
+    "pause": "until perception was off the engines",
+    "drain": "of that, until they had halted",
+    "dump": "of what planning overwrites",
+    "restore": "of the same, and reloads",
+    "resume": "the host's part of coming back",
 }
 
 
@@ -46,19 +48,24 @@ def _first_two(result: Schedule) -> list[str]:
 
 
 def cost_table(preempted: Run, unit: float) -> Table:
-    """What each preemption cost."""
+    """What each preemption cost, from the first engine's beginning to the last one's end."""
     table = Table(title="what each preemption cost, in cycles", title_justify="left", header_style="bold")
     table.add_column("")
-    kinds = {k: cycles for k, cycles in cycles_by_kind(preempted.spans).items() if k in _MEASURED}
-    for number in range(max(map(len, kinds.values()), default=0)):
-        table.add_column(f"no. {number + 1}", justify="right")
-    table.add_column("units", justify="right")
+    pauses = sorted(span.begin for span in preempted.spans if span.kind == "pause")
+    columns = [*(f"no. {number + 1}" for number in range(len(pauses))), "units at most"]
+    for column in columns:
+        table.add_column(column, justify="right")
     table.add_column("")
     for kind, meaning in _MEASURED.items():
-        cycles = kinds.get(kind, [])
-        if cycles:
-            table.add_row(kind, *(f"{c:,}" for c in cycles), f"{max(cycles) / unit:.2f}", meaning)
+        cycles = [_lasted(preempted, kind, *ends) for ends in pairwise([*pauses, math.inf])]
+        table.add_row(kind, *(f"{c:,}" for c in cycles), f"{max(cycles, default=0) / unit:.2f}", meaning)
     return table
+
+
+def _lasted(preempted: Run, kind: str, first: float, end: float) -> int:
+    """Cycles for which ``kind`` lasted on any engine, of the spans that begin in ``first`` to ``end``."""
+    spans = [span for span in preempted.spans if span.kind == kind and first <= span.begin < end]
+    return max(span.end for span in spans) - min(span.begin for span in spans) if spans else 0
 
 
 def show(console: Console, workload: Workload, runs: dict[Way, Run]) -> None:

@@ -11,12 +11,14 @@ from sw.driver.allocator import Allocator
 from sw.driver.engine import EngineQueue, fault_record
 from sw.driver.errors import DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, FaultRecord, SupervisorFault
 from sw.driver.events import EventPool
+from sw.driver.footprint import engines_of
 from sw.driver.loaded import LoadedModel
 from sw.driver.placement import place, relocate
 from sw.driver.preemption import LIMIT, Preemption, Upcoming
 from sw.driver.registers import RegisterFile
 from sw.driver.supervisor import Operation, Supervisor
 from sw.driver.suspension import HaltRecord, QueuedJob, Suspension
+from sw.driver.windows import distance
 
 _RING_ALIGN = 256
 
@@ -124,6 +126,8 @@ class Device:
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
         self._models.remove(model)
         self.events.release(model.events)
+        if model.chain is not None:
+            self.events.release(model.chain)
         model.placement.release(self.dram, self.lv2)
 
     # -- jobs ------------------------------------------------------------------------------------------------
@@ -134,33 +138,48 @@ class Device:
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self._wait(lambda: not self._conflicts(model), limit)
-        model.events.begin()
+        model.begin()
 
     def _conflicts(self, model: LoadedModel) -> bool:
         return any(entry.model is model or entry.model.overlaps(model) for entry in self._outstanding.values())
 
-    def submit(self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int = 0) -> list[int]:
+    def submit(
+        self,
+        model: LoadedModel,
+        jobs: Sequence[int],
+        *,
+        limit: int,
+        cycle_limit: int = 0,
+        engine: int | None = None,
+    ) -> list[int]:
         """Queue jobs of ``model`` by index, in ring order; returns a job id for each.
 
         Waits up to ``limit`` cycles for room where a ring is full; with 0, returns the ids of those that fitted.
         ``cycle_limit``: the most one body may take, 0 for no limit. The last job on each engine interrupts, and so does
         every half ring, to keep the ring filled.
+
+        ``engine``: where to run jobs of a model compiled for one engine. They stay in order with the model's jobs on
+        other engines; :meth:`chain` has to be called first.
         """
         table = model.image.meta.jobs
-        last = {table[index].engine: index for index in jobs}
+        numbers = {index: table[index].engine if engine is None else engine for index in jobs}
+        last = {numbers[index]: index for index in jobs}
         ids = []
         for index in jobs:
-            number = table[index].engine
+            number = numbers[index]
             queue = self.engines[number]
-            if not queue.free:
+            if not self._may_push(queue, model, index):
                 if not limit:
                     break
-                self._make_room(queue, limit)
+                self._make_room(queue, model, index, limit)
             period = max(1, queue.capacity // 2)
             interrupt = index == last[number] or queue.pushed % period == period - 1
             job_id = self.new_id()
             self._outstanding[job_id] = Submitted(model, index, number)
-            queue.push(**model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit))
+            members = model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit)
+            if engine is not None:
+                model.follow(members, engine)
+            queue.push(**members | {"window_after": self.window_after(queue, model, index)})
             if queue.outstanding == 1 or queue.behind_barrier:
                 queue.ring_doorbell()  # an idle engine starts at once, not when the last descriptor is written
             ids.append(job_id)
@@ -192,9 +211,36 @@ class Device:
         self.serve_interrupts()
         return True
 
-    def _make_room(self, queue: EngineQueue, limit: int) -> None:
+    def chain(self, model: LoadedModel) -> None:
+        """Let jobs of ``model`` run on any engine, in order. :class:`DriverError` for a model compiled for several, or
+        without a free hardware event."""
+        if model.image.meta.events or engines_of(model.image) != [0]:
+            raise DriverError(f"model {model.name!r} was compiled for several engines: compile it with engines=1")
+        if model.chain is None:
+            model.chain = self.events.lease(1, model.name)
+
+    def window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
+        """The distance from the next place in ``queue`` to the job there that holds the weight window of ``job``."""
+        holder = self._holder(model, job)
+        return 0 if holder is None else distance(queue.unfinished, queue.place, holder[0])
+
+    def _holder(self, model: LoadedModel, job: int) -> tuple[int, Submitted] | None:
+        """Id and record of the outstanding job that uses the weight window of ``job``."""
+        before = model.predecessors[job]
+        if before is None:
+            return None
+        found = (item for item in self._outstanding.items() if item[1].model is model and item[1].job == before)
+        return next(found, None)
+
+    def _may_push(self, queue: EngineQueue, model: LoadedModel, job: int) -> bool:
+        """Whether there is room, and no job on another engine holds the window: a prologue can only wait for its own
+        ring."""
+        holder = self._holder(model, job)
+        return queue.free > 0 and (holder is None or holder[1].engine == queue.number)
+
+    def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int) -> None:
         self._ring_doorbells()  # all of them: the full engine may wait for an event from another
-        self._wait(lambda: queue.free > 0, limit)
+        self._wait(lambda: self._may_push(queue, model, job), limit)
 
     def _ring_doorbells(self) -> None:
         for queue in self.engines:
@@ -286,7 +332,7 @@ class Device:
         for number in sorted({entry.engine for entry in self._outstanding.values() if entry.model is model}):
             self.reset_engine(number)
         self._finished = {i: result for i, result in self._finished.items() if result.model is not model}
-        model.events.synchronise()
+        model.synchronise()
 
     # -- preemption ------------------------------------------------------------------------------------------
     def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
@@ -309,9 +355,9 @@ class Device:
         """Take what runs on ``engines`` off them; see :meth:`Preemption.suspend`."""
         return self.preemption.suspend(engines, incoming, upcoming, limit, verify=verify)
 
-    def admit(self, model: LoadedModel) -> Operation | None:
+    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> Operation | None:
         """Place ``model`` and queue the dump of what it displaces; see :meth:`Preemption.admit`."""
-        return self.preemption.admit(model)
+        return self.preemption.admit(model, engines)
 
     def resume(self, suspension: Suspension) -> Operation | None:
         """Continue a suspended task; see :meth:`Preemption.resume`."""
@@ -333,9 +379,8 @@ class Device:
         """Take a queued job off the books: its engine was emptied and its task keeps it."""
         return self._outstanding.pop(job_id)
 
-    def readmit(self, job: QueuedJob, point: CancelPoint | None) -> None:
+    def readmit(self, job: QueuedJob, engine: int, point: CancelPoint | None) -> None:
         """Put a withdrawn job back on the books: it was queued again, behind ``point`` if its body had begun."""
-        engine = job.model.image.meta.jobs[job.job].engine
         self._outstanding[job.job_id] = Submitted(job.model, job.job, engine, point)
 
     def counters(self, engine: int) -> dict[str, int]:

@@ -10,6 +10,7 @@ from sw.driver.registers import RegisterFile, field_value
 
 _RESET_POLLS = 1000
 _RESET_POLL_CYCLES = 200
+_WORD = 1 << 32
 _WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
 
 
@@ -59,6 +60,16 @@ class EngineQueue:
         """Jobs pushed since the rings were set up."""
         return self._submitted
 
+    @property
+    def place(self) -> int:
+        """Ring index of the next job."""
+        return self._submitted + len(self._backlog)
+
+    def not_loaded(self) -> list[int]:
+        """Ids of queued jobs whose prologue has not run, oldest first: the loader is at the first of them."""
+        loaded = self.register("RING_LOADED") if self.outstanding else 0
+        return [members["job_id"] for i, members in self.unfinished if not 0 < (loaded - i) % _WORD <= _WORD // 2]
+
     def register(self, name: str) -> int:
         """Read one of this engine's registers."""
         return self._regs.read(f"E{self.number}.{name}")
@@ -99,7 +110,7 @@ class EngineQueue:
 
         ``barrier``: prologues of all later jobs wait until this one has retired.
         """
-        index = self._submitted + len(self._backlog)
+        index = self.place
         descriptor = self._guard(index, descriptor)
         if barrier:
             self._barrier = index

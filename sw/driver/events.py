@@ -32,6 +32,10 @@ class EventLease:
         self._expected[event] = (self._expected[event] + 1) & 0xFFFFFFFF
         return self.numbers[event]
 
+    def all_signalled(self, event: int) -> tuple[int, int]:
+        """Hardware number and absolute count that stand for "every job submitted so far has signalled"."""
+        return self.numbers[event], self._expected[event]
+
     def wait(self, event: int, times: int) -> tuple[int, int]:
         """Hardware number and absolute count that stand for "``times`` since the inference began"."""
         return self.numbers[event], (self._base[event] + times) & 0xFFFFFFFF

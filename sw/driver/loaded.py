@@ -10,6 +10,7 @@ from sim.bus import Bus
 from sw.driver.errors import DriverError
 from sw.driver.events import EventLease
 from sw.driver.placement import Placement, relocate
+from sw.driver.windows import predecessors
 
 
 class LoadedModel:
@@ -23,6 +24,9 @@ class LoadedModel:
         self.placement = placement
         self.events = events
         self.number = number
+        self.predecessors = predecessors(image)
+        self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
+        self._placed: int | None = None  #: engine of the latest job in the chain
         self._bus = bus
 
     @property
@@ -125,6 +129,28 @@ class LoadedModel:
         for i in range(SEGMENTS):
             members[f"base{i}"], members[f"limit{i}"] = self.segments[i]
         return {**members, "flags": int(flags)}
+
+    def begin(self) -> None:
+        """An inference begins: waits for events count from here."""
+        self.events.begin()
+        self._placed = None
+
+    def synchronise(self) -> None:
+        """Take event counters as they stand. Only while no job of the model is outstanding."""
+        for lease in (self.events, self.chain):
+            if lease is not None:
+                lease.synchronise()
+        self._placed = None
+
+    def follow(self, members: dict[str, int], engine: int) -> None:
+        """Make a job descriptor for ``engine`` wait for the model's job before, if that is on another engine."""
+        assert self.chain is not None
+        flags = members["flags"] | JobFlag.SIGNAL
+        if self._placed not in (None, engine):
+            members["wait0_id"], members["wait0_value"] = self.chain.all_signalled(0)
+            flags |= JobFlag.WAIT0
+        members["signal_id"], members["flags"] = self.chain.signalled(0), int(flags)
+        self._placed = engine
 
     def _event_members(self, job: JobInfo, members: dict[str, int]) -> JobFlag:
         flags = JobFlag(0)

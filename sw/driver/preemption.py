@@ -213,15 +213,15 @@ class Preemption:
         models = {id(e.model): e.model for e in self._device.outstanding().values()}
         return normalise(w for model in models.values() for w in model.windows())
 
-    def admit(self, model: LoadedModel) -> Operation | None:
+    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> Operation | None:
         """Place ``model`` and queue the dump of what it displaces; its jobs may be submitted at once, behind that.
 
-        None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
+        ``engines``: that it may run on, by default those it was compiled for. None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
         """
         if self.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self.place(model)
-        engines = engines_of(model.image)
+        engines = engines_of(model.image) if engines is None else engines
         return self._make_room(footprint(self._device.params, model.windows(), engines), engines)
 
     def _make_room(self, wanted: Footprint, engines: Sequence[int], keep: Suspension | None = None) -> Operation | None:
@@ -370,8 +370,9 @@ class Preemption:
         operation = self._restore(suspended)
         for e in engines:
             for job, members in suspended.descriptors(e):
-                self._device.engines[e].requeue(members)
-                self._device.readmit(job, suspended.points.get(e) if job is suspended.queues[e][0] else None)
+                queue = self._device.engines[e]
+                queue.requeue(members | {"window_after": self._device.window_after(queue, job.model, job.job)})
+                self._device.readmit(job, e, suspended.points.get(e) if job is suspended.queues[e][0] else None)
             self._device.engines[e].ring_doorbell()
         if operation is None:
             self._discard(suspended)
@@ -459,7 +460,7 @@ class Preemption:
         self.settle()
         self._discard(suspended)
         for model in suspended.models:
-            model.events.synchronise()
+            model.synchronise()
 
 
 def _restore_effects(mine: list[Part]) -> Effects:

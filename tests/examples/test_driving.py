@@ -6,10 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.driving import WAYS, Schedule, Slot, Times, models, schedule
+from benchmarks.driving import WAYS, Schedule, Slot, Times, latencies, models, schedule
 from examples.driving import demo
 from examples.driving.chart import chart
 from hw.params import preset
+from sw.driver import Device
+from tests.support.fake_soc import FakeSoc
 
 FREE = Times(dump=0, restore=0)
 
@@ -73,6 +75,13 @@ def test_chart_shows_a_dump_that_is_shorter_than_a_column():
     accelerator, cpu, _ = chart(Schedule(slots), 1.0)
     assert accelerator.plain.split() == ["accelerator", "PPPPPPPPPPd"]
     assert cpu.plain.split() == ["CPU", "····cccc"]
+
+
+def test_latencies_of_the_three_ways_on_a_device():
+    measured = latencies(Device(FakeSoc(preset("tiny"))), frames=2)
+    assert tuple(measured) == WAYS
+    assert [len(measured[way]) for way in WAYS] == [2, 1, 1]
+    assert measured["with preemption"][0] < measured["without preemption"][0]
 
 
 @pytest.fixture(scope="module")
