@@ -12,7 +12,7 @@ from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
 from sw.runtime.level import Level, PartRun, Rules
-from sw.runtime.policies import OrderPolicy, by_name, placement_for
+from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
 from sw.runtime.request import Inputs, Request, State
 from sw.runtime.session import Session
 
@@ -29,7 +29,7 @@ class Runtime:
     overlap take turns, and so do requests of one loaded model: load a model twice, with ``Options.lv2_limit``, to have
     two in flight.
 
-    Models compiled for one engine of several are placed: ``placement`` (a policy's name) says on which engine each
+    Models compiled for one engine of several are placed: ``placement`` (likewise) says on which engine each
     layer runs. Models compiled for all engines run on all. A run time serves one kind only.
 
     Parameters
@@ -47,7 +47,7 @@ class Runtime:
         self,
         device: Device,
         order: str | Callable[[], OrderPolicy] = "idle_time",
-        placement: str = "queue_time",
+        placement: str | Callable[[list[float]], PlacementPolicy] = "queue_time",
         *,
         preemptive: bool = False,
         at_arrival: bool = False,
@@ -67,7 +67,7 @@ class Runtime:
         self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
         self._order()  # an unknown name is told now
         self._waits = list(initial_waits or [0.0] * device.params.engines)
-        self._placement = placement
+        self._placement = (lambda waits: placement_for(placement, waits)) if isinstance(placement, str) else placement
         self._preemptive, self._at_arrival, self._ahead = preemptive, at_arrival, ahead
         self._rule, self._on_end = rule, on_end
         self._estimates = Estimates({}, gain)
@@ -200,7 +200,7 @@ class Runtime:
     def _new_level(self, priority: int) -> Level:
         rules = Rules(
             self._order,
-            lambda: placement_for(self._placement, self._waits if self._placed else [0.0]),
+            lambda: self._placement(self._waits if self._placed else [0.0]),
             bool(self._placed),
             self._ahead,
             self._at_arrival,
@@ -346,7 +346,7 @@ class Runtime:
         self._waiting.append(request)
 
     def _recover(self) -> None:
-        """A dump or restore failed: what was queued behind it starts over, what was being restored is suspended still."""
+        """A dump or restore failed: what was queued behind it starts over, what was to be restored stays suspended."""
         self.device.recover()
         if not self._levels:
             return
