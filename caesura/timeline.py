@@ -1,30 +1,112 @@
 """What ran when, as spans for a trace."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from hw.image import LayerInfo
 from sim.trace import Span
 from sw.driver import JobResult
+from sw.runtime import spans as runtime
+from sw.runtime.priority import Request
+
+_HOST_KINDS = ("pause", "drain", "resume")
+_MOVING_KINDS = ("dump", "restore")
 
 
 def job_spans(jobs: Sequence[JobResult]) -> list[Span]:
-    """A span for each body, and one for each prologue on a line of its own, per engine; named after the layer."""
+    """A span for each body, and one for each prologue on a line of its own, per engine; named after the layer.
+
+    Of a job that was preempted, what came after it was last resumed.
+    """
     spans = []
     for job in jobs:
-        meta = job.model.image.meta
-        layer = meta.layers[meta.jobs[job.job].layer]
-        details = {"model": meta.model, "job": job.job, "kind": layer.kind, "macs": layer.macs}
+        model, layer = job.model.name, _layer(job)
+        details = {"model": model, "job": job.job, "kind": layer.kind, "macs": layer.macs}
         engine = f"engine {job.engine}"
-        spans.append(Span((engine, "executor"), layer.name, job.start, job.end, meta.model, details))
+        name = f"{layer.name} (resumed)" if job.resumed else layer.name
+        spans.append(Span((engine, "executor"), name, job.start, job.end, model, details))
         if job.prologue_start:
             loaded = {**details, "bytes": job.counters["prologue_bytes"]}
-            spans.append(
-                Span(
-                    (engine, "loader"),
-                    f"{layer.name}: weights",
-                    job.prologue_start,
-                    job.prologue_end,
-                    meta.model,
-                    loaded,
-                )
-            )
+            track = (engine, "loader")
+            spans.append(Span(track, f"{layer.name}: weights", job.prologue_start, job.prologue_end, model, loaded))
     return spans
+
+
+def preemptive_spans(requests: Sequence[Request], spans: Sequence[runtime.Span]) -> list[Span]:
+    """A run of :class:`~sw.runtime.priority.PriorityRuntime`, whose ``requests`` and ``spans()`` these are.
+
+    Engines: jobs as :func:`job_spans` has them, the part of a job before it was suspended (no completion tells when it
+    began: it is drawn from when the engine was free), dumps and restores. Host: pause with the drains in it, and
+    resume. Requests: a line for each, where it waits, runs, or is suspended.
+    """
+    by_number = {request.number: request for request in requests}
+    result = job_spans([job for request in requests for job in request.results])
+    result += [_moved(span) for span in spans if span.kind in _MOVING_KINDS]
+    busy = [(span.track, span.end) for span in result]
+    halts = [span for span in spans if span.kind == "drain"]
+    for span in sorted(halts, key=lambda span: span.end):
+        part = _interrupted(by_number[span.request], span, _runs(spans, span.request), busy)
+        if part is not None:
+            result.append(part)
+            busy.append((part.track, part.end))
+    result += [_hosted(span) for span in spans if span.kind in _HOST_KINDS]
+    for request in requests:
+        result += _request_line(request, _runs(spans, request.number))
+    return result
+
+
+def cycles_by_kind(spans: Iterable[runtime.Span]) -> dict[str, list[int]]:
+    """Lengths of the spans of each kind, in their order; kinds that did not occur are left out."""
+    result: dict[str, list[int]] = {}
+    for span in spans:
+        result.setdefault(span.kind, []).append(span.cycles)
+    return result
+
+
+def _layer(job: JobResult) -> LayerInfo:
+    meta = job.model.image.meta
+    return meta.layers[meta.jobs[job.job].layer]
+
+
+def _moved(span: runtime.Span) -> Span:
+    details = {"request": span.request, "model": span.model, "bytes": span.bytes}
+    return Span((f"engine {span.engine}", "executor"), span.kind, span.begin, span.end, span.kind, details)
+
+
+def _hosted(span: runtime.Span) -> Span:
+    name = span.kind if span.engine < 0 else f"{span.kind} engine {span.engine}"
+    details = {"request": span.request, "model": span.model}
+    return Span(("host", "run time"), f"{name}: {span.model}", span.begin, span.end, span.kind, details)
+
+
+def _runs(spans: Iterable[runtime.Span], request: int) -> list[runtime.Span]:
+    return sorted((s for s in spans if s.kind == "run" and s.request == request), key=lambda span: span.begin)
+
+
+def _interrupted(
+    request: Request, halt: runtime.Span, runs: Sequence[runtime.Span], busy: Iterable[tuple[tuple[str, str], int]]
+) -> Span | None:
+    """The part, up to ``halt``, of the job that the engine ran; None if it halted before a body."""
+    later = [job for job in request.results if job.engine == halt.engine and job.end > halt.end]
+    job = min(later, key=lambda job: job.start, default=None)
+    if job is None or not job.resumed:
+        return None
+    track = (f"engine {halt.engine}", "executor")
+    begins = [run.begin for run in runs if run.begin <= halt.end][-1:]
+    begins += [end for other, end in busy if other == track and end <= halt.end]
+    if not begins:
+        return None
+    details = {"model": request.model.name, "job": job.job, "request": request.number}
+    return Span(track, f"{_layer(job).name} (suspended)", max(begins), halt.end, request.model.name, details)
+
+
+def _request_line(request: Request, runs: Sequence[runtime.Span]) -> list[Span]:
+    """Waiting until it first runs, then running and suspended by turns; nothing for one that never ran."""
+    track = ("requests", f"{request.number:03} {request.model.name}")
+    details = {"priority": request.priority}
+    result, now, state = [], request.arrival, "waiting"
+    for run in runs:
+        if run.begin > now:
+            result.append(Span(track, state, now, run.begin, state, details))
+        result.append(Span(track, "running", run.begin, run.end, request.model.name, details))
+        now, state = run.end, "suspended"
+    return result

@@ -31,7 +31,7 @@ class EngineState(enum.IntEnum):
     IDLE = 1  #: no job
     RUNNING = 2  #: a job executes
     DRAINING = 3  #: END, or a pause at a cancellation point, waits for units to become idle
-    HALTED = 4  #: stopped at a cancellation point
+    HALTED = 4  #: stopped by a pause, at a cancellation point or before a body
     FAULT = 5  #: stopped by a fault; reset the engine to go on
     RESETTING = 6  #: an engine reset waits for bus transactions to end
 
@@ -81,7 +81,8 @@ ENGINE_REGS: tuple[Reg, ...] = (
         Bits("reset", 1, 1, "write 1: reset this engine once its bus transactions have ended; reads 0. RING_BASE, "
                             "RING_SIZE, CPL_BASE, CPL_SIZE and IRQ_ENABLE keep their values"),
         Bits("pause", 2, 1, "halt at the next cancellation point or job boundary; clearing it lets a halted "
-                            "engine go on"),
+                            "engine go on, and before it has halted leaves no trace. Between jobs, an engine that is "
+                            "not enabled is DISABLED, not HALTED"),
     )),
     Reg("STATUS", 0x04, Access.RO, "state", (
         Bits("state", 0, 4, "`EngineState`"),

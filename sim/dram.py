@@ -1,6 +1,6 @@
 """The simulated DRAM: an AXI4 slave with the timing of one DRAM channel, the same in every backend."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory, MemoryData
@@ -37,15 +37,18 @@ class Dram(wiring.Component):
     ----------
     params : SocParams
         ValueError if the latency or the refresh parameters cannot be modelled.
-    stall_seed : int
-        Not zero: every channel also stalls at random in about a quarter of the cycles, for back-pressure tests.
 
     Members
     -------
     axi : In(Axi4)
+    stall_rate : In(8)
+        Each channel refuses, or holds its beat back, in ``stall_rate`` of 256 cycles, pseudo-randomly: for
+        back-pressure tests. 0 for the timing above.
+    stall_seed : In(32)
+        Not zero: the generator starts from it when ``stall_rate`` leaves 0.
     """
 
-    def __init__(self, params: SocParams, *, stall_seed: int = 0) -> None:
+    def __init__(self, params: SocParams) -> None:
         if params.dram_latency < MIN_LATENCY:
             raise ValueError(f"dram_latency must be at least {MIN_LATENCY}, not {params.dram_latency}")
         if params.dram_refresh_cycles >= params.dram_refresh_interval:
@@ -53,20 +56,19 @@ class Dram(wiring.Component):
                 f"dram_refresh_cycles must be less than dram_refresh_interval ({params.dram_refresh_interval}), "
                 f"not {params.dram_refresh_cycles}"
             )
-        if not 0 <= stall_seed < 1 << 32:
-            raise ValueError(f"stall_seed must be 0 to {(1 << 32) - 1}, not {stall_seed}")
         self.params = params
-        self.stall_seed = stall_seed
         words = params.dram_bytes // params.dram_word
         self.contents = MemoryData(shape=8 * params.dram_word, depth=words, init=[])
         self._request = data.StructLayout(
             {"word": (words - 1).bit_length(), "left": 8, "id": AXI_ID_WIDTH, "error": 1, "ready_at": TIME}
         )
-        super().__init__({"axi": In(Axi4(data_bytes=params.dram_word, id_width=AXI_ID_WIDTH))})
+        axi = Axi4(data_bytes=params.dram_word, id_width=AXI_ID_WIDTH)
+        super().__init__({"axi": In(axi), "stall_rate": In(8), "stall_seed": In(32)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         self._clocks(m)
+        self._stalls(m)
         m.submodules.reads = reads = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
         m.submodules.writes = writes = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
         self._accept(m, reads, writes)
@@ -74,7 +76,7 @@ class Dram(wiring.Component):
         return m
 
     def _clocks(self, m: Module) -> None:
-        """Time, refresh and the random stalls."""
+        """Time and refresh."""
         p = self.params
         self._now = Signal(TIME)
         m.d.sync += self._now.eq(self._now + 1)
@@ -91,11 +93,15 @@ class Dram(wiring.Component):
         with m.If(phase == p.dram_refresh_interval - 1):
             m.d.sync += [phase.eq(0), self._epoch.eq(self._epoch + 1)]
 
+    def _stalls(self, m: Module) -> None:
+        """Draw which channels stall: a xorshift generator renews all its bits in every cycle, so runs are random."""
         self._stall = Signal(5)  # AR, AW, W, R, B
-        if self.stall_seed:
-            lfsr = Signal(32, init=self.stall_seed)
-            m.d.sync += lfsr.eq(Cat(lfsr[31] ^ lfsr[21] ^ lfsr[1] ^ lfsr[0], lfsr[:31]))
-            m.d.comb += self._stall.eq(Cat(lfsr[5 * i] & lfsr[5 * i + 3] for i in range(5)))
+        state = Signal(32, init=1)
+        value: Value = state
+        for shift in (13, -17, 5):
+            value = (value ^ (value << shift if shift > 0 else value >> -shift))[:32]
+        m.d.sync += state.eq(Mux(self.stall_rate == 0, self.stall_seed, value))
+        m.d.comb += self._stall.eq(Cat(state[6 * i :][:8] < self.stall_rate for i in range(5)))
 
     def _accept(self, m: Module, reads: SyncFIFOBuffered, writes: SyncFIFOBuffered) -> None:
         """Take one request per cycle, look at its bank, and queue it with the time its first beat is due."""

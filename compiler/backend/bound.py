@@ -239,7 +239,8 @@ class _Walk:
         """When all units are idle and the executor is at the end."""
         ends = [done[-1] for done in self._done.values() if done]
         lost = 0 if self._rivals.own else worst.lost(self._accesses)
-        return max([self._issued, self._loaded, *ends]) + lost + worst.POINT + worst.DRAINED
+        retired = self._memory.latency + self._memory.job  # the completion of the job before
+        return max([self._issued, self._loaded, retired, *ends]) + lost + worst.POINT + worst.DRAINED
 
     def _charge(self, cycles: int) -> None:
         """Other traffic of this engine may hold its loads and stores up."""

@@ -1,6 +1,6 @@
 """Everything of an engine that is not a unit or a memory: the sequencers and their registers."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -239,7 +239,7 @@ class EngineControl(wiring.Component):
         regs = self.regs
         enable, pause = Signal(), Signal()
         m.d.comb += [
-            ring.enable.eq(enable),
+            ring.enable.eq(enable & ~pause),
             loader.enable.eq(enable),
             executor.enable.eq(enable),
             executor.pause.eq(pause),
@@ -251,18 +251,15 @@ class EngineControl(wiring.Component):
             m.d.sync += [enable.eq(regs.control.w_data[0]), pause.eq(regs.control.w_data[2])]
 
         # Interrupts.
-        pending, wanted = Signal(3), Signal(3, reset_less=True)
+        pending, wanted = Signal(3), self._register(m, "irq_enable", 3, kept=True)
         was_dead = Signal()
         dead = executor.state == EngineState.FAULT
         raised = Cat(retirer.interrupt, dead & ~was_dead, executor.halted)
         cleared = Mux(regs.irq_status.w_stb, regs.irq_status.w_data[:3], 0)
         m.d.sync += [was_dead.eq(dead), pending.eq((pending & ~cleared) | raised)]
-        with m.If(regs.irq_enable.w_stb):
-            m.d.sync += wanted.eq(regs.irq_enable.w_data)
         m.d.comb += [
             self.interrupt.eq((pending & wanted).any()),
             regs.irq_status.r_data.eq(pending),
-            regs.irq_enable.r_data.eq(wanted),
         ]
 
         # Rings. Where they lie survives a reset of the engine.
@@ -273,10 +270,7 @@ class EngineControl(wiring.Component):
             ("cpl_size", retirer.size_log2, True),
             ("cpl_head", retirer.consumed, False),
         ):
-            element, value = getattr(regs, name), Signal(len(target), name=name, reset_less=kept)
-            with m.If(element.w_stb):
-                m.d.sync += value.eq(element.w_data)
-            m.d.comb += [target.eq(value), element.r_data.eq(value)]
+            m.d.comb += target.eq(self._register(m, name, len(target), kept=kept))
         m.d.comb += [
             ring.tail_stb.eq(regs.ring_tail.w_stb),
             ring.tail_data.eq(regs.ring_tail.w_data),
@@ -317,3 +311,14 @@ class EngineControl(wiring.Component):
             regs.counter.r_data.eq(retirer.view),
             regs.counter.ack.eq(retirer.view_ack),
         ]
+
+    def _register(self, m: Module, name: str, width: int, *, kept: bool) -> Signal:
+        """A plain read and write register. ``kept``: only a reset of the whole clock domain clears it."""
+        element, value = getattr(self.regs, name), Signal(width, name=name, reset_less=kept)
+        m.d.comb += element.r_data.eq(value)
+        with m.If(element.w_stb):
+            m.d.sync += value.eq(element.w_data)
+        if kept:
+            with m.If(ResetSignal(allow_reset_less=True)):
+                m.d.sync += value.eq(0)
+        return value

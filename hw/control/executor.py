@@ -28,8 +28,10 @@ class Executor(wiring.Component):
     drain, semaphores are checked, and the job goes to the :class:`~hw.control.retire.Retirer`. The next job is
     prepared meanwhile, so its first instruction is usually there when the last one ends.
 
-    With ``pause`` it halts behind the next CANCEL, once all units have finished, or before a body, and goes on when
-    ``pause`` is taken back. A job with the RESUME flag starts with the semaphores of its descriptor.
+    With ``pause`` it halts behind the next CANCEL or before a body, once all units have finished, the loader rests and
+    the completions of earlier jobs are written, and goes on when ``pause`` is taken back. A pause that is taken back
+    before that leaves no trace. An engine that is not enabled halts at cancellation points only. A job with the RESUME
+    flag starts with the semaphores of its descriptor.
 
     A fault stops dispatch and aborts the units; the job ends with the fault, and the engine stays in FAULT until it
     is reset.
@@ -159,8 +161,10 @@ class Executor(wiring.Component):
         with m.Else():
             m.d.comb += self.src.addr.eq(preparer.segment.addr)
         restoring, restored = Signal(), Signal(range(_SEM_WORDS + 1))
+        still = Signal()  # nothing moves but instruction fetch
         m.d.comb += [
-            preparer.hold.eq(restoring),
+            still.eq(self.drained & self.units_quiet & self.calm & self.retire_free),
+            preparer.hold.eq(restoring | self.pause),
             self.header.addr.eq(Mux(restoring, Cat((restored + _SEM_WORD)[:HEADER_BITS], slot), preparer.header.addr)),
             self.sem_load.eq(restoring & (restored != 0)),
             self.sem_group.eq(restored - 1),
@@ -216,7 +220,7 @@ class Executor(wiring.Component):
                 with m.If(self.retire_failed):
                     m.next = "DEAD"
                 with m.Elif(self.pause):
-                    with m.If(self.calm & self.retire_free & self.enable & ~self.halt):
+                    with m.If(still & self.enable & ~self.halt):
                         halt_now()
                         m.next = "BETWEEN"
                 with m.Elif(preparer.ready & self.enable & ~self.halt):
@@ -243,7 +247,7 @@ class Executor(wiring.Component):
                     m.d.sync += restored.eq(0)
                     m.next = "DECODE"
             with m.State("BETWEEN"):
-                with m.If(~self.pause):
+                with m.If(~self.pause | ~self.enable):
                     m.next = "IDLE"
             with m.State("DECODE"):
                 m.d.sync += [
@@ -293,14 +297,19 @@ class Executor(wiring.Component):
                     m.next = "ABORT"
                 with m.Elif(~self.pause):
                     m.next = "DECODE"
-                with m.Elif(self.drained & self.calm):
+                with m.Elif(still):
                     m.next = "SETTLED"
             with m.State("SETTLED"):
                 # One cycle after the last signal, so that its overflow is seen as well.
-                halt_now()
-                m.next = "HALTED"
                 with m.If(trap):
                     m.next = "ABORT"
+                with m.Elif(~self.pause):
+                    m.next = "DECODE"
+                with m.Elif(self.retire_failed):
+                    m.next = "DEAD"
+                with m.Else():
+                    halt_now()
+                    m.next = "HALTED"
             with m.State("HALTED"):
                 with m.If(~self.pause):
                     m.next = "DECODE"
@@ -349,7 +358,7 @@ class Executor(wiring.Component):
             trap.eq(self.measure & (self.fault | wrong | over_time)),
             fetch.flush.eq(flush | self.halt),
         ]
-        m.d.sync += self.halted.eq(halting_now & ~trap)
+        m.d.sync += self.halted.eq(halting_now)
         with m.If(trap):
             with m.If(self.fault):
                 m.d.sync += ended.fault.eq(self.fault_info)

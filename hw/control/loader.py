@@ -132,7 +132,7 @@ class Loader(wiring.Component):
         ]
         end, illegal = Signal(), Signal()
         times = {name: Signal(64, name=name) for name in ("start", "end")}
-        unfinished = Signal(32)
+        unfinished, landed = Signal(32), Signal()
         save = Signal(range(len(PROLOGUE_WORDS)))
         saving, clear = Signal(), Signal()
         counters = self._counters(m, clear)
@@ -145,10 +145,12 @@ class Loader(wiring.Component):
             m.next = "STOPPED"
 
         with m.FSM() as fsm:
-            between = fsm.ongoing("IDLE") | fsm.ongoing("WINDOW") | fsm.ongoing("STOPPED")
+            between, stopped = fsm.ongoing("IDLE") | fsm.ongoing("WINDOW"), fsm.ongoing("STOPPED")
             m.d.comb += [
-                self.busy.eq(~between),
-                self.resting.eq((between | fsm.ongoing("DECODE")) & (unfinished == 0) & ~self.active & self.hold),
+                self.busy.eq(~between & ~stopped),
+                # Loads that a fault has thrown away are never done.
+                landed.eq(((between | fsm.ongoing("DECODE")) & (unfinished == 0)) | stopped),
+                self.resting.eq(landed & ~self.active & self.hold),
             ]
             with m.State("IDLE"):
                 with m.If(self.halt | self.hold | ~self.enable):

@@ -29,7 +29,7 @@ class JobPreparer(wiring.Component):
     -------
     enable, halt : In(1)
     hold : In(1)
-        Somebody else uses ``header``: begin no job in this cycle.
+        Begin neither a job, whose ``header`` is not to be had in this cycle, nor a fetch.
     loaded : In(32)
         Jobs handed over by the loader.
     failed : In(1)
@@ -116,7 +116,7 @@ class JobPreparer(wiring.Component):
                     with m.If(self.job.failed):
                         m.next = "READY"
             with m.State("FETCH"):
-                with m.If(self.fetch_free):
+                with m.If(self.fetch_free & ~self.hold):
                     m.next = "START"
             with m.State("START"):
                 m.d.comb += self.fetch_start.eq(1)

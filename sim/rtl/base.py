@@ -58,6 +58,10 @@ class RtlBus(ABC):
         """Set DRAM contents."""
 
     @abstractmethod
+    def _stall(self, rate: int, seed: int) -> None:
+        """Set ``stall_rate`` and ``stall_seed``."""
+
+    @abstractmethod
     def _release(self) -> None:
         """Free the simulator."""
 
@@ -120,6 +124,17 @@ class RtlBus(ABC):
 
     def __exit__(self, *exc) -> None:
         self.close()
+
+    # -- for tests -------------------------------------------------------------------------------------------
+    def set_stalls(self, seed: int, per_256: int) -> None:
+        """From the next cycle but one each DRAM channel stalls at random in ``per_256`` of 256 cycles (0: off, 255 is
+        the most); the same ``seed`` from 1 gives the same stalls. Takes one cycle."""
+        if not 1 <= seed < 1 << 32 or not 0 <= per_256 <= 255:
+            raise ValueError(f"seed must be 1 to {(1 << 32) - 1} and per_256 0 to 255, not {seed} and {per_256}")
+        self._check_open()
+        self._stall(0, seed)
+        self.advance(1)
+        self._stall(per_256, seed)
 
     # -- shared ----------------------------------------------------------------------------------------------
     def _cycles(self, limit: int, until: Until) -> bool:

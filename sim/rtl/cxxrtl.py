@@ -83,6 +83,9 @@ class CxxrtlBus(RtlBus):
     def _store(self, address: int, data: bytes) -> None:
         ctypes.memmove(self._memory + address, data, len(data))
 
+    def _stall(self, rate: int, seed: int) -> None:
+        self._library.caesura_stall(self._handle, rate, seed)
+
     def _release(self) -> None:
         self._library.caesura_destroy(self._handle)
         self._handle = self._memory = None
@@ -94,6 +97,7 @@ def _load_library(path: Path) -> ctypes.CDLL:
         ("create", ctypes.c_void_p, ctypes.c_char_p),
         ("destroy", None, ctypes.c_void_p),
         ("start_access", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
+        ("stall", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32),
         ("run", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int),
         ("outputs", ctypes.c_uint64, ctypes.c_void_p),
         ("memory", ctypes.c_void_p, ctypes.c_void_p),

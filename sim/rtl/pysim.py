@@ -129,6 +129,13 @@ class PysimBus(RtlBus):
 
         self._do(job)
 
+    def _stall(self, rate: int, seed: int) -> None:
+        async def job(ctx):
+            ctx.set(self._top.stall_rate, rate)
+            ctx.set(self._top.stall_seed, seed)
+
+        self._do(job)
+
     def _release(self) -> None:
         self._open.close()
 

@@ -108,6 +108,13 @@ void caesura_start_access(void *handle, uint32_t write, uint32_t address, uint32
   sim->top.p_cmd__valid.set<uint32_t>(0);
 }
 
+// Sets the random stalls of the DRAM.
+void caesura_stall(void *handle, uint32_t rate, uint32_t seed) {
+  auto *sim = static_cast<Simulation *>(handle);
+  sim->top.p_stall__rate.set<uint32_t>(rate);
+  sim->top.p_stall__seed.set<uint32_t>(seed);
+}
+
 // Runs up to `limit` cycles, ending after the first in which the watched output was high. Returns 2 * cycles, plus
 // one if it was high.
 uint64_t caesura_run(void *handle, uint64_t limit, int until) {

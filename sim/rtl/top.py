@@ -85,27 +85,27 @@ class SimTop(wiring.Component):
     params : SocParams
     soc : wiring.Component
         A SoC with ports ``axil`` (In(Axi4Lite)), ``axi`` (Out(Axi4)) and ``irq`` (Out(1)).
-    dram_stall_seed : int
-        See :class:`sim.dram.Dram`.
 
     Members
     -------
     cmd_*, rsp_*
         See :class:`HostPort`.
     irq : Out(1)
+    stall_rate, stall_seed
+        See :class:`sim.dram.Dram`.
 
     The clock is that of ``domain``. There is no reset: a simulation starts from the initial values, and a reset
     multiplexer before every register would cost speed.
     """
 
-    def __init__(self, params: SocParams, soc: wiring.Component, *, dram_stall_seed: int = 0) -> None:
+    def __init__(self, params: SocParams, soc: wiring.Component) -> None:
         self.params = params
         self.domain = ClockDomain("sync", reset_less=True)
         self.soc = soc
-        self.dram = Dram(params, stall_seed=dram_stall_seed)
+        self.dram = Dram(params)
         self.host = HostPort()
         members = {name: m for name, m in self.host.signature.members.items() if name != "axil"}
-        super().__init__({**members, "irq": Out(1)})
+        super().__init__({**members, "irq": Out(1), "stall_rate": In(8), "stall_seed": In(32)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -118,6 +118,8 @@ class SimTop(wiring.Component):
         for name, member in self.signature.members.items():
             if name == "irq":
                 m.d.comb += self.irq.eq(self.soc.irq)
+            elif name.startswith("stall_"):
+                m.d.comb += getattr(self.dram, name).eq(getattr(self, name))
             elif member.flow == In:
                 m.d.comb += getattr(self.host, name).eq(getattr(self, name))
             else:

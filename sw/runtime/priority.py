@@ -94,10 +94,17 @@ class Request:
 
 class PriorityRuntime:
     """Runs requests by priority on one device. ``rule``: what to do on a more urgent arrival, from an estimate of the
-    situation; by default the cheapest. ``spans``: see :meth:`spans`."""
+    situation; by default the cheapest. ``on_end``: called with each request when it has ended; it may submit others.
+    """
 
-    def __init__(self, device: Device, rule: Callable[[Situation], Choice] = choose) -> None:
+    def __init__(
+        self,
+        device: Device,
+        rule: Callable[[Situation], Choice] = choose,
+        on_end: Callable[[Request], None] | None = None,
+    ) -> None:
         self.device = device
+        self._on_end = on_end
         self.requests: list[Request] = []
         self._rule = rule
         self._running: Request | None = None
@@ -287,6 +294,8 @@ class PriorityRuntime:
         request.ended, request.suspension, self._running = self.device.bus.cycle, None, None
         self._declined.clear()
         self._failures = 0
+        if self._on_end is not None:
+            self._on_end(request)
 
     def _span(self, kind: Kind, request: Request, begin: int, end: int, engine: int = -1) -> None:
         self._spans.append(Span(kind, request.number, request.model.name, engine, begin, end))

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from hw.isa import VEC_HEADER, Insn, MacMode, assemble
-from hw.job import Fault
+from hw.isa import VEC_HEADER, Insn, MacMode, Op, assemble
+from hw.job import Fault, JobFlag
 from hw.params import preset
+from hw.regs import EngineState
 from sim.model.functional import Machine
 from tests.hw.soc_bench import CODE, DATA, DATA_BYTES, LV2_BYTES, SocBench
 
@@ -102,3 +103,67 @@ def test_job_through_every_unit_equals_the_model(soc, machine, mode, seed):
     for start, size in ((0, 96), (96, 96), (192, 40)):
         values = set(got[STORED + start :][:size])
         assert len(values) > 12, f"{len(values)} values at {start} are too few to show a difference"
+
+
+def inputs(seed: int) -> tuple[bytes, list[Insn]]:
+    """DRAM content and body of a job through every unit."""
+    rng = np.random.default_rng(seed)
+    content = bytearray(rng.bytes(INPUT_BYTES).ljust(DATA_BYTES, b"\xee"))
+    for at, block in ((BLOCK, parameter_block(rng, 3000, 2**-10)), (POOL_BLOCK, parameter_block(rng, 20, 0.4))):
+        content[at : at + len(block)] = block
+    return bytes(content), program(BODY, mode=MacMode.DENSE.name, signed=1, w_cols=0, x_zp=100)
+
+
+def poll(soc: SocBench, state: EngineState, limit: int = 200) -> int:
+    """Run until the engine is in ``state``; returns STATUS."""
+    for _ in range(limit):
+        status = soc.read("STATUS")
+        if status & 15 == state:
+            return status
+        soc.bus.advance(10)
+    raise AssertionError(f"{EngineState(status & 15).name}, not {state.name}")
+
+
+def empty(soc: SocBench) -> None:
+    """Reset; rings and interrupts stay as they are, so that enabling is enough."""
+    soc.write("CONTROL", 2)
+    poll(soc, EngineState.DISABLED)
+    soc.jobs[0] = soc.code[0] = 0
+    soc.write("CONTROL", 1)
+
+
+def test_a_job_cut_behind_every_instruction_equals_an_undisturbed_one(soc):
+    """Through a reset: the rest of the job comes back with RESUME, and what is in LV1, LV0 and the accumulators has
+    survived. Idle loads in front give the pause time to come before the point."""
+    content, body = inputs(5)
+    idle = program("LD1 src_seg=6 dst=8192 len=256 n0=2 dst_s0=256 hi=256 hi1=1 hi0=2") * 8
+    body = [*idle, *(insn for insn in body if insn.op != Op.CANCEL)]
+
+    def start(body: list[Insn], **fields: int) -> None:
+        soc.bus.write_mem(soc.data(), content)
+        empty(soc)
+        soc.job(body, prologue=program(PROLOGUE), **fields)
+        soc.ring()
+
+    def result() -> bytes:
+        soc.wait(1)
+        assert soc.completion(0)["status"] == Fault.NONE
+        return soc.bus.read_mem(soc.data() + STORED, RESULT_BYTES)
+
+    def left(executed: list[Insn], semaphore: int) -> int:
+        return sum((insn["signal"] >> semaphore & 1) - (insn["wait"] >> semaphore & 1) for insn in executed)
+
+    start(body)
+    expected = result()
+    for number in range(len(idle) + 1, len(body)):
+        start([*body[:number], Insn(Op.CANCEL, {"point": number}), *body[number:]])
+        poll(soc, EngineState.RUNNING)
+        soc.write("CONTROL", 5)
+        assert poll(soc, EngineState.HALTED) >> 5 & 1, "halted inside the body"
+        assert (soc.read("HALT_POINT"), soc.read("HALT_PC")) == (number, number + 1)
+        counts = {f"sem{i}": soc.read("SEM", 0, i) for i in range(PARAMS.semaphores)}
+        assert counts == {f"sem{i}": left(body[:number], i) for i in range(PARAMS.semaphores)}
+        empty(soc)
+        soc.job([], body_pc=number + 1, flags=int(JobFlag.RESUME), **counts)
+        soc.ring()
+        assert result() == expected, f"cut behind instruction {number - 1}: {body[number - 1]}"

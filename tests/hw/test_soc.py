@@ -1,8 +1,11 @@
 import random
 
 import pytest
+from amaranth.hdl import ClockDomain, Module, Signal
+from amaranth.sim import Simulator
 
-from hw.isa import Op
+from hw.control.engine_control import EngineControl
+from hw.isa import Insn, Op
 from hw.job import COUNTERS, Fault, FaultUnit, JobFlag
 from hw.params import preset
 from hw.regs import ID_VALUE, EngineState, global_reg
@@ -187,3 +190,76 @@ def test_engines_run_side_by_side(engines):
         assert soc.bus.read_mem(engine * ENGINE_MEMORY + 0x4000 + 2048, 1024) == contents[engine]
     first, second = soc.completion(0, 0), soc.completion(0, 1)
     assert max(first["start"], second["start"]) < min(first["end"], second["end"])
+
+
+def test_reset_keeps_where_the_rings_lie_and_nothing_else(engines):
+    soc = engines
+    kept = {"RING_BASE": 0x100, "RING_SIZE": 5, "CPL_BASE": 0x2300, "CPL_SIZE": 6, "IRQ_ENABLE": 5}
+    soc.job([END])
+    soc.ring()
+    soc.wait(1)
+    soc.write("CPL_HEAD", 1)
+    soc.write("CONTROL", 0)
+    for name, value in kept.items():
+        soc.write(name, value)
+    reset(soc, 0)
+    assert {name: soc.read(name) for name in kept} == kept
+    for name in (
+        "CONTROL",
+        "IRQ_STATUS",
+        "RING_TAIL",
+        "RING_FETCHED",
+        "RING_HEAD",
+        "RING_LOADED",
+        "CPL_HEAD",
+        "CPL_TAIL",
+    ):
+        assert soc.read(name) == 0, name
+    assert soc.read("RING_SIZE", 1) == 3, "the other engine is untouched"
+
+
+def test_a_halted_engine_comes_out_of_reset_within_a_few_cycles(engines):
+    soc = engines
+    long = [Insn(Op.CANCEL, {"point": 1}), *[copy(Op.LD1, len=64)] * 30, END]
+    soc.job(long)
+    soc.job(long, prologue=[copy(Op.LD2, len=1024), END])
+    soc.write("CONTROL", 5)
+    soc.ring()
+    soc.bus.advance(300)
+    for _ in range(2):  # before the body, then inside it
+        assert soc.read("STATUS") & 15 == EngineState.HALTED
+        soc.write("CONTROL", 1)
+        soc.write("CONTROL", 5)
+        soc.bus.advance(900)
+    assert soc.read("STATUS") & 15 == EngineState.HALTED
+    before = soc.bus.cycle
+    soc.write("CONTROL", 2)
+    while soc.read("STATUS") & 15 != EngineState.DISABLED:
+        assert soc.bus.cycle - before < 40
+
+
+def test_power_on_clears_what_an_engine_reset_keeps():
+    """Under the reset of the clock domain, not that of an engine."""
+    dut = EngineControl(PARAMS)
+
+    async def testbench(ctx):
+        ctx.set(dut.regs.ring_base.w_data, 0x300)
+        ctx.set(dut.regs.ring_base.w_stb, 1)
+        await ctx.tick()
+        ctx.set(dut.regs.ring_base.w_stb, 0)
+        assert ctx.get(dut.regs.ring_base.r_data) == 0x300
+        ctx.set(reset_signal, 1)
+        await ctx.tick()
+        ctx.set(reset_signal, 0)
+        await ctx.tick()
+        assert ctx.get(dut.regs.ring_base.r_data) == 0
+
+    reset_signal = Signal()
+    top = Module()
+    top.domains.sync = domain = ClockDomain("sync")
+    top.submodules.dut = dut
+    top.d.comb += domain.rst.eq(reset_signal)
+    simulator = Simulator(top)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(testbench)
+    simulator.run()

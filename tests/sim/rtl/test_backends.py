@@ -23,19 +23,19 @@ from tests.sim.rtl.stub_soc import (
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024, dram_refresh_interval=700, dram_refresh_cycles=90)
 
 
-def interpreted(stall_seed=0, **options):
-    return PysimBus(top(stall_seed), **options)
+def interpreted(**options):
+    return PysimBus(top(), **options)
 
 
-def native(stall_seed=0, **options):
-    return CxxrtlBus(PARAMS, lambda: top(stall_seed), **options)
+def native(**options):
+    return CxxrtlBus(PARAMS, top, **options)
 
 
 BACKENDS = [interpreted, native]
 
 
-def top(stall_seed=0):
-    return SimTop(PARAMS, StubSoc(PARAMS), dram_stall_seed=stall_seed)
+def top():
+    return SimTop(PARAMS, StubSoc(PARAMS))
 
 
 @pytest.fixture(params=BACKENDS)
@@ -77,12 +77,45 @@ def random_traffic(bus, seed):
     return seen
 
 
-@pytest.mark.parametrize("stall_seed", [0, 0xACE1])
+@pytest.mark.parametrize("per_256", [None, 64, 200])
 @pytest.mark.parametrize("costs", [HostCosts(), HostCosts.free()], ids=["costs", "free"])
-def test_both_backends_agree_cycle_for_cycle(stall_seed, costs):
-    with PysimBus(top(stall_seed), costs=costs) as reference, native(stall_seed, costs=costs) as compiled:
+def test_both_backends_agree_cycle_for_cycle(per_256, costs):
+    with interpreted(costs=costs) as reference, native(costs=costs) as compiled:
         for seed in range(3):
+            if per_256 is not None:
+                reference.set_stalls(seed + 1, per_256)
+                compiled.set_stalls(seed + 1, per_256)
             assert random_traffic(reference, seed) == random_traffic(compiled, seed)
+
+
+def dma_cycles(bus):
+    start = bus.cycle
+    for register, value in ((BEATS, 16), (BURSTS, 30), (DESTINATION, 0x1000), (START, 1)):
+        bus.write_reg(register, value)
+    assert bus.wait_irq(100_000)
+    cycles = bus.cycle - start
+    bus.write_reg(DONE, 0)
+    return cycles
+
+
+def test_stalls_cost_time_depend_on_the_seed_and_can_be_switched_off():
+    def run(*settings):
+        with native(costs=HostCosts.free()) as bus:
+            bus.advance(12 - len(settings))
+            for seed, per_256 in settings:
+                bus.set_stalls(seed, per_256)
+            return dma_cycles(bus)
+
+    undisturbed = run()
+    assert run((1, 0)) == run((1, 200), (1, 0)) == undisturbed
+    assert run((1, 200)) == run((2, 100), (1, 200)) > 1.3 * undisturbed
+    assert run((2, 200)) != run((1, 200))
+
+
+@pytest.mark.parametrize("settings", [(0, 1), (1 << 32, 1), (1, 256), (1, -1)])
+def test_impossible_stalls_are_named(bus, settings):
+    with pytest.raises(ValueError, match=f"not {settings[0]} and {settings[1]}"):
+        bus.set_stalls(*settings)
 
 
 def test_the_outputs_agree_in_every_single_cycle():

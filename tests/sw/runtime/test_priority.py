@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,23 @@ def test_fault_fails_its_request_only():
     runtime.run_until_done()
     check(first)
     assert isinstance(second.error, DeviceFault) and second.outputs is None
+
+
+def test_what_ends_may_submit_what_follows():
+    device = Device(FakeSoc(TINY))
+    model = device.load(walking_image(TINY, jobs=2))
+    heard = []
+
+    def on_end(request):
+        heard.append(request)
+        if len(heard) < 3:
+            runtime.submit(model, X, at=device.bus.cycle + 500)
+
+    runtime = PriorityRuntime(device, on_end=on_end)
+    runtime.submit(model, X)
+    runtime.run_until_done()
+    assert heard == runtime.requests and len(heard) == 3
+    for before, after in itertools.pairwise(heard):
+        assert after.started >= before.ended + 500
+    for request in heard:
+        check(request)

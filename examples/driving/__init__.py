@@ -1,0 +1,1 @@
+"""Perception and planning share one accelerator: the worked example of preemption at cancellation points."""
