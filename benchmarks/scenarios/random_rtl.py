@@ -3,10 +3,14 @@
 import random
 from typing import Any
 
+from benchmarks.driving.models import models
 from caesura.scenario import Scenario, parse_scenario
+from hw import params as presets
 
-#: Workloads that take a few thousand cycles each on ``tiny``.
+#: Workloads that take a few thousand cycles each on ``tiny``, some more.
 SMALL = (
+    "conv_16x12x12_16_k3_s1_p1",
+    "gemm_1x256x128",
     "conv_8x6x6_8_k3_s1_p1",
     "conv_16x4x4_32_k1_s1_p0",
     "gemm_1x64x64",
@@ -30,10 +34,17 @@ def random_rtl(seed: int, preset: str = "tiny") -> Scenario:
         "seed": seed,
         "time_unit": "cycles",
         "machine": machine,
-        "models": {name: {"workload": rng.choice(SMALL)} for name in names},
+        "models": {name: _model(rng, preset) for name in names},
         "streams": [_stream(rng, name) for name in names],
     }
     return parse_scenario(content, f"random scenario {seed}")
+
+
+def _model(rng: random.Random, name: str) -> dict[str, Any]:
+    """One layer or, less often, a network of a few."""
+    if rng.random() < 0.35:
+        return {"onnx": rng.choice(models(presets.preset(name)))}
+    return {"workload": rng.choice(SMALL)}
 
 
 def _stream(rng: random.Random, model: str) -> dict[str, Any]:
