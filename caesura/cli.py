@@ -13,6 +13,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from caesura import api, inputs, show
+from caesura.latency import latency_fields, latency_table
 from caesura.progress import Progress, estimated_cycles
 from caesura.show_points import point_fields, points_summary, points_table
 from compiler.backend.options import Options
@@ -137,8 +138,9 @@ def info(
         result, plain = show.show_params(params), show.preset_fields(params)
     elif _is_image(path):
         image = Image.load(path)
-        result = Group(show.show_image(image), *([points_table(image)] if points else []), points_summary(image))
-        plain = {**show.image_fields(image), "cancellation": point_fields(image)}
+        listed = [points_table(image)] if points else []
+        result = Group(show.show_image(image), *listed, points_summary(image), latency_table(image))
+        plain = {**show.image_fields(image), "cancellation": point_fields(image), "latency": latency_fields(image)}
     elif path.exists():
         graph = _graph(path, fallback)
         result, plain = show.show_graph(graph), show.graph_fields(graph)

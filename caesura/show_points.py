@@ -26,6 +26,7 @@ def _spreads(image: Image) -> list[tuple[str, dict[str, float]]]:
     points = image.meta.cancel_points
     figures = {
         "interval": [point.estimated_interval for point in points],
+        "worst_interval": [point.worst_interval for point in points],
         "dirty_bytes": [live_bytes(image, point, True) for point in points],
         "clean_bytes": [live_bytes(image, point, False) for point in points],
         "reloads": [len(point.reload) for point in points],

@@ -9,6 +9,7 @@ from caesura.api import UsageError
 from caesura.scenario import synthetic
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.report import report
+from caesura.scenario.rtl import RtlRunner
 from caesura.scenario.schema import Scenario, Stream, Trace, load_scenario
 from caesura.scenario.timeline import spans
 from sim.trace import write_trace
@@ -63,7 +64,11 @@ class Runner(Protocol):
         ...
 
 
-RUNNERS: dict[str, Callable[[], Runner]] = {"synthetic": synthetic.SyntheticRunner}
+RUNNERS: dict[str, Callable[[], Runner]] = {
+    "synthetic": synthetic.SyntheticRunner,
+    "cxxrtl": lambda: RtlRunner("cxxrtl"),
+    "pysim": lambda: RtlRunner("pysim"),
+}
 
 
 def run_scenario(

@@ -38,6 +38,9 @@ class Model(_Table):
     layers: list[Layer] = []
     onnx: Path | None = None
     workload: str | None = None
+    lv2_limit: Annotated[int, Field(ge=1)] | None = (
+        None  #: bytes for each copy of a real model; an equal share if absent
+    )
 
     @pydantic.model_validator(mode="after")
     def _has_content(self) -> "Model":
@@ -81,7 +84,9 @@ class Machine(_Table):
     cpus: Annotated[int, Field(ge=1)] = 1
     initial_waits: list[NotNegative] | None = None  #: of each engine's queue, for queue-time balancing
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
-    preemption: Preemption | None = None
+    preemption: Preemption | None = None  #: backends that run real models take no costs from it
+    preset: str = "tiny"  #: hardware, for backends that run real models
+    placed: bool = False  #: there: each layer runs on one engine that a policy chooses, otherwise on all
 
 
 class Periodic(_Table):

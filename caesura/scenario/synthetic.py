@@ -153,7 +153,7 @@ class _Run:
         cost = self._truth[request.model][layer]
         after = [self._jobs[request.number, earlier] for earlier in decision.after]
         job = Job(
-            len(self._jobs), request.number, layer, decision.engine, *cost, priority=request.priority, after=after
+            len(self._jobs), request.number, layer, decision.engine, *cost[:3], priority=request.priority, after=after
         )
         self._jobs[request.number, layer] = job
         self._records[job] = LayerRun(

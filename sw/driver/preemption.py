@@ -216,7 +216,8 @@ class Preemption:
     def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> Operation | None:
         """Place ``model`` and queue the dump of what it displaces; its jobs may be submitted at once, behind that.
 
-        ``engines``: that it may run on, by default those it was compiled for. None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
+        ``engines``: those it may run on, by default those it was compiled for.
+        None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
         """
         if self.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")

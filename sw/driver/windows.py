@@ -1,8 +1,8 @@
 """Weight windows in LV2 when jobs of several models share a ring: which earlier job holds the window of the next one.
 
 An image says how many places earlier, among its own jobs on an engine, the latest job lies that used any of a window.
-Where jobs of other models come between, or the job runs on another engine, that distance means nothing: what is kept here
-is the job itself, and the distance follows from where it was queued.
+Where jobs of other models come between, or the job runs on another engine, that distance means nothing: what is kept
+here is the job itself, and the distance follows from where it was queued.
 """
 
 from collections.abc import Iterable
@@ -24,6 +24,6 @@ def predecessors(image: Image) -> list[int | None]:
 
 
 def distance(queued: Iterable[tuple[int, dict[str, int]]], place: int, job_id: int | None) -> int:
-    """``window_after`` of a job at ring index ``place`` that waits for ``job_id``; ``queued``: ring index and descriptor
-    of the jobs in the ring. 0 if the job is not among them."""
+    """``window_after`` of a job at ring index ``place`` that waits for ``job_id``; 0 if that is not ``queued``, which
+    are ring index and descriptor of the jobs in the ring."""
     return next((place - index for index, members in queued if members["job_id"] == job_id), 0)

@@ -19,6 +19,10 @@ class Estimates:
         self._remaining: dict[str, list[float]] = {}
         self._gain = gain
 
+    def add(self, model: str, layers: Sequence[LayerCost]) -> None:
+        """A model that was not known; one that was keeps what has been measured."""
+        self._costs.setdefault(model, list(layers))
+
     def layers(self, model: str) -> Sequence[LayerCost]:
         """The costs of all layers of ``model``."""
         return self._costs[model]
@@ -36,9 +40,8 @@ class Estimates:
     def correct(self, model: str, layer: int, *, load: float | None = None, compute: float | None = None) -> None:
         """Take a measured duration into account."""
         old = self._costs[model][layer]
-        self._costs[model][layer] = LayerCost(
+        self._costs[model][layer] = old.scaled(
             old.load if load is None else old.load + self._gain * (load - old.load),
             old.compute if compute is None else old.compute + self._gain * (compute - old.compute),
-            old.bytes,
         )
         self._remaining.pop(model, None)

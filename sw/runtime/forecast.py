@@ -16,6 +16,7 @@ class _Entry:
     engine: int
     cost: LayerCost
     after: tuple[Key, ...]
+    room_after: Key | None = None
     load_start: float | None = None  #: measured, as are the next two
     load_end: float | None = None
     start: float | None = None
@@ -34,9 +35,16 @@ class Forecast:
         self._expected_free = list(self._engine_free)
         self._access_free = 0.0
 
-    def add(self, key: Key, engine: int, cost: LayerCost, after: Iterable[Key] = ()) -> None:
-        """``key`` is scheduled behind all others, to compute when the layers ``after`` have ended."""
-        self._entries[key] = _Entry(engine, cost, tuple(after))
+    def add(
+        self, key: Key, engine: int, cost: LayerCost, after: Iterable[Key] = (), room_after: Key | None = None
+    ) -> None:
+        """``key`` is scheduled behind all others, to compute when the layers ``after`` have ended. ``room_after``: the
+        layer whose end gives it the place of its weights."""
+        self._entries[key] = _Entry(engine, cost, tuple(after), room_after)
+
+    def drop(self, key: Key) -> None:
+        """A layer that was scheduled will not run."""
+        self._entries.pop(key, None)
 
     def load_started(self, key: Key, time: float) -> None:
         """Measured."""
@@ -45,7 +53,12 @@ class Forecast:
     def load_ended(self, key: Key, time: float) -> None:
         """Measured."""
         self._entries[key].load_end = time
-        self._access_free = time
+        self._access_free = max(self._access_free, time)
+
+    def load_noticed(self, key: Key, time: float) -> None:
+        """Its load had ended by ``time``; when exactly is not known."""
+        if self._entries[key].load_end is None:
+            self._entries[key].load_end = time
 
     def rolled_back(self, key: Key) -> None:
         """Its load counts for nothing and will be done again."""
@@ -82,7 +95,8 @@ class Forecast:
             loaded = self._load_end(entry, now, access, used, releases)
             access = max(access, loaded)
             if entry.start is None:
-                entry.expected_start = max(now, loaded, engines[entry.engine], self.ready(entry.after))
+                can_start = loaded - entry.cost.overlap
+                entry.expected_start = max(now, can_start, engines[entry.engine], self.ready(entry.after))
             else:
                 entry.expected_start = entry.start
             entry.expected_end = engines[entry.engine] = max(now, entry.expected_start + entry.cost.compute)
@@ -98,4 +112,5 @@ class Forecast:
         earlier = AcceleratorState(now, max((r.time for r in releases), default=now), access, self._memory, used)
         if entry.cost.bytes > earlier.memory_free:
             earlier = AcceleratorState(now, earlier.compute_end, access, self._memory, used, tuple(sorted(releases)))
-        return max(now, access, earlier.room_at(entry.cost.bytes)) + entry.cost.load
+        place = self.ready([] if entry.room_after is None else [entry.room_after])
+        return max(now, access, place, earlier.room_at(entry.cost.bytes)) + entry.cost.load

@@ -73,6 +73,10 @@ class Request:
         ended = all(device.finished(i) for i in self._ids)
         return ended and not self.jobs_left() and self._step >= len(self.model.image.meta.steps) - 1
 
+    def drained(self, device: Device) -> bool:
+        """Whether all it has queued has ended: no interrupt will tell, if a pause has taken the completions."""
+        return bool(self._ids) and all(device.finished(i) for i in self._ids)
+
     def pump(self, device: Device) -> bool:
         """Submit what fits and take what has ended; True once everything has."""
         steps = self.model.image.meta.steps
@@ -179,7 +183,7 @@ class PriorityRuntime:
             self._fail(current, self.device.timed_out(limit))
 
     def _poll(self, current: Request, limit: int) -> bool:
-        heard = self.device.poll(limit)
+        heard = current.drained(self.device) or self.device.poll(limit)
         if heard and current.pump(self.device):
             self._finish(current)
         return heard

@@ -43,16 +43,19 @@ class LayerScheduler:
     """Open requests, an order policy and a placement policy.
 
     ``by_priority``: only the most urgent open requests are candidates, as preemption needs. ``inputs``: by model,
-    what each layer depends on; by default the layer before it.
+    what each layer depends on; by default the layer before it. ``holders``: by model, for each layer the earlier one
+    that must end before its weights have a place, where models have on-chip memory of their own.
     """
 
     def __init__(
         self, order: OrderPolicy, placement: PlacementPolicy, forecast: Forecast, estimates: Estimates, *,
         by_priority: bool = False, inputs: Mapping[str, Inputs] | None = None,
+        holders: Mapping[str, Sequence[int | None]] | None = None,
     ) -> None:  # fmt: skip
         self._order, self._placement = order, placement
         self._forecast, self._estimates = forecast, estimates
         self._by_priority, self._inputs = by_priority, inputs or {}
+        self._holders = {} if holders is None else holders
         self._open: dict[int, Request] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
 
@@ -106,13 +109,19 @@ class LayerScheduler:
             estimates.remaining(model, layer),
             request.passed_over,
             self._forecast.ready((request.number, i) for i in self._after(model, layer)),
-            tuple(layers[layer + 1 : layer + self._order.window]),
+            room=self._forecast.ready((request.number, i) for i in self._holder(model, layer)),
+            following=tuple(layers[layer + 1 : layer + self._order.window]),
         )
 
     def _after(self, model: str, layer: int) -> tuple[int, ...]:
         if model in self._inputs:
             return tuple(self._inputs[model][layer])
         return (layer - 1,) if layer else ()
+
+    def _holder(self, model: str, layer: int) -> tuple[int, ...]:
+        """The earlier layer, if any, that holds the place of the weights of ``layer``."""
+        holder = self._holders[model][layer] if model in self._holders else None
+        return () if holder is None else (holder,)
 
     def _schedule(self, state: AcceleratorState, chosen: Candidate, candidates: int) -> Decision:
         request, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
@@ -125,7 +134,8 @@ class LayerScheduler:
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
         here = replace(state, compute_end=self._forecast.compute_end(engine))
-        self._forecast.add(key, engine, cost, [(request.number, i) for i in after])
+        room_after = next(((request.number, i) for i in self._holder(request.model, layer)), None)
+        self._forecast.add(key, engine, cost, [(request.number, i) for i in after], room_after)
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
         idle = idle_times(here, chosen)

@@ -48,14 +48,14 @@ def first_of_best(state: AcceleratorState, candidates: Sequence[Candidate], wind
 
 
 def _table(candidates: Sequence[Candidate], window: int) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """(models, window, load | compute | bytes | ready), and how many layers of each model there are."""
-    costs = np.zeros((len(candidates), window, 4))
+    """(models, window, load | compute | bytes | overlap | ready | room), and how many layers of each there are."""
+    costs = np.zeros((len(candidates), window, 6))
     lengths = np.empty(len(candidates), np.intp)
     for model, candidate in enumerate(candidates):
         layers = (candidate.cost, *candidate.following)[:window]
         lengths[model] = len(layers)
-        costs[model, : len(layers), :3] = layers
-        costs[model, 0, 3] = candidate.ready
+        costs[model, : len(layers), :4] = layers
+        costs[model, 0, 4:] = candidate.ready, candidate.room
     return costs, lengths
 
 
@@ -79,14 +79,14 @@ def _extend(state: AcceleratorState, paths: _Paths, costs: Floats, lengths: npt.
     """Every combination, followed by every layer that can follow it."""
     row, model = np.nonzero(paths.taken < lengths)
     begins = not paths.taken.any()
-    load, compute, size, ready = costs[model, paths.taken[row, model]].T
+    load, compute, size, overlap, ready, room = costs[model, paths.taken[row, model]].T
     longer = paths.rows(row)
     longer.taken[np.arange(row.size), model] += 1
     if begins:
         longer.first = model
-    pause = np.maximum(0.0, _room_at(state, longer, size) - longer.access_free)
+    pause = np.maximum(0.0, np.maximum(_room_at(state, longer, size), room) - longer.access_free)
     longer.access_free = longer.access_free + pause + load
-    start = np.maximum(np.maximum(longer.access_free, ready), longer.compute_end)
+    start = np.maximum(np.maximum(longer.access_free - overlap, ready), longer.compute_end)
     longer.idle = longer.idle + pause + start - longer.compute_end
     longer.access_idle = longer.access_idle + pause
     longer.compute_end = start + compute

@@ -17,6 +17,12 @@ class LayerCost(NamedTuple):
     load: float
     compute: float
     bytes: int = 0
+    overlap: float = 0.0  #: time for which the layer can compute before its own load has ended
+
+    def scaled(self, load: float, compute: float) -> "LayerCost":
+        """The same layer with other durations."""
+        shorter = min(load / self.load if self.load else 0.0, compute / self.compute if self.compute else 0.0)
+        return LayerCost(load, compute, self.bytes, self.overlap * shorter)
 
 
 class Release(NamedTuple):
@@ -41,6 +47,7 @@ class Candidate:
     remaining: float = 0.0  #: of which this layer and all later ones
     passed_over: int = 0  #: decisions that had this layer to choose and took another
     ready: float = 0.0  #: when its inputs will exist
+    room: float = 0.0  #: when its model's own part of on-chip memory has room for it, if the model has one
     following: tuple[LayerCost, ...] = ()  #: later layers of the request, at most ``window - 1``
 
 

@@ -20,11 +20,13 @@ def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
     pause because on-chip memory is full for this layer until the compute of scheduled layers has freed enough.
 
     A pause delays the load, so it counts as part of the memory-access time. A layer whose inputs exist only after T2,
-    which happens with several engines, leaves compute idle until then.
+    which happens with several engines, leaves compute idle until then. A layer of several jobs computes the first while
+    it loads the next, so that much of its load counts for nothing.
     """
     start = state.access_start
-    pause = max(0.0, state.room_at(candidate.cost.bytes) - start)
-    begin = max(start + pause + candidate.cost.load, candidate.ready)
+    cost = candidate.cost
+    pause = max(0.0, max(state.room_at(cost.bytes), candidate.room) - start)
+    begin = max(start + pause + cost.load - cost.overlap, candidate.ready)
     return Idle(max(0.0, begin - max(state.now, state.compute_end)), pause)
 
 

@@ -1,0 +1,64 @@
+"""Random scenarios of small real models for the RTL: to find what no one thought of."""
+
+import random
+from typing import Any
+
+from benchmarks.driving.models import models
+from caesura.scenario import Scenario, parse_scenario
+from hw import params as presets
+
+#: Workloads that take a few thousand cycles each on ``tiny``, some more.
+SMALL = (
+    "conv_16x12x12_16_k3_s1_p1",
+    "gemm_1x256x128",
+    "conv_8x6x6_8_k3_s1_p1",
+    "conv_16x4x4_32_k1_s1_p0",
+    "gemm_1x64x64",
+    "gemm_4x96x32",
+    "conv_16x8x8_16_k3_s1_p1_g16",
+)
+
+
+def random_rtl(seed: int, preset: str = "tiny") -> Scenario:
+    """One to four models in streams of their own, with random arrivals, priorities and deadlines; a few requests each.
+
+    Every second scenario preempts. On presets with several engines every third places each layer on one engine.
+    """
+    rng = random.Random(seed)
+    names = [f"m{number}" for number in range(rng.randint(1, 4))]
+    machine: dict[str, Any] = {"preset": preset, "placed": seed % 3 == 0, "cpus": rng.randint(1, 2)}
+    if seed % 2:
+        machine["preemption"] = {"dump": 0, "restore": 0, "interval": 1}
+    content = {
+        "name": f"random {seed}",
+        "seed": seed,
+        "time_unit": "cycles",
+        "machine": machine,
+        "models": {name: _model(rng, preset) for name in names},
+        "streams": [_stream(rng, name) for name in names],
+    }
+    return parse_scenario(content, f"random scenario {seed}")
+
+
+def _model(rng: random.Random, name: str) -> dict[str, Any]:
+    """One layer or, less often, a network of a few."""
+    if rng.random() < 0.35:
+        return {"onnx": rng.choice(models(presets.preset(name)))}
+    return {"workload": rng.choice(SMALL)}
+
+
+def _stream(rng: random.Random, model: str) -> dict[str, Any]:
+    count = rng.randint(1, 4)
+    arrivals: dict[str, Any] = rng.choice(
+        [
+            {"kind": "periodic", "period": rng.randint(500, 20_000), "count": count},
+            {"kind": "poisson", "interval": rng.randint(500, 20_000), "count": count},
+            {"kind": "closed", "count": count, "concurrency": rng.randint(1, 3), "think": rng.choice([0, 3000])},
+            {"kind": "trace", "times": [rng.randint(0, 20_000) for _ in range(count)]},
+        ]
+    )
+    stages: list[dict[str, Any]] = [{"model": model}]
+    if rng.random() < 0.3:
+        stages += [{"cpu": "post", "duration": rng.randint(0, 5000)}, {"model": model, "priority": rng.randint(0, 3)}]
+    stream = {"name": model, "stages": stages, "arrivals": arrivals, "priority": rng.randint(0, 2)}
+    return {**stream, "deadline": rng.randint(5000, 100_000)} if rng.random() < 0.5 else stream

@@ -1,0 +1,153 @@
+"""The worst case from a pause to the first instruction of an urgent model, part by part (of **Cancellation points**).
+
+Every part is a bound of its own, and their sum counts nothing as overlapped: the host's work, which goes on while a
+dump runs, is added in full.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from rich.table import Table
+
+from caesura.show import table
+from compiler.backend.bound import worst_intervals
+from hw.image import Image, LiveRange
+from hw.isa import INSN_BYTES, LV2_SEGMENTS, Insn
+from hw.job import COMPLETION, JOB
+from hw.params import SocParams
+from sim.bus import LINE_BYTES, HostCosts
+from sim.model import worst
+from sw.driver.dump import Move, Stage, row_bytes, save
+from sw.driver.footprint import LV2, Memory
+from sw.driver.program import MAX_INSTRUCTIONS, Program
+from sw.driver.staging import LV2_PIECE, PRIVATE_PIECE, STAGE_BYTES
+
+# Register accesses of the driver, see `sw.driver.preemption` and `sw.driver.engine`.
+_SERVE = 5  #: interrupt taken: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD
+_RECORD = 4  #: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT
+_EMPTY = 4  #: reset, two looks at its end, enable
+_SUBMIT = 4  #: doorbell, and events of the inference and of the dump
+_RESET_POLL = 200  #: cycles between two looks
+_UNREAD = 32  #: completions nobody has read yet: half a ring
+_MEANING = {
+    "halt": "pause to HALTED",
+    "notice": "the driver learns where the engines stand",
+    "release": "the engines are emptied",
+    "prepare": "a decision; programs and descriptors of the dump",
+    "dump": "all that is dirty at the worst point",
+    "start": "the urgent model's first job",
+    "total": "",
+}
+_JOB = 100  #: cycles in the sequencers from a stored descriptor to the fetch of its body
+
+
+def latency_fields(image: Image) -> dict[str, int]:
+    """The parts and their ``total``, with host costs at their defaults, for JSON."""
+    bound = latency_bound(image)
+    return {**asdict(bound), "total": bound.total}
+
+
+def latency_table(image: Image) -> Table:
+    """The same as a table."""
+    parts = table("worst case from a pause to the first instruction of an urgent model", "", ">cycles", "")
+    for name, cycles in latency_fields(image).items():
+        parts.add_row(name, f"{cycles:,}", _MEANING[name])
+    return parts
+
+
+@dataclass(frozen=True)
+class LatencyBound:
+    """Cycles at the worst. ``halt``: from the write of CONTROL.pause to HALTED; ``notice``: until the driver knows
+    where the engines stand; ``release``: until it has emptied them; ``prepare``: to write programs and descriptors;
+    ``dump``: to move what the urgent model overwrites; ``start``: from then to its first instruction."""
+
+    halt: int
+    notice: int
+    release: int
+    prepare: int
+    dump: int
+    start: int
+
+    @property
+    def total(self) -> int:
+        """Pause to first instruction."""
+        return sum(asdict(self).values())
+
+
+def halt_bound(image: Image) -> int:
+    """Cycles from a pause to HALTED wherever it meets ``image``."""
+    points = (point.worst_interval for point in image.meta.cancel_points)
+    return max([*points, *(job.worst_cycles for job in image.meta.jobs)], default=0)
+
+
+def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | None = None) -> LatencyBound:
+    """The worst case when ``image`` runs and ``urgent`` comes in; without one, a model that overwrites everything.
+
+    Jobs queued beside those of ``image`` are taken to be of images compiled for the same parameters and options.
+    """
+    costs, params = costs or HostCosts(), image.params
+    engines = 1 + max((job.engine for job in image.meta.jobs), default=0)
+    memory = worst.Memory(params, worst.Rivals(params.engines))
+    window = sum(urgent.meta.segment_sizes[i] for i in LV2_SEGMENTS) if urgent else params.lv2_bytes
+    program = _largest_dump(image, engines, window)
+    jobs = engines * (1 + -(-len(program) // MAX_INSTRUCTIONS)) if program else 0
+    lines = -(-COMPLETION.size // LINE_BYTES)
+    serve = costs.interrupt + (_SERVE + 1) * costs.register_access + _UNREAD * lines * costs.memory_line
+    write = -(-JOB.size // LINE_BYTES) * costs.memory_line
+    per_job = 2 * memory.latency + memory.job + _JOB + worst.RETIRED
+    return LatencyBound(
+        halt=halt_bound(image) + costs.register_access * engines,
+        notice=(engines + 1) * serve + engines * _RECORD * costs.register_access,
+        release=engines * (_EMPTY * costs.register_access + memory.latency + _RESET_POLL),
+        prepare=costs.decision
+        + jobs * (write + costs.register_access)
+        + engines * -(-len(program) * INSN_BYTES // LINE_BYTES) * costs.memory_line,
+        dump=jobs * per_job + worst_intervals(program, params, params.engines).end if program else 0,
+        start=write + _SUBMIT * costs.register_access + per_job,
+    )
+
+
+def _largest_dump(image: Image, engines: int, window: int) -> list[Insn]:
+    """The longest program that dumps one engine's part of what is live anywhere, and all of LV2 that may be hit."""
+    meta, params = image.meta, image.params
+    places: dict[int, list[Sequence[LiveRange]]] = {e: [] for e in range(engines)}
+    for job in meta.jobs:
+        places[job.engine].append(job.live)
+    for point in meta.cancel_points:
+        places[meta.jobs[point.job].engine].append(point.live)
+    lv2 = {e: max((_dirty(live, "lv2") for live in lives), default=0) for e, lives in places.items()}
+    best: list[Insn] = []
+    longest = 0
+    for e, lives in places.items():
+        others = sum(size for other, size in lv2.items() if other != e)
+        for sizes in {_sizes(live, others, window) for live in lives}:
+            program = _dump(params, sizes)
+            time = worst_intervals(program, params, params.engines).end if program else 0
+            if time > longest:
+                best, longest = program, time
+    return best
+
+
+def _dirty(live: Iterable[LiveRange], space: str) -> int:
+    return sum(r.size for r in live if r.dirty and r.space == space)
+
+
+def _sizes(live: Sequence[LiveRange], others: int, window: int) -> tuple[tuple[str, int], ...]:
+    """Bytes to move by memory: ranges of LV1 and of accumulators one by one, LV2 as one."""
+    private = [(r.space, r.size) for r in live if r.dirty and r.space in ("lv1", "lv0_acc")]
+    lv2 = min(window, _dirty(live, "lv2") + others)
+    return tuple(sorted(private)) + ((("lv2", lv2),) if lv2 else ())
+
+
+def _dump(params: SocParams, sizes: Iterable[tuple[str, int]]) -> list[Insn]:
+    """The driver's program for pieces of these sizes, wherever they lie."""
+    row = row_bytes(params)
+    lv1, lv2 = Stage((0, STAGE_BYTES), row), Stage((0, STAGE_BYTES), row)
+    program = Program(params)
+    for space, size in sizes:
+        memory: Memory = {"lv1": ("lv1", 0), "lv0_acc": ("acc", 0), "lv2": LV2}[space]
+        most = LV2_PIECE if memory == LV2 else PRIVATE_PIECE
+        for at in range(0, size, most):
+            save(program, Move(memory, at, min(most, size - at), at), lv1, lv2)
+    raw = program.encode()
+    return [Insn.decode(raw[i : i + INSN_BYTES]) for i in range(0, len(raw) - INSN_BYTES, INSN_BYTES)]

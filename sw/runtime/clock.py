@@ -1,0 +1,53 @@
+"""What a run time remembers across priorities: numbers of steps, when engines were last busy, times of decisions."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sw.driver import JobResult
+
+
+@dataclass
+class Clock:
+    """Of one run time. ``decision_seconds``: wall time of each decision on this computer."""
+
+    decision_seconds: list[float] = field(default_factory=list)
+    compute_busy: dict[int, int] = field(default_factory=dict)  #: cycles in bodies, by engine
+    load_busy: dict[int, int] = field(default_factory=dict)  #: cycles in prologues, by engine
+    _numbers: int = 0
+    _computed: dict[int, int] = field(default_factory=dict)
+    _loaded: dict[int, int] = field(default_factory=dict)
+
+    def number(self) -> int:
+        """A number for a step of a request: later ones are larger."""
+        self._numbers += 1
+        return self._numbers
+
+    def wall(self) -> float:
+        """Seconds, on this computer."""
+        return time.perf_counter()
+
+    def last_end(self, engines: Iterable[int]) -> int:
+        """When the last body on all of ``engines`` ended."""
+        return max((self._computed.get(engine, 0) for engine in engines), default=0)
+
+    def idle(self, results: Sequence[JobResult], decided: int) -> tuple[float, float]:
+        """For how long compute and memory access were idle before and between these jobs, since they were ``decided``
+        on; the mean over their engines. To be called in the order in which parts end."""
+        compute: dict[int, int] = {}
+        access: dict[int, int] = {}
+        for r in sorted(results, key=lambda result: result.start):
+            begin = max(self._computed.get(r.engine, 0), decided)
+            compute[r.engine] = compute.get(r.engine, 0) + max(0, r.start - begin)
+            self._computed[r.engine] = max(r.end, self._computed.get(r.engine, 0))
+            self.compute_busy[r.engine] = self.compute_busy.get(r.engine, 0) + r.end - r.start
+            if r.prologue_start:
+                begin = max(self._loaded.get(r.engine, 0), decided)
+                access[r.engine] = access.get(r.engine, 0) + max(0, r.prologue_start - begin)
+                self._loaded[r.engine] = r.prologue_end
+                self.load_busy[r.engine] = self.load_busy.get(r.engine, 0) + r.prologue_end - r.prologue_start
+        return _mean(compute), _mean(access)
+
+
+def _mean(by_engine: dict[int, int]) -> float:
+    return sum(by_engine.values()) / len(by_engine) if by_engine else 0.0

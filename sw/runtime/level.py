@@ -1,0 +1,270 @@
+"""Requests of one priority on the device: what is decided for them, queued, loading, running."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sw.driver import Device, JobResult, LoadedModel
+from sw.driver.suspension import Suspension
+from sw.runtime import scheduler
+from sw.runtime.clock import Clock
+from sw.runtime.estimates import Estimates
+from sw.runtime.forecast import Forecast
+from sw.runtime.parts import Part, parts_of
+from sw.runtime.policies import OrderPolicy, PlacementPolicy
+from sw.runtime.request import Request
+from sw.runtime.scheduler import Decision, LayerScheduler
+
+
+@dataclass(eq=False)
+class PartRun:
+    """A part of a request, from the decision for it until it has ended. Cycles are the SoC's."""
+
+    request: Request
+    index: int  #: of the part in its step
+    part: Part
+    decision: Decision
+    decided: int
+    left: deque[int]  #: jobs not queued yet
+    ids: list[int] = field(default_factory=list)
+    results: list[JobResult] = field(default_factory=list)
+    idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """As the scheduler knows it."""
+        return self.decision.request.number, self.decision.layer
+
+    @property
+    def load_start(self) -> int:
+        """When its first prologue began; when it was decided on if it has none."""
+        return min((r.prologue_start for r in self.results if r.prologue_start), default=self.decided)
+
+    @property
+    def load_end(self) -> int:
+        """When its last prologue had landed."""
+        return max((r.prologue_end for r in self.results if r.prologue_start), default=self.decided)
+
+    @property
+    def start(self) -> int:
+        """When its first body began."""
+        return min(r.start for r in self.results)
+
+    @property
+    def end(self) -> int:
+        """When its last body had drained."""
+        return max(r.end for r in self.results)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a level decides. ``placed``: parts go to the engine that the placement policy names, otherwise every part
+    runs on all engines. ``ahead``: parts that may be queued and not have begun to compute. ``at_arrival``: decide for
+    all parts of a request at once."""
+
+    order: Callable[[], OrderPolicy]
+    placement: Callable[[], PlacementPolicy]
+    placed: bool
+    ahead: int
+    at_arrival: bool
+
+
+class Level:
+    """``suspension``: set while more urgent requests have the engines."""
+
+    def __init__(self, device: Device, rules: Rules, estimates: Estimates, priority: int, clock: Clock) -> None:
+        self.priority = priority
+        self.suspension: Suspension | None = None
+        self.requests: list[Request] = []  #: started, not ended
+        self.parts: dict[tuple[int, int], PartRun] = {}  #: decided on, not ended, in the order of decision
+        self.finished: list[PartRun] = []
+        self._device, self._rules, self._estimates, self._clock = device, rules, estimates, clock
+        self._holders: dict[str, list[int | None]] = {}
+        engines = device.params.engines if rules.placed else 1
+        self._forecast = Forecast(engines, device.params.lv2_bytes)
+        self._scheduler = LayerScheduler(
+            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders
+        )
+        self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
+        self._waiting: deque[PartRun] = deque()  #: not all jobs queued
+        self._begun: set[tuple[int, int]] = set()  #: known to compute
+
+    # -- requests --------------------------------------------------------------------------------------------
+    def open(self, request: Request) -> None:
+        """Its current step, which runs on the accelerator, is to be scheduled."""
+        image = request.model.image
+        key = f"{image.meta.model} #{id(image)} step {request.step}"
+        self._estimates.add(key, [part.cost for part in request.parts])
+        self._holders[key] = [part.holder for part in request.parts]
+        number = self._clock.number()
+        self._open[number] = request
+        self._scheduler.open(scheduler.Request(number, key, request.arrival, request.priority, request.deadline))
+
+    def close(self, request: Request) -> None:
+        """Schedule no more for it; what is queued runs out."""
+        for number in [n for n, other in self._open.items() if other is request]:
+            self._scheduler.cancel(number)
+            for run in [run for run in self._waiting if run.request is request and not run.ids]:
+                self._waiting.remove(run)
+                self._forget(run)
+            if not any(run.request is request for run in self.parts.values()):
+                del self._open[number]
+
+    def drop(self, request: Request) -> None:
+        """Its jobs are gone."""
+        self.close(request)
+        for run in [run for run in self.parts.values() if run.request is request]:
+            self._forget(run)
+        self._waiting = deque(run for run in self._waiting if run.request is not request)
+        self._open = {number: other for number, other in self._open.items() if other is not request}
+
+    def _forget(self, run: PartRun) -> None:
+        del self.parts[run.key]
+        self._forecast.drop(run.key)
+        self._scheduler.ended(*run.key)
+
+    def busy(self, request: Request) -> bool:
+        """Whether any of its parts is decided on or still to be decided on."""
+        return any(other is request for other in self._open.values())
+
+    # -- decisions -------------------------------------------------------------------------------------------
+    def turn(self) -> None:
+        """Decide on what the loaders can begin with, and queue it as far as there is room."""
+        self._observe()
+        self._push()
+        while self._scheduler.open_requests and self._may_decide():
+            self._decide()
+            self._push()
+
+    @property
+    def starved(self) -> bool:
+        """Whether there is something to decide on as soon as a loader gets to what is queued."""
+        return bool(self._scheduler.open_requests)
+
+    def _may_decide(self) -> bool:
+        if self._rules.at_arrival:
+            return True
+        if len(self.parts) - len(self._begun) >= self._rules.ahead:
+            return False
+        if (
+            self._rules.placed
+            and len({run.decision.engine for run in self.parts.values()}) < self._device.params.engines
+        ):
+            return True
+        return not self._waiting and not self._backlog()
+
+    def _backlog(self) -> bool:
+        """Whether a loader has not come to a part that is queued."""
+        waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
+        return any(job in waiting for run in self.parts.values() for job in run.ids[:1])
+
+    def _decide(self) -> None:
+        bus = self._device.bus
+        begin = self._clock.wall()
+        decision = self._scheduler.decide(bus.cycle)
+        self._clock.decision_seconds.append(self._clock.wall() - begin)
+        assert decision is not None
+        bus.advance(bus.costs.decision)
+        request = self._open[decision.request.number]
+        part = request.parts[decision.layer]
+        run = PartRun(request, decision.layer, part, decision, bus.cycle, deque(part.jobs))
+        self.parts[run.key] = run
+        self._waiting.append(run)
+
+    def _push(self) -> None:
+        """Queue jobs in the order of decisions, until a ring is full."""
+        while self._waiting:
+            run = self._waiting[0]
+            engine = run.decision.engine if self._rules.placed else None
+            ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
+            run.ids += ids
+            for _ in ids:
+                run.left.popleft()
+            if run.left:
+                return
+            self._waiting.popleft()
+
+    # -- what happens ----------------------------------------------------------------------------------------
+    def _observe(self) -> None:
+        """Tell the forecast what has been loaded and what computes, as of now."""
+        now = self._device.bus.cycle
+        not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
+        heads: set[int] = set()
+        for run in self.parts.values():
+            if not run.ids or run.left:
+                return
+            if not not_loaded.intersection(run.ids):
+                self._forecast.load_noticed(run.key, now)
+            if run.decision.engine not in heads and run.ids[0] not in not_loaded and run.key not in self._begun:
+                self._begun.add(run.key)
+                self._forecast.started(run.key, max(run.decided, self._clock.last_end(self._engines(run))))
+            heads.add(run.decision.engine)
+
+    def _engines(self, run: PartRun) -> Sequence[int]:
+        return [run.decision.engine] if self._rules.placed else range(self._device.params.engines)
+
+    def collect(self) -> None:
+        """Take results of jobs that have ended, and correct estimates by them."""
+        for run in list(self.parts.values()):
+            ended = [job for job in run.ids if self._device.finished(job)]
+            if run.left or len(ended) < len(run.ids):
+                continue
+            run.results = self._device.collect(run.ids, 0)
+            self._finish(run)
+
+    def _finish(self, run: PartRun) -> None:
+        run.idle = self._clock.idle(run.results, run.decided)
+        del self.parts[run.key]
+        self._begun.discard(run.key)
+        for report, time in (
+            (self._forecast.load_started, run.load_start),
+            (self._forecast.load_ended, run.load_end),
+            (self._forecast.started, run.start),
+            (self._forecast.ended, run.end),
+        ):
+            report(run.key, time)
+        self._scheduler.ended(*run.key)
+        if not any(result.resumed for result in run.results):
+            load, compute = _measured(run.results)
+            self._estimates.correct(run.decision.request.model, run.index, load=load, compute=compute)
+        self.finished.append(run)
+        run.request.parts_ended += 1
+        number = run.decision.request.number
+        left = [other for other in self.parts.values() if other.decision.request.number == number]
+        scheduled = number not in {request.number for request in self._scheduler.open_requests}
+        if scheduled and not left:
+            del self._open[number]
+
+    # -- preemption ------------------------------------------------------------------------------------------
+    def upcoming(self) -> list[tuple[LoadedModel, int]]:
+        """The next job of each request that has none on an engine, for what it keeps in LV2."""
+        queued = {id(run.request) for run in self.parts.values() if run.ids}
+        result = []
+        for request in self.requests:
+            jobs = self._jobs_left(request)
+            if id(request) not in queued and jobs:
+                result.append((request.model, jobs[0]))
+        return result
+
+    def _jobs_left(self, request: Request) -> list[int]:
+        queued = {
+            job for run in self.parts.values() if run.request is request for job in set(run.part.jobs) - set(run.left)
+        }
+        steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
+        jobs = [job for step in steps for part in parts_of(request.model.image, step) for job in part.jobs]
+        ended = [job for part in request.parts[: request.parts_ended] for job in part.jobs] if steps else []
+        return [job for job in jobs if job not in queued and job not in ended]
+
+    def remaining(self) -> float:
+        """Cycles until all that is queued has computed, as forecast."""
+        return max(0.0, self._forecast.state(self._device.bus.cycle).compute_end - self._device.bus.cycle)
+
+
+def _measured(results: Sequence[JobResult]) -> tuple[float, float]:
+    """Load and compute of a part: of the engine that took longest."""
+    load: dict[int, int] = {}
+    compute: dict[int, int] = {}
+    for r in results:
+        load[r.engine] = load.get(r.engine, 0) + r.prologue_end - r.prologue_start
+        compute[r.engine] = compute.get(r.engine, 0) + r.end - r.start
+    return max(load.values()), max(compute.values())

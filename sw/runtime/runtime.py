@@ -1,0 +1,359 @@
+"""The run time for several models at once: layer by layer, under a policy (**Idle-time layer scheduling**, **Queue-time
+balancing**), with preemption by priority (**Cancellation points**) if wanted.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sw.driver import Device, DeviceFault, DriverError, LoadedModel
+from sw.driver.errors import SupervisorFault
+from sw.driver.footprint import engines_of
+from sw.driver.reserve import worst_dirty
+from sw.runtime.choice import Choice, Situation, choose
+from sw.runtime.clock import Clock
+from sw.runtime.estimates import Estimates
+from sw.runtime.level import Level, PartRun, Rules
+from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.request import Inputs, Request, State
+from sw.runtime.session import Session
+
+_TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
+_RETRIES = 3  #: attempts at a dump or restore that fails
+_SWITCH_ACCESSES = 40  #: register accesses of one switch, about
+
+
+class Runtime:
+    """Runs requests of several loaded models side by side on one device.
+
+    Each time a layer starts to load, ``order`` (a policy's name, or what makes one) chooses whose layer is next; its
+    jobs are queued at once, so that the loader fetches its weights while others compute. Models whose LV2 windows
+    overlap take turns, and so do requests of one loaded model: load a model twice, with ``Options.lv2_limit``, to have
+    two in flight.
+
+    Models compiled for one engine of several are placed: ``placement`` (likewise) says on which engine each
+    layer runs. Models compiled for all engines run on all. A run time serves one kind only.
+
+    Parameters
+    ----------
+    preemptive : the most urgent requests suspend all others; one at a time while others are suspended
+    at_arrival : place all layers of a request when it arrives, as queue balancers do
+    ahead : layers that may be queued and not have begun to compute; more hide longer loads, fewer react sooner
+    gain : how far a measurement moves an estimate, see ``Estimates``
+    rule : what to do on a more urgent arrival; ``Choice.KILL`` counts as ``DUMP``
+    on_end : called with each request when it has ended; it may submit others
+    initial_waits : of each engine's queue, for queue-time balancing
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        order: str | Callable[[], OrderPolicy] = "idle_time",
+        placement: str | Callable[[list[float]], PlacementPolicy] = "queue_time",
+        *,
+        preemptive: bool = False,
+        at_arrival: bool = False,
+        ahead: int = 4,
+        gain: float = 0.5,
+        rule: Callable[[Situation], Choice] = choose,
+        on_end: Callable[[Request], None] | None = None,
+        initial_waits: Sequence[float] | None = None,
+    ) -> None:
+        if ahead < 1:
+            raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
+        self.device = device
+        self.requests: list[Request] = []  #: all that were submitted
+        self.clock = Clock()
+        self.parts: list[PartRun] = []  #: all that ended, in that order
+        self.switches = 0
+        self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
+        self._order()  # an unknown name is told now
+        self._waits = list(initial_waits or [0.0] * device.params.engines)
+        self._placement = (lambda waits: placement_for(placement, waits)) if isinstance(placement, str) else placement
+        self._preemptive, self._at_arrival, self._ahead = preemptive, at_arrival, ahead
+        self._rule, self._on_end = rule, on_end
+        self._estimates = Estimates({}, gain)
+        self._placed: bool | None = None
+        self._sessions: dict[int, Session] = {}
+        self._waiting: list[Request] = []
+        self._levels: list[Level] = []  #: the last has the engines, the others are suspended
+        self._declined: set[int] = set()
+        self._failures = 0
+
+    # -- requests --------------------------------------------------------------------------------------------
+    def submit(
+        self,
+        model: LoadedModel,
+        inputs: Inputs,
+        *,
+        priority: int = 0,
+        deadline: float | None = None,
+        arrival: int = 0,
+        tag: object = None,
+    ) -> Request:
+        """A request that arrives at cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it;
+        ``tag``: the caller's.
+
+        Raises ``DriverError`` for a model compiled for some but not all engines, or for another kind than others here.
+        """
+        self._check_kind(model)
+        session = self._sessions.setdefault(id(model), Session(self.device, model))
+        arrival = max(arrival, self.device.bus.cycle)
+        request = Request(
+            len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag
+        )
+        self.requests.append(request)
+        self._waiting.append(request)
+        return request
+
+    def _check_kind(self, model: LoadedModel) -> None:
+        engines, count = len(engines_of(model.image)), self.device.params.engines
+        if engines not in (1, count):
+            raise DriverError(f"model {model.name!r} was compiled for {engines} of {count} engines; use 1 or {count}")
+        placed = count > 1 and engines == 1
+        if self._placed not in (None, placed):
+            raise DriverError(f"model {model.name!r} uses {engines} engines, others here do not: compile all alike")
+        self._placed = placed
+        if placed:
+            self.device.chain(model)
+
+    def run_until_done(self) -> None:
+        """Run until every request has ended. Errors of a request are left in it."""
+        while self._waiting or self._levels:
+            self.step()
+
+    def step(self) -> None:
+        """One turn: start what has arrived, decide, queue, and wait for the next event."""
+        self._guarded(self._turn)
+        self._guarded(self._wait)
+
+    def _withdraw(self, request: Request) -> None:
+        if request.state is State.WAITING:
+            self._end(request)
+            return
+        for level in self._levels:
+            level.close(request)
+        self._advance_all()
+
+    # -- starting --------------------------------------------------------------------------------------------
+    def _turn(self) -> None:
+        self._switch()
+        while (request := self._startable()) is not None:
+            self._start(request)
+        if self._levels:
+            self._levels[-1].turn()
+
+    def _switch(self) -> None:
+        """Make the level that should run the last one: a new one for a more urgent arrival, or resume an older one."""
+        best = max((r.priority for r in self._arrived()), default=None) if self._preemptive else None
+        if self._levels and best is not None and best > self._levels[-1].priority:
+            self._preempt(next(r for r in self._arrived() if r.priority == best))
+        while self._levels and not self._levels[-1].requests:
+            self._levels.pop()
+        if not self._levels:
+            return
+        level = self._levels[-1]
+        if level.suspension is not None and (best is None or best <= level.priority):
+            self.device.resume(level.suspension)
+            level.suspension = None
+
+    def _arrived(self) -> list[Request]:
+        """Waiting requests that could start as far as their model goes, most urgent and oldest first."""
+        now = self.device.bus.cycle
+        used = [request.model for level in self._levels for request in level.requests]
+        top = self._levels[-1].requests if self._levels else []
+        ready = [r for r in self._waiting if r.arrival <= now and r.model not in used]
+        if not self._preemptive:
+            ready = [r for r in ready if not any(r.model.overlaps(other.model) for other in top)]
+        return sorted(ready, key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
+
+    def _startable(self) -> Request | None:
+        """The next request to start now."""
+        for request in self._arrived():
+            if not self._levels or self._levels[-1].suspension is not None:
+                if not self._levels or request.priority > self._levels[-1].priority:
+                    return request
+                continue
+            level = self._levels[-1]
+            if self._preemptive and request.priority != level.priority:
+                continue
+            crowded = len(self._levels) > 1 and level.requests
+            if not crowded and not any(request.model.overlaps(other.model) for other in level.requests):
+                return request
+        return None
+
+    def _start(self, request: Request) -> None:
+        if not self._levels or self._levels[-1].suspension is not None:
+            self._levels.append(self._new_level(request.priority))
+        level = self._levels[-1]
+        self._waiting.remove(request)
+        try:
+            request.session.store(request.inputs)
+            if self.device.preemption.suspensions:
+                self.device.admit(request.model, range(self.device.params.engines))
+            self.device.begin(request.model, request.session.limit)
+        except DriverError as error:
+            self._end(request, error)
+            return
+        request.started, request.state = self.device.bus.cycle, State.RUNNING
+        level.requests.append(request)
+        self._enter_step(level, request)
+
+    def _new_level(self, priority: int) -> Level:
+        rules = Rules(
+            self._order,
+            lambda: self._placement(self._waits if self._placed else [0.0]),
+            bool(self._placed),
+            self._ahead,
+            self._at_arrival,
+        )
+        return Level(self.device, rules, self._estimates, priority, self.clock)
+
+    def _enter_step(self, level: Level, request: Request) -> None:
+        """Run host steps that are next; open the next step of the accelerator, or end the request."""
+        while request.step < len(request.steps) and not request.cancelling:
+            step = request.steps[request.step]
+            if step.kind == "jobs" and step.count:
+                request.parts_ended = 0
+                level.open(request)
+                return
+            if step.kind == "host":
+                request.session.run_host(step)
+            request.step += 1
+        level.requests.remove(request)
+        self._end(request)
+
+    def _advance_all(self) -> None:
+        """Take what has ended, and go on with requests whose step has."""
+        for level in list(self._levels):
+            level.collect()
+            self.parts += level.finished
+            level.finished.clear()
+            for request in [r for r in level.requests if not level.busy(r)]:
+                request.step += 1
+                request.parts_ended = 0
+                self._enter_step(level, request)
+
+    def _end(self, request: Request, error: DriverError | None = None) -> None:
+        if request in self._waiting:
+            self._waiting.remove(request)
+        request.end(self.device.bus.cycle, error)
+        self._declined.clear()
+        if self._on_end is not None:
+            self._on_end(request)
+
+    # -- waiting ---------------------------------------------------------------------------------------------
+    def _wait(self) -> None:
+        now = self.device.bus.cycle
+        arrivals = [r.arrival - now for r in self._waiting if r.arrival > now]
+        if not self.device.outstanding():
+            if arrivals and not any(level.requests for level in self._levels):
+                self.device.bus.advance(min(arrivals))
+            return
+        level = self._levels[-1]
+        limit = max(request.session.limit for request in level.requests)
+        ticks = [_TICK] if level.starved and not self._at_arrival else []
+        if self.device.poll(min([limit, *arrivals, *ticks])):
+            self._failures = 0
+            self._advance_all()
+        elif self.device.bus.cycle - self._last_event() > limit:
+            oldest = next(iter(level.parts.values()))
+            self._fail(oldest.request, self.device.timed_out(limit))
+
+    def _last_event(self) -> int:
+        started = [request.started or 0 for level in self._levels for request in level.requests]
+        return max([self.clock.last_end(range(self.device.params.engines)), *started])
+
+    # -- preemption ------------------------------------------------------------------------------------------
+    def _preempt(self, incoming: Request) -> None:
+        """Suspend the running level for a more urgent request, unless it is cheaper to wait for it."""
+        level = self._levels[-1]
+        if level.suspension is not None or not level.requests or incoming.number in self._declined:
+            return
+        self.device.bus.advance(self.device.bus.costs.decision)
+        if self._rule(self._situation(level)) is Choice.WAIT:
+            self._declined.add(incoming.number)
+            return
+        upcoming = level.upcoming()
+        suspension = self.device.suspend(range(self.device.params.engines), incoming.model, upcoming)
+        level.suspension = suspension
+        self.switches += 1
+        self._advance_all()
+
+    def _situation(self, level: Level) -> Situation:
+        params, costs = self.device.params, self.device.bus.costs
+        models = {id(request.model): request.model for request in level.requests}.values()
+        points = [p.estimated_interval for model in models for p in model.image.meta.cancel_points]
+        remaining = level.remaining()
+        moved = min(sum(worst_dirty(model) for model in models), params.lv2_bytes)
+        return Situation(
+            remaining=remaining,
+            elapsed=self.device.bus.cycle,
+            halt=sum(points) / len(points) / 2 if points else remaining,
+            dump_bytes=moved,
+            restore_bytes=moved,
+            bandwidth=params.dram_word,
+            switch=costs.interrupt + _SWITCH_ACCESSES * costs.register_access,
+            killable=False,
+        )
+
+    # -- failures --------------------------------------------------------------------------------------------
+    def _guarded(self, action: Callable[[], None]) -> None:
+        """Do it; a fault fails the request that caused it alone, a dump or restore that fails is tried again."""
+        try:
+            action()
+        except SupervisorFault:
+            self._failures += 1
+            if self._failures >= _RETRIES:
+                raise
+            self._recover()
+        except DeviceFault as fault:
+            victim = self._owner(fault.record.job_id)
+            if victim is None:
+                raise
+            self._fail(victim, fault)
+
+    def _owner(self, job_id: int) -> Request | None:
+        runs = [run for level in self._levels for run in level.parts.values()]
+        return next((run.request for run in runs if job_id in run.ids), None)
+
+    def _fail(self, victim: Request, error: DriverError) -> None:
+        """End ``victim``. Requests that had jobs on the engines it used start over."""
+        level = next(level for level in self._levels if victim in level.requests)
+        for request in self._on_same_engines(level, victim):
+            self._rewind(level, request)
+        level.drop(victim)
+        self.device.abort(victim.model)
+        level.requests.remove(victim)
+        self._end(victim, error)
+
+    def _on_same_engines(self, level: Level, victim: Request) -> list[Request]:
+        jobs = self.device.outstanding().values()
+        users: dict[int, set[int]] = {}
+        for entry in jobs:
+            users.setdefault(entry.engine, set()).add(id(entry.model))
+        hit = {id(victim.model)}
+        while True:
+            more = hit.union(*(models for models in users.values() if models & hit))
+            if more == hit:
+                break
+            hit = more
+        return [r for r in level.requests if id(r.model) in hit and r is not victim]
+
+    def _rewind(self, level: Level, request: Request) -> None:
+        level.drop(request)
+        self.device.abort(request.model)
+        level.requests.remove(request)
+        request.rewind()
+        self._waiting.append(request)
+
+    def _recover(self) -> None:
+        """A dump or restore failed: what was queued behind it starts over, what was to be restored stays suspended."""
+        self.device.recover()
+        if not self._levels:
+            return
+        level = self._levels[-1]
+        held = {id(model) for suspension in self.device.preemption.suspensions for model in suspension.models}
+        kept = [s for s in self.device.preemption.suspensions if any(r.model in s.models for r in level.requests)]
+        if kept:
+            level.suspension = kept[-1]
+        for request in [r for r in level.requests if id(r.model) not in held]:
+            self._rewind(level, request)

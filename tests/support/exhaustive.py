@@ -1,0 +1,106 @@
+"""One inference stopped again and again: a walk over every place where a model can halt."""
+
+from typing import Any
+
+import numpy as np
+
+from hw.image import Image
+from hw.regs import EngineState
+from sw.driver import Device, LoadedModel
+from sw.runtime import Session
+
+Place = tuple[int, int | None]  #: job, and the cancellation point it stands at; None: before its body
+LIMIT = 20_000_000
+
+
+def places(image: Image) -> set[Place]:
+    """Everywhere that a model may halt."""
+    jobs = [(i, None) for i in range(len(image.meta.jobs))]
+    return {*jobs, *((point.job, point.point) for point in image.meta.cancel_points)}
+
+
+class Task:
+    """A loaded model, an input, and the outputs of an undisturbed run of it."""
+
+    def __init__(self, device: Device, image: Image, inputs: Any) -> None:
+        self.device, self.model, self.inputs = device, device.load(image), inputs
+        self.session = Session(device, self.model)
+        self.expected, self.stats = self.session.run(inputs)
+
+    def check(self, outputs: dict[str, np.ndarray] | None, where: str) -> None:
+        """Compare with the undisturbed run."""
+        assert outputs is not None and outputs.keys() == self.expected.keys(), f"{self.model.name}: {where}"
+        for name, value in self.expected.items():
+            np.testing.assert_array_equal(outputs[name], value, err_msg=f"{self.model.name}: {where}")
+
+
+class Walk:
+    """One inference of ``victim`` on engine 0, suspended at every place on its way; meanwhile another of ``urgent``
+    runs, and its outputs are checked.
+
+    ``visited``: places, in order.
+    """
+
+    def __init__(self, victim: Task, urgent: list[Task]) -> None:
+        self.victim, self.urgent = victim, urgent
+        self.device = victim.device
+        self.visited: list[Place] = []
+
+    def run(self) -> None:
+        """Run it to its end and check its outputs."""
+        session = self.victim.session
+        session.store(self.victim.inputs)
+        self.device.begin(self.victim.model, LIMIT)
+        for step in self.victim.model.image.meta.steps:
+            if step.kind == "host":
+                session.run_host(step)
+            else:
+                self._run_jobs(list(range(step.first, step.first + step.count)))
+        self.victim.check(session.fetch(), f"halted at {self.visited}")
+
+    def _run_jobs(self, jobs: list[int]) -> None:
+        device, model = self.device, self.victim.model
+        ids: list[int] = []
+        while len(ids) < len(jobs) or not all(device.finished(i) for i in ids):
+            if len(ids) < len(jobs):
+                ids += device.submit(model, jobs[len(ids) :], limit=0)
+            self._pause()
+            self._halt([(model, job) for job in jobs[len(ids) :]])
+        device.collect(ids, LIMIT)
+
+    def _pause(self) -> None:
+        """Halt at the place behind the last one.
+
+        By hand, job by job of the restore: once the body goes on, the executor runs ahead of the units and is there at
+        once."""
+        device, engine = self.device, self.device.engines[0]
+        engine.pause()
+        while True:
+            while engine.state() != EngineState.HALTED:
+                device.bus.advance(1)
+            device.take_completions(engine)
+            restoring = bool(device.preemption.supervisor.jobs)
+            if not restoring and (not engine.unfinished or self.visited[-1:] != [self._place()]):
+                return
+            engine.go_on()
+            engine.pause()
+
+    def _place(self) -> Place:
+        entry = self.device.outstanding()[self.device.engines[0].unfinished[0][1]["job_id"]]
+        if self.device.regs.read_fields("E0.STATUS")["in_job"]:
+            return entry.job, self.device.engines[0].register("HALT_POINT")
+        return entry.job, entry.point and entry.point.point
+
+    def _halt(self, upcoming: list[tuple[LoadedModel, int]]) -> None:
+        urgent = self.urgent[len(self.visited) % len(self.urgent)]
+        suspension = self.device.suspend([0], urgent.model, upcoming, verify=True)
+        if not suspension.queues[0]:
+            self.device.abandon(suspension)
+            return
+        point = suspension.points.get(0)
+        place = (suspension.queues[0][0].job, point and point.point)
+        self.visited.append(place)
+        self.device.admit(urgent.model)
+        outputs, _ = urgent.session.run(urgent.inputs)
+        urgent.check(outputs, f"urgent, at {self.visited[-1]} of {self.victim.model.name}")
+        self.device.resume(suspension)

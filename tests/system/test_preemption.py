@@ -1,0 +1,142 @@
+"""Preemption of compiled models on the compiled RTL: whatever happens, all outputs are those of undisturbed runs."""
+
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.workloads import workload
+from caesura.inputs import random_samples
+from compiler.backend.options import Options
+from compiler.compile import compile_model
+from hw.image import Image
+from hw.params import preset
+from sim.bus import HostCosts
+from sim.rtl import open_bus
+from sw.driver import Device
+from sw.runtime import Choice, PriorityRuntime
+from tests.support.exhaustive import Task, Walk, places
+from tests.support.preempt_images import smashing_image
+from tests.support.random_preemption import Case, Coverage
+
+TINY, BASE = preset("tiny"), preset("base")
+FOLDER = Path(os.environ.get("CAESURA_MODELS", "models"))
+DIGITS = Path("examples/digits/digits.onnx")
+
+
+def compiled(name: str, interval: int) -> Image:
+    path = DIGITS if name == "digits" else FOLDER / f"{name}.onnx"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in {FOLDER}: set CAESURA_MODELS to the folder of the models")
+    return compile_model(path, TINY, options=Options(cancel_interval=interval))
+
+
+def task(device: Device, image: Image, seed: int = 0) -> Task:
+    return Task(device, image, random_samples(image, 1, seed)[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "interval"),
+    [
+        ("digits", 300),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [("digits", 100), ("ic_resnet8_int8", 3000), ("kws_dscnn_int8", 1500)]
+        ),
+    ],
+)
+def test_every_cancellation_point_and_job_boundary(name, interval):
+    with open_bus(TINY, "cxxrtl", costs=HostCosts.free()) as bus:
+        device = Device(bus)
+        victim = task(device, compiled(name, interval))
+        smash = Task(device, smashing_image(TINY), np.linspace(-60, 60, 64, dtype=np.float32).reshape(1, 8, 8))
+        urgent = [smash, task(device, compiled("digits", 0), seed=1)]
+        for number in range(2):
+            walk = Walk(victim, [urgent[number], urgent[1 - number]])
+            walk.run()
+            assert len(walk.visited) == len(places(victim.model.image))
+            assert set(walk.visited) == places(victim.model.image)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """Device and tasks on ``tiny``: some share LV2 and must be dumped, some have a part of it that need not."""
+    with open_bus(TINY, "cxxrtl") as bus:
+        device = Device(bus)
+        quarter = TINY.lv2_bytes // 4
+        images = [
+            compile_model(DIGITS, TINY, options=Options(cancel_interval=100)),
+            compile_model(DIGITS, TINY, options=Options(cancel_interval=300, lv2_limit=quarter)),
+            conv("conv_8x8x8_8_k3_s1_p1", 200, quarter),
+            conv("conv_16x16x16_16_k3_s1_p1", 1000, 0),
+            conv("conv_16x16x16_32_k1_s1_p0", 500, quarter),
+            conv("conv_8x24x24_16_k3_s1_p1", 2000, 2 * quarter),
+        ]
+        yield device, [task(device, image, seed) for seed, image in enumerate(images)]
+
+
+def conv(name: str, interval: int, limit: int) -> Image:
+    return compile_model(workload(name), TINY, options=Options(cancel_interval=interval, lv2_limit=limit))
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(i, marks=pytest.mark.slow) for i in range(20, 470, 50))])
+def test_random_cases(tiny, first):
+    device, tasks = tiny
+    coverage = Coverage()
+    for seed in range(first, first + (50 if first else 20)):
+        Case(device, device.bus, tasks, seed, coverage).run()
+    print(coverage)
+    assert coverage.preempted > 5 and coverage.dumps and coverage.withdrawn and coverage.deepest >= 3
+
+
+@pytest.mark.slow
+def test_random_cases_with_resnet8(tiny):
+    device, tasks = tiny
+    victim, coverage = task(device, compiled("ic_resnet8_int8", 3000)), Coverage()
+    for seed in range(1000, 1050):
+        Case(device, device.bus, [victim, *tasks], seed, coverage, first=victim).run()
+    print(coverage)
+    device.unload(victim.model)
+    assert coverage.preempted > 50 and coverage.deepest == 4
+
+
+@pytest.mark.slow
+def test_random_cases_on_two_engines():
+    with open_bus(BASE, "cxxrtl") as bus:
+        device, coverage = Device(bus), Coverage()
+        settings = [(100, 0), (300, 0), (200, BASE.lv2_bytes // 4)]
+        images = [
+            compile_model(DIGITS, BASE, options=Options(engines=2, cancel_interval=interval, lv2_limit=limit))
+            for interval, limit in settings
+        ]
+        tasks = [task(device, image, seed) for seed, image in enumerate(images)]
+        for seed in range(2000, 2040):
+            Case(device, bus, tasks, seed, coverage).run()
+        print(coverage)
+        assert coverage.preempted > 20 and coverage.dumps
+
+
+@pytest.mark.slow
+def test_resnet50_preempted_fifty_times():
+    path = FOLDER / "resnet50_int8_qdq.onnx"
+    if not path.exists():
+        pytest.skip(f"no {path.name} in {FOLDER}: set CAESURA_MODELS to the folder of the models")
+    times, seed = 60, 5
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    with open_bus(BASE, "cxxrtl") as bus:
+        device = Device(bus)
+        victim = task(device, compile_model(path, BASE, engines=BASE.engines))
+        urgent = task(device, compile_model(workload("conv_8x8x8_8_k3_s1_p1"), BASE, engines=BASE.engines))
+        runtime = PriorityRuntime(device, lambda situation: Choice.DUMP)
+        begin = bus.cycle + 2000
+        request = runtime.submit(victim.model, victim.inputs, 0)
+        for _ in range(times):
+            runtime.submit(urgent.model, urgent.inputs, 1, begin + rng.randrange(victim.stats.latency))
+        runtime.run_until_done()
+        assert request.preempted >= 50
+        victim.check(request.outputs, f"{request.preempted} times preempted")
+        for other in runtime.requests[1:]:
+            urgent.check(other.outputs, f"arrived at {other.arrival}")
