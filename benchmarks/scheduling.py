@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import decisions
+from benchmarks import decisions, scheduling_rtl
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
@@ -42,6 +42,7 @@ def figures() -> list[Figure]:
         Figure("placement_64_queues", Target(5, 2.5, "us", at_most=True), _placement),
         Figure("random_failures", campaign, partial(_campaign, count=300)),
         Figure("random_failures_10000", campaign, partial(_campaign, count=10_000), optional=True),
+        *scheduling_rtl.figures(),
     ]
 
 

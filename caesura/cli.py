@@ -174,6 +174,33 @@ def verilog(
 
 
 @app.command()
+def profile(
+    model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="where to write the image")] = None,
+    preset: Annotated[str | None, typer.Option(help="parameters (default: tiny, or the image's own)")] = None,
+    backend: Backend = "cxxrtl",
+    as_json: Json = False,
+    engines: Engines = None,
+    fallback: Fallback = False,
+    lv2_limit: Lv2Limit = None,
+) -> None:
+    """Run a model alone once and store how long each layer loads and computes in its image."""
+    from caesura.durations import measure, to_fields, to_table
+
+    image = _image(model, preset, engines, fallback, _options(None, None, lv2_limit))
+    with Progress() as progress:
+        progress.task("measuring durations", expected=estimated_cycles(image))
+        measure(image, backend, progress.cycles)
+    target = output or model.with_suffix(".cimg")
+    image.save(target)
+    if as_json:
+        typer.echo(json.dumps({"image": str(target), **to_fields(image)}))
+    else:
+        Console().print(to_table(image))
+        typer.echo(f"{target}: measured durations stored")
+
+
+@app.command()
 def bench(
     name: Annotated[str, typer.Argument(help="utilisation, simspeed or scheduling")],
     preset: Preset = "base",
@@ -199,7 +226,7 @@ def bench(
 def scenario(
     file: Annotated[Path, typer.Argument(help="a scenario file (.toml); docs/scheduling.md describes them")],
     policy: Annotated[str, typer.Option(help="what decides, such as idle_time, fcfs, queue_time")] = "idle_time",
-    backend: Annotated[str, typer.Option(help="synthetic (layers with given durations)")] = "synthetic",
+    backend: Annotated[str, typer.Option(help="synthetic (given durations), cxxrtl or pysim (models)")] = "synthetic",
     placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
     option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
     as_json: Json = False,

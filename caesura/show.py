@@ -61,11 +61,14 @@ def _ports(image: Image) -> Table:
 
 
 def _layers(image: Image) -> Table:
-    layers = table("layers", "layer", "kind", ">MACs", ">weights", ">estimated cycles", ">jobs")
+    layers = table("layers", "layer", "kind", ">MACs", ">weights", ">load cycles", ">compute cycles", ">jobs")
     for i, layer in enumerate(image.meta.layers):
         jobs = sum(job.layer == i for job in image.meta.jobs)
-        cycles = f"{layer.estimated_compute:,}"
-        layers.add_row(layer.name, layer.kind, f"{layer.macs:,}", f"{layer.weight_bytes:,}", cycles, str(jobs))
+        cycles = [
+            _cycles(layer.measured_load, layer.estimated_load),
+            _cycles(layer.measured_compute, layer.estimated_compute),
+        ]
+        layers.add_row(layer.name, layer.kind, f"{layer.macs:,}", f"{layer.weight_bytes:,}", *cycles, str(jobs))
     for step in image.meta.steps:
         if step.kind == "host":
             layers.add_row(", ".join(step.outputs), f"on the CPU: {step.reason}")
@@ -150,3 +153,8 @@ def graph_fields(graph: Graph) -> dict[str, Any]:
         for op in graph.ops
     ]
     return {"model": graph.name, "operators": ops}
+
+
+def _cycles(measured: int | None, estimated: int) -> str:
+    """A reference duration; says so where it is an estimate."""
+    return f"{estimated:,} (est.)" if measured is None else f"{measured:,}"

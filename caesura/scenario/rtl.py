@@ -21,6 +21,7 @@ from sw.driver import Device
 from sw.driver.ranges import normalise
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.level import PartRun
+from sw.runtime.reference import durations
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from caesura.scenario.runner import Policies
 
 CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}  #: at a nominal 1 GHz
-_SAMPLES = 3  #: different inputs of each model, used in turn
+_SAMPLES = 2  #: different inputs of each model, used in turn
 
 
 class RtlRunner:
@@ -43,6 +44,7 @@ class RtlRunner:
         self._backend, self._rule = backend, rule
         self._images: dict[tuple[Path, str, int, int], Image] = {}
         self.mismatches: list[str] = []
+        self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
     def run(self, scenario: Scenario, policies: "Policies", folder: Path) -> Outcome:
         """See ``Runner``. Raises :class:`ScenarioError` for a model without a file, and what compiler and driver raise;
@@ -53,6 +55,7 @@ class RtlRunner:
         try:
             run = _Run(scenario, policies, folder, device.driver, images, self._rule)
             self.mismatches = run.mismatches
+            self.alone |= run.alone
             return run.outcome
         finally:
             device.close()
@@ -116,6 +119,14 @@ class _InFlight:
     passed: bool = False  #: a closed loop has been told to go on
 
 
+class Alone(NamedTuple):
+    """Cycles of one inference that runs by itself: memory access and compute of all layers, and as the host sees it."""
+
+    load: int
+    compute: int
+    latency: int
+
+
 class _Tag(NamedTuple):
     """What a request to the run time is for. ``sample``: number of its inputs."""
 
@@ -137,13 +148,15 @@ class _Run:
             name: [device.load(image) for _ in range(copies(scenario, name))] for name, image in images.items()
         }
         self._samples = {name: random_samples(image, _SAMPLES, scenario.seed) for name, image in images.items()}
+        self.alone: dict[str, Alone] = {}
         self._expected = self._run_alone()
         self._next = dict.fromkeys(self._models, 0)
         self._left: dict[str, int] = {}
         self._cpus = [0.0] * scenario.machine.cpus
         self.mismatches: list[str] = []
         self._runtime = Runtime(
-            device, policies.order, policies.placement, preemptive=scenario.machine.preemption is not None,
+            device, policies.order, policies.placement, placed=scenario.machine.placed,
+            preemptive=scenario.machine.preemption is not None,
             at_arrival=policies.at_arrival, rule=rule, on_end=self._ended, initial_waits=scenario.machine.initial_waits,
         )  # fmt: skip
         self._origin = device.bus.cycle
@@ -152,11 +165,15 @@ class _Run:
         self._report()
 
     def _run_alone(self) -> dict[tuple[str, int], Sample]:
-        return {
-            (name, i): Session(self._device, models[0]).run(sample)[0]
-            for name, models in self._models.items()
-            for i, sample in enumerate(self._samples[name])
-        }
+        outputs = {}
+        for name, models in self._models.items():
+            session = Session(self._device, models[0])
+            for i, sample in enumerate(self._samples[name]):
+                outputs[name, i], stats = session.run(sample)
+                layers = durations(models[0].image, stats.jobs).values()
+                loads, computes = (sum(layer[what] for layer in layers) for what in (0, 1))
+                self.alone[name] = Alone(loads, computes, stats.latency)
+        return outputs
 
     def _serve(self, folder: Path) -> None:
         for stream in self._scenario.streams:

@@ -237,14 +237,12 @@ class Level:
 
     # -- preemption ------------------------------------------------------------------------------------------
     def upcoming(self) -> list[tuple[LoadedModel, int]]:
-        """The next job of each request that has none on an engine, for what it keeps in LV2."""
-        queued = {id(run.request) for run in self.parts.values() if run.ids}
-        result = []
-        for request in self.requests:
-            jobs = self._jobs_left(request)
-            if id(request) not in queued and jobs:
-                result.append((request.model, jobs[0]))
-        return result
+        """The next job of each request that is not on an engine, for what it keeps in LV2.
+
+        Also of requests that have others queued: these may end before the engines halt.
+        """
+        lefts = ((request.model, self._jobs_left(request)) for request in self.requests)
+        return [(model, jobs[0]) for model, jobs in lefts if jobs]
 
     def _jobs_left(self, request: Request) -> list[int]:
         queued = {

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
-from sw.driver.footprint import engines_of
 from sw.driver.reserve import worst_dirty
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.clock import Clock
@@ -29,8 +28,8 @@ class Runtime:
     overlap take turns, and so do requests of one loaded model: load a model twice, with ``Options.lv2_limit``, to have
     two in flight.
 
-    Models compiled for one engine of several are placed: ``placement`` (likewise) says on which engine each
-    layer runs. Models compiled for all engines run on all. A run time serves one kind only.
+    Layers run on the engines that their model was compiled for. With ``placed``, models are compiled for one engine
+    (``engines=1``), and ``placement`` (likewise) says on which engine each layer runs.
 
     Parameters
     ----------
@@ -49,6 +48,7 @@ class Runtime:
         order: str | Callable[[], OrderPolicy] = "idle_time",
         placement: str | Callable[[list[float]], PlacementPolicy] = "queue_time",
         *,
+        placed: bool = False,
         preemptive: bool = False,
         at_arrival: bool = False,
         ahead: int = 4,
@@ -71,7 +71,7 @@ class Runtime:
         self._preemptive, self._at_arrival, self._ahead = preemptive, at_arrival, ahead
         self._rule, self._on_end = rule, on_end
         self._estimates = Estimates({}, gain)
-        self._placed: bool | None = None
+        self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
         self._waiting: list[Request] = []
         self._levels: list[Level] = []  #: the last has the engines, the others are suspended
@@ -92,9 +92,10 @@ class Runtime:
         """A request that arrives at cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it;
         ``tag``: the caller's.
 
-        Raises ``DriverError`` for a model compiled for some but not all engines, or for another kind than others here.
+        Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines.
         """
-        self._check_kind(model)
+        if self._placed:
+            self.device.chain(model)
         session = self._sessions.setdefault(id(model), Session(self.device, model))
         arrival = max(arrival, self.device.bus.cycle)
         request = Request(
@@ -103,17 +104,6 @@ class Runtime:
         self.requests.append(request)
         self._waiting.append(request)
         return request
-
-    def _check_kind(self, model: LoadedModel) -> None:
-        engines, count = len(engines_of(model.image)), self.device.params.engines
-        if engines not in (1, count):
-            raise DriverError(f"model {model.name!r} was compiled for {engines} of {count} engines; use 1 or {count}")
-        placed = count > 1 and engines == 1
-        if self._placed not in (None, placed):
-            raise DriverError(f"model {model.name!r} uses {engines} engines, others here do not: compile all alike")
-        self._placed = placed
-        if placed:
-            self.device.chain(model)
 
     def run_until_done(self) -> None:
         """Run until every request has ended. Errors of a request are left in it."""
@@ -201,7 +191,7 @@ class Runtime:
         rules = Rules(
             self._order,
             lambda: self._placement(self._waits if self._placed else [0.0]),
-            bool(self._placed),
+            self._placed,
             self._ahead,
             self._at_arrival,
         )

@@ -1,0 +1,90 @@
+"""Several models at once on the real RTL: same outputs as alone, whatever runs beside them."""
+
+import numpy as np
+import pytest
+
+from benchmarks.workloads import workload
+from caesura.inputs import random_samples
+from compiler.backend.options import Options
+from compiler.compile import compile_model
+from hw.params import preset
+from sim.rtl import open_bus
+from sw.driver import Device
+from sw.runtime import Choice, Session
+from sw.runtime.policies import ORDER
+from sw.runtime.reference import durations
+from sw.runtime.runtime import Runtime
+
+TINY = preset("tiny")
+LIMIT = 40_000  #: bytes of LV2 of each model: three fit side by side
+MODELS = ("conv_8x6x6_8_k3_s1_p1", "gemm_1x256x128", "examples/digits/digits.onnx")
+
+
+@pytest.fixture(scope="module")
+def device():
+    bus = open_bus(TINY, "cxxrtl")
+    yield Device(bus)
+    bus.close()
+
+
+@pytest.fixture(scope="module")
+def served(device):
+    """Loaded models with an input and the outputs they compute by themselves."""
+    result = []
+    for name in MODELS:
+        path = name if name.endswith(".onnx") else workload(name)
+        image = compile_model(path, TINY, options=Options(lv2_limit=LIMIT, cancel_interval=500))
+        (sample,) = random_samples(image, 1, 5)
+        model = device.load(image)
+        result.append((model, sample, Session(device, model).run(sample)[0]))
+    return result
+
+
+def check(requests, served):
+    for request in requests:
+        expected = next(outputs for model, _, outputs in served if model is request.model)
+        for name, value in request.result().items():
+            np.testing.assert_array_equal(value, expected[name])
+
+
+@pytest.mark.parametrize("policy", ORDER)
+def test_outputs_are_those_of_the_models_alone(device, served, policy):
+    runtime = Runtime(device, policy)
+    requests = [runtime.submit(model, sample) for model, sample, _ in served for _ in range(2)]
+    runtime.run_until_done()
+    check(requests, served)
+
+
+def test_loads_of_one_model_run_while_another_computes(device, served):
+    runtime = Runtime(device, "round_robin")
+    requests = [runtime.submit(model, sample) for model, sample, _ in served]
+    runtime.run_until_done()
+    check(requests, served)
+    hidden = [
+        (load, compute)
+        for load in runtime.parts
+        for compute in runtime.parts
+        if load.request is not compute.request and compute.start < load.load_start and load.load_end < compute.end
+    ]
+    assert hidden
+
+
+@pytest.mark.parametrize("delay", range(500, 30_000, 2950))
+def test_preemption_of_several_models_at_any_time(device, served, delay):
+    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+    (conv, x, _), *others = served
+    requests = [runtime.submit(model, sample) for model, sample, _ in others]
+    requests.append(runtime.submit(conv, x, priority=1, arrival=device.bus.cycle + delay))
+    runtime.run_until_done()
+    check(requests, served)
+
+
+def test_estimates_come_near_what_is_measured(device, served):
+    model, sample, _ = served[1]
+    alone = durations(model.image, Session(device, model).run(sample)[1].jobs)
+    runtime = Runtime(device)
+    for _ in range(3):
+        runtime.submit(model, sample).result()
+    last = [run for run in runtime.parts if run.request is runtime.requests[-1]]
+    predicted = sum(run.decision.cost.compute for run in last)
+    assert predicted == pytest.approx(sum(compute for _, compute in alone.values()), rel=0.1)
