@@ -16,9 +16,10 @@ from hw.isa import INSN_BYTES, LV2_SEGMENTS, Insn
 from hw.job import COMPLETION, JOB
 from hw.params import SocParams
 from sim.bus import LINE_BYTES, HostCosts
-from sim.model import worst
+from sim.model.contention import Memory, Others, Rivals
 from sw.driver.dump import Move, Stage, row_bytes, save
-from sw.driver.footprint import LV2, Memory
+from sw.driver.footprint import LV2, engines_of
+from sw.driver.footprint import Memory as OnChip
 from sw.driver.program import MAX_INSTRUCTIONS, Program
 from sw.driver.staging import LV2_PIECE, PRIVATE_PIECE, STAGE_BYTES
 
@@ -83,60 +84,63 @@ def halt_bound(image: Image) -> int:
 def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | None = None) -> LatencyBound:
     """The worst case when ``image`` runs and ``urgent`` comes in; without one, a model that overwrites everything.
 
-    Jobs queued beside those of ``image`` are taken to be of images compiled for the same parameters and options.
+    Jobs queued beside those of ``image``, and on engines it does not use, are taken to be of images compiled for the
+    same parameters and options.
     """
     costs, params = costs or HostCosts(), image.params
-    engines = 1 + max((job.engine for job in image.meta.jobs), default=0)
-    memory = worst.Memory(params, worst.Rivals(params.engines))
+    engines = engines_of(image)
+    others = Others(params.engines - len(engines))  # those that nobody pauses
+    memory = Memory(params, Rivals(others))
     window = sum(urgent.meta.segment_sizes[i] for i in LV2_SEGMENTS) if urgent else params.lv2_bytes
-    program = _largest_dump(image, engines, window)
-    jobs = engines * (1 + -(-len(program) // MAX_INSTRUCTIONS)) if program else 0
+    programs = _dumps(image, engines, window, others)
+    jobs = len(engines) + sum(-(-len(program) // MAX_INSTRUCTIONS) for program, _ in programs) if programs else 0
+    code = sum(len(program) for program, _ in programs) * INSN_BYTES
     lines = -(-COMPLETION.size // LINE_BYTES)
     serve = costs.interrupt + (_SERVE + 1) * costs.register_access + _UNREAD * lines * costs.memory_line
     write = -(-JOB.size // LINE_BYTES) * costs.memory_line
-    per_job = 2 * memory.latency + memory.job + _JOB + worst.RETIRED
+    per_job = 2 * memory.latency + memory.job + _JOB + memory.completion
     return LatencyBound(
-        halt=halt_bound(image) + costs.register_access * engines,
-        notice=(engines + 1) * serve + engines * _RECORD * costs.register_access,
-        release=engines * (_EMPTY * costs.register_access + memory.latency + _RESET_POLL),
-        prepare=costs.decision
-        + jobs * (write + costs.register_access)
-        + engines * -(-len(program) * INSN_BYTES // LINE_BYTES) * costs.memory_line,
-        dump=jobs * per_job + worst_intervals(program, params, params.engines).end if program else 0,
+        halt=halt_bound(image) + costs.register_access * len(engines),
+        notice=(len(engines) + 1) * serve + len(engines) * _RECORD * costs.register_access,
+        release=len(engines) * (_EMPTY * costs.register_access + memory.latency + _RESET_POLL),
+        prepare=costs.decision + jobs * (write + costs.register_access) + -(-code // LINE_BYTES) * costs.memory_line,
+        dump=jobs * per_job + sum(cycles for _, cycles in programs),
         start=write + _SUBMIT * costs.register_access + per_job,
     )
 
 
-def _largest_dump(image: Image, engines: int, window: int) -> list[Insn]:
-    """The longest program that dumps one engine's part of what is live anywhere, and all of LV2 that may be hit."""
+def _dumps(image: Image, engines: Iterable[int], window: int, others: Others) -> list[tuple[list[Insn], int]]:
+    """Programs that dump what is dirty at the worst places, with bounds on their cycles: LV1 and accumulators of each
+    engine, and all of LV2 that ``window`` bytes may hit.
+
+    Engines work side by side. A cycle one of them loses is one in which another is served, so together they take no
+    longer than one after the other.
+    """
     meta, params = image.meta, image.params
-    places: dict[int, list[Sequence[LiveRange]]] = {e: [] for e in range(engines)}
+    places: dict[int, list[Sequence[LiveRange]]] = {e: [] for e in engines}
     for job in meta.jobs:
         places[job.engine].append(job.live)
     for point in meta.cancel_points:
         places[meta.jobs[point.job].engine].append(point.live)
-    lv2 = {e: max((_dirty(live, "lv2") for live in lives), default=0) for e, lives in places.items()}
-    best: list[Insn] = []
-    longest = 0
-    for e, lives in places.items():
-        others = sum(size for other, size in lv2.items() if other != e)
-        for sizes in {_sizes(live, others, window) for live in lives}:
-            program = _dump(params, sizes)
-            time = worst_intervals(program, params, params.engines).end if program else 0
-            if time > longest:
-                best, longest = program, time
-    return best
+    result = []
+    for lives in places.values():
+        programs = [_dump(params, sizes) for sizes in {_private(live) for live in lives}]
+        timed = [(program, worst_intervals(program, params, others).end) for program in programs if program]
+        result += [max(timed, key=lambda pair: pair[1])] if timed else []
+    shared = min(window, sum(max((_dirty(live) for live in lives), default=0) for lives in places.values()))
+    if shared:
+        program = _dump(params, [("lv2", shared)])
+        result.append((program, worst_intervals(program, params, others).end))
+    return result
 
 
-def _dirty(live: Iterable[LiveRange], space: str) -> int:
-    return sum(r.size for r in live if r.dirty and r.space == space)
+def _dirty(live: Iterable[LiveRange]) -> int:
+    return sum(r.size for r in live if r.dirty and r.space == "lv2")
 
 
-def _sizes(live: Sequence[LiveRange], others: int, window: int) -> tuple[tuple[str, int], ...]:
-    """Bytes to move by memory: ranges of LV1 and of accumulators one by one, LV2 as one."""
-    private = [(r.space, r.size) for r in live if r.dirty and r.space in ("lv1", "lv0_acc")]
-    lv2 = min(window, _dirty(live, "lv2") + others)
-    return tuple(sorted(private)) + ((("lv2", lv2),) if lv2 else ())
+def _private(live: Iterable[LiveRange]) -> tuple[tuple[str, int], ...]:
+    """Memory and bytes of the ranges of LV1 and of accumulators."""
+    return tuple(sorted((r.space, r.size) for r in live if r.dirty and r.space in ("lv1", "lv0_acc")))
 
 
 def _dump(params: SocParams, sizes: Iterable[tuple[str, int]]) -> list[Insn]:
@@ -145,7 +149,7 @@ def _dump(params: SocParams, sizes: Iterable[tuple[str, int]]) -> list[Insn]:
     lv1, lv2 = Stage((0, STAGE_BYTES), row), Stage((0, STAGE_BYTES), row)
     program = Program(params)
     for space, size in sizes:
-        memory: Memory = {"lv1": ("lv1", 0), "lv0_acc": ("acc", 0), "lv2": LV2}[space]
+        memory: OnChip = {"lv1": ("lv1", 0), "lv0_acc": ("acc", 0), "lv2": LV2}[space]
         most = LV2_PIECE if memory == LV2 else PRIVATE_PIECE
         for at in range(0, size, most):
             save(program, Move(memory, at, min(most, size - at), at), lv1, lv2)

@@ -13,7 +13,7 @@ a pause, also at a later one, is ahead of this one.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -22,7 +22,9 @@ from hw.image import CancelPoint, JobInfo
 from hw.isa import UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
 from sim.model import worst
+from sim.model.contention import FETCH_AHEAD, FETCH_BYTES, Memory, Others, Rivals, lost, rivals_of
 
+_FEW_STORES = 64  #: bursts that may all come at once
 _DRAM = (Op.LD2, Op.ST2)
 _PARAMETER_RIVALS = (Op.LD0, Op.ST1)  #: share the LV1 port from which VEC reads its parameters
 
@@ -36,20 +38,21 @@ class Bounds:
     end: int
 
 
-def worst_intervals(program: Sequence[Insn], params: SocParams, engines: int = 1, loads: Sequence[Insn] = ()) -> Bounds:
-    """Bounds of one body, with END or without. ``engines`` may work at the same time; ``loads``: the longest loads of
-    prologues that may be in the LD2 unit when a pause comes (as many as it holds)."""
+def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loads: Sequence[Insn] = ()) -> Bounds:
+    """Bounds of one body, with END or without, beside ``others``. ``loads``: the longest loads of prologues that may be
+    in the LD2 unit when a pause comes (as many as it holds)."""
     cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
     end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
     bounds, counts, order = [], _Counts(program), _Order(program, params)
     for start, stop in pairwise([0, *cuts, end]):
         window = _Window(program, start, stop, order.owed(start))
         before = dict(counts.at(window.first))
-        rivals = worst.rivals_of([*window.stretch(), *loads], engines)
+        rivals = rivals_of([*window.stretch(), *loads], others)
         bounds.append(
             min(_walk(window, params, choice, before, loads) for choice in (rivals, replace(rivals, own=False)))
         )
-    return Bounds(bounds[:-1], bounds[-1] + worst.RETIRED)
+    completion = Memory(params, Rivals(others)).completion
+    return Bounds(bounds[:-1], bounds[-1] + completion)
 
 
 def set_bounds(
@@ -57,16 +60,27 @@ def set_bounds(
     longest: int,
 ) -> None:  # fmt: skip
     """Fill ``worst_interval`` of points and ``worst_cycles`` of jobs, whose programs are ``bodies``. ``longest``:
-    bytes that one load of a prologue brings at most, in this image and in those queued behind it."""
+    bytes that one load of a prologue brings at most, in this image and in those queued behind it. Other engines are
+    taken to run this image or others that store no more.
+    """
+    others = Others(params.engines - 1, _stores(bodies, params))
     loads = [Insn(Op.LD2, fields) for fields in contiguous(0, 0, longest)] * worst.LOADS if longest else []
     own: dict[int, list[CancelPoint]] = {}
     for point in points:
         own.setdefault(point.job, []).append(point)
     for number, (job, body) in enumerate(zip(jobs, bodies, strict=True)):
-        bounds = worst_intervals(body, params, params.engines, loads)
+        bounds = worst_intervals(body, params, others, loads)
         job.worst_cycles = bounds.end
         for point, interval in zip(own.get(number, []), bounds.points, strict=True):
             point.worst_interval = interval
+
+
+def _stores(bodies: Iterable[Sequence[Insn]], params: SocParams) -> int | None:
+    """Bursts that an inference stores; None if they are more than a few."""
+    burst, total = params.axi_burst_beats * params.dram_word, 0
+    for insn in (insn for body in bodies for insn in body if insn.op is Op.ST2):
+        total += insn["n2"] * insn["n1"] * insn["n0"] * (insn["len"] // burst + 2)
+    return total if total <= _FEW_STORES else None
 
 
 @dataclass(frozen=True)
@@ -88,9 +102,7 @@ class _Window:
         yield from self.program[self.start : self.stop]
 
 
-def _walk(
-    window: _Window, params: SocParams, rivals: worst.Rivals, counts: dict[int, int], loads: Sequence[Insn]
-) -> int:
+def _walk(window: _Window, params: SocParams, rivals: Rivals, counts: dict[int, int], loads: Sequence[Insn]) -> int:
     walk = _Walk(params, rivals, counts)
     walk.load(loads)
     for number in range(window.first, window.start):
@@ -189,9 +201,9 @@ def _bits(mask: int) -> Iterator[int]:
 class _Walk:
     """Times at which instructions have ended at the latest, in cycles since the pause."""
 
-    def __init__(self, params: SocParams, rivals: worst.Rivals, counts: dict[int, int]) -> None:
+    def __init__(self, params: SocParams, rivals: Rivals, counts: dict[int, int]) -> None:
         self._params, self._rivals = params, rivals
-        self._memory = worst.Memory(params, rivals)
+        self._memory = Memory(params, rivals)
         self._free = dict.fromkeys(Unit, 0)  # F of the last instruction
         self._done: dict[Unit, list[int]] = {unit: [] for unit in Unit}
         self._taken: dict[Unit, list[int]] = {unit: [] for unit in Unit}
@@ -201,7 +213,7 @@ class _Walk:
         self._debt = dict.fromkeys(Op, 0)  # cycles other traffic of this engine may have taken from a unit
         self._accesses: dict[str, int] = {}
         self._loaded = 0  # when the loader rests
-        self._charge(self._memory.job + worst.FETCH_AHEAD * self._memory.insn)
+        self._charge(self._memory.job + FETCH_AHEAD * self._memory.insn)
 
     def load(self, loads: Sequence[Insn]) -> None:
         """Loads of prologues that hold the LD2 unit when the walk begins."""
@@ -223,7 +235,7 @@ class _Walk:
         if insn.op not in UNIT_OF:  # a CANCEL
             return
         unit = UNIT_OF[insn.op]
-        burst = max(1, worst.FETCH_BYTES // 64)
+        burst = max(1, FETCH_BYTES // 64)
         group = (self._fetched + burst - 1) // burst
         self._fetched += 1
         here = self._memory.latency + int(group * burst * self._memory.insn * self._memory.slowdown)
@@ -238,9 +250,9 @@ class _Walk:
     def drained(self) -> int:
         """When all units are idle and the executor is at the end."""
         ends = [done[-1] for done in self._done.values() if done]
-        lost = 0 if self._rivals.own else worst.lost(self._accesses)
-        retired = self._memory.latency + self._memory.job  # the completion of the job before
-        return max([self._issued, self._loaded, retired, *ends]) + lost + worst.POINT + worst.DRAINED
+        conflicts = 0 if self._rivals.own else lost(self._accesses)
+        retired = self._memory.completion  # that of the job before
+        return max([self._issued, self._loaded, retired, *ends]) + conflicts + worst.POINT + worst.DRAINED
 
     def _charge(self, cycles: int) -> None:
         """Other traffic of this engine may hold its loads and stores up."""

@@ -67,7 +67,8 @@ class Linker:
         prologue = None
         if job.blob and not job.own_loads:
             alone = self._since_load[job.engine] >= _RUN_AHEAD
-            piece = self.longest_load or len(job.blob) if alone else _PROLOGUE_LOAD
+            piece = len(job.blob) if alone else _PROLOGUE_LOAD
+            piece = min(piece, self.longest_load or piece)
             prologue = self._append_code(_prologue(blob_at, window, len(job.blob), piece))
             self._longest_load = max(self._longest_load, min(piece, len(job.blob)))
         self._since_load[job.engine] += 1

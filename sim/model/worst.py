@@ -1,18 +1,16 @@
-"""Longest durations of instructions, and the longest waits for DRAM: the numbers of the hardware's timing.
+"""Longest durations of instructions: the numbers of the hardware's timing.
 
 A unit is a pipeline. It is described by a *rate-latency* pair: with ``F(i) = max(ready(i), F(i - 1)) + work(i)``
 instruction i is done by ``F(i) + latency``, where ``ready`` is when it has its semaphores and the unit could take it.
 ``work`` counts every cycle in which the narrowest stage can be held up: misalignment, conflicts at the banks of a
-scratchpad, bursts of other masters at the DRAM.
+scratchpad, bursts of other masters at the DRAM (:mod:`sim.model.contention`).
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 from hw.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
-from hw.job import COMPLETION
 from hw.params import SocParams
+from sim.model.contention import Memory, Rivals
 
 ISSUE = 2  #: cycles of an instruction in the executor
 POINT = 3  #: cycles of a CANCEL in the executor
@@ -20,17 +18,11 @@ TO_HEAD = 4  #: from the executor to the head of a unit's queue
 GRANT = 9  #: from the last signal until the unit sees the command: every unit may be granted first
 MOST_IN_FLIGHT = 4  #: commands a unit queue lets its unit have
 DRAINED = 20  #: from the last signal to HALTED, and the rest of what is in a pipeline behind :data:`IN_FLIGHT`
-RETIRED = 120  #: END only: check, copy of the completion
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, MOST_IN_FLIGHT) | {Unit.MAC: 2, Unit.VEC: 1}
 LOADS = MOST_IN_FLIGHT + 1  #: loads of a prologue that a pause must wait for: those in the unit and the one on offer
-FETCH_AHEAD = 16  #: instructions the executor's fetch reads ahead
-FETCH_BYTES = 256  #: longest fetch burst
-FOREIGN_INSN = 48  #: cycles per instruction of another engine, at the least, on average over a fetch burst
-_QUEUE_BURSTS = 16  #: reads, and writes, that wait at the DRAM
 _PLAN = 6  #: cycles between commands in the planner of a copy unit
 _COPY_LATENCY = 30  #: from a scratchpad copy's start to its first word, and from its last to its signal
-_BUS_LATENCY = 40  #: the same of a copy from or to DRAM, without the DRAM
 _MAC_LATENCY = 16
 _VEC_FIXED = 34  #: check, pipeline, last write
 _VEC_LATENCY = 4
@@ -41,39 +33,6 @@ Fields = dict[str, int]  #: every field of an instruction by name
 
 
 @dataclass(frozen=True)
-class Rivals:
-    """Who competes with an instruction: ``engines`` at work at the same time, and what this engine itself does in the
-    time that is looked at: operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Without
-    ``own`` the other units of this engine cost nothing at the banks: :func:`lost` says what they cost in all."""
-
-    engines: int = 1
-    ops: frozenset[Op] = frozenset(Op)
-    vec_a: bool = True
-    vec_b: bool = True
-    own: bool = True
-
-    def lv1_reads(self, client: str) -> int:
-        """Cycles a word of LV1 takes client ``client`` at the longest: one for each that reads beside it."""
-        readers = {"ld0": Op.LD0 in self.ops, "st1": Op.ST1 in self.ops, "a": self.vec_a, "b": self.vec_b}
-        return 1 + self.own * sum(reads for name, reads in readers.items() if name != client)
-
-    def lv1_writes(self) -> int:
-        """The same for a write: LD1 and VEC."""
-        return 1 + (self.own and {Op.LD1, Op.VEC} <= self.ops)
-
-    def lv2_reads(self, op: Op) -> int:
-        """The same for LV2: LD1 and ST2 of every engine; all ST2 together read at most a word per cycle."""
-        return self._lv2(Op.ST2 if op is Op.LD1 else Op.LD1)
-
-    def lv2_writes(self, op: Op) -> int:
-        """The same for a write: ST1 and LD2 of every engine; all LD2 together write at most a word per cycle."""
-        return self._lv2(Op.LD2 if op is Op.ST1 else Op.ST1)
-
-    def _lv2(self, other: Op) -> int:
-        return self.engines + (self.engines > 1 or (self.own and other in self.ops))
-
-
-@dataclass(frozen=True)
 class Work:
     """``cycles`` that an instruction holds its unit, ``latency`` beyond (see the module), and ``accesses``: words by
     client of a scratchpad (:data:`PORTS`)."""
@@ -81,94 +40,6 @@ class Work:
     cycles: int
     latency: int
     accesses: tuple[tuple[str, int], ...] = ()
-
-
-#: Clients that meet at the banks of this engine's LV1 and of LV2: readers, then writers.
-PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"), ("lv2_ld1", "lv2_st2"), ("lv2_st1", "lv2_ld2"))
-
-
-def lost(accesses: dict[str, int]) -> int:
-    """Cycles that conflicts between units of one engine can cost a chain of events, whichever it is.
-
-    In a cycle that a client loses at a bank, another one is served there. So clients lose no more cycles than words are
-    served to the others, and, as they take turns, none loses more than one per word of its own and rival.
-    """
-    total = 0
-    for clients in PORTS:
-        served = [accesses.get(client, 0) for client in clients]
-        rivals = sum(count > 0 for count in served) - 1
-        total += min(sum(served), sum(min(rivals * own, sum(served) - own) for own in served if own))
-    return total
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What DRAM costs at the worst: every burst opens a row, all masters take turns, refresh comes as often as it can.
-
-    Read requests take turns burst by burst, and so do reads with writes. So each burst of this engine waits for one
-    load of every other engine, and where something is written, for one store per burst of either. The instruction
-    fetch of other engines takes what :data:`FOREIGN_INSN` allows.
-    """
-
-    params: SocParams
-    rivals: Rivals = field(default_factory=Rivals)
-
-    @cached_property
-    def burst(self) -> int:
-        """Cycles of the longest burst that opens a row."""
-        return self.params.axi_burst_beats + self.params.dram_row_miss
-
-    @cached_property
-    def insn(self) -> int:
-        """Cycles to fetch one instruction, its share of opening a row, and the row it has closed, included."""
-        beats = 64 // self.params.dram_word
-        per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BYTES // self.params.dram_word) // beats)
-        return beats + -(-2 * self.params.dram_row_miss // per_burst)
-
-    @cached_property
-    def job(self) -> int:
-        """Cycles of a completion on its way from the job before, and of a descriptor of one to come."""
-        bursts = -(-COMPLETION.size // (self.params.dram_word * self.params.axi_burst_beats))
-        return 2 * bursts * (self.burst + self.params.dram_row_miss)
-
-    @cached_property
-    def slowdown(self) -> float:
-        """Factor for refresh and the fetch of other engines."""
-        p = self.params
-        refresh = p.dram_refresh_interval / (p.dram_refresh_interval - p.dram_refresh_cycles - p.dram_row_miss)
-        share = min(0.75, (self.rivals.engines - 1) * self.insn / FOREIGN_INSN)
-        return refresh / (1 - share)
-
-    @cached_property
-    def _writes(self) -> bool:
-        return self.rivals.engines > 1 or Op.ST2 in self.rivals.ops
-
-    @cached_property
-    def _reads(self) -> bool:
-        return self.rivals.engines > 1 or Op.LD2 in self.rivals.ops
-
-    @cached_property
-    def between(self) -> int:
-        """Cycles other bursts take for each burst of this engine's load or store unit."""
-        bursts = 2 * (self.rivals.engines - 1) + (self._writes and self._reads)
-        return bursts * self.burst
-
-    @cached_property
-    def latency(self) -> int:
-        """From a request of an idle client to its first data: everything that may be queued before it."""
-        p, others = self.params, self.rivals.engines - 1
-        reads = p.axi_outstanding * (others + (Op.LD2 in self.rivals.ops)) + FETCH_AHEAD // 4 * others
-        reads = min(_QUEUE_BURSTS, reads) + 1
-        queue = reads * (1 + self._writes) * self.burst
-        return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY
-
-    def transfer(self, bursts: int, rows: int, beats: int, held: int = 1) -> int:
-        """Cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which the scratchpad takes up in ``held`` cycles.
-        A row stays open until others come between; a fetch that does is charged for opening it again."""
-        p = self.params
-        own = beats * held + (bursts if self.between else rows) * p.dram_row_miss + bursts * self.between
-        round_trip = bursts * (p.dram_latency + _BUS_LATENCY) // p.axi_outstanding
-        return int(max(own, round_trip) * self.slowdown) + 1
 
 
 def work(insn: Insn, params: SocParams, rivals: Rivals, memory: Memory) -> Work:
@@ -267,17 +138,5 @@ def _bus_copy(
 
     bursts, rows = touched(burst_bytes), touched(params.dram_row_bytes)
     held = memory.rivals.lv2_writes(Op.LD2) if op is Op.LD2 else memory.rivals.lv2_reads(Op.ST2)
-    cycles = max(memory.transfer(bursts, rows, runs * words, held), runs + _PLAN)
+    cycles = max(memory.transfer(op, bursts, rows, runs * words, held), runs + _PLAN)
     return Work(cycles + 2, memory.latency, (("lv2_ld2" if op is Op.LD2 else "lv2_st2", runs * words),))
-
-
-def rivals_of(insns: Iterable[Insn], engines: int) -> Rivals:
-    """What the instructions of a stretch of program do to each other."""
-    insns = list(insns)
-    vec = [insn for insn in insns if insn.op is Op.VEC]
-    return Rivals(
-        engines,
-        frozenset(insn.op for insn in insns),
-        vec_a=any(not insn.fields.get("src_acc") for insn in vec),
-        vec_b=any(insn.fields.get("b_en") for insn in vec),
-    )

@@ -1,0 +1,176 @@
+"""Who gets in the way of whom: banks of the scratchpads, and DRAM, at the worst."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hw.isa import INSN_BYTES, Insn, Op
+from hw.job import COMPLETION
+from hw.params import SocParams
+
+RETIRED = 120  #: from a job's end until its completion goes to DRAM
+FETCH_AHEAD = 16  #: instructions the executor's fetch reads ahead
+FETCH_BYTES = 256  #: longest fetch burst
+FOREIGN_INSN = 48  #: cycles per instruction of another engine, at the least, on average over a fetch burst
+_QUEUE_BURSTS = 16  #: reads, and writes, that wait at the DRAM
+_BUS_LATENCY = 40  #: the same of a copy from or to DRAM, without the DRAM
+
+
+@dataclass(frozen=True)
+class Others:
+    """What other engines do at the same time: ``engines`` of them load, fetch and use LV2 all the time; ``stores``:
+    bursts they write to DRAM in all (None: any number)."""
+
+    engines: int = 0
+    stores: int | None = None
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Who competes with an instruction: ``others``, and what this engine itself does in the time that is looked at:
+    operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Without
+    ``own`` the other units of this engine cost nothing at the banks: :func:`lost` says what they cost in all."""
+
+    others: Others = Others()
+    ops: frozenset[Op] = frozenset(Op)
+    vec_a: bool = True
+    vec_b: bool = True
+    own: bool = True
+
+    def lv1_reads(self, client: str) -> int:
+        """Cycles a word of LV1 takes client ``client`` at the longest: one for each that reads beside it."""
+        readers = {"ld0": Op.LD0 in self.ops, "st1": Op.ST1 in self.ops, "a": self.vec_a, "b": self.vec_b}
+        return 1 + self.own * sum(reads for name, reads in readers.items() if name != client)
+
+    def lv1_writes(self) -> int:
+        """The same for a write: LD1 and VEC."""
+        return 1 + (self.own and {Op.LD1, Op.VEC} <= self.ops)
+
+    def lv2_reads(self, op: Op) -> int:
+        """The same for LV2: LD1 and ST2 of every engine; all ST2 together read at most a word per cycle."""
+        return self._lv2(op, Op.LD1, Op.ST2)
+
+    def lv2_writes(self, op: Op) -> int:
+        """The same for a write: ST1 and LD2 of every engine; all LD2 together write at most a word per cycle."""
+        return self._lv2(op, Op.ST1, Op.LD2)
+
+    def _lv2(self, op: Op, wide: Op, narrow: Op) -> int:
+        own = self.own and (narrow if op is wide else wide) in self.ops
+        return 1 + self.others.engines + (own or (op is wide and self.others.engines > 0))
+
+
+#: Clients that meet at the banks of this engine's LV1 and of LV2: readers, then writers.
+PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"), ("lv2_ld1", "lv2_st2"), ("lv2_st1", "lv2_ld2"))
+
+
+def lost(accesses: dict[str, int]) -> int:
+    """Cycles that conflicts between units of one engine can cost a chain of events, whichever it is.
+
+    In a cycle that a client loses at a bank, another one is served there. So clients lose no more cycles than words are
+    served to the others, and, as they take turns, none loses more than one per word of its own and rival.
+    """
+    total = 0
+    for clients in PORTS:
+        served = [accesses.get(client, 0) for client in clients]
+        rivals = sum(count > 0 for count in served) - 1
+        total += min(sum(served), sum(min(rivals * own, sum(served) - own) for own in served if own))
+    return total
+
+
+def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:
+    """What the instructions of a stretch of program do to each other."""
+    insns = list(insns)
+    vec = [insn for insn in insns if insn.op is Op.VEC]
+    return Rivals(
+        others,
+        frozenset(insn.op for insn in insns),
+        vec_a=any(not insn.fields.get("src_acc") for insn in vec),
+        vec_b=any(insn.fields.get("b_en") for insn in vec),
+    )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What DRAM costs at the worst: bursts open rows, all masters take turns, refresh comes as often as it can.
+
+    Requests take turns burst by burst, reads with reads, writes with writes, and then reads with writes. The
+    instruction fetch of other engines takes what :data:`FOREIGN_INSN` allows.
+    """
+
+    params: SocParams
+    rivals: Rivals = field(default_factory=Rivals)
+
+    @cached_property
+    def burst(self) -> int:
+        """Cycles of the longest burst: while LV2 holds its data up, the row of the next is being opened."""
+        held = max(self.rivals.lv2_writes(Op.LD2), self.rivals.lv2_reads(Op.ST2))
+        return self.params.axi_burst_beats + max(self.params.dram_row_miss, self.params.axi_burst_beats * (held - 1))
+
+    @cached_property
+    def insn(self) -> int:
+        """Cycles to fetch one instruction, its share of opening a row, and the row it has closed, included."""
+        beats = INSN_BYTES // self.params.dram_word
+        per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BYTES // self.params.dram_word) // beats)
+        return beats + -(-2 * self.params.dram_row_miss // per_burst)
+
+    @cached_property
+    def job(self) -> int:
+        """Cycles of a completion on its way from the job before and of a descriptor of one to come, of every engine;
+        and of what other engines store, if that is little."""
+        bursts = 2 * (1 + self.rivals.others.engines) * self._completion_bursts + (self.rivals.others.stores or 0)
+        return bursts * (self.burst + self.params.dram_row_miss)
+
+    @cached_property
+    def completion(self) -> int:
+        """To write the completion of a job."""
+        turns = self._completion_bursts * (2 * self.rivals.others.engines + 3) * self.burst
+        return RETIRED + int(turns * self.slowdown) + self.params.dram_refresh_cycles + _BUS_LATENCY
+
+    @cached_property
+    def _completion_bursts(self) -> int:
+        return -(-COMPLETION.size // (self.params.dram_word * self.params.axi_burst_beats))
+
+    @cached_property
+    def slowdown(self) -> float:
+        """Factor for refresh and the fetch of other engines."""
+        p = self.params
+        refresh = p.dram_refresh_interval / (p.dram_refresh_interval - p.dram_refresh_cycles - p.dram_row_miss)
+        share = min(0.75, self.rivals.others.engines * self.insn / FOREIGN_INSN)
+        return refresh / (1 - share)
+
+    @cached_property
+    def _store_turns(self) -> int:
+        """Engines that store all the time."""
+        others = self.rivals.others
+        return (others.engines if others.stores is None else 0) + (Op.ST2 in self.rivals.ops)
+
+    @cached_property
+    def _load_turns(self) -> int:
+        return self.rivals.others.engines + (Op.LD2 in self.rivals.ops)
+
+    def between(self, op: Op) -> int:
+        """Cycles other bursts take for each burst of this engine's load or store unit: one of every engine that moves
+        data the same way, and one the other way for each of these."""
+        same, other = (self._load_turns, self._store_turns)[:: 1 if op is Op.LD2 else -1]
+        return (same - 1 + (same if other else 0)) * self.burst
+
+    @cached_property
+    def latency(self) -> int:
+        """From a request of an idle client to its first data: everything that may be queued before it."""
+        p, others = self.params, self.rivals.others.engines
+        reads = p.axi_outstanding * self._load_turns + FETCH_AHEAD // 4 * others
+        reads = min(_QUEUE_BURSTS, reads) + 1
+        writes = reads if self._store_turns else min(reads, self.rivals.others.stores or 0)
+        queue = (reads + writes) * self.burst
+        return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY
+
+    def transfer(self, op: Op, bursts: int, rows: int, beats: int, held: int = 1) -> int:
+        """Cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which takes the scratchpad ``held`` cycles.
+
+        A row stays open until others come between; a fetch that does is charged for opening it again.
+        """
+        p, between = self.params, self.between(op)
+        misses = bursts if between else rows
+        own = beats + max(misses * p.dram_row_miss, beats * (held - 1)) + bursts * between
+        round_trip = bursts * (p.dram_latency + _BUS_LATENCY) // p.axi_outstanding
+        return int(max(own, round_trip) * self.slowdown) + 1
