@@ -1,5 +1,6 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from sw.driver.suspension import HaltRecord, QueuedJob, Suspension
 from sw.driver.windows import distance
 
 _RING_ALIGN = 256
+_DUMP_LIMIT = 1_000_000  #: cycles; no dump or restore takes as long
 
 
 @dataclass(frozen=True)
@@ -327,8 +329,11 @@ class Device:
     def abort(self, model: LoadedModel) -> None:
         """Drop all jobs of ``model`` by resetting the engines that hold any; the device is usable afterwards.
 
-        Jobs of other models in the same queues are lost too.
+        Jobs of other models in the same queues are lost too. A dump ahead of the jobs ends first: they may have begun
+        to overwrite what it has saved, and a reset would lose the news that it was.
         """
+        with contextlib.suppress(DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
+            self.preemption.settle(_DUMP_LIMIT)
         for number in sorted({entry.engine for entry in self._outstanding.values() if entry.model is model}):
             self.reset_engine(number)
         self._finished = {i: result for i, result in self._finished.items() if result.model is not model}

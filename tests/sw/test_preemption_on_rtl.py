@@ -47,6 +47,29 @@ def test_every_point_of_a_model_written_by_hand(device):
     device.unload(walk), device.unload(smash)
 
 
+def test_a_model_killed_at_any_time_after_a_dump_harms_nobody(device):
+    walk, smash = device.load(walking_image(TINY)), device.load(smashing_image(TINY))
+    dumped = 0
+    for i, delay in enumerate(range(0, 16000, 250)):
+        data = np.random.default_rng(delay).integers(-128, 128, (1, 8, 8)).astype(np.int8)
+        walk.write_tensor("x", data)
+        device.begin(walk, LIMIT)
+        ids = device.submit(walk, range(1), limit=LIMIT)
+        device.bus.advance(300 + 37 * i % 700)
+        suspension = device.suspend([0], smash)
+        dumped += device.admit(smash) is not None
+        device.begin(smash, LIMIT)
+        device.submit(smash, range(1), limit=LIMIT)
+        device.bus.advance(delay)
+        device.abort(smash)
+        device.resume(suspension)
+        device.collect(ids, LIMIT)
+        np.testing.assert_array_equal(walk.read_tensor("y"), data, err_msg=f"killed after {delay} cycles")
+    assert dumped >= 8
+    device.preemption.settle()
+    device.unload(walk), device.unload(smash)
+
+
 def test_digits_preempted_at_random_times_by_itself_and_another(device):
     image = compile_model(DIGITS, TINY, options=Options(cancel_interval=300))
     samples = np.load("examples/digits/digits_samples.npz")["input"].astype(np.float32)

@@ -106,10 +106,15 @@ def test_random_cases_with_resnet8(tiny):
 def test_random_cases_on_two_engines():
     with open_bus(BASE, "cxxrtl") as bus:
         device, coverage = Device(bus), Coverage()
-        settings = [(100, 0), (300, 0), (200, BASE.lv2_bytes // 4)]
+        settings = [
+            (DIGITS, 100, 0),
+            (DIGITS, 300, BASE.lv2_bytes // 4),
+            (workload("conv_32x28x28_32_k3_s1_p1"), 500, 0),
+            (workload("conv_32x28x28_64_k3_s1_p1"), 1000, BASE.lv2_bytes // 4),
+        ]
         images = [
-            compile_model(DIGITS, BASE, options=Options(engines=2, cancel_interval=interval, lv2_limit=limit))
-            for interval, limit in settings
+            compile_model(path, BASE, options=Options(engines=2, cancel_interval=interval, lv2_limit=limit))
+            for path, interval, limit in settings
         ]
         tasks = [task(device, image, seed) for seed, image in enumerate(images)]
         for seed in range(2000, 2040):
