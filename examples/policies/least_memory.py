@@ -19,5 +19,5 @@ ORDER["least_memory"] = LeastMemory
 
 if __name__ == "__main__":
     for policy in ("fcfs", "least_memory", "idle_time"):
-        result = run_scenario(sys.argv[1], policy)
+        result = run_scenario(sys.argv[1], policy, *sys.argv[2:])
         print(f"{policy:14} ANTT {result['antt']:.2f}, late {result['sla_violation_rate']:.1%}")

@@ -3,6 +3,7 @@
 from sw.runtime.choice import Choice
 from sw.runtime.ports import InputError
 from sw.runtime.priority import PriorityRuntime, Request
+from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
 from sw.runtime.spans import Span
 from sw.runtime.stats import LayerStats, RunStats
@@ -14,6 +15,7 @@ __all__ = [
     "PriorityRuntime",
     "Request",
     "RunStats",
+    "Runtime",
     "Session",
     "Span",
 ]

@@ -19,6 +19,11 @@ def test_the_page_shows_it():
     assert shown.strip() in SOURCE
 
 
+def test_it_serves_a_scenario_on_the_rtl():
+    result = run_scenario("examples/scenarios/small_models.toml", "least_memory", "cxxrtl")
+    assert result["requests"] == 9
+
+
 def test_it_serves_a_scenario():
     assert ORDER["least_memory"] is least_memory.LeastMemory
     assert run_scenario("examples/scenarios/mixed_reality.toml", "least_memory")["requests"] == 195

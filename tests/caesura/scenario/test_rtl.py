@@ -1,0 +1,46 @@
+"""Scenarios on the compiled RTL: every request ends with the outputs of its model alone."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.scheduling_rtl import check_random
+from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario
+from caesura.scenario.rtl import RtlRunner
+
+SMALL = Path("examples/scenarios/small_models.toml")
+
+
+@pytest.mark.parametrize("policy", ["idle_time", "queue_time"])
+def test_small_models(policy):
+    runner = RtlRunner("cxxrtl")
+    outcome = runner.run(load_scenario(SMALL), Policies.named(policy), SMALL.parent)
+    assert runner.mismatches == []
+    assert len(outcome.frames) == 9 and outcome.makespan < 1000
+    assert {run.model for run in outcome.layers} == {"digits", "filter", "dense"}
+    assert all(run.decided <= run.start < run.end for run in outcome.layers)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_random_scenarios(seed):
+    assert check_random(seed) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(56))
+def test_many_random_scenarios(seed):
+    assert check_random(seed) is None
+
+
+def test_models_and_units_must_suit_the_rtl():
+    content = {
+        "name": "x",
+        "models": {"m": {"layers": [{"compute": 1}]}},
+        "streams": [{"name": "s", "stages": [{"model": "m"}], "arrivals": {"kind": "trace", "times": [0]}}],
+    }
+    with pytest.raises(ScenarioError, match=r"'m' has only layers with durations.*give onnx or workload"):
+        RtlRunner("cxxrtl").run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+    content["models"] = {"m": {"workload": "gemm_1x64x64"}}
+    content["time_unit"] = "fortnights"
+    with pytest.raises(ScenarioError, match=r"time_unit 'fortnights'.*use cycles, ns"):
+        RtlRunner("cxxrtl").run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())

@@ -1,0 +1,27 @@
+"""``caesura profile``: measured durations end up in the image."""
+
+import json
+
+from hw.image import Image
+from tests.system.command import caesura_command
+
+DIGITS = "examples/digits/digits.onnx"
+
+
+def test_profile_stores_what_it_measured(tmp_path):
+    target = tmp_path / "digits.cimg"
+    plain = json.loads(caesura_command("profile", DIGITS, "-o", str(target), "--json")[1])
+    assert plain["measured"] and plain["image"] == str(target)
+    layers = Image.load(target).meta.layers
+    assert all(layer.measured_compute > 0 for layer in layers)
+    assert sum(layer.measured_load for layer in layers) > 0
+    near = [layer.measured_compute / layer.estimated_compute for layer in layers if layer.macs > 10_000]
+    assert near and all(0.5 < ratio < 2 for ratio in near)
+
+
+def test_info_marks_estimates_until_then(tmp_path):
+    target = tmp_path / "digits.cimg"
+    assert caesura_command("compile", DIGITS, "-o", str(target))[0] == 0
+    assert "(est.)" in caesura_command("info", str(target))[1]
+    assert caesura_command("profile", str(target))[0] == 0
+    assert "(est.)" not in caesura_command("info", str(target))[1]
