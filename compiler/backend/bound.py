@@ -40,7 +40,7 @@ class Bounds:
 
 def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loads: Sequence[Insn] = ()) -> Bounds:
     """Bounds of one body, with END or without, beside ``others``. ``loads``: the longest loads of prologues that may be
-    in the LD2 unit when a pause comes (as many as it holds)."""
+    in the LD2 unit when a pause comes (as many as it holds). ValueError if an instruction waits for nothing."""
     cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
     end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
     bounds, counts, order = [], _Counts(program), _Order(program, params)
@@ -170,6 +170,8 @@ def _makers(program: Sequence[Insn]) -> list[list[int]]:
         for semaphore in _bits(insn.fields.get("wait", 0)):
             place = taken.get(semaphore, 0)
             taken[semaphore] = place + 1
+            if place >= len(signals.get(semaphore, [])):
+                raise ValueError(f"instruction {number} ({insn.op.name}) waits for semaphore {semaphore} in vain")
             if semaphore in lone and signals[semaphore][place] < number:
                 makers[-1].append(signals[semaphore][place])
     return makers
