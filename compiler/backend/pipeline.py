@@ -16,7 +16,7 @@ from compiler.backend.schedule import schedule
 from hw.image import Image
 from hw.params import SocParams
 
-_LONGEST_LOAD = 256  #: DRAM words of one load of a prologue; a pause waits for up to five of them
+_LONGEST_LOAD = 128  #: DRAM words of one load of a prologue; a pause waits for up to five of them
 
 
 def build(graph: ir.Graph, params: SocParams, options: Options | None = None) -> tuple[Image, Report]:
