@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import driving
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
@@ -52,7 +53,11 @@ def figures() -> list[Figure]:
         ("slowdown_beyond", Target(5, 5, "% of an interval", at_most=True), _slowdown),
         ("bound_over_worst", Target(2, 1.2, "x", at_most=True), _bound),
     ]
-    return [Figure(name, target, partial(measure, campaign=campaign)) for name, target, measure in rows]
+    return [
+        *(Figure(name, target, partial(measure, campaign=campaign)) for name, target, measure in rows),
+        Figure("driving_schedule", Target(67, 67, "units", at_most=True), _driving_schedule),
+        Figure("driving", Target(56, 56, "units", at_most=True), _driving),
+    ]
 
 
 def _without_pause(lab: Lab, campaign: Campaign) -> Measured:
@@ -109,6 +114,31 @@ def _bound(lab: Lab, campaign: Campaign) -> Measured:
     bound, worst = latency_bound(run.image), max(switch.halting for switch in run.switches)
     detail = {"bound_cycles": bound.halt, "worst_seen_cycles": worst, "switches": len(run.switches)}
     return Measured(bound.halt / worst, run.correct and worst <= bound.halt, detail)
+
+
+def _driving_schedule(lab: Lab) -> Measured:
+    """The worked example as a pure schedule, frames back to back: planning of a frame in steady state."""
+    ways = {way: driving.schedule(way).latencies for way in driving.WAYS}
+    detail = {"steady_state": {way: frames[-1] for way, frames in ways.items()}, "frames": ways}
+    as_published = [frames[-1] for frames in ways.values()] == [55, 80, 67]
+    return Measured(ways["with preemption"][-1], as_published, detail)
+
+
+def _driving(lab: Lab) -> Measured:
+    """The same with two models on the device, perception alone taking 30 units, and dumps of what is live: the first
+    frame, whose own perception nothing interrupts. In steady state perception also waits for the planning of the frame
+    before, so that one accelerator cannot be below 30 + 10 + 15 + 10."""
+    prepared = driving.prepare(lab.device.driver)
+    runs = {way: driving.run(prepared, way) for way in driving.WAYS}
+    frames = {way: [round(units, 2) for units in run.schedule.latencies] for way, run in runs.items()}
+    detail = {
+        "frames": frames,
+        "steady_state": {way: units[-1] for way, units in frames.items()},
+        "cycles_per_unit": round(prepared.unit),
+        "planning_units": round(prepared.planning_units, 2),
+    }
+    first = runs["with preemption"].schedule.latencies[0]
+    return Measured(first, all(run.equal for run in runs.values()), detail)
 
 
 def on_chip_bytes(params: SocParams) -> int:
