@@ -222,7 +222,7 @@ class _Walk:
         self._debt = dict.fromkeys(Op, 0)  # cycles other traffic of this engine may have taken from a unit
         self._accesses: dict[str, int] = {}
         self._loaded = 0  # when the loader rests
-        self._charge(self._memory.job + FETCH_AHEAD * self._memory.insn)
+        self._charge(self._memory.job + self._memory.fetched + FETCH_AHEAD * self._memory.insn)
 
     def load(self, loads: Sequence[Insn]) -> None:
         """Loads of prologues that hold the LD2 unit when the walk begins."""

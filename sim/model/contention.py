@@ -124,11 +124,15 @@ class Memory:
     @cached_property
     def job(self) -> int:
         """Cycles of a completion on its way from the job before and of a descriptor of one to come, of every engine;
-        of what other engines store, if that is little; and of what they fetch, if that is known."""
+        and of what other engines store, if that is little."""
         others = self.rivals.others
         bursts = 2 * (1 + others.engines) * self._completion_bursts + (others.stores or 0)
-        insns = (self.rivals.fetched or 0) + others.engines * 2 * FETCH_AHEAD
-        return bursts * (self.burst + self.params.dram_row_miss) + insns * self._foreign_insn
+        return bursts * (self.burst + self.params.dram_row_miss)
+
+    @cached_property
+    def fetched(self) -> int:
+        """Cycles of what other engines have fetched ahead, and of what they fetch, if that is known."""
+        return ((self.rivals.fetched or 0) + self.rivals.others.engines * 2 * FETCH_AHEAD) * self._foreign_insn
 
     @cached_property
     def fetch(self) -> int:

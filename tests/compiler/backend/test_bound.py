@@ -25,7 +25,7 @@ MAC = "MAC p0=16 p1=2 acc_s=16 n0=16"  # 512 cycles
 
 
 def body(image: Image, job: int) -> list[Insn]:
-    pc, insns = image.meta.jobs[job].body_pc, []
+    pc, insns = image.meta.jobs[job].body_pc, list[Insn]()
     while not insns or insns[-1].op is not Op.END:
         insns.append(Insn.decode(image.code[pc * INSN_BYTES :][:INSN_BYTES]))
         pc += 1
@@ -108,4 +108,4 @@ def test_no_pause_takes_longer_than_its_bound(name, interval):
     for halt in halts:
         bound = halt_bound(image) if halt.point is None else points[halt.point].worst_interval
         assert halt.cycles <= bound, f"seed {seed}: {halt}"
-    assert halt_bound(image) <= 8 * max(halt.cycles for halt in halts)
+    assert halt_bound(image) <= 12 * max(halt.cycles for halt in halts)
