@@ -128,19 +128,22 @@ def test_resnet50_preempted_fifty_times():
     path = FOLDER / "resnet50_int8_qdq.onnx"
     if not path.exists():
         pytest.skip(f"no {path.name} in {FOLDER}: set CAESURA_MODELS to the folder of the models")
-    times, seed = 60, 5
+    times, seed = 64, 5
     print(f"seed {seed}")
     rng = random.Random(seed)
     with open_bus(BASE, "cxxrtl") as bus:
         device = Device(bus)
         victim = task(device, compile_model(path, BASE, engines=BASE.engines))
-        urgent = task(device, compile_model(workload("conv_8x8x8_8_k3_s1_p1"), BASE, engines=BASE.engines))
+        small = Options(engines=BASE.engines, lv2_limit=BASE.lv2_bytes // 8)
+        urgent = task(device, compile_model(workload("conv_8x8x8_8_k3_s1_p1"), BASE, options=small))
         runtime = PriorityRuntime(device, lambda situation: Choice.DUMP)
         begin = bus.cycle + 2000
         request = runtime.submit(victim.model, victim.inputs, 0)
-        for _ in range(times):
-            runtime.submit(urgent.model, urgent.inputs, 1, begin + rng.randrange(victim.stats.latency))
+        for i in range(times):
+            share = (i + rng.random()) / times
+            runtime.submit(urgent.model, urgent.inputs, 1, begin + int(share * victim.stats.latency))
         runtime.run_until_done()
+        print(request.preempted)
         assert request.preempted >= 50
         victim.check(request.outputs, f"{request.preempted} times preempted")
         for other in runtime.requests[1:]:
