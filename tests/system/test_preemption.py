@@ -113,12 +113,14 @@ def test_random_cases_on_two_engines():
             (workload("conv_32x28x28_64_k3_s1_p1"), 1000, BASE.lv2_bytes // 4),
         ]
         images = [
-            compile_model(path, BASE, options=Options(engines=2, cancel_interval=interval, lv2_limit=limit))
+            compile_model(path, BASE, engines=2, options=Options(cancel_interval=interval, lv2_limit=limit))
             for path, interval, limit in settings
         ]
+        print([sorted({job.engine for job in image.meta.jobs}) for image in images])
+        assert {job.engine for job in images[-1].meta.jobs} == {0, 1}
         tasks = [task(device, image, seed) for seed, image in enumerate(images)]
         for seed in range(2000, 2040):
-            Case(device, bus, tasks, seed, coverage).run()
+            Case(device, bus, tasks, seed, coverage, first=tasks[2 + seed % 2]).run()
         print(coverage)
         assert coverage.preempted > 20 and coverage.dumps
 
@@ -134,8 +136,10 @@ def test_resnet50_preempted_fifty_times():
     with open_bus(BASE, "cxxrtl") as bus:
         device = Device(bus)
         victim = task(device, compile_model(path, BASE, engines=BASE.engines))
-        small = Options(engines=BASE.engines, lv2_limit=BASE.lv2_bytes // 8)
-        urgent = task(device, compile_model(workload("conv_8x8x8_8_k3_s1_p1"), BASE, options=small))
+        small = Options(lv2_limit=BASE.lv2_bytes // 8)
+        urgent = task(
+            device, compile_model(workload("conv_8x8x8_8_k3_s1_p1"), BASE, engines=BASE.engines, options=small)
+        )
         runtime = PriorityRuntime(device, lambda situation: Choice.DUMP)
         begin = bus.cycle + 2000
         request = runtime.submit(victim.model, victim.inputs, 0)
