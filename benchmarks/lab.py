@@ -15,6 +15,7 @@ from caesura.check import check
 from caesura.profile import Profile, profile
 from caesura.progress import Progress, estimated_cycles
 from compiler import golden
+from compiler.backend.options import Options
 from compiler.compile import compile_with_report
 from hw.image import Image
 from hw.params import SocParams
@@ -22,6 +23,9 @@ from sim.bus import Progress as CycleCallback
 from sw.runtime import RunStats
 
 OpenDevice = Callable[[SocParams, str, CycleCallback], caesura.Device]
+
+
+_DEFAULTS = Options()
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Lab:
         self.progress = progress
         self._open = open_device or _open
         self._device: caesura.Device | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[tuple[str, Options], Run] = {}
 
     def __enter__(self) -> "Lab":
         return self
@@ -78,16 +82,16 @@ class Lab:
             self._device = self._open(self.params, self.backend, self.progress.cycles)
         return self._device
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str, options: Options = _DEFAULTS) -> Run:
         """One inference of the workload ``name`` on its own inputs; the same run if asked again."""
-        if name not in self._runs:
-            self._runs[name] = self._measure(name)
-        return self._runs[name]
+        if (name, options) not in self._runs:
+            self._runs[name, options] = self._measure(name, options)
+        return self._runs[name, options]
 
-    def _measure(self, name: str) -> Run:
+    def _measure(self, name: str, options: Options) -> Run:
         self.progress.task(f"{name}: compiling")
         path, feed = workload(name), inputs(name)
-        image = caesura.compile(path, self.params)
+        image = caesura.compile(path, self.params, options=options)
         model = self.device.load(image)
         self.progress.task(name, cycle=self.device.bus.cycle, expected=estimated_cycles(image))
         begin, cycle = time.perf_counter(), self.device.bus.cycle

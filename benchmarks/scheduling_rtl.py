@@ -50,7 +50,7 @@ def _pair(names: tuple[str, str], layers: tuple[int, int], count: int, policy: s
 
 
 def _long_pair(policy: str) -> tuple[Scenario, Outcome, bool]:
-    return _pair(rtl_pairs.NAMES[0], (10, 10), 4, policy)
+    return _pair(rtl_pairs.NAMES[0], (14, 14), 3, policy)
 
 
 def _demand(outcome: Outcome) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from benchmarks import scheduling, simspeed, utilisation
+from benchmarks import preemption, scheduling, simspeed, utilisation
 from benchmarks.figures import Figure, select
 from benchmarks.lab import Lab
 from benchmarks.rows import Row
@@ -18,6 +18,7 @@ from caesura.show import table
 
 BENCHES: dict[str, Callable[[], list[Figure]]] = {
     "utilisation": utilisation.figures,
+    "preemption": preemption.figures,
     "simspeed": simspeed.figures,
     "scheduling": scheduling.figures,
 }

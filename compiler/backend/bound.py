@@ -13,18 +13,19 @@ a pause, also at a later one, is ahead of this one.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from compiler.backend.copies import contiguous
+from compiler.backend.traffic import beside
 from hw.image import CancelPoint, JobInfo
-from hw.isa import UNIT_OF, Insn, Op, Unit
+from hw.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
 from sim.model import worst
 from sim.model.contention import FETCH_AHEAD, FETCH_BYTES, Memory, Others, Rivals, lost, rivals_of
 
-_FEW_STORES = 64  #: bursts that may all come at once
 _DRAM = (Op.LD2, Op.ST2)
 _PARAMETER_RIVALS = (Op.LD0, Op.ST1)  #: share the LV1 port from which VEC reads its parameters
 
@@ -40,19 +41,30 @@ class Bounds:
 
 def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loads: Sequence[Insn] = ()) -> Bounds:
     """Bounds of one body, with END or without, beside ``others``. ``loads``: the longest loads of prologues that may be
-    in the LD2 unit when a pause comes (as many as it holds)."""
+    in the LD2 unit when a pause comes (as many as it holds). ValueError if an instruction waits for nothing."""
     cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
     end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
     bounds, counts, order = [], _Counts(program), _Order(program, params)
     for start, stop in pairwise([0, *cuts, end]):
         window = _Window(program, start, stop, order.owed(start))
-        before = dict(counts.at(window.first))
+        walk = partial(_walk, window, params, dict(counts.at(window.first)), loads)
         rivals = rivals_of([*window.stretch(), *loads], others)
-        bounds.append(
-            min(_walk(window, params, choice, before, loads) for choice in (rivals, replace(rivals, own=False)))
-        )
+        bounds.append(_least(walk, rivals))
     completion = Memory(params, Rivals(others)).completion
     return Bounds(bounds[:-1], bounds[-1] + completion)
+
+
+def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
+    """The least of the bounds that the walks with different accounts of the same conflicts prove."""
+
+    def bound(rivals: Rivals) -> int:
+        return min(walk(rivals), walk(replace(rivals, own=False)))
+
+    for span, fetched in rivals.others.fetches:
+        least = bound(replace(rivals, fetched=fetched))
+        if least <= span:  # so other engines cannot fetch more before it has passed
+            return least
+    return bound(rivals)
 
 
 def set_bounds(
@@ -61,9 +73,12 @@ def set_bounds(
 ) -> None:  # fmt: skip
     """Fill ``worst_interval`` of points and ``worst_cycles`` of jobs, whose programs are ``bodies``. ``longest``:
     bytes that one load of a prologue brings at most, in this image and in those queued behind it. Other engines are
-    taken to run this image or others that store no more.
+    taken to run this image or others that store no more and fetch no faster.
     """
-    others = Others(params.engines - 1, _stores(bodies, params))
+    engines: dict[int, list[Sequence[Insn]]] = {}
+    for job, body in zip(jobs, bodies, strict=True):
+        engines.setdefault(job.engine, []).append(body)
+    others = beside(list(engines.values()), params, longest)
     loads = [Insn(Op.LD2, fields) for fields in contiguous(0, 0, longest)] * worst.LOADS if longest else []
     own: dict[int, list[CancelPoint]] = {}
     for point in points:
@@ -73,14 +88,6 @@ def set_bounds(
         job.worst_cycles = bounds.end
         for point, interval in zip(own.get(number, []), bounds.points, strict=True):
             point.worst_interval = interval
-
-
-def _stores(bodies: Iterable[Sequence[Insn]], params: SocParams) -> int | None:
-    """Bursts that an inference stores; None if they are more than a few."""
-    burst, total = params.axi_burst_beats * params.dram_word, 0
-    for insn in (insn for body in bodies for insn in body if insn.op is Op.ST2):
-        total += insn["n2"] * insn["n1"] * insn["n0"] * (insn["len"] // burst + 2)
-    return total if total <= _FEW_STORES else None
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ class _Window:
         yield from self.program[self.start : self.stop]
 
 
-def _walk(window: _Window, params: SocParams, rivals: Rivals, counts: dict[int, int], loads: Sequence[Insn]) -> int:
+def _walk(window: _Window, params: SocParams, counts: dict[int, int], loads: Sequence[Insn], rivals: Rivals) -> int:
     walk = _Walk(params, rivals, counts)
     walk.load(loads)
     for number in range(window.first, window.start):
@@ -170,6 +177,8 @@ def _makers(program: Sequence[Insn]) -> list[list[int]]:
         for semaphore in _bits(insn.fields.get("wait", 0)):
             place = taken.get(semaphore, 0)
             taken[semaphore] = place + 1
+            if place >= len(signals.get(semaphore, [])):
+                raise ValueError(f"instruction {number} ({insn.op.name}) waits for semaphore {semaphore} in vain")
             if semaphore in lone and signals[semaphore][place] < number:
                 makers[-1].append(signals[semaphore][place])
     return makers
@@ -213,7 +222,7 @@ class _Walk:
         self._debt = dict.fromkeys(Op, 0)  # cycles other traffic of this engine may have taken from a unit
         self._accesses: dict[str, int] = {}
         self._loaded = 0  # when the loader rests
-        self._charge(self._memory.job + FETCH_AHEAD * self._memory.insn)
+        self._charge(self._memory.job + self._memory.fetched + FETCH_AHEAD * self._memory.insn)
 
     def load(self, loads: Sequence[Insn]) -> None:
         """Loads of prologues that hold the LD2 unit when the walk begins."""
@@ -235,10 +244,10 @@ class _Walk:
         if insn.op not in UNIT_OF:  # a CANCEL
             return
         unit = UNIT_OF[insn.op]
-        burst = max(1, FETCH_BYTES // 64)
-        group = (self._fetched + burst - 1) // burst
+        burst = min(self._params.axi_burst_beats * self._params.dram_word, FETCH_BYTES) // INSN_BYTES
+        bursts = (self._fetched + burst - 1) // burst
         self._fetched += 1
-        here = self._memory.latency + int(group * burst * self._memory.insn * self._memory.slowdown)
+        here = self._memory.latency + self._memory.job + bursts * self._memory.fetch
         self._issued = max(self._issued + worst.ISSUE, here)
         taken = self._taken[unit]
         depth = self._params.unit_queue_depth + 1

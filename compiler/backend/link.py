@@ -22,7 +22,7 @@ from hw.params import KIB, SocParams
 _DRAM_ALIGN = 64
 _PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
 _RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most
-_DRIVER_RESERVE = 32 * KIB  #: DRAM left for rings and completions
+_DRIVER_RESERVE = 64 * KIB  #: DRAM left for rings, completions and programs of the driver, per engine
 
 
 @dataclass
@@ -124,7 +124,7 @@ class Linker:
         for segment, size in self.homes.sizes.items():
             sizes[segment] = size
         sizes[6] = max(sizes[6], self.budget.staging_end)
-        need = sum(sizes[:6]) + _DRIVER_RESERVE
+        need = sum(sizes[:6]) + _DRIVER_RESERVE * self.params.engines
         if need > self.params.dram_bytes:
             raise CompileError(
                 f"model {graph.name!r} needs {need} bytes of DRAM (code {sizes[0]}, weights {sizes[1]}, tensors "

@@ -16,7 +16,9 @@ from compiler.backend.schedule import schedule
 from hw.image import Image
 from hw.params import SocParams
 
-_LONGEST_LOAD = 256  #: DRAM words of one load of a prologue; a pause waits for up to five of them
+#: DRAM words of one load of a prologue. A pause waits for up to five of them while the body runs on to its next point;
+#: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).
+_LONGEST_LOAD = 1024
 
 
 def build(graph: ir.Graph, params: SocParams, options: Options | None = None) -> tuple[Image, Report]:

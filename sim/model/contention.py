@@ -11,7 +11,6 @@ from hw.params import SocParams
 RETIRED = 120  #: from a job's end until its completion goes to DRAM
 FETCH_AHEAD = 16  #: instructions the executor's fetch reads ahead
 FETCH_BYTES = 256  #: longest fetch burst
-FOREIGN_INSN = 48  #: cycles per instruction of another engine, at the least, on average over a fetch burst
 _QUEUE_BURSTS = 16  #: reads, and writes, that wait at the DRAM
 _BUS_LATENCY = 40  #: the same of a copy from or to DRAM, without the DRAM
 
@@ -19,23 +18,28 @@ _BUS_LATENCY = 40  #: the same of a copy from or to DRAM, without the DRAM
 @dataclass(frozen=True)
 class Others:
     """What other engines do at the same time: ``engines`` of them load, fetch and use LV2 all the time; ``stores``:
-    bursts they write to DRAM in all (None: any number)."""
+    bursts they write to DRAM in all (None: any number); ``fetches``: (cycles, instructions they fetch within so many
+    cycles), ascending. ``loads``: bursts that an instruction of a prologue brings, but for a few."""
 
     engines: int = 0
     stores: int | None = None
+    fetches: tuple[tuple[int, int], ...] = ()
+    loads: int = 1
 
 
 @dataclass(frozen=True)
 class Rivals:
     """Who competes with an instruction: ``others``, and what this engine itself does in the time that is looked at:
     operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Without
-    ``own`` the other units of this engine cost nothing at the banks: :func:`lost` says what they cost in all."""
+    ``own`` the other units of this engine cost nothing at the banks: :func:`lost` says what they cost in all. With
+    ``fetched``, other engines fetch so many instructions in all rather than all the time."""
 
     others: Others = Others()
     ops: frozenset[Op] = frozenset(Op)
     vec_a: bool = True
     vec_b: bool = True
     own: bool = True
+    fetched: int | None = None
 
     def lv1_reads(self, client: str) -> int:
         """Cycles a word of LV1 takes client ``client`` at the longest: one for each that reads beside it."""
@@ -93,8 +97,7 @@ def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:
 class Memory:
     """What DRAM costs at the worst: bursts open rows, all masters take turns, refresh comes as often as it can.
 
-    Requests take turns burst by burst, reads with reads, writes with writes, and then reads with writes. The
-    instruction fetch of other engines takes what :data:`FOREIGN_INSN` allows.
+    Requests take turns burst by burst, reads with reads, writes with writes, and then reads with writes.
     """
 
     params: SocParams
@@ -113,12 +116,30 @@ class Memory:
         per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BYTES // self.params.dram_word) // beats)
         return beats + -(-2 * self.params.dram_row_miss // per_burst)
 
+    @property
+    def _foreign_insn(self) -> int:
+        """The same for another engine: what this one loads and stores opens rows with every burst anyway."""
+        return self.insn - self.params.dram_row_miss * INSN_BYTES // FETCH_BYTES
+
     @cached_property
     def job(self) -> int:
         """Cycles of a completion on its way from the job before and of a descriptor of one to come, of every engine;
         and of what other engines store, if that is little."""
-        bursts = 2 * (1 + self.rivals.others.engines) * self._completion_bursts + (self.rivals.others.stores or 0)
+        others = self.rivals.others
+        bursts = 2 * (1 + others.engines) * self._completion_bursts + (others.stores or 0)
         return bursts * (self.burst + self.params.dram_row_miss)
+
+    @cached_property
+    def fetched(self) -> int:
+        """Cycles of what other engines have fetched ahead, and of what they fetch, if that is known."""
+        return ((self.rivals.fetched or 0) + self.rivals.others.engines * 2 * FETCH_AHEAD) * self._foreign_insn
+
+    @cached_property
+    def fetch(self) -> int:
+        """Cycles between two bursts of the executor's fetch that wait for all others."""
+        others = self.rivals.others.engines
+        readers = 3 * (1 + others)
+        return int(readers * (2 if self._store_turns else 1) * self.burst * self.slowdown)
 
     @cached_property
     def completion(self) -> int:
@@ -132,11 +153,9 @@ class Memory:
 
     @cached_property
     def slowdown(self) -> float:
-        """Factor for refresh and the fetch of other engines."""
+        """Factor for refresh."""
         p = self.params
-        refresh = p.dram_refresh_interval / (p.dram_refresh_interval - p.dram_refresh_cycles - p.dram_row_miss)
-        share = min(0.75, self.rivals.others.engines * self.insn / FOREIGN_INSN)
-        return refresh / (1 - share)
+        return p.dram_refresh_interval / (p.dram_refresh_interval - p.dram_refresh_cycles - p.dram_row_miss)
 
     @cached_property
     def _store_turns(self) -> int:
@@ -149,19 +168,24 @@ class Memory:
         return self.rivals.others.engines + (Op.LD2 in self.rivals.ops)
 
     def between(self, op: Op) -> int:
-        """Cycles other bursts take for each burst of this engine's load or store unit: one of every engine that moves
-        data the same way, and one the other way for each of these."""
-        same, other = (self._load_turns, self._store_turns)[:: 1 if op is Op.LD2 else -1]
-        return (same - 1 + (same if other else 0)) * self.burst
+        """Cycles other bursts take for each burst of this engine's load or store unit: one of every master that moves
+        data the same way, and one the other way for each of these. Other engines also fetch."""
+        others = self.rivals.others
+        same, other = self._load_turns, self._store_turns
+        if self.rivals.fetched is None:
+            same += others.engines
+        if op is Op.ST2:
+            same, other = other, same
+        prologues = others.engines * -(-self._foreign_insn // others.loads)  # fetched with each load of another engine
+        return (same - 1 + (same if other else 0)) * self.burst + prologues
 
     @cached_property
     def latency(self) -> int:
-        """From a request of an idle client to its first data: everything that may be queued before it."""
+        """From a request of an idle client to its first data: all that may be queued before it, but :attr:`job`."""
         p, others = self.params, self.rivals.others.engines
-        reads = p.axi_outstanding * self._load_turns + FETCH_AHEAD // 4 * others
+        reads = p.axi_outstanding * self._load_turns + 2 * FETCH_AHEAD // 4 * others
         reads = min(_QUEUE_BURSTS, reads) + 1
-        writes = reads if self._store_turns else min(reads, self.rivals.others.stores or 0)
-        queue = (reads + writes) * self.burst
+        queue = (2 if self._store_turns else 1) * reads * self.burst
         return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY
 
     def transfer(self, op: Op, bursts: int, rows: int, beats: int, held: int = 1) -> int:

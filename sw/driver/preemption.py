@@ -171,8 +171,11 @@ class Preemption:
             waiting = queue[1:] if point is not None else queue
             windows |= suspension.prefetched(waiting, halts[e].loaded)
             lives += _first_lives([(job.model, job.job) for job in waiting], e)
-        for e in sorted({model.image.meta.jobs[job].engine for model, job in upcoming}):
-            lives += _first_lives([(m, job) for m, job in upcoming if m.image.meta.jobs[job].engine == e], e)
+        # What a queued job finds in LV2 includes what those behind it will.
+        ahead = {(id(q.model), q.model.image.meta.jobs[q.job].engine) for queue in queues.values() for q in queue}
+        later = [(m, job) for m, job in upcoming if (id(m), m.image.meta.jobs[job].engine) not in ahead]
+        for e in sorted({model.image.meta.jobs[job].engine for model, job in later}):
+            lives += _first_lives([(m, job) for m, job in later if m.image.meta.jobs[job].engine == e], e)
         pieces = split(suspension.dirty_pieces(lives))
         clean = suspension.clean_ranges(lives, pieces)
         for e in engines:

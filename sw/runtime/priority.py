@@ -241,12 +241,12 @@ class PriorityRuntime:
 
     def _suspend(self, current: Request, best: Request) -> None:
         engines = engines_of(current.model.image)
-        queued = {e.engine for e in self.device.outstanding().values() if e.model is current.model}
+        # On every engine: what is queued there now may have ended when it halts.
         jobs: list[JobInfo] = current.model.image.meta.jobs
         first: dict[int, int] = {}
         for i in current.jobs_left():
             first.setdefault(jobs[i].engine, i)
-        upcoming = [(current.model, i) for e, i in first.items() if e not in queued]
+        upcoming = [(current.model, i) for i in first.values()]
         sent = self.device.bus.cycle
         suspension = self.device.suspend(engines, best.model, upcoming)
         for halt in suspension.halts.values():

@@ -43,7 +43,7 @@ def test_a_short_job_needs_no_point():
 def test_the_position_with_the_fewest_dirty_bytes_nearby_is_taken():
     dirty = [5000] * 21
     dirty[9] = 10
-    assert [point.cut for point in _choose(_schedule([100] * 20), Wanted(1500), dirty)][0] == 9
+    assert next(point.cut for point in _choose(_schedule([100] * 20), Wanted(1500), dirty)) == 9
 
 
 def test_a_cap_outweighs_the_wait_for_the_units():
@@ -53,7 +53,7 @@ def test_a_cap_outweighs_the_wait_for_the_units():
     schedule.ends[7] += 300  # cheap in bytes, but its last instruction ends late
     free = _choose(schedule, Wanted(1500), dirty)
     assert 8 not in [point.cut for point in free]
-    assert [point.cut for point in _choose(schedule, Wanted(1500, max_live=500), dirty)][0] == 8
+    assert next(point.cut for point in _choose(schedule, Wanted(1500, max_live=500), dirty)) == 8
 
 
 def test_a_barred_position_is_not_taken():

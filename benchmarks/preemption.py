@@ -1,0 +1,152 @@
+"""``caesura bench preemption``: what stopping a long model for an urgent one costs, cycle by cycle.
+
+A long network runs once while urgent models arrive at random times; the host's costs are at their defaults
+(``sim.bus.HostCosts``). One cycle counts as a nanosecond: the nominal clock is 1 GHz.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks import driving
+from benchmarks.figures import Figure, Measured
+from benchmarks.lab import Lab
+from benchmarks.rows import Target
+from benchmarks.switches import Interrupted, Switch, Urgent, interrupted
+from caesura.latency import latency_bound
+from compiler.backend.options import Options
+from hw.params import KIB, SocParams
+
+LONG = "resnet50"
+INTERVAL = 10_000
+CYCLES_PER_US = 1000
+#: A model that fits beside the long one, and one that wants all of LV2.
+SMALL = Urgent("conv_32x14x14_64_k3_s1_p1", 256 * KIB, 240)
+LARGE = Urgent("conv_256x56x56_64_k1_s1_p0", 0, 12)
+
+
+@dataclass
+class Campaign:
+    """The measured run, made when the first row asks for it."""
+
+    _result: dict[int, Interrupted] = field(default_factory=dict)
+
+    def of(self, lab: Lab) -> Interrupted:
+        """The long model with all its switches."""
+        if id(lab) not in self._result:
+            self._result[id(lab)] = interrupted(lab, LONG, Options(cancel_interval=INTERVAL), [SMALL, LARGE])
+        return self._result[id(lab)]
+
+
+def figures() -> list[Figure]:
+    """All rows, in the order of the report."""
+    campaign = Campaign()
+    rows: list[tuple[str, Target, Callable[..., Measured]]] = [
+        ("points_without_pause", Target(0.1, 0.02, "%", at_most=True), _without_pause),
+        ("pause_to_halted_p99", Target(20, 10, "us", at_most=True), partial(_p99, value=lambda s: s.halting)),
+        ("pause_to_urgent_p99", Target(40, 15, "us", at_most=True), partial(_p99, value=lambda s: s.starting)),
+        ("move_time", Target(1.25, 1.05, "x", at_most=True), _move_time),
+        ("bytes_dumped_median", Target(25, 5, "%", at_most=True), _bytes_dumped),
+        ("slowdown_beyond", Target(5, 5, "% of an interval", at_most=True), _slowdown),
+        ("bound_over_worst", Target(2, 1.2, "x", at_most=True), _bound),
+    ]
+    return [
+        *(Figure(name, target, partial(measure, campaign=campaign)) for name, target, measure in rows),
+        Figure("driving_schedule", Target(67, 67, "units", at_most=True), _driving_schedule),
+        Figure("driving", Target(56, 56, "units", at_most=True), _driving),
+    ]
+
+
+def _without_pause(lab: Lab, campaign: Campaign) -> Measured:
+    """The long model undisturbed, with points and without."""
+    run, plain = campaign.of(lab), lab.run(LONG, Options(cancel_interval=0))
+    extra = 100 * (run.alone - plain.stats.cycles) / plain.stats.cycles
+    detail = {
+        "cycles": run.alone,
+        "cycles_without_points": plain.stats.cycles,
+        "points": len(run.image.meta.cancel_points),
+    }
+    return Measured(extra, run.correct and plain.correct, detail)
+
+
+def _p99(lab: Lab, campaign: Campaign, value: Callable[[Switch], int]) -> Measured:
+    run = campaign.of(lab)
+    times = [value(switch) / CYCLES_PER_US for switch in run.of(SMALL.workload)]
+    return Measured(float(np.percentile(times, 99)), run.correct, _spread(times) | {"urgent": SMALL.workload})
+
+
+def _move_time(lab: Lab, campaign: Campaign) -> Measured:
+    """Dump and restore of an urgent model that wants all of LV2, over the bytes at the width of the bus."""
+    run = campaign.of(lab)
+    ratios = [s.moved_cycles * lab.params.dram_word / (s.dumped + s.restored) for s in run.of(LARGE.workload)]
+    detail = {"urgent": LARGE.workload, "bytes_dumped": [switch.dumped for switch in run.of(LARGE.workload)]}
+    return Measured(float(np.mean(ratios)), run.correct, _spread(ratios) | detail)
+
+
+def _bytes_dumped(lab: Lab, campaign: Campaign) -> Measured:
+    run, everything = campaign.of(lab), on_chip_bytes(lab.params)
+    shares = [100 * switch.dumped / everything for switch in run.of(SMALL.workload)]
+    return Measured(float(np.median(shares)), run.correct, _spread(shares) | {"on_chip_bytes": everything})
+
+
+def _slowdown(lab: Lab, campaign: Campaign) -> Measured:
+    """Cycles the long model lost beyond the time it was away, for each switch: units run empty before HALTED and fill
+    again afterwards, and the engine that halts first waits for the other."""
+    run = campaign.of(lab)
+    beyond = run.cycles - run.alone - sum(run.away)
+    detail = {
+        "switches": len(run.away),
+        "cycles_alone": run.alone,
+        "cycles_with_switches": run.cycles,
+        "cycles_away": sum(run.away),
+        "cycles_beyond_per_switch": round(beyond / len(run.away)),
+        "overhead_per_switch_median": float(np.median([switch.overhead for switch in run.of(SMALL.workload)])),
+    }
+    return Measured(100 * beyond / len(run.away) / INTERVAL, run.correct, detail)
+
+
+def _bound(lab: Lab, campaign: Campaign) -> Measured:
+    """The static bound of pause to HALTED over the worst case seen; a case above the bound is an error."""
+    run = campaign.of(lab)
+    bound, worst = latency_bound(run.image), max(switch.halting for switch in run.switches)
+    detail = {"bound_cycles": bound.halt, "worst_seen_cycles": worst, "switches": len(run.switches)}
+    return Measured(bound.halt / worst, run.correct and worst <= bound.halt, detail)
+
+
+def _driving_schedule(lab: Lab) -> Measured:
+    """The worked example as a pure schedule, frames back to back: planning of a frame in steady state."""
+    ways = {way: driving.schedule(way).latencies for way in driving.WAYS}
+    detail = {"steady_state": {way: frames[-1] for way, frames in ways.items()}, "frames": ways}
+    as_published = [frames[-1] for frames in ways.values()] == [55, 80, 67]
+    return Measured(ways["with preemption"][-1], as_published, detail)
+
+
+def _driving(lab: Lab) -> Measured:
+    """The same with two models on the device, perception alone taking 30 units, and dumps of what is live: the first
+    frame, whose own perception nothing interrupts. In steady state perception also waits for the planning of the frame
+    before, so that one accelerator cannot be below 30 + 10 + 15 + 10."""
+    prepared = driving.prepare(lab.device.driver)
+    runs = {way: driving.run(prepared, way) for way in driving.WAYS}
+    frames = {way: [round(units, 2) for units in run.schedule.latencies] for way, run in runs.items()}
+    detail = {
+        "frames": frames,
+        "steady_state": {way: units[-1] for way, units in frames.items()},
+        "cycles_per_unit": round(prepared.unit),
+        "planning_units": round(prepared.planning_units, 2),
+    }
+    first = runs["with preemption"].schedule.latencies[0]
+    return Measured(first, all(run.equal for run in runs.values()), detail)
+
+
+def on_chip_bytes(params: SocParams) -> int:
+    """LV0, LV1 and LV2 of the SoC."""
+    lv0 = params.pes * (params.lv0_act_bytes + params.lv0_wgt_bytes) + 4 * params.out_channels * params.lv0_acc_rows
+    return params.engines * (lv0 + params.lv1_bytes) + params.lv2_bytes
+
+
+def _spread(values: list[float]) -> dict[str, Any]:
+    median, p99 = (round(float(np.percentile(values, q)), 3) for q in (50, 99))
+    return {"switches": len(values), "median": median, "p99": p99, "max": round(max(values), 3)}

@@ -1,0 +1,193 @@
+"""One long inference that urgent ones interrupt at random times, and what every switch cost."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import caesura
+from benchmarks.lab import Lab
+from benchmarks.workloads import inputs, workload
+from compiler import golden
+from compiler.backend.options import Options
+from hw.image import Image
+from sw.runtime import Session
+from sw.runtime.choice import Choice
+from sw.runtime.priority import PriorityRuntime, Request
+from sw.runtime.spans import Span
+
+SEED = 2023
+
+
+@dataclass(frozen=True)
+class Urgent:
+    """An urgent model: a workload, the bytes of LV2 it was compiled for (0: all), and how often it arrives."""
+
+    workload: str
+    lv2_limit: int
+    arrivals: int
+
+
+@dataclass(frozen=True)
+class Switch:
+    """One preemption; times are global cycle counts. ``moved_cycles``: in which dump and restore jobs ran, of
+    ``dumped`` and ``restored`` bytes."""
+
+    urgent: str
+    sent: int  #: CONTROL.pause was written
+    halted: int  #: the last engine was HALTED
+    first: int  #: first instruction of the urgent model
+    ended: int  #: its last job had ended
+    resumed: int  #: the long model's jobs were queued again and everything was in its place
+    dumped: int
+    restored: int
+    moved_cycles: int
+
+    @property
+    def halting(self) -> int:
+        """Pause to HALTED."""
+        return self.halted - self.sent
+
+    @property
+    def starting(self) -> int:
+        """Pause to the first instruction of the urgent model."""
+        return self.first - self.sent
+
+    @property
+    def overhead(self) -> int:
+        """From HALTED until everything was back, but for the urgent model: dump, restore, and the host's part."""
+        return self.resumed - self.halted - (self.ended - self.first)
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """The long inference. ``alone``: its cycles undisturbed; ``cycles``: with all interruptions, for which it was
+    ``away`` (HALTED until everything was back). ``switches``: those with one urgent model each."""
+
+    image: Image
+    alone: int
+    cycles: int
+    switches: list[Switch]
+    away: list[int]
+    correct: bool
+
+    def of(self, urgent: str) -> list[Switch]:
+        """The switches for one urgent model."""
+        return [switch for switch in self.switches if switch.urgent == urgent]
+
+
+def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]) -> Interrupted:
+    """Run workload ``name`` once alone and once with arrivals spread evenly at random over the run (seed ``SEED``).
+    Every output of every inference is compared with onnxruntime's."""
+    lab.progress.task(f"{name}: compiling")
+    driver = lab.device.driver
+    long = driver.load(caesura.compile(workload(name), lab.params, options=options))
+    loaded = {
+        urgent: driver.load(
+            caesura.compile(workload(urgent.workload), lab.params, options=Options(lv2_limit=urgent.lv2_limit))
+        )
+        for urgent in urgents
+    }
+    lab.progress.task(f"{name} alone")
+    outputs, stats = Session(driver, long).run(inputs(name))
+    correct = _equal(name, outputs)
+    gaps = 0
+    for urgent, model in loaded.items():
+        _, own = Session(driver, model).run(inputs(urgent.workload))
+        gaps += urgent.arrivals * 2 * own.latency
+
+    lab.progress.task(f"{name} with {sum(urgent.arrivals for urgent in urgents)} urgent arrivals")
+    runtime = PriorityRuntime(driver, rule=lambda _: Choice.DUMP)
+    rng, begin = random.Random(SEED), driver.bus.cycle
+    request = runtime.submit(long, inputs(name))
+    arrivals = [
+        runtime.submit(model, inputs(urgent.workload), 1, at=begin + rng.randrange(stats.cycles + gaps))
+        for urgent, model in loaded.items()
+        for _ in range(urgent.arrivals)
+    ]
+    runtime.run_until_done()
+    for other in (request, *arrivals):
+        if other.error is not None:
+            raise other.error
+        name_of = name if other is request else next(u.workload for u, m in loaded.items() if m is other.model)
+        correct &= other.outputs is not None and _equal(name_of, other.outputs)
+    breaks = _breaks(runtime.spans(), request)
+    switches = _switches(breaks, arrivals, {id(model): urgent.workload for urgent, model in loaded.items()})
+    for model in (long, *loaded.values()):
+        driver.unload(model)
+    first = min(job.prologue_start or job.start for job in request.results)
+    cycles = max(job.end for job in request.results) - first
+    away = [one.resumed - one.halted for one in breaks]
+    return Interrupted(long.image, stats.cycles, cycles, switches, away, correct)
+
+
+def _equal(name: str, outputs: dict) -> bool:
+    expected = _golden.setdefault(name, golden.golden_outputs(workload(name), inputs(name)))
+    return all(np.array_equal(value, outputs[port]) for port, value in expected.items())
+
+
+_golden: dict[str, dict] = {}
+
+
+@dataclass(frozen=True)
+class _Break:
+    """From one pause of the long model until it runs again: one urgent model, or several in a row."""
+
+    sent: int
+    halted: int
+    resumed: int
+    dumps: list[Span]
+    restores: list[Span]
+
+
+def _breaks(spans: Sequence[Span], request: Request) -> list[_Break]:
+    pauses = [span for span in spans if span.kind == "pause" and span.request == request.number]
+    resumes = [span for span in spans if span.kind == "resume" and span.request == request.number]
+    ends = [*(later.begin for later in pauses[1:]), spans[-1].end + 1]
+    result = []
+    for pause, resume, end in zip(pauses, resumes, ends, strict=False):  # the last pause may have come too late
+        mine = [span for span in spans if pause.begin <= span.begin < end]
+        restores = [span for span in mine if span.kind == "restore"]
+        result.append(
+            _Break(
+                pause.begin,
+                max((span.end for span in mine if span.kind == "drain"), default=pause.begin),
+                max([resume.end, *(span.end for span in restores)]),
+                [span for span in mine if span.kind == "dump"],
+                restores,
+            )
+        )
+    return result
+
+
+def _switches(breaks: Sequence[_Break], arrivals: Sequence[Request], names: dict[int, str]) -> list[Switch]:
+    """Breaks for a single urgent model."""
+    result = []
+    for one in breaks:
+        inside = [other for other in arrivals if one.sent < _first(other) < one.resumed]
+        if len(inside) == 1:
+            urgent = inside[0]
+            result.append(
+                Switch(
+                    names[id(urgent.model)],
+                    one.sent,
+                    one.halted,
+                    _first(urgent),
+                    max(job.end for job in urgent.results),
+                    one.resumed,
+                    sum(span.bytes for span in one.dumps),
+                    sum(span.bytes for span in one.restores),
+                    _covered(one.dumps) + _covered(one.restores),
+                )
+            )
+    return result
+
+
+def _first(request: Request) -> int:
+    return min(job.prologue_start or job.start for job in request.results)
+
+
+def _covered(spans: Sequence[Span]) -> int:
+    """Cycles from the first beginning to the last end."""
+    return max((s.end for s in spans), default=0) - min((s.begin for s in spans), default=0)

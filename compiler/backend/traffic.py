@@ -1,0 +1,72 @@
+"""What an image does to DRAM at the most, as engines beside it see it: for the bound on pauses."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from compiler.backend.cost import START, insn_cycles
+from hw.isa import UNIT_OF, Insn, Op, Unit
+from hw.params import SocParams
+from sim.model.contention import FETCH_AHEAD, Others
+from sim.model.worst import MOST_IN_FLIGHT
+
+_FEW_STORES = 64  #: bursts that may all come at once
+_SPANS = (16_384, 32_768, 65_536)  #: cycles for which instructions are counted
+_ON_CHIP = (Unit.LD1, Unit.ST1, Unit.LD0, Unit.MAC, Unit.VEC)
+
+
+def beside(engines: Sequence[Sequence[Sequence[Insn]]], params: SocParams, longest: int) -> Others:
+    """Other engines of the device if they run what ``engines`` do (by engine: the bodies of its jobs in order), with
+    prologues of loads of ``longest`` bytes and a rest."""
+    others = params.engines - 1
+    stores = _stores([insn for bodies in engines for body in bodies for insn in body], params)
+    if not others:
+        return Others(0, stores)
+    counts = [_most_issued([insn for body in bodies for insn in body], params) for bodies in engines]
+    fetches = tuple((span, others * max(count[i] for count in counts)) for i, span in enumerate(_SPANS))
+    return Others(others, stores, fetches, max(1, longest // (params.axi_burst_beats * params.dram_word)))
+
+
+def _stores(insns: Sequence[Insn], params: SocParams) -> int | None:
+    """Bursts that an inference stores; None if they are more than a few."""
+    burst, total = params.axi_burst_beats * params.dram_word, 0
+    for insn in insns:
+        if insn.op is Op.ST2:
+            total += insn["n2"] * insn["n1"] * insn["n0"] * (insn["len"] // burst + 2)
+    return total if total <= _FEW_STORES else None
+
+
+def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:
+    """Most instructions that can be fetched within each of the spans, whichever they begin with.
+
+    When an instruction is issued, all before it have run but those that queues and units hold. So the cycles of each
+    unit between two that are issued within a span, those left out, are no more than the span.
+    """
+    issued = [insn for insn in insns if insn.op in UNIT_OF] * 2  # one inference behind the other
+    held = params.unit_queue_depth + 1 + MOST_IN_FLIGHT
+    units = {
+        unit: [insn_cycles(insn.op, insn.fields, params) - START if UNIT_OF[insn.op] is unit else 0 for insn in issued]
+        for unit in _ON_CHIP
+    }
+    places = {unit: [i for i, insn in enumerate(issued) if UNIT_OF[insn.op] is unit] for unit in _ON_CHIP}
+    before = {unit: [0, *accumulate(cycles)] for unit, cycles in units.items()}
+    counted = {unit: _done_at(places[unit], before[unit], held, len(issued)) for unit in _ON_CHIP}
+    result = []
+    for span in _SPANS:
+        last = most = 0
+        for first in range(len(issued)):
+            last = max(last, first)
+            while last < len(issued) and all(counted[u][last + 1] - before[u][first] <= span for u in _ON_CHIP):
+                last += 1
+            most = max(most, last - first)
+        result.append(most + FETCH_AHEAD)
+    return result
+
+
+def _done_at(places: list[int], before: list[int], held: int, size: int) -> list[int]:
+    """By number of instructions issued: cycles of those of a unit that must have run, all but the last ``held``."""
+    result, count = [], 0
+    for issued in range(size + 1):
+        while count < len(places) and places[count] < issued:
+            count += 1
+        result.append(before[places[count - held - 1] + 1] if count > held else 0)
+    return result

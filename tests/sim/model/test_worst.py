@@ -1,0 +1,78 @@
+"""Longest durations, by hand."""
+
+import pytest
+
+from hw.isa import Insn, Op, assemble
+from hw.params import preset
+from sim.model.contention import Memory, Others, Rivals, lost, rivals_of
+from sim.model.worst import work
+
+TINY, BASE = preset("tiny"), preset("base")
+ALL = Rivals()
+
+
+def cycles(text: str, params=TINY, rivals=ALL) -> int:
+    (insn,) = assemble(text)
+    return work(insn, params, rivals, Memory(params, rivals)).cycles
+
+
+def only(*ops: Op) -> Rivals:
+    return Rivals(ops=frozenset(ops), vec_a=False, vec_b=False)
+
+
+def test_mac_blocks_are_no_shorter_than_a_load_of_weights():
+    assert cycles("MAC p0=16 n0=9") == 9 * 16 + 4
+    assert cycles("MAC p0=1 n0=9") == 9 * TINY.rows + 4
+
+
+def test_mac_that_returns_to_a_row_waits_for_it():
+    assert cycles("MAC p0=16 p1=4 acc_s=16") < cycles("MAC p0=16 p1=4 acc_s=0")
+
+
+def test_rivals_at_a_bank_cost_a_cycle_per_word():
+    load = "LD0 len=64 hi=64 n0=32 src_s0=64 dst_s0=64 hi0=32 hi1=1"
+    alone, beside_store = cycles(load, rivals=only(Op.LD0)), cycles(load, rivals=only(Op.LD0, Op.ST1))
+    words = 32 * 64 // TINY.lv1_word
+    assert beside_store - alone == words
+    assert cycles(load, rivals=ALL) - alone == 3 * words
+
+
+def test_misaligned_runs_take_a_word_more():
+    aligned = cycles("LD1 len=64 hi=64 n0=32 src_s0=64 dst_s0=64 hi0=32 hi1=1", rivals=only(Op.LD1))
+    shifted = cycles("LD1 src=4 len=64 hi=64 n0=32 src_s0=64 dst_s0=64 hi0=32 hi1=1", rivals=only(Op.LD1))
+    assert shifted - aligned == 32
+
+
+def test_loads_alone_open_rows_once():
+    memory = Memory(TINY, only(Op.LD2))
+    words = 4096 // TINY.dram_word
+    expected = (words + 2 * TINY.dram_row_miss) * memory.slowdown
+    assert expected <= cycles("LD2 len=4096 hi=4096", rivals=only(Op.LD2)) <= expected + 4
+
+
+@pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
+def test_every_burst_waits_for_every_engine(params):
+    load = "LD2 len=4096 hi=4096"
+    times = [cycles(load, params, Rivals(Others(engines, 0), frozenset([Op.LD2]))) for engines in range(3)]
+    assert times[0] < times[1] < times[2]
+    stores = cycles(load, params, Rivals(Others(1), frozenset([Op.LD2])))
+    assert stores > times[1]
+
+
+def test_bursts_that_cross_a_boundary_count_twice():
+    burst = BASE.axi_burst_beats * BASE.dram_word
+    inside = cycles("LD2 len=64 hi=64", BASE)
+    across = cycles(f"LD2 src={burst - 32} len=64 hi=64", BASE)
+    assert across > 1.5 * inside
+
+
+def test_conflicts_cost_no_more_than_what_is_served():
+    assert lost({}) == lost({"ld0": 100}) == 0
+    assert lost({"ld0": 100, "st1": 30}) == 60  # either waits for the other 30 times at the most
+    assert lost({"ld0": 100, "st1": 100}) == 200
+    assert lost({"ld1": 7, "lv2_ld1": 9}) == 0  # not the same ports
+
+
+def test_rivals_of_a_program():
+    rivals = rivals_of([Insn(Op.VEC, {"src_acc": 1}), Insn(Op.LD1)], Others(2))
+    assert rivals == Rivals(Others(2), frozenset([Op.VEC, Op.LD1]), vec_a=False, vec_b=False)
