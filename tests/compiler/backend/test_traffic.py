@@ -1,0 +1,38 @@
+"""What an image does to DRAM at the most."""
+
+from compiler.backend.traffic import beside
+from hw.isa import assemble
+from hw.params import preset
+
+TINY, BASE = preset("tiny"), preset("base")
+MAC = "MAC p0=16 n0=16"  # 256 cycles
+HELD = 5 + 4  #: instructions of a unit that need not have run
+AHEAD = 16
+
+
+def test_one_engine_has_no_others():
+    assert beside([[assemble(MAC)]], TINY, 1024).engines == 0
+
+
+def test_stores_are_counted_while_they_are_few():
+    few, many = ([[assemble("\n".join(["ST2 len=64 hi=64"] * count))]] for count in (3, 100))
+    assert beside(few, BASE, 1024).stores == 6  # each may cross a boundary
+    assert beside(many, BASE, 1024).stores is None
+
+
+def test_instructions_are_issued_no_faster_than_units_run():
+    fetches = dict(beside([[assemble("\n".join([MAC] * 400))]], BASE, 1024).fetches)
+    assert fetches[16_384] == 16_384 // 256 + HELD + AHEAD
+    assert fetches[32_768] == 32_768 // 256 + HELD + AHEAD
+
+
+def test_the_densest_stretch_counts_whichever_engine_has_it():
+    slow, quick = assemble("\n".join([MAC] * 100)), assemble("\n".join(["MAC p0=16"] * 100))
+    one = dict(beside([[slow, slow], [slow, slow]], BASE, 1024).fetches)
+    other = dict(beside([[slow, slow], [slow, quick]], BASE, 1024).fetches)
+    assert other[16_384] > one[16_384]
+
+
+def test_long_loads_need_few_instructions():
+    assert beside([[assemble(MAC)]], BASE, 16 * 1024).loads == 64
+    assert beside([[assemble(MAC)]], BASE, 0).loads == 1
