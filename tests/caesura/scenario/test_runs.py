@@ -133,7 +133,11 @@ def test_ten_thousand_random_scenarios():
 def test_unknown_policy_and_backend():
     with pytest.raises(UsageError, match="no policy named 'best'; there are fcfs"):
         run_scenario(SCENARIOS / "driving.toml", "best")
-    with pytest.raises(UsageError, match="backend 'pysim' cannot run scenarios; use synthetic"):
+    with pytest.raises(UsageError, match=r"backend 'icarus' cannot run scenarios; use .*synthetic"):
+        run_scenario(SCENARIOS / "driving.toml", "fcfs", "icarus")
+    with pytest.raises(
+        UsageError, match="model 'perception' has only layers with durations, which backend 'synthetic' runs"
+    ):
         run_scenario(SCENARIOS / "driving.toml", "fcfs", "pysim")
     with pytest.raises(UsageError, match="policy 'queue_time' has no options, window given"):
         run_scenario(SCENARIOS / "driving.toml", "queue_time", options={"window": 2})
