@@ -1,5 +1,6 @@
 """One long inference that urgent ones interrupt at random times, and what every switch cost."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ class Interrupted:
 
 
 def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]) -> Interrupted:
-    """Run workload ``name`` once alone and once with arrivals spread evenly at random over the run (seed ``SEED``).
+    """Run workload ``name`` once alone and once with :func:`stratified` random arrivals (seed ``SEED``).
     Every output of every inference is compared with onnxruntime's."""
     lab.progress.task(f"{name}: compiling")
     driver = lab.device.driver
@@ -102,9 +103,9 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
     rng, begin = random.Random(SEED), driver.bus.cycle
     request = runtime.submit(long, inputs(name))
     arrivals = [
-        runtime.submit(model, inputs(urgent.workload), 1, at=begin + rng.randrange(stats.cycles + gaps))
+        runtime.submit(model, inputs(urgent.workload), 1, at=begin + at)
         for urgent, model in loaded.items()
-        for _ in range(urgent.arrivals)
+        for at in stratified(rng, stats.cycles + gaps, urgent.arrivals)
     ]
     runtime.run_until_done()
     for other in (request, *arrivals):
@@ -120,6 +121,13 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
     cycles = max(job.end for job in request.results) - first
     away = [one.resumed - one.halted for one in breaks]
     return Interrupted(long.image, stats.cycles, cycles, switches, away, correct)
+
+
+def stratified(rng: random.Random, span: int, count: int) -> list[int]:
+    """``count`` times from 0 up to ``span``, uniformly at random, one in each of as many equal slices: none of the span
+    is left out, and few come so close together that one switch serves both."""
+    edges = [span * i // count for i in range(count + 1)]
+    return [rng.randrange(low, high) for low, high in itertools.pairwise(edges)]
 
 
 def _equal(name: str, outputs: dict) -> bool:
