@@ -75,7 +75,7 @@ def test_every_build_names_its_own_folder(fake_tools, tmp_path, monkeypatch):
 
 def test_concurrent_processes_build_once(fake_tools):
     with multiprocessing.get_context("fork").Pool(3) as pool:
-        assert len(set(pool.map(build.library, [make] * 3))) == 1
+        assert len(set(pool.map(build.shared_object, [make] * 3))) == 1
     assert fake_tools() == 1
 
 
