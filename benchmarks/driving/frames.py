@@ -87,7 +87,7 @@ def latencies(device: Device, frames: int = 3) -> dict[Way, list[float]]:
 
 
 def _load(device: Device, name: str, file: Path, options: Options) -> LoadedModel:
-    image = compile_model(file, device.params, engines=options.engines, options=options)
+    image = compile_model(file, device.params, options=options)
     image.meta.model = name  # the file's name has a digest in it
     return device.load(image)
 

@@ -1,6 +1,5 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,9 +12,10 @@ from sw.driver.engine import EngineQueue, fault_record
 from sw.driver.errors import DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, FaultRecord, SupervisorFault
 from sw.driver.events import EventPool
 from sw.driver.footprint import engines_of
+from sw.driver.halting import LIMIT
 from sw.driver.loaded import LoadedModel
 from sw.driver.placement import place, relocate
-from sw.driver.preemption import LIMIT, Preemption, Upcoming
+from sw.driver.preemption import Preemption, Upcoming
 from sw.driver.registers import RegisterFile
 from sw.driver.supervisor import Operation, Supervisor
 from sw.driver.suspension import HaltRecord, QueuedJob, Suspension
@@ -332,8 +332,10 @@ class Device:
         Jobs of other models in the same queues are lost too. A dump ahead of the jobs ends first: they may have begun
         to overwrite what it has saved, and a reset would lose the news that it was.
         """
-        with contextlib.suppress(DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
-            self.preemption.settle(_DUMP_LIMIT)
+        try:
+            self.preemption.transfers.settle(_DUMP_LIMIT)
+        except (DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
+            self.recover()
         for number in sorted({entry.engine for entry in self._outstanding.values() if entry.model is model}):
             self.reset_engine(number)
         self._finished = {i: result for i, result in self._finished.items() if result.model is not model}
@@ -346,7 +348,7 @@ class Device:
 
     def go_on(self, engines: Iterable[int]) -> None:
         """Let paused engines continue."""
-        self.preemption.go_on(engines)
+        self.preemption.halting.go_on(engines)
 
     def suspend(
         self,

@@ -131,7 +131,7 @@ class PriorityRuntime:
         while any(not request.done for request in self.requests):
             self._dispatch()
             self._wait()
-        self.device.preemption.settle()  # the last completions of restores belong to the spans
+        self.device.preemption.transfers.settle()  # the last completions of restores belong to the spans
 
     def spans(self) -> list[Span]:
         """What happened so far, by beginning."""

@@ -74,8 +74,8 @@ class Case:
             task.check(request.outputs, f"seed {self.seed}, {per_256} stalls of 256")
         assert not self.device.outstanding() and not self.device.preemption.suspensions
         preempted = sum(request.preempted for request in runtime.requests)
-        dumps = sum(o.purpose == "dump" for o in self.device.preemption.operations)
-        self.device.preemption.operations.clear()
+        dumps = sum(o.purpose == "dump" for o in self.device.preemption.transfers.operations)
+        self.device.preemption.transfers.operations.clear()
         self.coverage.preempted += preempted
         self.coverage.dumps += dumps
 
