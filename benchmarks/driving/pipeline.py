@@ -56,7 +56,7 @@ def prepare(device: Device, cancel_interval: int = CANCEL_INTERVAL) -> Workload:
 
 
 def _load(device: Device, name: str, file: Path, options: Options) -> LoadedModel:
-    image = compile_model(file, device.params, engines=options.engines, options=options)
+    image = compile_model(file, device.params, options=options)
     image.meta.model = name  # the file's name has a digest in it
     return device.load(image)
 

@@ -265,7 +265,7 @@ class _Run:
         ]
         outcome.access_busy = sum(end - start for start, end in normalise(loads)) / self._unit
         outcome.decision_seconds = clock.decision_seconds
-        moved = [result for operation in self._device.preemption.operations for result in operation.results]
+        moved = [result for operation in self._device.preemption.transfers.operations for result in operation.results]
         outcome.switch_time = sum(result.end - result.start for result in moved) / self._unit
         ends: dict[int, int] = {}
         for run in self._runtime.parts:

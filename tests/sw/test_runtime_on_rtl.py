@@ -84,11 +84,11 @@ def test_a_fault_fails_its_request_only(device, served):
     """Requests of other models that had jobs on the engine start over and are exact."""
     image = compile_model(workload(MODELS[1]), TINY, options=Options(lv2_limit=10_000))
     broken = device.load(image)
-    spoiled = broken.segments[0][0] + image.meta.jobs[-1].body_pc * INSN_BYTES
+    spoiled = broken.segments[0][0] + image.meta.jobs[1].body_pc * INSN_BYTES
     device.bus.write_mem(spoiled, bytes([0xFF] * INSN_BYTES))
     runtime = Runtime(device, "round_robin")
-    requests = [runtime.submit(model, sample) for model, sample, _ in served]
     failing = runtime.submit(broken, served[1][1])
+    requests = [runtime.submit(model, sample) for model, sample, _ in served]
     runtime.run_until_done()
     with pytest.raises(DeviceFault, match=broken.name):
         failing.result()
