@@ -40,7 +40,7 @@ class Switch:
     halted: int  #: the last engine was HALTED
     first: int  #: first instruction of the urgent model
     ended: int  #: its last job had ended
-    resumed: int  #: the long model's jobs were queued again and everything was in its place
+    resumed: int  #: the long model's stopped jobs were queued again and everything was in its place
     dumped: int
     restored: int
     moved_cycles: int
@@ -64,13 +64,15 @@ class Switch:
 @dataclass(frozen=True)
 class Interrupted:
     """The long inference. ``alone``: its cycles undisturbed; ``cycles``: with all interruptions, for which it was
-    ``away`` (HALTED until everything was back). ``switches``: those with one urgent model each."""
+    ``away`` (HALTED until everything was back), each after ``halting`` cycles from the pause. ``switches``: those with
+    one urgent model each."""
 
     image: Image
     alone: int
     cycles: int
     switches: list[Switch]
     away: list[int]
+    halting: list[int]
     correct: bool
 
     def of(self, urgent: str) -> list[Switch]:
@@ -120,7 +122,8 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
     first = min(job.prologue_start or job.start for job in request.results)
     cycles = max(job.end for job in request.results) - first
     away = [one.resumed - one.halted for one in breaks]
-    return Interrupted(long.image, stats.cycles, cycles, switches, away, correct)
+    halting = [one.halted - one.sent for one in breaks]
+    return Interrupted(long.image, stats.cycles, cycles, switches, away, halting, correct)
 
 
 def stratified(rng: random.Random, span: int, count: int) -> list[int]:

@@ -14,10 +14,10 @@ from hw.isa import Op, Unit
 from hw.params import SocParams
 
 _ISSUE = 3  #: cycles from one instruction to the next as the executor issues them
-_SPACINGS = 3  #: points lie this part of the interval apart, at most
+_SPACINGS = 4  #: points lie this part of the interval apart, at most
 _LENGTHS = 14  #: instructions that can be cut take this part of the interval, at most
 _SHORTEST = 256  #: cycles of an instruction below which none is cut
-_NEAREST = 0.25  #: times the spacing: no point lies sooner after another
+_NEAREST = 0.5  #: times the spacing: no point lies sooner after another
 _FEW = 1 << 14  #: points of a model, about: their table is a part of the image
 
 

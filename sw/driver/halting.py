@@ -80,7 +80,7 @@ class Halting:
             return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
         number = queue.register("HALT_POINT")
         job_id = queue.unfinished[0][1]["job_id"]
-        model = self._device.outstanding()[job_id].model
+        model = self._device.books.outstanding[job_id].model
         points = model.image.meta.cancel_points
         if number >= len(points):
             raise DriverError(

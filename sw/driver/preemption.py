@@ -74,7 +74,7 @@ class Preemption:
         """Raise :class:`OutOfMemory` unless DRAM could hold what ``incoming`` may displace."""
         if incoming is None:
             return
-        models = {id(e.model): e.model for e in self._device.outstanding().values() if e.engine in engines}
+        models = {id(e.model): e.model for e in self._device.books.outstanding.values() if e.engine in engines}
         need = reserve.worst_case(self._device.params, list(models.values()), self.suspensions, incoming)
         if not need:
             return
@@ -87,7 +87,7 @@ class Preemption:
         queues: dict[int, list[QueuedJob]] = {}
         points = dict[int, CancelPoint]()
         lives, windows = list[suspension.Live](), dict[int, Range]()
-        known = self._device.outstanding()
+        known = self._device.books.outstanding
         for e in engines:
             queue = queues[e] = []
             for place, members in self._device.engines[e].unfinished:
@@ -111,7 +111,7 @@ class Preemption:
             if self._device.engines[e].outstanding:
                 self._device.engines[e].empty()
             for job in queues[e]:
-                self._device.withdraw(job.job_id)
+                self._device.books.withdraw(job.job_id)
         models = {id(model): model for model, _ in upcoming}
         models |= {id(job.model): job.model for queue in queues.values() for job in queue}
         return Suspension(engines, halts, queues, list(models.values()), points, pieces, clean, windows)
@@ -185,7 +185,7 @@ class Preemption:
         point = suspended.points.get(engine) if first else None
         for job, members in jobs[:1] if first else jobs[1:]:
             queue.requeue(members | {"window_after": self._device.window_after(queue, job.model, job.job)})
-            self._device.readmit(job, engine, point)
+            self._device.books.readmit(job, engine, point)
         queue.ring_doorbell()
 
     # -- failure and abandonment -----------------------------------------------------------------------------

@@ -33,7 +33,7 @@ class Transfers:
 
     def running(self) -> list[Range]:
         """LV2 windows of models with jobs on engines."""
-        models = {id(e.model): e.model for e in self._device.outstanding().values()}
+        models = {id(e.model): e.model for e in self._device.books.outstanding.values()}
         return normalise(w for model in models.values() for w in model.windows())
 
     def make_room(self, wanted: Footprint, engines: Sequence[int], keep: Suspension | None = None) -> Operation | None:

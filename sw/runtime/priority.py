@@ -213,7 +213,7 @@ class PriorityRuntime:
     def _situation(self, current: Request, best: Request) -> Situation:
         meta, params = current.model.image.meta, self.device.params
         layers = {meta.jobs[i].layer for i in current.jobs_left()}
-        layers |= {meta.jobs[e.job].layer for e in self.device.outstanding().values() if e.model is current.model}
+        layers |= {meta.jobs[e.job].layer for e in self.device.books.outstanding.values() if e.model is current.model}
         remaining = sum(max(_load(meta.layers[i]), _compute(meta.layers[i])) for i in layers)
         intervals = [p.estimated_interval for p in meta.cancel_points]
         moved = 0 if best.suspension else min(worst_dirty(current.model), params.lv2_bytes)

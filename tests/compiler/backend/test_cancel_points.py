@@ -27,12 +27,12 @@ def _choose(schedule: Schedule, wanted: Wanted, dirty=None, spills=None, barred=
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=200), st.integers(1000, 5000))
-def test_points_are_at_most_a_spacing_apart_and_at_least_a_quarter_of_one(durations, interval):
+def test_points_are_at_most_a_spacing_apart_and_at_least_half_of_one(durations, interval):
     schedule, wanted = _schedule(durations), Wanted(interval)
     cuts = [point.cut for point in _choose(schedule, wanted)]
     starts = [*schedule.starts, schedule.cycles]
     apart = np.diff([starts[cut] for cut in [0, *cuts]])
-    assert all(0.25 * wanted.spacing <= distance <= wanted.spacing for distance in apart)
+    assert all(0.5 * wanted.spacing <= distance <= wanted.spacing for distance in apart)
     assert schedule.cycles - starts[cuts[-1] if cuts else 0] <= wanted.spacing + durations[-1]
 
 
@@ -46,12 +46,12 @@ def test_no_pause_waits_longer_than_the_interval(durations, interval):
 
 
 def test_a_short_job_needs_no_point():
-    assert _choose(_schedule([100] * 10), Wanted(3000)) == []
+    assert _choose(_schedule([100] * 10), Wanted(4000)) == []
 
 
 def test_a_model_has_no_more_points_than_its_length_allows():
     wanted = Wanted(1000)
-    assert wanted.limited(1_000_000).spacing == wanted.spacing == 333
+    assert wanted.limited(1_000_000).spacing == wanted.spacing == 250
     assert wanted.limited(1 << 24).spacing == 1024
     assert wanted.limited(1 << 24).longest == wanted.longest
 
@@ -98,10 +98,8 @@ def test_points_at_spills_stand_behind_the_store_that_empties_the_last_buffer():
         task = schedule.tasks[number] = Task(Op.ST2, {"n0": 10, "len": 64})
         task.reads.append(Fill(None, 0, 0))
     spills = [int(cut in (5, 6)) for cut in range(31)]
-    wanted = Wanted(9000, spill_bound=1000)
-    assert [point.cut for point in _choose(schedule, wanted, spills=0 * np.array(spills))] == [7]
-    assert _choose(schedule, Wanted(9000, spill_bound=2000), spills=spills) == []
-    assert [point.cut for point in _choose(schedule, Wanted(9000, spill_bound=1500), spills=spills)] == [13]
+    firsts = [_choose(schedule, Wanted(5600, spill_bound=bound), spills=spills)[0].cut for bound in (0, 1000, 1500)]
+    assert firsts[0] not in (7, 13) and firsts[1:] == [7, 13]
 
 
 def test_the_executor_runs_ahead_as_far_as_a_queue_holds():
