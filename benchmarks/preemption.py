@@ -114,8 +114,8 @@ def _bytes_dumped(lab: Lab, campaign: Campaign) -> Measured:
 def _slowdown(lab: Lab, campaign: Campaign) -> Measured:
     """Cycles per switch that the long model lost beyond its absence: those of its run with switches, less those of its
     run alone, less, for each switch, all from HALTED of the last engine until every stopped job was queued again and
-    the last restore had ended. That absence is the urgent models' own run, the dump (all from HALTED to the first urgent
-    instruction) and the restore (all from the end of the last urgent job on), the host's part of both included.
+    the last restore had ended. That absence is the urgent models' own run, the dump (all from HALTED to the first
+    urgent instruction) and the restore (all from the end of the last urgent job on), the host's part of both included.
 
     What is left: one engine has halted and waits for the other, the units run empty before HALTED, and the stopped jobs
     start and fill them again.

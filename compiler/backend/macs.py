@@ -20,8 +20,8 @@ class Part:
 
 
 def parts(blocks: tuple[int, ...], steps: tuple[int, ...], most: int) -> Iterator[Part]:
-    """The weight blocks of loops ``blocks`` with activation strides ``steps``, in order, in parts of nearly equal length
-    and of at most ``most`` blocks, or of one."""
+    """The weight blocks of loops ``blocks`` with activation strides ``steps``, in order, in parts of nearly equal
+    length and of at most ``most`` blocks, or of one."""
     if prod(blocks) <= max(1, most):
         yield Part(0, blocks, 0)
         return
