@@ -169,15 +169,24 @@ class Preemption:
         self.transfers.make_room(wanted, engines, keep=suspended)
         self.transfers.settle()
         operation = self.transfers.restore(suspended)
-        for e in engines:
-            for job, members in suspended.descriptors(e):
-                queue = self._device.engines[e]
-                queue.requeue(members | {"window_after": self._device.window_after(queue, job.model, job.job)})
-                self._device.books.readmit(job, e, suspended.points.get(e) if job is suspended.queues[e][0] else None)
-            self._device.engines[e].ring_doorbell()
+        # All stopped jobs first, so that the engines continue together while the host writes the others.
+        for first in (True, False):
+            for e in engines:
+                self._requeue(suspended, e, first)
+            if first:
+                suspended.announced = self._device.bus.cycle
         if operation is None:
             self.transfers.discard(suspended)
         return operation
+
+    def _requeue(self, suspended: Suspension, engine: int, first: bool) -> None:
+        """Queue the first job of a task on ``engine`` again, or all that follow."""
+        queue, jobs = self._device.engines[engine], suspended.descriptors(engine)
+        point = suspended.points.get(engine) if first else None
+        for job, members in jobs[:1] if first else jobs[1:]:
+            queue.requeue(members | {"window_after": self._device.window_after(queue, job.model, job.job)})
+            self._device.books.readmit(job, engine, point)
+        queue.ring_doorbell()
 
     # -- failure and abandonment -----------------------------------------------------------------------------
     def recover(self) -> None:

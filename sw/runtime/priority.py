@@ -270,12 +270,13 @@ class PriorityRuntime:
         assert request.suspension is not None
         begin = self.device.bus.cycle
         self._running = request
-        operation = self.device.resume(request.suspension)
+        suspension = request.suspension
+        operation = self.device.resume(suspension)
         if operation is not None:
             self._operations.append((request, operation))
-        request.suspension = None if operation is None else request.suspension
-        self._span("resume", request, begin, self.device.bus.cycle)
-        self._run_begin = self.device.bus.cycle
+        request.suspension = None if operation is None else suspension
+        self._span("resume", request, begin, suspension.announced)
+        self._run_begin = suspension.announced
         if request.pump(self.device):
             self._finish(request)
 

@@ -34,10 +34,10 @@ def task(device: Device, image: Image, seed: int = 0) -> Task:
 @pytest.mark.parametrize(
     ("name", "interval"),
     [
-        ("digits", 300),
+        ("digits", 1200),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
-            for case in [("digits", 100), ("ic_resnet8_int8", 3000), ("kws_dscnn_int8", 1500)]
+            for case in [("digits", 300), ("ic_resnet8_int8", 6000), ("kws_dscnn_int8", 3000)]
         ),
     ],
 )
