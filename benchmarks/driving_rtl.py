@@ -9,7 +9,7 @@ from sw.runtime.choice import Choice, Situation
 from sw.runtime.runtime import Runtime
 
 FRAMES = 5
-PRESET = "tiny"  #: where planning takes 10.04 units; on ``base`` it takes 10.31
+PRESET = "tiny"  #: where planning is nearer to 10 units than on ``base``
 
 
 def figures() -> list[Figure]:

@@ -5,8 +5,10 @@ same RTL.
 """
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
@@ -15,7 +17,7 @@ from benchmarks.scenarios import rtl_pairs
 from benchmarks.scenarios.random_rtl import random_rtl
 from caesura.scenario import Outcome, Policies, Scenario
 from caesura.scenario.report import report
-from caesura.scenario.rtl import RtlRunner
+from caesura.scenario.rtl import Alone, RtlRunner
 from sw.runtime import metrics
 from sw.runtime.choice import Choice
 
@@ -42,29 +44,41 @@ def _runner() -> RtlRunner:
     return RtlRunner("cxxrtl")
 
 
+class _Run(NamedTuple):
+    """``alone``: of each of its models. ``equal``: whether all outputs equal those of the models alone."""
+
+    scenario: Scenario
+    outcome: Outcome
+    alone: Mapping[str, Alone]
+    equal: bool
+
+    @property
+    def demand(self) -> tuple[int, int]:
+        """Cycles of memory access and of compute per engine that all requests take alone."""
+        requests = [self.alone[run.model] for run in self.outcome.layers if run.layer == 0]
+        return sum(alone.load for alone in requests), sum(alone.compute for alone in requests)
+
+    @property
+    def latency(self) -> int:
+        """Cycles that all requests take one after the other, each by itself."""
+        return sum(self.alone[run.model].latency for run in self.outcome.layers if run.layer == 0)
+
+
 @cache
-def _pair(names: tuple[str, str], layers: tuple[int, int], count: int, policy: str) -> tuple[Scenario, Outcome, bool]:
-    """A pair under a policy: the run, and whether all outputs equal those of the models alone."""
+def _pair(names: tuple[str, str], layers: tuple[int, int], count: int, policy: str) -> _Run:
+    """A pair under a policy."""
     scenario = rtl_pairs.pair(*names, layers=layers, count=count)
     outcome = _runner().run(scenario, Policies.named(policy), Path())
-    return scenario, outcome, not _runner().mismatches
+    return _Run(scenario, outcome, dict(_runner().alone), not _runner().mismatches)
 
 
-def _loop(shape: tuple[int, int], policy: str) -> tuple[Scenario, Outcome, bool]:
+def _loop(shape: tuple[int, int], policy: str) -> _Run:
     layers, count = shape
     return _pair(rtl_pairs.NAMES[0], (layers, layers), count, policy)
 
 
 def _named(shape: tuple[int, int]) -> str:
     return f"{' x '.join(rtl_pairs.NAMES[0])}, {shape[0]} layers, {shape[1]} requests"
-
-
-def _demand(outcome: Outcome) -> tuple[float, float]:
-    """Cycles of memory access and of compute per engine that all requests take alone."""
-    durations = _runner().alone
-    loads = [durations[run.model].load for run in outcome.layers if run.layer == 0]
-    computes = [durations[run.model].compute for run in outcome.layers if run.layer == 0]
-    return sum(loads), sum(computes)
 
 
 def _utilisation(lab: Lab) -> Measured:
@@ -74,18 +88,18 @@ def _utilisation(lab: Lab) -> Measured:
     """
     gains, shapes, correct = [], {}, True
     for shape in SHAPES:
-        (_, one, _), (_, both, _) = (_loop(shape, policy) for policy in ("fcfs", "idle_time"))
+        runs = [_loop(shape, policy) for policy in ("fcfs", "idle_time")]
+        one, both = (run.outcome for run in runs)
         before, after = (metrics.utilisation(sum(o.compute_busy), o.makespan * o.engines) for o in (one, both))
-        alone = sum(_runner().alone[run.model].latency for run in both.layers if run.layer == 0)
         gains.append(100 * (after / before - 1))
         shapes[_named(shape)] = {
             "gain": round(gains[-1], 2),
             "fcfs": round(before, 2),
             "idle_time": round(after, 2),
             "gain_by_makespan": round(100 * (one.makespan / both.makespan - 1), 2),
-            "gain_without_prefetch_across_requests": round(100 * (alone / both.makespan - 1), 2),
+            "gain_without_prefetch_across_requests": round(100 * (runs[1].latency / both.makespan - 1), 2),
         }
-        correct &= all(_loop(shape, policy)[2] for policy in ("fcfs", "idle_time"))
+        correct &= all(run.equal for run in runs)
     return Measured(sum(gains) / len(gains), correct, {**ON_BASE, "shapes": shapes})
 
 
@@ -93,16 +107,16 @@ def _of_bound(lab: Lab) -> Measured:
     """The makespan that max(sum of memory access, sum of compute) allows, as a share of the one measured."""
     shares, shapes, correct = [], {}, True
     for shape in SHAPES:
-        _, outcome, equal = _loop(shape, "idle_time")
-        loads, computes = _demand(outcome)
-        shares.append(100 * max(loads, computes) / outcome.makespan)
+        run = _loop(shape, "idle_time")
+        loads, computes = run.demand
+        shares.append(100 * max(loads, computes) / run.outcome.makespan)
         shapes[_named(shape)] = {
             "share": round(shares[-1], 2),
             "memory_access": loads,
             "compute": computes,
-            "makespan": outcome.makespan,
+            "makespan": run.outcome.makespan,
         }
-        correct &= equal
+        correct &= run.equal
     return Measured(sum(shares) / len(shares), correct, {**ON_BASE, "shapes": shapes})
 
 
@@ -111,9 +125,9 @@ def _makespans(lab: Lab) -> Measured:
     ratios: dict[str, float] = {}
     correct = True
     for names in rtl_pairs.NAMES:
-        scenario, outcome, equal = _pair(names, (8, 8), 4, "idle_time")
-        ratios[scenario.name] = outcome.makespan / max(_demand(outcome))
-        correct &= equal
+        run = _pair(names, (8, 8), 4, "idle_time")
+        ratios[run.scenario.name] = run.outcome.makespan / max(run.demand)
+        correct &= run.equal
     worst = max(ratios, key=lambda name: ratios[name])
     detail = {"worst": worst, "pairs": {name: round(ratio, 4) for name, ratio in ratios.items()}}
     return Measured(sum(ratios.values()) / len(ratios), correct, {**ON_BASE, **detail})
@@ -123,12 +137,12 @@ def _idle_error(lab: Lab) -> Measured:
     """Expected against measured idle time per decision, as a share of the mean duration of a layer."""
     errors, shapes, correct = [], {}, True
     for shape in SHAPES:
-        scenario, outcome, equal = _loop(shape, "idle_time")
-        alone = {stream.name: math.nan for stream in scenario.streams}
-        prediction = report(scenario, "idle_time", "cxxrtl", outcome, alone)["prediction"]
+        run = _loop(shape, "idle_time")
+        alone = {stream.name: math.nan for stream in run.scenario.streams}
+        prediction = report(run.scenario, "idle_time", "cxxrtl", run.outcome, alone)["prediction"]
         errors.append(prediction["idle_error_percent"])
         shapes[_named(shape)] = {name: round(value, 2) for name, value in prediction.items()}
-        correct &= equal
+        correct &= run.equal
     return Measured(sum(errors) / len(errors), correct, {**ON_BASE, "shapes": shapes})
 
 
