@@ -7,8 +7,8 @@ each takes its longest (:mod:`sim.model.worst`), however the units interleave in
 A pause that comes just after the executor has passed a point takes effect at the next one: the longest wait. At that
 moment a unit may still owe what its queue holds and what it has begun, the last ``unit_queue_depth + 1 + IN_FLIGHT``
 of its instructions before the point. All others are over. The walk starts there with nothing of those done, with an
-empty instruction buffer, and with a loader that has as many loads in the LD2 unit as it can hold. Every real state at
-a pause, also at a later one, is ahead of this one.
+empty instruction buffer, and with a loader that abandons loads of which all bursts are still to come. Every real state
+at a pause, also at a later one, is ahead of this one.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from compiler.backend.copies import contiguous
 from compiler.backend.traffic import beside
 from hw.image import CancelPoint, JobInfo
 from hw.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
@@ -39,11 +38,12 @@ class Bounds:
     end: int
 
 
-def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loads: Sequence[Insn] = ()) -> Bounds:
-    """Bounds of one body, with END or without, beside ``others``. ``loads``: the longest loads of prologues that may be
-    in the LD2 unit when a pause comes (as many as it holds). ValueError if an instruction waits for nothing."""
+def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loading: bool = False) -> Bounds:
+    """Bounds of one body, with END or without, beside ``others``. ``loading``: loads of prologues may be in the LD2
+    unit when a pause comes. ValueError if an instruction waits for nothing."""
     cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
     end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
+    loads = [worst.abandoned(params)] if loading else []
     bounds, counts, order = [], _Counts(program), _Order(program, params)
     for start, stop in pairwise([0, *cuts, end]):
         window = _Window(program, start, stop, order.owed(start))
@@ -72,19 +72,18 @@ def set_bounds(
     longest: int,
 ) -> None:  # fmt: skip
     """Fill ``worst_interval`` of points and ``worst_cycles`` of jobs, whose programs are ``bodies``. ``longest``:
-    bytes that one load of a prologue brings at most, in this image and in those queued behind it. Other engines are
-    taken to run this image or others that store no more and fetch no faster.
+    bytes that one load of a prologue brings at most (0: there are no prologues). Other engines are taken to run this
+    image or others that store no more and fetch no faster.
     """
     engines: dict[int, list[Sequence[Insn]]] = {}
     for job, body in zip(jobs, bodies, strict=True):
         engines.setdefault(job.engine, []).append(body)
     others = beside(list(engines.values()), params, longest)
-    loads = [Insn(Op.LD2, fields) for fields in contiguous(0, 0, longest)] * worst.LOADS if longest else []
     own: dict[int, list[CancelPoint]] = {}
     for point in points:
         own.setdefault(point.job, []).append(point)
     for number, (job, body) in enumerate(zip(jobs, bodies, strict=True)):
-        bounds = worst_intervals(body, params, others, loads)
+        bounds = worst_intervals(body, params, others, longest > 0)
         job.worst_cycles = bounds.end
         for point, interval in zip(own.get(number, []), bounds.points, strict=True):
             point.worst_interval = interval
@@ -111,7 +110,7 @@ class _Window:
 
 def _walk(window: _Window, params: SocParams, counts: dict[int, int], loads: Sequence[Insn], rivals: Rivals) -> int:
     walk = _Walk(params, rivals, counts)
-    walk.load(loads)
+    walk.abandon(loads)
     for number in range(window.first, window.start):
         walk.queued(window.program[number], number in window.owed)
     for number in range(window.start, window.stop):
@@ -224,12 +223,11 @@ class _Walk:
         self._loaded = 0  # when the loader rests
         self._charge(self._memory.job + self._memory.fetched + FETCH_AHEAD * self._memory.insn)
 
-    def load(self, loads: Sequence[Insn]) -> None:
-        """Loads of prologues that hold the LD2 unit when the walk begins."""
+    def abandon(self, loads: Sequence[Insn]) -> None:
+        """What is left of loads of prologues when the walk begins; the next load starts in an empty unit."""
         for insn in loads:
             work = self._count(insn)
-            self._free[Unit.LD2] += work.cycles
-            self._loaded = self._free[Unit.LD2] + work.latency
+            self._loaded = self._free[Unit.LD2] = work.cycles + work.latency + worst.ABANDON
 
     def queued(self, insn: Insn, owed: bool) -> None:
         """An instruction that was issued before the walk begins, and ended before it unless ``owed``."""
