@@ -1,7 +1,7 @@
 """``caesura bench scheduling``: what queue-time balancing and idle-time layer scheduling gain over simpler policies.
 
-Each row says in ``measured_on`` where it was measured: on the synthetic machine, whose layers have given durations, or,
-for times of decisions, on the computer that runs the policy.
+Each row says in ``measured_on`` where it was measured: on the synthetic machine, whose layers have given durations, on
+the compiled RTL (rows that begin with ``rtl_``), or, for times of decisions, on the computer that runs the policy.
 """
 
 import math
@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import decisions, scheduling_rtl
+from benchmarks import decisions, driving_rtl, placement_rtl, scheduling_rtl
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
@@ -43,6 +43,8 @@ def figures() -> list[Figure]:
         Figure("random_failures", campaign, partial(_campaign, count=300)),
         Figure("random_failures_10000", campaign, partial(_campaign, count=10_000), optional=True),
         *scheduling_rtl.figures(),
+        *placement_rtl.figures(),
+        *driving_rtl.figures(),
     ]
 
 

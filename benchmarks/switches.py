@@ -1,5 +1,6 @@
 """One long inference that urgent ones interrupt at random times, and what every switch cost."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Switch:
     halted: int  #: the last engine was HALTED
     first: int  #: first instruction of the urgent model
     ended: int  #: its last job had ended
-    resumed: int  #: the long model's jobs were queued again and everything was in its place
+    resumed: int  #: the long model's stopped jobs were queued again and everything was in its place
     dumped: int
     restored: int
     moved_cycles: int
@@ -63,13 +64,15 @@ class Switch:
 @dataclass(frozen=True)
 class Interrupted:
     """The long inference. ``alone``: its cycles undisturbed; ``cycles``: with all interruptions, for which it was
-    ``away`` (HALTED until everything was back). ``switches``: those with one urgent model each."""
+    ``away`` (HALTED until everything was back), each after ``halting`` cycles from the pause. ``switches``: those with
+    one urgent model each."""
 
     image: Image
     alone: int
     cycles: int
     switches: list[Switch]
     away: list[int]
+    halting: list[int]
     correct: bool
 
     def of(self, urgent: str) -> list[Switch]:
@@ -78,7 +81,7 @@ class Interrupted:
 
 
 def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]) -> Interrupted:
-    """Run workload ``name`` once alone and once with arrivals spread evenly at random over the run (seed ``SEED``).
+    """Run workload ``name`` once alone and once with :func:`stratified` random arrivals (seed ``SEED``).
     Every output of every inference is compared with onnxruntime's."""
     lab.progress.task(f"{name}: compiling")
     driver = lab.device.driver
@@ -102,9 +105,9 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
     rng, begin = random.Random(SEED), driver.bus.cycle
     request = runtime.submit(long, inputs(name))
     arrivals = [
-        runtime.submit(model, inputs(urgent.workload), 1, at=begin + rng.randrange(stats.cycles + gaps))
+        runtime.submit(model, inputs(urgent.workload), 1, at=begin + at)
         for urgent, model in loaded.items()
-        for _ in range(urgent.arrivals)
+        for at in stratified(rng, stats.cycles + gaps, urgent.arrivals)
     ]
     runtime.run_until_done()
     for other in (request, *arrivals):
@@ -119,7 +122,15 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
     first = min(job.prologue_start or job.start for job in request.results)
     cycles = max(job.end for job in request.results) - first
     away = [one.resumed - one.halted for one in breaks]
-    return Interrupted(long.image, stats.cycles, cycles, switches, away, correct)
+    halting = [one.halted - one.sent for one in breaks]
+    return Interrupted(long.image, stats.cycles, cycles, switches, away, halting, correct)
+
+
+def stratified(rng: random.Random, span: int, count: int) -> list[int]:
+    """``count`` times from 0 up to ``span``, uniformly at random, one in each of as many equal slices: none of the span
+    is left out, and few come so close together that one switch serves both."""
+    edges = [span * i // count for i in range(count + 1)]
+    return [rng.randrange(low, high) for low, high in itertools.pairwise(edges)]
 
 
 def _equal(name: str, outputs: dict) -> bool:

@@ -29,17 +29,19 @@ def compile_with_report(
     fallback: bool = False,
     name: str | None = None,
     observe: bool = False,
-    engines: int = 1,
+    engines: int | None = None,
     options: Options | None = None,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
-    DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer. ``options``: all
-    others. Raises :class:`compiler.ir.CompileError`.
+    DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
+    ``options`` says. Raises :class:`compiler.ir.CompileError`.
     """
+    chosen = options or Options()
+    chosen = replace(chosen, observe=observe or chosen.observe, engines=chosen.engines if engines is None else engines)
     graph = import_model(path, fallback=fallback, name=name)
-    image, report = build(graph, params, replace(options or Options(), observe=observe, engines=engines))
+    image, report = build(graph, params, chosen)
     return Compiled(image, graph, report)
 
 
@@ -50,7 +52,7 @@ def compile_model(
     fallback: bool = False,
     name: str | None = None,
     observe: bool = False,
-    engines: int = 1,
+    engines: int | None = None,
     options: Options | None = None,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""

@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hw.isa import FORMATS, INSN_BYTES, SEGMENTS, Insn, IsaError, Op
+from hw.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError, Op
 from hw.params import ParamError, SocParams
 
 if TYPE_CHECKING:
-    from hw.image import Image
+    from hw.image import Image, LiveRange
 
 _ITEM_BYTES = {"int8": 1, "uint8": 1, "float32": 4, "int32": 4, "int64": 8}
+_LOADS = (Op.LD2, Op.LD1, Op.LD0)
 
 
 def problems(image: "Image") -> Iterator[str]:
@@ -32,7 +33,8 @@ def problems(image: "Image") -> Iterator[str]:
     yield from _ports(image)
     yield from _jobs(image, params)
     yield from _steps(image)
-    yield from _points(image)
+    yield from _points(image, params)
+    yield from _relocations(image)
 
 
 def _code(image: "Image") -> Iterator[str]:
@@ -110,15 +112,67 @@ def _steps(image: "Image") -> Iterator[str]:
                 yield f"step {i}: no tensor {name!r}"
 
 
-def _points(image: "Image") -> Iterator[str]:
+def _points(image: "Image", params: SocParams) -> Iterator[str]:
     meta, count = image.meta, _count(image)
-    for point in meta.cancel_points:
+    memories = _Memories(image, params)
+    for i, job in enumerate(meta.jobs):
+        start, size = job.window
+        if not 0 <= start <= start + size <= meta.segment_sizes[7]:
+            yield f"job {i}: window of {size} bytes at {start} leaves segment 7 ({meta.segment_sizes[7]} bytes)"
+        yield from (f"job {i}: {problem}" for problem in memories.problems(job.live))
+    for i, point in enumerate(meta.cancel_points):
+        place = f"cancellation point {i}"
+        if point.point != i:
+            yield f"{place}: called {point.point}; points are numbered in the order of the table"
         if not 0 <= point.job < len(meta.jobs) or not 0 <= point.pc < count:
-            yield f"cancellation point {point.point}: job {point.job} or PC {point.pc} does not exist"
+            yield f"{place}: job {point.job} or PC {point.pc} does not exist"
+        elif _op(image, point.pc) is not Op.CANCEL:
+            yield f"{place}: PC {point.pc} holds {_op(image, point.pc).name}, not CANCEL"
+        for pc in point.reload:
+            if not 0 <= pc < count or _op(image, pc) not in _LOADS:
+                yield f"{place}: PC {pc}, which it would run again, is no load"
+        for number, signals in point.semaphores:
+            if not 0 <= number < params.semaphores or not 0 <= signals <= params.semaphore_max:
+                yield f"{place}: semaphore {number} cannot hold {signals}"
+        yield from (f"{place}: {problem}" for problem in memories.problems(point.live))
+
+
+class _Memories:
+    """Sizes of what live ranges lie in, and of the DRAM segments that clean ones are loaded from."""
+
+    def __init__(self, image: "Image", params: SocParams) -> None:
+        self._segments = image.meta.segment_sizes
+        self._sizes = {("lv2", segment): self._segments[segment] for segment in LV2_SEGMENTS} | {
+            ("lv1", 0): params.lv1_bytes,
+            ("lv0_act", 0): params.lv0_act_bytes,
+            ("lv0_wgt", 0): params.lv0_wgt_bytes,
+            ("lv0_acc", 0): 4 * params.out_channels * params.lv0_acc_rows,
+        }
+
+    def problems(self, live: list["LiveRange"]) -> Iterator[str]:
+        for one in live:
+            size = self._sizes.get((one.space, one.segment), -1)
+            if one.size < 0 or not 0 <= one.offset <= size - one.size:
+                yield f"live range of {one.size} bytes at {one.offset} leaves {one.space} (segment {one.segment})"
+            elif one.space == "lv2" and not one.dirty and not self._in_dram(one):
+                yield f"the copy of a clean range, {one.size} bytes at {one.source_offset}, leaves its segment"
+
+    def _in_dram(self, one: "LiveRange") -> bool:
+        source = one.source_segment
+        inside = 0 <= source < SEGMENTS and source not in LV2_SEGMENTS
+        return inside and 0 <= one.source_offset <= self._segments[source] - one.size
+
+
+def _op(image: "Image", pc: int) -> Op:
+    return Op(image.code[pc * INSN_BYTES])
+
+
+def _relocations(image: "Image") -> Iterator[str]:
+    meta, count = image.meta, _count(image)
     for i, entry in enumerate(meta.relocations):
         if not 0 <= entry.pc < count:
             yield f"relocation {i}: PC {entry.pc} beyond the code ({count} instructions)"
             continue
-        op = Op(image.code[entry.pc * INSN_BYTES])
+        op = _op(image, entry.pc)
         if entry.field not in {f.name for f in FORMATS[op]}:
             yield f"relocation {i}: {op.name} has no field {entry.field!r}"

@@ -3,7 +3,21 @@
 ``latencies(device)`` measures what ``schedule(way)`` calculates.
 """
 
-from benchmarks.driving.frames import Run, Workload, latencies, prepare, run
+from benchmarks.driving.frames import Run, latencies, run
+from benchmarks.driving.pipeline import Pipeline, Workload, prepare
 from benchmarks.driving.schedule import WAYS, Schedule, Slot, Times, Way, schedule
 
-__all__ = ["WAYS", "Run", "Schedule", "Slot", "Times", "Way", "Workload", "latencies", "prepare", "run", "schedule"]
+__all__ = [
+    "WAYS",
+    "Pipeline",
+    "Run",
+    "Schedule",
+    "Slot",
+    "Times",
+    "Way",
+    "Workload",
+    "latencies",
+    "prepare",
+    "run",
+    "schedule",
+]

@@ -21,7 +21,7 @@ from sw.driver import Device
 from sw.driver.ranges import normalise
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.level import PartRun
-from sw.runtime.reference import durations
+from sw.runtime.reference import durations, store
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
@@ -49,7 +49,7 @@ class RtlRunner:
     def run(self, scenario: Scenario, policies: "Policies", folder: Path) -> Outcome:
         """See ``Runner``. Raises :class:`ScenarioError` for a model without a file, and what compiler and driver raise;
         the error of a request that fails."""
-        params = api.resolve(scenario.machine.preset)
+        params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
         images = self._compile(scenario, params, folder)
         device = api.open(params, self._backend)
         try:
@@ -88,7 +88,10 @@ class RtlRunner:
 
 
 def copies(scenario: Scenario, model: str) -> int:
-    """How often ``model`` is loaded, so that requests of a closed loop need not wait for each other."""
+    """How often ``model`` is loaded: as told, or so that requests of a closed loop need not wait for each other."""
+    told = scenario.models[model].copies
+    if told is not None:
+        return told
     loops = [
         stream.arrivals.concurrency
         for stream in scenario.streams
@@ -142,7 +145,7 @@ class _Run:
         self, scenario: Scenario, policies: "Policies", folder: Path, device: Device, images: dict[str, Image],
         rule: Callable[[Situation], Choice],
     ) -> None:  # fmt: skip
-        self._scenario, self._device = scenario, device
+        self._scenario, self._device, self._at_arrival = scenario, device, policies.at_arrival
         self._unit = _cycles_per_unit(scenario)
         self._models = {
             name: [device.load(image) for _ in range(copies(scenario, name))] for name, image in images.items()
@@ -172,6 +175,7 @@ class _Run:
                 outputs[name, i], stats = session.run(sample)
                 layers = durations(models[0].image, stats.jobs).values()
                 loads, computes = (sum(layer[what] for layer in layers) for what in (0, 1))
+                store(models[0].image, stats.jobs)
                 self.alone[name] = Alone(loads, computes, stats.latency)
         return outputs
 
@@ -261,7 +265,7 @@ class _Run:
         ]
         outcome.access_busy = sum(end - start for start, end in normalise(loads)) / self._unit
         outcome.decision_seconds = clock.decision_seconds
-        moved = [result for operation in self._device.preemption.operations for result in operation.results]
+        moved = [result for operation in self._device.preemption.transfers.operations for result in operation.results]
         outcome.switch_time = sum(result.end - result.start for result in moved) / self._unit
         ends: dict[int, int] = {}
         for run in self._runtime.parts:
@@ -271,9 +275,10 @@ class _Run:
     def _layer(self, run: PartRun, inputs: int) -> LayerRun:
         flight, model, _ = _tag(run.request)
         decision = run.decision
+        since = run.request.arrival if self._at_arrival else run.decided  # a queue is joined at once, whatever is busy
         return LayerRun(
             flight.stream.name, model, run.index, decision.engine, self._time(run.decided),
-            self._time(max(run.decided, inputs)), decision.passed_over, decision.candidates, self._time(decision.start),
+            self._time(max(since, inputs)), decision.passed_over, decision.candidates, self._time(decision.start),
             _scaled(decision.idle, self._unit), self._time(run.load_start), self._time(run.load_end),
             self._time(run.start), self._time(run.end), _scaled(run.idle, self._unit),
             sum(result.resumed for result in run.results),

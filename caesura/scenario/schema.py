@@ -41,6 +41,8 @@ class Model(_Table):
     lv2_limit: Annotated[int, Field(ge=1)] | None = (
         None  #: bytes for each copy of a real model; an equal share if absent
     )
+    #: how often a real model is loaded; if absent, once, or up to twice in a closed loop
+    copies: Annotated[int, Field(ge=1, le=64)] | None = None
 
     @pydantic.model_validator(mode="after")
     def _has_content(self) -> "Model":
@@ -86,6 +88,7 @@ class Machine(_Table):
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
     preemption: Preemption | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models
+    params: dict[str, int] = {}  #: there: parameters of the preset that are different
     placed: bool = False  #: there: each layer runs on one engine that a policy chooses, otherwise on all
 
 

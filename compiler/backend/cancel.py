@@ -32,8 +32,8 @@ class Body:
         """``number``: of the job in its layer; ``wanted``: None for a job without points."""
         self._tasks, self._memory, self._number = schedule.tasks, memory, number
         self._held: list[tuple[Chosen, Held]] = []
-        # A job shorter than an interval needs none: the hardware halts before the next.
-        if wanted and (schedule.cycles > wanted.interval or wanted.spill_bound):
+        # A short job needs none: the hardware halts before the next.
+        if wanted and schedule.cycles > wanted.spacing:
             self._held = _placed(Buffers(job, schedule.tasks, params), schedule, params, wanted)
 
     @property

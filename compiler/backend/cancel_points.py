@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -14,19 +14,38 @@ from hw.isa import Op, Unit
 from hw.params import SocParams
 
 _ISSUE = 3  #: cycles from one instruction to the next as the executor issues them
-_TOLERANCE = 0.25  #: by which a distance between points may differ from the even one in favour of fewer live bytes
-_LONGEST = 1.25  #: times the wanted interval, which no distance exceeds as long as instructions are shorter
-_SHORTEST = 0.25  #: times the wanted interval: a spill sooner after a point adds none
+_SPACINGS = 4  #: points lie this part of the interval apart, at most
+_LENGTHS = 14  #: instructions that can be cut take this part of the interval, at most
+_SHORTEST = 256  #: cycles of an instruction below which none is cut
+_NEAREST = 0.5  #: times the spacing: no point lies sooner after another
+_FEW = 1 << 14  #: points of a model, about: their table is a part of the image
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """``interval``: cycles between points; ``max_live``: dirty bytes that a point should not exceed (0: any);
-    ``spill_bound``: bytes on their way to DRAM after which the next empty spill buffer is a point (0: none is)."""
+    """``interval``: cycles that a pause should wait for HALTED at most; ``max_live``: dirty bytes that a point should
+    not exceed (0: any); ``spill_bound``: bytes on their way to DRAM after which the next empty spill buffer is a point
+    (0: none is); ``least``: cycles that points should be apart."""
 
     interval: int
     max_live: int = 0
     spill_bound: int = 0
+    least: int = 1
+
+    @property
+    def spacing(self) -> int:
+        """Cycles between points: a part of the interval, because a pause also waits for all that the units' queues
+        hold at the point, and engines that halt together wait for the last."""
+        return max(self.interval // _SPACINGS, self.least)
+
+    @property
+    def longest(self) -> int:
+        """Cycles of an instruction: a pause waits for several."""
+        return max(_SHORTEST, self.interval // _LENGTHS)
+
+    def limited(self, cycles: int) -> "Wanted":
+        """The same, with points as far apart as leaves them few in a model whose jobs take ``cycles``."""
+        return replace(self, least=max(self.least, cycles // _FEW))
 
 
 @dataclass(frozen=True)
@@ -69,10 +88,11 @@ def choose(
     ``barred``: where no point may stand if any other position will do; all for each cut. No point is needed at the end,
     where the hardware halts as well.
 
-    Distances are as even as the cost of the positions allows: that of moving the dirty bytes and of the time until the
-    units are idle, in which DRAM could move ``dram_word`` bytes a cycle.
+    From one point to the next is half to all of the wanted spacing, where instructions are short enough: the cheapest
+    position in between by the time it takes to move the dirty bytes and until the units are idle, in which DRAM could
+    move ``dram_word`` bytes a cycle.
     """
-    cost = dirty + dram_word * np.maximum(0, timeline.halted - timeline.starts)
+    cost = 2 * dirty + dram_word * np.maximum(0, timeline.halted - timeline.starts)
     if wanted.max_live:
         cost = cost + np.where(dirty > wanted.max_live, np.int64(1) << 40, 0)
     cost = cost + barred * (np.int64(1) << 50)
@@ -80,37 +100,33 @@ def choose(
     stored = [number for number, task in enumerate(tasks, 1) if task.op is Op.ST2 and task.reads]
     emptied = [cut for cut in stored if not spills[cut] and not barred[cut]] if wanted.spill_bound else []
     points: list[Chosen] = []
-    last = 0
+    last = spilled = 0
     while True:
-        cut = _interval_point(timeline, cost, last, wanted.interval)
-        spill = _spill_point(timeline, emptied, moved, last, cut, wanted)
-        cut = spill if spill is not None else cut
+        cut = _interval_point(timeline, cost, last, wanted)
+        spill = _spill_point(timeline, emptied, moved, last, spilled, cut, wanted)
+        if spill is not None:
+            cut = spilled = spill
         if cut is None:
             return points
         points.append(Chosen(cut, int(timeline.halted[cut] - timeline.passed[last])))
         last = cut
 
 
-def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, interval: int) -> int | None:
+def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, wanted: Wanted) -> int | None:
     """The next cut after ``last``; None if the end of the job comes soon enough, or no instruction is left to cut."""
-    begin = int(timeline.passed[last])
-    rest = timeline.cycles - begin
     count = len(timeline.starts) - 1
-    if rest <= interval or last + 1 >= count:
+    begin = int(timeline.starts[last])
+    if timeline.cycles - begin <= wanted.spacing or last + 1 >= count:
         return None
-    even = rest / -(-rest // interval)
-    distance = timeline.halted[last + 1 : count] - begin
-    # Distances rise, so all windows are slices.
-    low, high = np.searchsorted(distance, [even * (1 - _TOLERANCE), min(interval, even * (1 + _TOLERANCE))], "left")
-    if low < high:
-        return last + 1 + int(low) + int(np.argmin(cost[last + 1 + low : last + 1 + high]))
-    if rest <= _LONGEST * interval:
+    apart = timeline.starts[last + 1 : count] - begin
+    low, high = (int(i) for i in np.searchsorted(apart, [_NEAREST * wanted.spacing, wanted.spacing + 1], "left"))
+    if low == len(apart):
         return None
-    # Long instructions wait in queues, so even the next positions are late: the earliest that points may follow at.
-    starts = timeline.starts[last + 1 : count] - timeline.starts[last]
-    low, high = np.searchsorted(starts, [_SHORTEST * interval, 2 * _SHORTEST * interval], "left")
-    high = max(low + 1, min(high, np.searchsorted(distance, _LONGEST * interval, "right")))
-    return last + 1 + int(low) + int(np.argmin(cost[last + 1 + low : last + 1 + high])) if low < len(starts) else None
+    # Behind instructions that take longer than the spacing comes the first position there is.
+    high = max(high, low + 1)
+    late = timeline.halted[last + 1 + low : last + 1 + high] - timeline.passed[last] > wanted.interval
+    price = cost[last + 1 + low : last + 1 + high] + late * (np.int64(1) << 45)
+    return last + high - int(np.argmin(price[::-1]))  # the last of the cheapest
 
 
 def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
@@ -124,14 +140,16 @@ def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
 
 
 def _spill_point(
-    timeline: Timeline, emptied: list[int], moved: npt.NDArray[np.int64], last: int, before: int | None, wanted: Wanted
-) -> int | None:
-    """The first cut in ``emptied`` after ``last`` (and before ``before``) that the bound and the distance allow."""
-    near = _SHORTEST * wanted.interval
+    timeline: Timeline, emptied: list[int], moved: npt.NDArray[np.int64], last: int, spilled: int, before: int | None,
+    wanted: Wanted,
+) -> int | None:  # fmt: skip
+    """The first cut in ``emptied`` after ``last`` (and before ``before``) that the distance allows, and the bound on
+    what has been moved since the point ``spilled``."""
+    near = _NEAREST * wanted.spacing
     for cut in emptied[bisect_right(emptied, last) :]:
-        if before is not None and cut >= before:
+        if before is not None and cut > before:
             return None
-        apart = timeline.halted[cut] - timeline.passed[last] >= near and timeline.cycles - timeline.passed[cut] >= near
-        if apart and moved[cut] - moved[last] >= wanted.spill_bound:
+        apart = timeline.starts[cut] - timeline.starts[last] >= near and timeline.cycles - timeline.starts[cut] >= near
+        if apart and moved[cut] - moved[spilled] >= wanted.spill_bound:
             return cut
     return None

@@ -11,6 +11,7 @@ from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry, inpu
 from compiler.backend.homes import LV2
 from compiler.backend.job import Job, Stage
 from compiler.backend.layers import ChannelTile, ConvLayer
+from compiler.backend.macs import parts
 from compiler.backend.operand import Operand, Staging
 from compiler.backend.resident import Resident
 from compiler.backend.semaphores import Sem
@@ -41,9 +42,10 @@ class ConvGenerator:
 
     def __init__(
         self, params: SocParams, layer: ConvLayer, plan: ConvPlan, x: Operand, y: Operand, staging: Staging,
-        stream: bool, share: Share, addend: Addend | None = None,
+        stream: bool, share: Share, addend: Addend | None = None, longest: int = 0,
     ) -> None:  # fmt: skip
-        self.params, self.layer, self.plan, self.addend = params, layer, plan, addend
+        """``longest``: cycles that a MAC instruction should not exceed (0: any)."""
+        self.params, self.layer, self.plan, self.addend, self.longest = params, layer, plan, addend, longest
         self.x, self.y, self.staging, self.stream = x, y, staging, stream
         self.images = x.view.shape[0]
         self.pixel_tiles = share.of(pixel_tiles(layer, plan.rows, plan.cols, self.images))
@@ -148,12 +150,14 @@ class ConvGenerator:
             )
 
     def _keeps_input(self, end: int) -> bool:
-        """Let the input stay in LV2, at the end of the staging area, if it fits there; jobs after the first find it."""
+        """Let the input stay in LV2, at the end of the staging area, if it fits there beside what else passes through;
+        jobs after the first find it."""
         if self._resident is None and self.x.view.is_dense and self.pixel_tiles:
             boxes = [tile_window(self.layer, tile, 0, self._span) for tile in self.pixel_tiles]
             first, last = Resident.span(self.x.view, boxes)
             base = (end - (last - first)) // self.params.lv1_word * self.params.lv1_word
-            if base >= self.staging.base + self.staging.size // 3:
+            alone = self.y.view.on_chip and not self.stream and (not self.addend or self.addend.other.view.on_chip)
+            if base >= self.staging.base + (0 if alone else self.staging.size // 3):
                 self._resident = Resident(self.x.view, base, first, last)
         if self._resident:
             self._resident.enter(self._job)
@@ -183,9 +187,10 @@ class ConvGenerator:
             g = geometry(self.layer, chunk, pixels.rows, pixels.cols, self.plan.fold, self.params)
             act = self._activations(tile, pixels, chunk, g)
             weights = self._constants.weights(tile, chunk)
-            macs.append(self._mac(g, pixels, act.address, weights.address, acc.address, bool(macs)))
-            self._act0.read_by(act, macs[-1])
-            self._constants.weights_read_by(weights, macs[-1])
+            for task in self._macs(g, pixels, act.address, weights.address, acc.address, bool(macs)):
+                macs.append(task)
+                self._act0.read_by(act, task)
+                self._constants.weights_read_by(weights, task)
         self._acc.filled_by(acc, macs)
         self._drain(tile, pixels, acc)
 
@@ -231,18 +236,24 @@ class ConvGenerator:
             copies = contiguous(source, target, g.lv1_bytes)
         return self._job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << p.pes) - 1)
 
-    def _mac(self, g: Geometry, pixels: PixelTile, act: int, wgt: int, acc: int, accumulate: bool) -> Task:
+    def _macs(self, g: Geometry, pixels: PixelTile, act: int, wgt: int, acc: int, accumulate: bool) -> list[Task]:
         layer, dtype = self.layer, self.layer.weights.dtype
-        fields = {
-            "mode": MacMode.DEPTHWISE if layer.depthwise else MacMode.DENSE, "accumulate": int(accumulate),
-            "x_signed": int(self.x.signed), "w_signed": int(dtype.kind == "i"), "x_zp": self.x.zero_byte,
-            "w_zp": layer.weight_zero_point & 0xFF, "act": act, "wgt": wgt, "acc": acc,
-            "p1": pixels.rows, "p0": pixels.cols, "p1_s": g.pixel_steps[0], "p0_s": g.pixel_steps[1],
-            "acc_s": pixels.cols,
-        }  # fmt: skip
-        for name, count, step in zip("210", g.blocks, g.block_words, strict=True):
-            fields |= {f"n{name}": count, f"k{name}_s": step if count > 1 else 0}
-        return self._job.emit(Op.MAC, fields)
+        most = self.longest // pixels.pixels if self.longest else g.block_count
+        tasks = []
+        for part in parts(g.blocks, g.block_words, most):
+            fields = {
+                "mode": MacMode.DEPTHWISE if layer.depthwise else MacMode.DENSE,
+                "accumulate": int(accumulate or part.first > 0),
+                "x_signed": int(self.x.signed), "w_signed": int(dtype.kind == "i"), "x_zp": self.x.zero_byte,
+                "w_zp": layer.weight_zero_point & 0xFF,
+                "act": act + part.act, "wgt": wgt + part.first * self.params.rows, "acc": acc,
+                "p1": pixels.rows, "p0": pixels.cols, "p1_s": g.pixel_steps[0], "p0_s": g.pixel_steps[1],
+                "acc_s": pixels.cols,
+            }  # fmt: skip
+            for name, count, step in zip("210", part.blocks, g.block_words, strict=True):
+                fields |= {f"n{name}": count, f"k{name}_s": step if count > 1 else 0}
+            tasks.append(self._job.emit(Op.MAC, fields))
+        return tasks
 
     # -- requantise and store --------------------------------------------------------------------------------
     def _drain(self, tile: ChannelTile, pixels: PixelTile, acc: Fill) -> None:

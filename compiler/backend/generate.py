@@ -38,16 +38,19 @@ class Generated:
     tile: str = ""
 
 
-def generate(layer: Layer, number: int, homes: Homes, budget: Budget, params: SocParams) -> Generated:
-    """The jobs of ``layer``, number ``number`` of the layer table; raises :class:`CompileError`."""
+def generate(
+    layer: Layer, number: int, homes: Homes, budget: Budget, params: SocParams, longest: int = 0
+) -> Generated:  # fmt: skip
+    """The jobs of ``layer``, number ``number`` of the layer table; raises :class:`CompileError`. ``longest``: cycles
+    that instructions of MAC and VEC should not exceed where they can be cut (0: any)."""
     if isinstance(layer, HostLayer):
         return Generated([])
     inputs = [_operand(homes, name) for name in layer.inputs]
     output = _operand(homes, layer.output)
     if isinstance(layer, ConvLayer):
-        made = _conv(layer, number, inputs, output, budget, homes, params)
+        made = _conv(layer, number, inputs, output, budget, homes, params, longest)
     elif isinstance(layer, EltwiseLayer | MaxLayer):
-        made = _vector(layer, number, inputs, output, budget, params)
+        made = _vector(layer, number, inputs, output, budget, params, longest)
     elif isinstance(layer, PadLayer):
         made = Generated([pad_job(params, number, layer, inputs[0], output, budget.staging(0))])
     elif isinstance(layer, MoveLayer):
@@ -71,12 +74,13 @@ def _vector(
     output: Operand,
     budget: Budget,
     params: SocParams,
+    longest: int,
 ) -> Generated:
     jobs = []
     for engine in range(budget.engines):
         share, staging = Share(engine, budget.engines), budget.staging(engine)
         if isinstance(layer, MaxLayer):
-            job = max_job(params, number, layer, inputs[0], output, staging, share)
+            job = max_job(params, number, layer, inputs[0], output, staging, share, longest)
         else:
             b = inputs[1] if len(inputs) > 1 else None
             job = eltwise_job(params, number, layer, inputs[0], b, output, staging, share)
@@ -98,7 +102,8 @@ def _moves(
 
 
 def _conv(
-    layer: ConvLayer, number: int, inputs: list[Operand], y: Operand, budget: Budget, homes: Homes, params: SocParams
+    layer: ConvLayer, number: int, inputs: list[Operand], y: Operand, budget: Budget, homes: Homes, params: SocParams,
+    longest: int,
 ) -> Generated:  # fmt: skip
     layer, [y, x, *others] = _flattened(layer, [y, *inputs])
     addend = None
@@ -123,7 +128,7 @@ def _conv(
     jobs = []
     for engine in range(budget.engines):
         channels, pixels = _shares(layer, plan, engine, load, math.prod(x.view.shape))
-        generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels, addend)
+        generator = ConvGenerator(params, layer, plan, x, y, budget.staging(engine), stream, pixels, addend, longest)
         mine = channels.of(zip(layer.tiles, sizes, strict=True))
         if generator.pixel_tiles:
             first = number == 0 and not stream

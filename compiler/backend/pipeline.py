@@ -41,11 +41,15 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     if options.cancel_interval:
         wanted = Wanted(options.cancel_interval, options.cancel_max_live, options.cancel_spill_bound)
     linker = Linker(params, budget, homes, _LONGEST_LOAD * params.dram_word if wanted else 0)
-    report, cycles = Report(graph.name), []
+    layers_made = []
     for number, layer in enumerate(layers):
-        made = generate(layer, number, homes, budget, params)
+        made = generate(layer, number, homes, budget, params, wanted.longest if wanted else 0)
         orders = [schedule(job.tasks, params, engines=budget.engines) for job in made.jobs]
-        jobs = list(zip(made.jobs, orders, strict=True))
+        layers_made.append((layer, made, list(zip(made.jobs, orders, strict=True))))
+    if wanted:
+        wanted = wanted.limited(sum(order.cycles for _, _, jobs in layers_made for _, order in jobs))
+    report, cycles = Report(graph.name), []
+    for number, (layer, made, jobs) in enumerate(layers_made):
         programs = bodies(homes, number, jobs, params, budget.engines, wanted)
         scheduled = [Scheduled(*pair, body) for pair, body in zip(jobs, programs, strict=True)]
         for entry in scheduled:

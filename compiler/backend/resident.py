@@ -9,7 +9,7 @@ from compiler.backend.views import View, Window
 from hw.isa import Op
 
 _AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
-_PIECE = 8192  #: bytes of one load: short, so that other loads to LV2 get in
+_PIECE = 2048  #: bytes of one load: short, so that other loads to LV2 get in
 
 
 class Resident:

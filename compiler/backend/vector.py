@@ -1,5 +1,6 @@
 """Code for layers of the vector unit alone: element-wise operators, tables and maxima over windows."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -201,9 +202,11 @@ def _operand_b(
 
 
 def max_job(
-    params: SocParams, number: int, layer: MaxLayer, x: Operand, y: Operand, staging: Staging, share: Share
-) -> Job | None:
-    """The job of a maximum over windows on one engine; None if its share is empty."""
+    params: SocParams, number: int, layer: MaxLayer, x: Operand, y: Operand, staging: Staging, share: Share,
+    longest: int = 0,
+) -> Job | None:  # fmt: skip
+    """The job of a maximum over windows on one engine; None if its share is empty. ``longest``: cycles that an
+    instruction of VEC should not exceed (0: any)."""
     build = VectorJob(params, number, staging, share, layer.requantise, zp_a=x.zero_point)
     lanes, (kh, kw), (sh, sw), (top, left) = params.vec_lanes, layer.kernel, layer.strides, layer.pads
     budget = min(build.free - 2 * params.lv1_word, staging.size // 2) // 2
@@ -224,17 +227,29 @@ def max_job(
         fill, row = ring.fill(box), source.cols * line
         ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, box))
         result = out.fill(box)
-        vec = build.vec(
-            {
-                "op": VecOp.MAX, "a_signed": int(x.signed), "n2": box.rows, "n1": box.cols, "n0": line // lanes,
-                "k1": kh, "k0": kw, "a": fill.address, "a_s2": sh * row, "a_s1": sw * line, "a_s0": lanes,
-                "a_k1": row, "a_k0": line, "d": result.address, "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
-            }
-        )  # fmt: skip
-        ring.read_by(fill, vec)
-        out.filled_by(result, [vec])
+        vecs = []
+        for first, count in _row_parts(box.rows, box.cols * line // lanes * kh * kw, longest):
+            vecs.append(
+                build.vec(
+                    {
+                        "op": VecOp.MAX, "a_signed": int(x.signed), "n2": count, "n1": box.cols, "n0": line // lanes,
+                        "k1": kh, "k0": kw, "a": fill.address + first * sh * row, "a_s2": sh * row, "a_s1": sw * line,
+                        "a_s0": lanes, "a_k1": row, "a_k0": line, "d": result.address + first * box.cols * line,
+                        "d_s2": box.cols * line, "d_s1": line, "d_s0": lanes,
+                    }
+                )
+            )  # fmt: skip
+            ring.read_by(fill, vecs[-1])
+        out.filled_by(result, vecs)
         out.read_by(result, build.job.store(y.view, box, result.address, box.cols * line, line, spill, box))
     return build.finished()
+
+
+def _row_parts(rows: int, cycles: int, longest: int) -> list[tuple[int, int]]:
+    """First row and count of nearly equal parts of ``rows`` rows of ``cycles`` cycles each."""
+    pieces = min(rows, -(-rows * cycles // longest)) if longest else 1
+    bounds = [rows * i // pieces for i in range(pieces + 1)]
+    return [(low, high - low) for low, high in itertools.pairwise(bounds)]
 
 
 def _max_tile(layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int) -> tuple[int, int, int]:

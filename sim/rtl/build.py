@@ -49,7 +49,7 @@ def compiler() -> tuple[str, ...]:
     return (sys.executable, "-m", "ziglang", "c++", *ZIG_FLAGS)
 
 
-def library(
+def shared_object(
     rtlil: Callable[[], str], *, source: str | None = None, vcd: bool = False, display: BuildDisplay | None = None
 ) -> Path:
     """The shared library that simulates the netlist ``rtlil()``, built unless it is in the cache.

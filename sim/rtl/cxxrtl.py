@@ -9,7 +9,7 @@ from pathlib import Path
 from hw.params import SocParams
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus, Until
-from sim.rtl.build import library
+from sim.rtl.build import shared_object
 from sim.rtl.rtlil import to_rtlil
 from sim.rtl.top import SimTop
 
@@ -51,7 +51,7 @@ class CxxrtlBus(RtlBus):
             top = make()
             return to_rtlil(top, name="sim_top", clock=top.domain.clk)
 
-        self._library = _load_library(library(netlist, source=source, vcd=vcd is not None))
+        self._library = _load_library(shared_object(netlist, source=source, vcd=vcd is not None))
         self._handle = self._library.caesura_create(None if vcd is None else os.fsencode(vcd))
         if not self._handle:
             raise OSError(f"cannot write waveforms to {vcd}")

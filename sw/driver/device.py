@@ -1,53 +1,28 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
-from hw.image import CancelPoint, Image
+from hw.image import Image
 from hw.job import COMPLETION, COUNTERS, JOB
-from hw.regs import ID_VALUE, VERSION_VALUE
 from sim.bus import Bus
+from sw.driver import report
 from sw.driver.allocator import Allocator
+from sw.driver.books import Books, JobResult
 from sw.driver.engine import EngineQueue, fault_record
-from sw.driver.errors import DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, FaultRecord, SupervisorFault
+from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord, SupervisorFault
 from sw.driver.events import EventPool
 from sw.driver.footprint import engines_of
+from sw.driver.halting import LIMIT
 from sw.driver.loaded import LoadedModel
 from sw.driver.placement import place, relocate
-from sw.driver.preemption import LIMIT, Preemption, Upcoming
-from sw.driver.registers import RegisterFile
+from sw.driver.preemption import Preemption, Upcoming
+from sw.driver.registers import RegisterFile, identify
 from sw.driver.supervisor import Operation, Supervisor
-from sw.driver.suspension import HaltRecord, QueuedJob, Suspension
+from sw.driver.suspension import HaltRecord, Suspension
 from sw.driver.windows import distance
 
 _RING_ALIGN = 256
 _DUMP_LIMIT = 1_000_000  #: cycles; no dump or restore takes as long
-
-
-@dataclass(frozen=True)
-class JobResult:
-    """One job that ran: times are the SoC's global cycle count, ``counters`` those of ``hw.job.COUNTERS``."""
-
-    model: LoadedModel
-    job: int  #: index in the image's job table
-    engine: int
-    prologue_start: int  #: 0 without a prologue
-    prologue_end: int
-    start: int
-    end: int
-    counters: dict[str, int]
-    resumed: bool = False  #: the job was preempted; times and counters cover what came after
-
-
-@dataclass(frozen=True)
-class Submitted:
-    """A job that has not finished. ``point``: it was queued again behind this cancellation point."""
-
-    model: LoadedModel
-    job: int
-    engine: int
-    point: CancelPoint | None = None
 
 
 class Device:
@@ -61,16 +36,14 @@ class Device:
         self.bus = bus
         self.params = bus.params
         self.regs = RegisterFile(bus)
-        self._identify()
+        identify(self.regs, self.params)
         self.dram = Allocator("DRAM", 0, self.params.dram_bytes)
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
         self.engines = [self._open_engine(e, ring_log2) for e in range(self.params.engines)]
         self._models: list[LoadedModel] = []
         self._loads = 0
-        self._next_id = 1
-        self._outstanding: dict[int, Submitted] = {}
-        self._finished: dict[int, JobResult] = {}
+        self.books = Books()
         self.preemption = Preemption(self, Supervisor(self))
 
     def close(self) -> None:
@@ -78,19 +51,6 @@ class Device:
         self.bus.close()
 
     # -- set-up ----------------------------------------------------------------------------------------------
-    def _identify(self) -> None:
-        digest = int(self.params.digest()[:8], 16)
-        for name, expected in (("ID", ID_VALUE), ("VERSION", VERSION_VALUE), ("PARAMS", digest)):
-            value = self.regs.read(name)
-            if value != expected:
-                raise DeviceMismatch(
-                    f"register {name} reads 0x{value:08x}, expected 0x{expected:08x} for preset "
-                    f"{self.params.name!r}: open the device with the parameters the hardware was built for"
-                )
-        engines = self.regs.read("ENGINES")
-        if engines != self.params.engines:
-            raise DeviceMismatch(f"register ENGINES reads {engines}, parameters say {self.params.engines}")
-
     def _open_engine(self, number: int, log2: int) -> EngineQueue:
         ring = self.dram.allocate(JOB.size << log2, _RING_ALIGN, f"job ring of engine {number}")
         completions = self.dram.allocate(COMPLETION.size << log2, _RING_ALIGN, f"completions of engine {number}")
@@ -124,7 +84,7 @@ class Device:
         """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
-        if self.preemption.holds(model) or any(entry.model is model for entry in self._outstanding.values()):
+        if self.preemption.holds(model) or self.books.engines_of(model):
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
         self._models.remove(model)
         self.events.release(model.events)
@@ -139,11 +99,8 @@ class Device:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
-        self._wait(lambda: not self._conflicts(model), limit)
+        self._wait(lambda: not self.books.conflicts(model), limit)
         model.begin()
-
-    def _conflicts(self, model: LoadedModel) -> bool:
-        return any(entry.model is model or entry.model.overlaps(model) for entry in self._outstanding.values())
 
     def submit(
         self,
@@ -176,8 +133,7 @@ class Device:
                 self._make_room(queue, model, index, limit)
             period = max(1, queue.capacity // 2)
             interrupt = index == last[number] or queue.pushed % period == period - 1
-            job_id = self.new_id()
-            self._outstanding[job_id] = Submitted(model, index, number)
+            job_id = self.books.enter(model, index, number)
             members = model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit)
             if engine is not None:
                 model.follow(members, engine)
@@ -193,18 +149,12 @@ class Device:
 
         Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit.
         """
-        self._wait(lambda: all(job_id in self._finished for job_id in ids), limit)
-        return [self._finished.pop(job_id) for job_id in ids]
-
-    def new_id(self) -> int:
-        """A job id that was not used lately."""
-        job_id = self._next_id
-        self._next_id = self._next_id % 0xFFFFFFFF + 1
-        return job_id
+        self._wait(lambda: all(job_id in self.books.finished for job_id in ids), limit)
+        return [self.books.finished.pop(job_id) for job_id in ids]
 
     def finished(self, job_id: int) -> bool:
         """Whether the result of a submitted job is there to be collected."""
-        return job_id in self._finished
+        return job_id in self.books.finished
 
     def poll(self, limit: int) -> bool:
         """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
@@ -223,21 +173,13 @@ class Device:
 
     def window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
         """The distance from the next place in ``queue`` to the job there that holds the weight window of ``job``."""
-        holder = self._holder(model, job)
+        holder = self.books.holder(model, job)
         return 0 if holder is None else distance(queue.unfinished, queue.place, holder[0])
-
-    def _holder(self, model: LoadedModel, job: int) -> tuple[int, Submitted] | None:
-        """Id and record of the outstanding job that uses the weight window of ``job``."""
-        before = model.predecessors[job]
-        if before is None:
-            return None
-        found = (item for item in self._outstanding.items() if item[1].model is model and item[1].job == before)
-        return next(found, None)
 
     def _may_push(self, queue: EngineQueue, model: LoadedModel, job: int) -> bool:
         """Whether there is room, and no job on another engine holds the window: a prologue can only wait for its own
         ring."""
-        holder = self._holder(model, job)
+        holder = self.books.holder(model, job)
         return queue.free > 0 and (holder is None or holder[1].engine == queue.number)
 
     def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int) -> None:
@@ -275,56 +217,27 @@ class Device:
             record = queue.fault()
         if record is not None:
             kind = SupervisorFault if record.job_id in self.preemption.supervisor.jobs else DeviceFault
-            raise kind(self._explain(record))
+            raise kind(report.explain(self, record))
 
     def _take_completions(self, queue: EngineQueue) -> FaultRecord | None:
         fault = None
         for entry in queue.take_completions():
             if entry["status"]:
                 fault = fault_record(queue.number, **{k: entry[k] for k in _FAULT_MEMBERS})
-            else:
-                self._finish(queue, entry)
+            elif not self.preemption.supervisor.finish(entry["job_id"], entry["start"], entry["end"]):
+                self.books.finish(queue.number, entry)
         return fault
-
-    def _finish(self, queue: EngineQueue, entry: dict[str, int]) -> None:
-        if self.preemption.supervisor.finish(entry["job_id"], entry["start"], entry["end"]):
-            return
-        known = self._outstanding.pop(entry["job_id"], None)
-        if known is None:
-            raise DriverError(
-                f"engine {queue.number}: completion of job id {entry['job_id']}, which is not outstanding"
-            )
-        times = {name: entry[name] for name in ("prologue_start", "prologue_end", "start", "end")}
-        counters = {name: entry[name] for name, _ in COUNTERS}
-        self._finished[entry["job_id"]] = JobResult(
-            known.model, known.job, queue.number, counters=counters, resumed=known.point is not None, **times
-        )
-
-    def _explain(self, record: FaultRecord) -> FaultRecord:
-        known, own = self._outstanding.get(record.job_id), self.preemption.supervisor.jobs.get(record.job_id)
-        if own is not None:
-            record.job = f"a {own.operation.purpose} job of the driver"
-        if known is not None:
-            record.job = known.model.describe_job(known.job)
-            record.instruction = known.model.disassemble(record.pc)
-        return record
 
     def timed_out(self, limit: int) -> DeviceTimeout:
         """The error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
-        doing = "\n  ".join(self._describe(queue) for queue in self.engines)
-        return DeviceTimeout(f"no result within {limit} cycles; raise the limit or look at:\n  {doing}")
-
-    def _describe(self, queue: EngineQueue) -> str:
-        text = queue.describe(self.params.semaphores)
-        known = self._outstanding.get(queue.register("CURRENT_JOB"))
-        return text if known is None else f"{text}; {known.model.describe_job(known.job)}"
+        return report.timed_out(self, limit)
 
     # -- recovery and observation ----------------------------------------------------------------------------
     def reset_engine(self, number: int) -> None:
         """Reset one engine; its outstanding jobs are lost, other engines run on."""
         self.engines[number].reset()
         self.preemption.supervisor.drop(number)
-        self._outstanding = {i: entry for i, entry in self._outstanding.items() if entry.engine != number}
+        self.books.drop(lambda entry: entry.engine == number)
 
     def abort(self, model: LoadedModel) -> None:
         """Drop all jobs of ``model`` by resetting the engines that hold any; the device is usable afterwards.
@@ -332,11 +245,13 @@ class Device:
         Jobs of other models in the same queues are lost too. A dump ahead of the jobs ends first: they may have begun
         to overwrite what it has saved, and a reset would lose the news that it was.
         """
-        with contextlib.suppress(DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
-            self.preemption.settle(_DUMP_LIMIT)
-        for number in sorted({entry.engine for entry in self._outstanding.values() if entry.model is model}):
+        try:
+            self.preemption.transfers.settle(_DUMP_LIMIT)
+        except (DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
+            self.recover()
+        for number in self.books.engines_of(model):
             self.reset_engine(number)
-        self._finished = {i: result for i, result in self._finished.items() if result.model is not model}
+        self.books.forget_results(model)
         model.synchronise()
 
     # -- preemption ------------------------------------------------------------------------------------------
@@ -346,7 +261,7 @@ class Device:
 
     def go_on(self, engines: Iterable[int]) -> None:
         """Let paused engines continue."""
-        self.preemption.go_on(engines)
+        self.preemption.halting.go_on(engines)
 
     def suspend(
         self,
@@ -375,18 +290,6 @@ class Device:
     def recover(self) -> None:
         """Make the device usable after a ``SupervisorFault``; see :meth:`Preemption.recover`."""
         self.preemption.recover()
-
-    def outstanding(self) -> dict[int, Submitted]:
-        """Jobs that are queued on engines, by job id."""
-        return dict(self._outstanding)
-
-    def withdraw(self, job_id: int) -> Submitted:
-        """Take a queued job off the books: its engine was emptied and its task keeps it."""
-        return self._outstanding.pop(job_id)
-
-    def readmit(self, job: QueuedJob, engine: int, point: CancelPoint | None) -> None:
-        """Put a withdrawn job back on the books: it was queued again, behind ``point`` if its body had begun."""
-        self._outstanding[job.job_id] = Submitted(job.model, job.job, engine, point)
 
     def counters(self, engine: int) -> dict[str, int]:
         """Counters of the job that runs on ``engine`` now, by name."""

@@ -1,7 +1,9 @@
 """Register access by name, from the tables of ``hw.regs``."""
 
-from hw.regs import ENGINE_REGS, GLOBAL_REGS, Reg, register_map
+from hw.params import SocParams
+from hw.regs import ENGINE_REGS, GLOBAL_REGS, ID_VALUE, VERSION_VALUE, Reg, register_map
 from sim.bus import Bus
+from sw.driver.errors import DeviceMismatch
 
 _REGS = {reg.name: reg for reg in GLOBAL_REGS + ENGINE_REGS}
 
@@ -32,6 +34,21 @@ class RegisterFile:
     def write_fields(self, name: str, **fields: int) -> None:
         """Set register ``name`` from bit fields; those not given are zero. KeyError names an unknown field."""
         self.write(name, field_value(name, **fields))
+
+
+def identify(regs: RegisterFile, params: SocParams) -> None:
+    """Raise :class:`DeviceMismatch` unless the hardware is what ``params`` describe."""
+    digest = int(params.digest()[:8], 16)
+    for name, expected in (("ID", ID_VALUE), ("VERSION", VERSION_VALUE), ("PARAMS", digest)):
+        value = regs.read(name)
+        if value != expected:
+            raise DeviceMismatch(
+                f"register {name} reads 0x{value:08x}, expected 0x{expected:08x} for preset "
+                f"{params.name!r}: open the device with the parameters the hardware was built for"
+            )
+    engines = regs.read("ENGINES")
+    if engines != params.engines:
+        raise DeviceMismatch(f"register ENGINES reads {engines}, parameters say {params.engines}")
 
 
 def field_value(name: str, **fields: int) -> int:

@@ -99,7 +99,7 @@ class Supervisor:
     ) -> None:
         """Queue ``program``. ``after``: number of signals (as :meth:`signals` counts) to wait for; ``signal``: the job
         gives one when it retires. Prologues of later jobs of the engine wait for it."""
-        job_id = self._device.new_id()
+        job_id = self._device.books.new_id()
         members = self._descriptor(engine, program, segments or self.segments(), job_id)
         if after is not None:
             members["wait0_id"], members["wait0_value"] = self._event.wait(0, after)

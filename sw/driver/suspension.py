@@ -99,6 +99,7 @@ class Suspension:
     clean: list[CleanRange]
     windows: dict[int, Range]  #: prefetched weights by job id, intact in LV2
     sent: int = 0  #: cycle at which the pause was sent
+    announced: int = 0  #: cycle at which all stopped jobs were queued again
     areas: list[int] = field(default_factory=list)  #: DRAM blocks that hold copies
     lost_clean: list[Range] = field(default_factory=list)
     stale: set[int] = field(default_factory=set)  #: engines whose LV1 and LV0 were overwritten

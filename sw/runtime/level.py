@@ -172,17 +172,30 @@ class Level:
         self._waiting.append(run)
 
     def _push(self) -> None:
-        """Queue jobs in the order of decisions, until a ring is full."""
-        while self._waiting:
-            run = self._waiting[0]
-            engine = run.decision.engine if self._rules.placed else None
-            ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
-            run.ids += ids
-            for _ in ids:
-                run.left.popleft()
-            if run.left:
+        """Queue jobs in the order of decisions, until a ring is full.
+
+        A placed part that has to wait, for its ring or for a window that a job on another engine holds, holds up its
+        own request only: jobs depend on nothing but earlier jobs of their request, which are queued already.
+        """
+        stuck: set[int] = set()
+        for run in list(self._waiting):
+            if run.request.number in stuck:
+                continue
+            self._submit(run)
+            if not run.left:
+                self._waiting.remove(run)
+            elif self._rules.placed:
+                stuck.add(run.request.number)
+            else:
                 return
-            self._waiting.popleft()
+
+    def _submit(self, run: PartRun) -> None:
+        """Queue as many of its jobs as there is room for."""
+        engine = run.decision.engine if self._rules.placed else None
+        ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
+        run.ids += ids
+        for _ in ids:
+            run.left.popleft()
 
     # -- what happens ----------------------------------------------------------------------------------------
     def _observe(self) -> None:
@@ -192,7 +205,7 @@ class Level:
         heads: set[int] = set()
         for run in self.parts.values():
             if not run.ids or run.left:
-                return
+                continue
             if not not_loaded.intersection(run.ids):
                 self._forecast.load_noticed(run.key, now)
             if run.decision.engine not in heads and run.ids[0] not in not_loaded and run.key not in self._begun:

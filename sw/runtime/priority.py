@@ -131,7 +131,7 @@ class PriorityRuntime:
         while any(not request.done for request in self.requests):
             self._dispatch()
             self._wait()
-        self.device.preemption.settle()  # the last completions of restores belong to the spans
+        self.device.preemption.transfers.settle()  # the last completions of restores belong to the spans
 
     def spans(self) -> list[Span]:
         """What happened so far, by beginning."""
@@ -213,7 +213,7 @@ class PriorityRuntime:
     def _situation(self, current: Request, best: Request) -> Situation:
         meta, params = current.model.image.meta, self.device.params
         layers = {meta.jobs[i].layer for i in current.jobs_left()}
-        layers |= {meta.jobs[e.job].layer for e in self.device.outstanding().values() if e.model is current.model}
+        layers |= {meta.jobs[e.job].layer for e in self.device.books.outstanding.values() if e.model is current.model}
         remaining = sum(max(_load(meta.layers[i]), _compute(meta.layers[i])) for i in layers)
         intervals = [p.estimated_interval for p in meta.cancel_points]
         moved = 0 if best.suspension else min(worst_dirty(current.model), params.lv2_bytes)
@@ -275,12 +275,13 @@ class PriorityRuntime:
         assert request.suspension is not None
         begin = self.device.bus.cycle
         self._running = request
-        operation = self.device.resume(request.suspension)
+        suspension = request.suspension
+        operation = self.device.resume(suspension)
         if operation is not None:
             self._operations.append((request, operation))
-        request.suspension = None if operation is None else request.suspension
-        self._span("resume", request, begin, self.device.bus.cycle)
-        self._run_begin = self.device.bus.cycle
+        request.suspension = None if operation is None else suspension
+        self._span("resume", request, begin, suspension.announced)
+        self._run_begin = suspension.announced
         if request.pump(self.device):
             self._finish(request)
 

@@ -234,7 +234,7 @@ class Runtime:
     def _wait(self) -> None:
         now = self.device.bus.cycle
         arrivals = [r.arrival - now for r in self._waiting if r.arrival > now]
-        if not self.device.outstanding():
+        if not self.device.books.outstanding:
             if arrivals and not any(level.requests for level in self._levels):
                 self.device.bus.advance(min(arrivals))
             return
@@ -316,7 +316,7 @@ class Runtime:
         self._end(victim, error)
 
     def _on_same_engines(self, level: Level, victim: Request) -> list[Request]:
-        jobs = self.device.outstanding().values()
+        jobs = self.device.books.outstanding.values()
         users: dict[int, set[int]] = {}
         for entry in jobs:
             users.setdefault(entry.engine, set()).add(id(entry.model))

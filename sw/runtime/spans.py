@@ -12,7 +12,8 @@ class Span:
 
     Kinds: ``pause`` (host: from sending the pause until the task was off its engines), ``drain`` (pause sent to
     HALTED), ``dump`` and ``restore`` (supervisor jobs, with their ``bytes``), ``resume`` (host: bringing the task back
-    until its jobs are queued), ``run`` (jobs of the request are on the engines).
+    until the jobs that were stopped are queued on all engines; those behind them follow), ``run`` (jobs of the request
+    are on the engines).
     """
 
     kind: Kind

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hw.image import CancelPoint, Image, ImageError, JobInfo, LiveRange, Relocation, StepInfo
 from hw.isa import Insn, Op
 from hw.params import preset
-from tests.support.images import copy_image
+from tests.support.images import COPY_BODY, copy_image
 
 TINY, BASE = preset("tiny"), preset("base")
 HEADER = 64
@@ -18,11 +18,14 @@ HEADER = 64
 
 def full_image():
     """An image with something in every table."""
-    image = copy_image(TINY)
+    image = copy_image(TINY, COPY_BODY.replace("ST2", "CANCEL\nST2"))
     image.weights = bytes(range(100))
     image.meta.segment_sizes[1] = 100
     image.host_models = [b"first", b"second one"]
-    image.meta.cancel_points = [CancelPoint(0, 0, 1, 10, [LiveRange("lv1", 0, 0, 16, dirty=True)])]
+    image.meta.cancel_points = [
+        CancelPoint(0, 0, 1, 10, [LiveRange("lv1", 0, 0, 16, dirty=True)], reload=[0], semaphores=[(0, 1)])
+    ]
+    image.meta.jobs[0].live = [LiveRange("lv2", 6, 0, 32, dirty=False, source_segment=2, source_offset=32)]
     image.meta.relocations = [Relocation(pc=0, field="src", symbol="segment2")]
     image.meta.kernel_attributes = {"sequence": 128, "head": "80"}
     image.to_bytes()
@@ -133,7 +136,7 @@ def test_other_parameters_are_refused():
         (lambda m: m["inputs"][0].update(shape=[1, 8, 9]), "port 'in': shape"),
         (lambda m: m["jobs"][0].update(layer=2), "job 0: layer 2"),
         (lambda m: m["jobs"][0].update(engine=1), "engine 1 does not exist"),
-        (lambda m: m["jobs"][0].update(body_pc=3), "job 0: entry PC beyond the code"),
+        (lambda m: m["jobs"][0].update(body_pc=4), "job 0: entry PC beyond the code"),
         (lambda m: m["jobs"][0].update(prologue_pc=-1), "job 0: entry PC beyond the code"),
         (lambda m: m["jobs"][0].update(window_after=-1), "window_after -1"),
         (lambda m: m["jobs"][0].update(waits=[[0, 1]]), "job 0: event 0"),
@@ -143,8 +146,21 @@ def test_other_parameters_are_refused():
         (lambda m: m["steps"][0].update(first=-1), "step 0: jobs -1"),
         (lambda m: m["steps"][0].update(kind="host", host=2), "step 0: host model 2 of 2"),
         (lambda m: m["steps"][0].update(inputs=["z"]), "step 0: no tensor 'z'"),
-        (lambda m: m["cancel_points"][0].update(pc=3), "cancellation point 0"),
-        (lambda m: m["relocations"][0].update(pc=3), "relocation 0: PC 3"),
+        (lambda m: m["cancel_points"][0].update(pc=4), "cancellation point 0: job 0 or PC 4 does not exist"),
+        (lambda m: m["cancel_points"][0].update(pc=2), "cancellation point 0: PC 2 holds ST2, not CANCEL"),
+        (lambda m: m["cancel_points"][0].update(point=1), "cancellation point 0: called 1"),
+        (lambda m: m["cancel_points"][0].update(reload=[4]), "cancellation point 0: PC 4, .* is no load"),
+        (lambda m: m["cancel_points"][0].update(reload=[0, 2]), "cancellation point 0: PC 2, .* is no load"),
+        (lambda m: m["cancel_points"][0].update(semaphores=[[32, 1]]), "cancellation point 0: semaphore 32"),
+        (lambda m: m["cancel_points"][0].update(semaphores=[[0, 256]]), "semaphore 0 cannot hold 256"),
+        (lambda m: m["cancel_points"][0]["live"][0].update(offset=-1), "point 0: live range .* at -1 leaves lv1"),
+        (lambda m: m["cancel_points"][0]["live"][0].update(size=1 << 30), "point 0: live range .* leaves lv1"),
+        (lambda m: m["cancel_points"][0]["live"][0].update(space="lv2"), r"leaves lv2 \(segment 0\)"),
+        (lambda m: m["jobs"][0]["live"][0].update(offset=33), r"job 0: live range of 32 .* lv2 \(segment 6\)"),
+        (lambda m: m["jobs"][0]["live"][0].update(source_offset=33), "job 0: the copy of a clean range"),
+        (lambda m: m["jobs"][0]["live"][0].update(source_segment=7), "job 0: the copy of a clean range"),
+        (lambda m: m["jobs"][0].update(window=[0, 1]), "job 0: window of 1 bytes at 0 leaves segment 7"),
+        (lambda m: m["relocations"][0].update(pc=4), "relocation 0: PC 4"),
         (lambda m: m["relocations"][0].update(field="speed"), "relocation 0: LD2 has no field 'speed'"),
     ],
 )

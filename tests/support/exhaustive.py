@@ -86,7 +86,7 @@ class Walk:
             engine.pause()
 
     def _place(self) -> Place:
-        entry = self.device.outstanding()[self.device.engines[0].unfinished[0][1]["job_id"]]
+        entry = self.device.books.outstanding[self.device.engines[0].unfinished[0][1]["job_id"]]
         if self.device.regs.read_fields("E0.STATUS")["in_job"]:
             return entry.job, self.device.engines[0].register("HALT_POINT")
         return entry.job, entry.point and entry.point.point

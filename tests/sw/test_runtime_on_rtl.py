@@ -7,9 +7,10 @@ from benchmarks.workloads import workload
 from caesura.inputs import random_samples
 from compiler.backend.options import Options
 from compiler.compile import compile_model
+from hw.isa import INSN_BYTES
 from hw.params import preset
 from sim.rtl import open_bus
-from sw.driver import Device
+from sw.driver import Device, DeviceFault
 from sw.runtime import Choice, Session
 from sw.runtime.policies import ORDER
 from sw.runtime.reference import durations
@@ -77,6 +78,23 @@ def test_preemption_of_several_models_at_any_time(device, served, delay):
     requests.append(runtime.submit(conv, x, priority=1, arrival=device.bus.cycle + delay))
     runtime.run_until_done()
     check(requests, served)
+
+
+def test_a_fault_fails_its_request_only(device, served):
+    """Requests of other models that had jobs on the engine start over and are exact."""
+    image = compile_model(workload(MODELS[1]), TINY, options=Options(lv2_limit=10_000))
+    broken = device.load(image)
+    spoiled = broken.segments[0][0] + image.meta.jobs[1].body_pc * INSN_BYTES
+    device.bus.write_mem(spoiled, bytes([0xFF] * INSN_BYTES))
+    runtime = Runtime(device, "round_robin")
+    failing = runtime.submit(broken, served[1][1])
+    requests = [runtime.submit(model, sample) for model, sample, _ in served]
+    runtime.run_until_done()
+    with pytest.raises(DeviceFault, match=broken.name):
+        failing.result()
+    check(requests, served)
+    assert any(request.repeated for request in requests)
+    device.unload(broken)
 
 
 def test_estimates_come_near_what_is_measured(device, served):

@@ -1,8 +1,6 @@
 """Preemption of compiled models on the compiled RTL: whatever happens, all outputs are those of undisturbed runs."""
 
-import os
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,19 +16,15 @@ from sim.rtl import open_bus
 from sw.driver import Device
 from sw.runtime import Choice, PriorityRuntime
 from tests.support.exhaustive import Task, Walk, places
+from tests.support.networks import DIGITS, network
 from tests.support.preempt_images import smashing_image
 from tests.support.random_preemption import Case, Coverage
 
 TINY, BASE = preset("tiny"), preset("base")
-FOLDER = Path(os.environ.get("CAESURA_MODELS", "models"))
-DIGITS = Path("examples/digits/digits.onnx")
 
 
 def compiled(name: str, interval: int) -> Image:
-    path = DIGITS if name == "digits" else FOLDER / f"{name}.onnx"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {FOLDER}: set CAESURA_MODELS to the folder of the models")
-    return compile_model(path, TINY, options=Options(cancel_interval=interval))
+    return compile_model(network(name), TINY, options=Options(cancel_interval=interval))
 
 
 def task(device: Device, image: Image, seed: int = 0) -> Task:
@@ -40,10 +34,10 @@ def task(device: Device, image: Image, seed: int = 0) -> Task:
 @pytest.mark.parametrize(
     ("name", "interval"),
     [
-        ("digits", 300),
+        ("digits", 1200),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
-            for case in [("digits", 100), ("ic_resnet8_int8", 3000), ("kws_dscnn_int8", 1500)]
+            for case in [("digits", 300), ("ic_resnet8_int8", 6000), ("kws_dscnn_int8", 3000)]
         ),
     ],
 )
@@ -127,9 +121,7 @@ def test_random_cases_on_two_engines():
 
 @pytest.mark.slow
 def test_resnet50_preempted_fifty_times():
-    path = FOLDER / "resnet50_int8_qdq.onnx"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {FOLDER}: set CAESURA_MODELS to the folder of the models")
+    path = network("resnet50_int8_qdq")
     times, seed = 64, 5
     print(f"seed {seed}")
     rng = random.Random(seed)

@@ -7,6 +7,7 @@ import pytest
 from benchmarks.scheduling_rtl import check_random
 from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario
 from caesura.scenario.rtl import RtlRunner
+from hw.params import ParamError
 
 SMALL = Path("examples/scenarios/small_models.toml")
 
@@ -30,6 +31,24 @@ def test_random_scenarios(seed):
 @pytest.mark.parametrize("seed", range(56))
 def test_many_random_scenarios(seed):
     assert check_random(seed) is None
+
+
+def test_the_preset_can_be_changed_and_copies_be_told():
+    content = {
+        "name": "x",
+        "time_unit": "cycles",
+        "machine": {"params": {"engins": 2}},
+        "models": {"m": {"workload": "gemm_1x64x64", "copies": 3}},
+        "streams": [{"name": "s", "stages": [{"model": "m"}], "arrivals": {"kind": "trace", "times": [0, 0, 0]}}],
+    }
+    with pytest.raises(ParamError, match="no parameter named 'engins'"):
+        RtlRunner("cxxrtl").run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+    content["machine"] = {}
+    runner = RtlRunner("cxxrtl")
+    outcome = runner.run(parse_scenario(content, "test"), Policies.named("round_robin"), Path())
+    begun = sorted(run.decided for run in outcome.layers if run.layer == 0)
+    assert begun[1] < min(frame.end for frame in outcome.frames)  # they do not take turns
+    assert runner.mismatches == []
 
 
 def test_models_and_units_must_suit_the_rtl():

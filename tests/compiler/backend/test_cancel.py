@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from compiler import ir
+from compiler.backend.cancel_points import Wanted
+from compiler.backend.cost import START, insn_cycles
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.image import Image
@@ -117,11 +119,22 @@ def test_the_table_lists_every_cancel_in_order_and_reloads_only_earlier_loads():
         assert dict(point.semaphores) == {bit: count for bit, count in counts.items() if count}
 
 
-def test_without_an_interval_there_are_no_points_and_the_program_is_the_same():
+def test_without_an_interval_there_are_no_points_and_only_long_instructions_differ():
     graph = _convolutions(9)
     plain, dense = (_code(_compiled(graph, TINY, o)) for o in (Options(cancel_interval=0), DENSE))
     assert Op.CANCEL not in {insn.op for insn in plain}
-    assert [str(i) for i in plain] == [str(i) for i in dense if i.op is not Op.CANCEL]
+    for op in set(Op) - {Op.CANCEL, Op.MAC}:
+        assert [str(i) for i in plain if i.op is op] == [str(i) for i in dense if i.op is op]
+    assert _macs(plain) == _macs(dense)
+    cycles = [insn_cycles(i.op, i.fields, TINY) for i in dense if i.op is Op.MAC]
+    assert max(cycles) <= Wanted(DENSE.cancel_interval).longest + START
+    assert max(cycles) < max(insn_cycles(i.op, i.fields, TINY) for i in plain if i.op is Op.MAC)
+
+
+def _macs(code: list[Insn]) -> int:
+    """Weight blocks times pixels."""
+    macs = [insn for insn in code if insn.op is Op.MAC]
+    return sum(int(np.prod([insn[name] for name in ("n2", "n1", "n0", "p1", "p0")])) for insn in macs)
 
 
 def test_a_limit_of_lv2_holds_and_one_too_small_is_refused():

@@ -1,6 +1,5 @@
 """Whole networks, from ONNX file to the functional model."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,10 @@ from hw.image import Image
 from hw.params import preset
 from sim.model.races import RaceChecker
 from sim.model.runner import run_image
-
-DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
-MODELS = Path(os.environ.get("CAESURA_MODELS", "models"))
+from tests.support.networks import DIGITS, network
 
 
 def _run(path: Path, preset_name: str, engines: int, observe: bool) -> None:
-    if not path.exists():
-        pytest.skip(f"{path.name} not found: set CAESURA_MODELS to the folder that holds it")
     params = preset(preset_name)
     compiled = compile_with_report(path, params, fallback=True, observe=observe, engines=engines)
     image, graph = Image.from_bytes(compiled.image.to_bytes()), compiled.graph
@@ -46,20 +41,18 @@ def test_digits(preset_name, engines, observe):
 @pytest.mark.parametrize(("preset_name", "engines"), [("tiny", 1), ("base", 2)])
 @pytest.mark.parametrize("model", ["ic_resnet8_int8", "kws_dscnn_int8"])
 def test_small_networks(model, preset_name, engines):
-    _run(MODELS / f"{model}.onnx", preset_name, engines, observe=False)
+    _run(network(model), preset_name, engines, observe=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["squeezenet_int8_qdq", "resnet50_int8_qdq"])
 def test_large_networks(model):
-    _run(MODELS / f"{model}.onnx", "base", 2, observe=False)
+    _run(network(model), "base", 2, observe=False)
 
 
 def test_a_model_beyond_dram_is_refused_with_sizes():
     params = preset("tiny").replace(dram_bytes=64 * 1024)
-    path = MODELS / "kws_dscnn_int8.onnx"
-    if not path.exists():
-        pytest.skip("kws_dscnn_int8.onnx not found: set CAESURA_MODELS")
+    path = network("kws_dscnn_int8")
     with pytest.raises(CompileError, match=r"needs \d+ bytes of DRAM .* has 65536: choose"):
         compile_with_report(path, params, fallback=True)
 

@@ -1,25 +1,24 @@
 """Whole networks: imported without host operators (but softmax), every layer within the contract."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from compiler import golden, reference
 from compiler.frontend import import_model
 from compiler.ir import Host
+from tests.support.networks import network, samples
 
-DIGITS = Path(__file__).parents[3] / "examples" / "digits"
-MODELS = os.environ.get("CAESURA_MODELS")
 NAMES = ["ic_resnet8_int8", "kws_dscnn_int8", "squeezenet_int8_qdq", "resnet50_int8_qdq"]
 
 
-def _check(model: Path, samples: np.ndarray) -> None:
+def _check(name: str, count: int) -> None:
+    model = network(name)
+    with np.load(samples(name)) as file:
+        given = file["input"][:count]
     graph = import_model(model)
     assert all("softmax" in op.reason for op in graph.ops if isinstance(op, Host))
     port = graph.inputs[0]
-    for sample in samples:
+    for sample in given:
         inputs = {port.name: np.ascontiguousarray(sample.reshape(port.shape)).astype(port.dtype)}
         values = reference.run_all(graph, inputs)
         for check in golden.check_graph(graph, values):
@@ -31,15 +30,9 @@ def _check(model: Path, samples: np.ndarray) -> None:
 
 
 def test_digits():
-    with np.load(DIGITS / "digits_samples.npz") as samples:
-        _check(DIGITS / "digits.onnx", samples["input"][:16])
+    _check("digits", 16)
 
 
-@pytest.mark.skipif(MODELS is None, reason="CAESURA_MODELS is not set")
 @pytest.mark.parametrize("name", NAMES)
 def test_shared_model(name):
-    assert MODELS is not None
-    folder = Path(MODELS)
-    count = 1 if name in NAMES[2:] else 8
-    with np.load(folder / f"{name}_samples.npz") as samples:
-        _check(folder / f"{name}.onnx", samples["input"][:count])
+    _check(name, 1 if name in NAMES[2:] else 8)

@@ -1,6 +1,5 @@
 """Compiled networks may be preempted at every cancellation point: proof by poison."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +13,11 @@ from compiler.host import run_host
 from hw.image import Image
 from hw.params import preset
 from sim.model.cancel import Report, check_points
-
-DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.onnx"
-MODELS = Path(os.environ.get("CAESURA_MODELS", "models"))
+from tests.support.networks import DIGITS, network
 
 
 def _check(path: Path, preset_name: str, engines: int, interval: int, lagging: int | None, most: int = 0) -> Report:
     """All points, or ``most`` of them by chance; the report is in the message of a failure."""
-    if not path.exists():
-        pytest.skip(f"{path.name} not found: set CAESURA_MODELS to the folder that holds it")
     graph = import_model(path, fallback=True)
     image, _ = build(graph, preset(preset_name), Options(engines=engines, cancel_interval=interval))
     image = Image.from_bytes(image.to_bytes())
@@ -51,7 +46,7 @@ def test_digits_on_two_engines(lagging):
 
 @pytest.mark.parametrize("model", ["ic_resnet8_int8", "kws_dscnn_int8"])
 def test_a_sample_of_small_networks(model):
-    _check(MODELS / f"{model}.onnx", "tiny", 1, 2000, None, most=20)
+    _check(network(model), "tiny", 1, 2000, None, most=20)
 
 
 @pytest.mark.slow
@@ -63,10 +58,10 @@ def test_a_sample_of_small_networks(model):
 def test_networks_at_every_point(model, preset_name, engines, lagging):
     if model.startswith("squeezenet") and preset_name == "tiny":
         pytest.skip("does not fit the DRAM of tiny")
-    _check(MODELS / f"{model}.onnx", preset_name, engines, 2000, lagging)
+    _check(network(model), preset_name, engines, 2000, lagging)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engines", "lagging"), [(1, None), (2, 0), (2, 1)])
 def test_a_sample_of_resnet50(engines, lagging):
-    _check(MODELS / "resnet50_int8_qdq.onnx", "base", engines, 10_000, lagging, most=60)
+    _check(network("resnet50_int8_qdq"), "base", engines, 10_000, lagging, most=60)

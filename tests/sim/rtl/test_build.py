@@ -34,21 +34,21 @@ def fake_tools(tmp_path, monkeypatch):
 
 
 def test_a_design_is_built_once(fake_tools):
-    first = build.library(netlist())
-    assert build.library(netlist()) == first and first.exists()
+    first = build.shared_object(netlist())
+    assert build.shared_object(netlist()) == first and first.exists()
     assert fake_tools() == 1
-    assert build.library(netlist(), vcd=True) != first
-    assert build.library(netlist(PARAMS.replace(dram_latency=41))) != first
+    assert build.shared_object(netlist(), vcd=True) != first
+    assert build.shared_object(netlist(PARAMS.replace(dram_latency=41))) != first
     assert fake_tools() == 3
     assert not list(build.cache_dir().glob("*/netlist.*"))
 
 
 def test_a_known_source_is_not_elaborated(fake_tools):
-    first = build.library(netlist(), source="one")
-    assert build.library(lambda: pytest.fail("elaborated again"), source="one") == first
-    assert build.library(netlist(), source="two") == first
+    first = build.shared_object(netlist(), source="one")
+    assert build.shared_object(lambda: pytest.fail("elaborated again"), source="one") == first
+    assert build.shared_object(netlist(), source="two") == first
     first.unlink()
-    assert build.library(netlist(), source="one").exists()
+    assert build.shared_object(netlist(), source="one").exists()
     assert fake_tools() == 2
 
 
@@ -58,7 +58,7 @@ def test_combinational_feedback_is_refused(fake_tools, monkeypatch):
 
     monkeypatch.setattr(build, "run_yosys", report)
     with pytest.raises(build.BuildError, match=r"combinational feedback.*: soc\.a, soc\.b"):
-        build.library(netlist())
+        build.shared_object(netlist())
 
 
 def test_every_build_names_its_own_folder(fake_tools, tmp_path, monkeypatch):
@@ -67,30 +67,30 @@ def test_every_build_names_its_own_folder(fake_tools, tmp_path, monkeypatch):
     monkeypatch.setattr(
         build, "_run", lambda what, command, *rest: (commands.append(command), run(what, command, *rest))
     )
-    build.library(netlist())
-    build.library(netlist(PARAMS.replace(dram_latency=41)))
+    build.shared_object(netlist())
+    build.shared_object(netlist(PARAMS.replace(dram_latency=41)))
     loops = [command for command in commands if str(build.SOURCE) in command]
     assert len(loops) == 2 and loops[0] != loops[1]  # zig caches objects by command line
 
 
 def test_concurrent_processes_build_once(fake_tools):
     with multiprocessing.get_context("fork").Pool(3) as pool:
-        assert len(set(pool.map(build.library, [make] * 3))) == 1
+        assert len(set(pool.map(build.shared_object, [make] * 3))) == 1
     assert fake_tools() == 1
 
 
 def test_a_compiler_that_fails_leaves_its_log(fake_tools, tmp_path):
     (tmp_path / "compiler").write_text("#!/bin/sh\necho 'netlist.cc:1: error: no such luck'\nexit 3\n")
     with pytest.raises(build.BuildError, match=r"exit code 3: .*no such luck \(log: .*build.log\)"):
-        build.library(netlist())
+        build.shared_object(netlist())
     with pytest.raises(build.BuildError, match="exit code 3"):
-        build.library(netlist())
+        build.shared_object(netlist())
 
 
 def test_a_compiler_that_is_missing_is_named(fake_tools, monkeypatch):
     monkeypatch.setenv(build.COMPILER_VARIABLE, "no-such-compiler -x")
     with pytest.raises(build.BuildError, match="no-such-compiler"):
-        build.library(netlist())
+        build.shared_object(netlist())
 
 
 def test_the_cache_follows_the_xdg_convention(monkeypatch, tmp_path):

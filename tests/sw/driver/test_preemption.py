@@ -45,13 +45,16 @@ def points(params, jobs):
     return len(walking_image(params, jobs=jobs).meta.cancel_points)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("point", range(-1, 12))
-@pytest.mark.parametrize("name", ["tiny", "base"])
-def test_preempted_at_every_point_by_a_model_that_overwrites_everything(name, jobs, point):
-    params = preset(name)
-    if point >= points(params, jobs):
-        pytest.skip("no such point")
+EVERY_POINT = [
+    pytest.param(params, jobs, point, id=f"{params.name}-{jobs}-{point}")
+    for params in (TINY, BASE)
+    for jobs in (1, 2)
+    for point in range(-1, points(params, jobs))
+]
+
+
+@pytest.mark.parametrize(("params", "jobs", "point"), EVERY_POINT)
+def test_preempted_at_every_point_by_a_model_that_overwrites_everything(params, jobs, point):
     device = Device(FakeSoc(params, seed=point, costs=HostCosts.free()))
     poison(device)
     victim = device.load(walking_image(params, jobs=jobs))
@@ -115,19 +118,21 @@ def test_no_room_for_the_dump_pauses_nothing():
 
 @pytest.mark.parametrize("failing", range(8))
 @pytest.mark.parametrize("again", [False, True])
-def test_failure_in_the_middle_of_a_dump_loses_nothing(failing, again):
-    soc = FakeSoc(TINY, costs=HostCosts.free())
+@pytest.mark.parametrize("params", [TINY, BASE], ids=["one engine", "two engines"])
+def test_failure_in_the_middle_of_a_dump_loses_nothing(params, again, failing):
+    soc = FakeSoc(params, seed=failing, costs=HostCosts.free())
     device = Device(soc)
     poison(device)
-    victim, urgent = device.load(walking_image(TINY)), device.load(smashing_image(TINY))
+    victim = device.load(walking_image(params, jobs=2 * params.engines))
+    urgent = device.load(smashing_image(params, engines=params.engines))
     data, ids = start(device, victim)
     for _ in range(failing % 6 + 1):
         device.bus.advance(1)
-    suspension = device.suspend([0], urgent)
+    suspension = device.suspend(range(params.engines), urgent)
     count = [0]
 
     def inject(engine, insn):
-        count[0] += 1
+        count[0] += engine == failing % params.engines
         return Fault.BUS if count[0] == failing // 2 + 1 else None
 
     operation = device.admit(urgent)

@@ -78,7 +78,7 @@ def test_random_arrivals(seed):
     runtime.run_until_done()
     for request in runtime.requests:
         check(request)
-    device.preemption.settle()
+    device.preemption.transfers.settle()
     assert device.preemption.suspensions == []
 
 

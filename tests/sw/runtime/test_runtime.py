@@ -3,9 +3,11 @@ import asyncio
 import numpy as np
 import pytest
 
+from hw.isa import Op
 from hw.job import Fault
 from hw.params import preset
 from sw.driver import Device, DeviceFault, DriverError
+from sw.driver.errors import SupervisorFault
 from sw.runtime.choice import Choice
 from sw.runtime.policies.fcfs import Fcfs
 from sw.runtime.request import RequestCancelled, State
@@ -110,7 +112,60 @@ def test_a_fault_fails_its_request_only(at):
     others = [request for request in requests if request is not failed]
     for request in others:
         check(request)
+    assert any(request.repeated for request in others)
     check(runtime.submit(failed.model, X))
+
+
+@pytest.mark.parametrize("op", [Op.ST2, Op.LD2], ids=["dump", "restore"])
+@pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
+def test_a_dump_or_restore_that_fails_is_tried_again(params, op):
+    """What was queued behind it starts over; nothing fails, and what was suspended goes on from where it stood."""
+    soc = FakeSoc(params)
+    device = Device(soc)
+    failures = []
+
+    def inject(engine, insn):
+        if insn.op is op and soc._bodies[engine].job["tag"] >> 16 == 0xFFFF and not failures:
+            failures.append(insn)
+            return Fault.BUS
+        return None
+
+    soc.inject = inject
+    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+    long = [runtime.submit(model, X) for model in walks(device, 2, jobs=6)]
+    urgent = runtime.submit(device.load(smashing_image(params)), X, priority=1, arrival=device.bus.cycle + 4000)
+    runtime.run_until_done()
+    for request in (*long, urgent):
+        check(request)
+    assert failures and runtime.switches == 1
+    if op is Op.ST2:
+        assert urgent.repeated and not any(request.repeated for request in long)
+
+
+def test_a_dump_that_keeps_failing_is_an_error():
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    own = 0xFFFF  #: in the tag of jobs of the driver
+    soc.inject = lambda e, insn: Fault.BUS if insn.op is Op.ST2 and soc._bodies[e].job["tag"] >> 16 == own else None
+    runtime = Runtime(device, preemptive=True, rule=lambda situation: Choice.DUMP)
+    runtime.submit(*walks(device, 1, jobs=6), X)
+    runtime.submit(device.load(smashing_image(TINY)), X, priority=1, arrival=device.bus.cycle + 4000)
+    with pytest.raises(SupervisorFault, match="BUS fault in a dump job of the driver"):
+        runtime.run_until_done()
+
+
+def test_a_fault_of_an_urgent_request_leaves_suspended_ones_alone():
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    soc.inject = lambda engine, insn: Fault.BUS if insn.op is Op.LD1 and insn["fill"] == 90 else None
+    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+    long = [runtime.submit(model, X) for model in walks(device, 2, jobs=6)]
+    urgent = runtime.submit(device.load(smashing_image(TINY)), X, priority=1, arrival=device.bus.cycle + 4000)
+    runtime.run_until_done()
+    assert isinstance(urgent.exception(), DeviceFault)
+    for request in long:
+        check(request)
+        assert not request.repeated
 
 
 def test_cancelled_before_and_while_it_runs():

@@ -1,0 +1,46 @@
+"""The driving scenario end to end on the compiled RTL: a row of ``caesura bench scheduling``."""
+
+import caesura
+from benchmarks import driving
+from benchmarks.figures import Figure, Measured
+from benchmarks.lab import Lab
+from benchmarks.rows import Target
+from sw.runtime.choice import Choice, Situation
+from sw.runtime.runtime import Runtime
+
+FRAMES = 5
+PRESET = "tiny"  #: where planning takes 10.04 units; on ``base`` it takes 10.31
+
+
+def figures() -> list[Figure]:
+    """One row, measured on ``cxxrtl``, whatever preset was asked for."""
+    return [Figure("rtl_driving_end_to_end", Target(67, 56, "units", at_most=True), _end_to_end)]
+
+
+def _end_to_end(lab: Lab) -> Measured:
+    """From the start of a frame's perception to the end of its planning, frames back to back, in units in which
+    perception alone takes 30 and parsing 15: the slowest frame.
+
+    From the second frame on perception also waits for the planning of the frame before, so one accelerator cannot be
+    below 30 + 10 + 15 + 10. The first frame shows what is left without that.
+    """
+    with caesura.open(PRESET) as device:
+        prepared = driving.prepare(device.driver)
+        pipeline = driving.Pipeline(prepared, FRAMES)
+        runtime = Runtime(device.driver, "idle_time", preemptive=True, rule=_dump, on_end=pipeline.ended)
+        pipeline.run(runtime.submit, runtime.run_until_done)
+        frames, equal = pipeline.latencies(), pipeline.equal()
+    detail = {
+        "measured_on": f"cxxrtl, {PRESET}",
+        "policy": "idle_time",
+        "frames": [round(units, 2) for units in frames],
+        "first_frame": round(frames[0], 2),
+        "planning_units": round(prepared.planning_units, 2),
+        "cycles_per_unit": round(prepared.unit),
+        "preemptions": runtime.switches,
+    }
+    return Measured(max(frames), equal, detail)
+
+
+def _dump(situation: Situation) -> Choice:
+    return Choice.DUMP

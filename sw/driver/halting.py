@@ -1,0 +1,104 @@
+"""Halting engines and finding out where they stand (of **Cancellation points**)."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from hw.regs import EngineState
+from sw.driver.engine import EngineQueue
+from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.loaded import LoadedModel
+from sw.driver.suspension import HaltRecord
+
+if TYPE_CHECKING:
+    from sw.driver.device import Device
+
+LIMIT = 50_000_000  #: cycles within which an engine halts, or a dump ends
+_POLL = 200
+
+
+class Halting:
+    """Sends pauses to the engines of one device, waits for them, and reads where each has halted."""
+
+    def __init__(self, device: "Device") -> None:
+        self._device = device
+
+    def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
+        """Halt engines at their next cancellation point or before a body; idle ones count as halted at once.
+
+        ``verify``: also compare PC and semaphores with the image's table, at the cost of more than 30 register reads
+        per engine. Raises ``DeviceFault`` if an engine stops on a fault instead, ``DeviceTimeout`` at the limit.
+        """
+        queues = [self._device.engines[e] for e in sorted(engines)]
+        busy = [queue for queue in queues if queue.outstanding]
+        for queue in busy:
+            queue.pause()
+        try:
+            self._wait_halted(busy, limit)
+        except DriverError:
+            self.go_on(queue.number for queue in busy)
+            raise
+        self.go_on(queue.number for queue in busy if not queue.outstanding)  # nothing left that could halt
+        return {queue.number: self._record(queue.number, verify) for queue in queues}
+
+    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int) -> None:
+        waiting = {queue.number for queue in busy}
+        deadline = self._device.bus.cycle + limit
+        while waiting:
+            left = deadline - self._device.bus.cycle
+            if left <= 0 or not self._device.bus.wait_irq(left):
+                raise DeviceTimeout(f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit")
+            waiting -= set(self._device.serve_interrupts())
+
+    def rest(self, engines: Iterable[int], limit: int = LIMIT) -> None:
+        """Wait until engines have halted or stopped on a fault, which is not raised: no job begins any more."""
+        queues = [self._device.engines[e] for e in engines]
+        for queue in queues:
+            queue.pause()
+        deadline = self._device.bus.cycle + limit
+        while any(queue.state() not in (EngineState.HALTED, EngineState.FAULT) for queue in queues):
+            if self._device.bus.cycle >= deadline:
+                raise self._device.timed_out(limit)
+            self._device.bus.advance(_POLL)
+
+    def go_on(self, engines: Iterable[int]) -> None:
+        """Withdraw a pause: halted engines continue where they stand."""
+        for e in engines:
+            self._device.engines[e].go_on()
+
+    def _record(self, engine: int, verify: bool) -> HaltRecord:
+        queue = self._device.engines[engine]
+        if not queue.outstanding:
+            return HaltRecord(engine, in_job=False)
+        status = self._device.regs.read_fields(f"E{engine}.STATUS")
+        if status["state"] != EngineState.HALTED:
+            raise DriverError(f"engine {engine} reported a halt and is {EngineState(status['state']).name}: reset it")
+        in_job = bool(status["in_job"])
+        loaded, low = queue.register("RING_LOADED"), queue.register("HALT_CYCLE_LO")
+        now = self._device.bus.cycle
+        cycle = now - ((now - low) & 0xFFFFFFFF)
+        if not in_job:
+            return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
+        number = queue.register("HALT_POINT")
+        job_id = queue.unfinished[0][1]["job_id"]
+        model = self._device.books.outstanding[job_id].model
+        points = model.image.meta.cancel_points
+        if number >= len(points):
+            raise DriverError(
+                f"engine {engine} halted at point {number}; the table of {model.name!r} has {len(points)}"
+            )
+        if verify:
+            self._verify(engine, job_id, model, number)
+        return HaltRecord(engine, True, job_id, number, points[number].pc, cycle, loaded)
+
+    def _verify(self, engine: int, job_id: int, model: LoadedModel, number: int) -> None:
+        queue, point = self._device.engines[engine], model.image.meta.cancel_points[number]
+        counts = dict(point.semaphores)
+        expected = {"HALT_JOB": job_id, "HALT_PC": point.pc + 1}
+        expected |= {f"SEM[{i}]": counts.get(i, 0) for i in range(self._device.params.semaphores)}
+        for name, value in expected.items():
+            found = queue.register(name)
+            if found != value:
+                raise DriverError(
+                    f"engine {engine} at point {number} of {model.name!r}: {name} reads {found}, "
+                    f"the image says {value}; compile the model again"
+                )

@@ -1,0 +1,91 @@
+"""Layers placed on any of four engines of the real RTL: same outputs as alone, in order, whatever runs beside them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from benchmarks.scenarios.rtl_long_operator import HARDWARE, UNIT, long_operator
+from caesura.inputs import random_samples
+from compiler.backend.options import Options
+from compiler.compile import compile_model
+from hw.params import KIB, preset
+from sim.rtl import open_bus
+from sw.driver import Device
+from sw.runtime import Session
+from sw.runtime.policies import PLACEMENT
+from sw.runtime.runtime import Runtime
+
+PARAMS = preset(HARDWARE["preset"]).replace(**HARDWARE["params"])
+SHORT = long_operator(1).models["short"]
+SHORT_LIMIT = 14 * KIB  #: so little that jobs of its last layer share a window with its second
+NETWORK = "examples/digits/digits.onnx"
+
+
+@pytest.fixture(scope="module")
+def device():
+    bus = open_bus(PARAMS, "cxxrtl")
+    yield Device(bus)
+    bus.close()
+
+
+@pytest.fixture(scope="module")
+def served(device):
+    """Four loaded models, two of each of two networks, with inputs and the outputs they compute by themselves."""
+    result = []
+    for path, limit in ((SHORT.onnx, SHORT_LIMIT), (NETWORK, 40_000)):
+        image = compile_model(path, PARAMS, engines=1, options=Options(lv2_limit=limit))
+        for sample in random_samples(image, 2, 5):
+            model = device.load(image)
+            result.append((model, sample, Session(device, model).run(sample)[0]))
+    return result
+
+
+def check(request, outputs):
+    for name, value in request.result().items():
+        np.testing.assert_array_equal(value, outputs[name])
+
+
+def parts(runtime, request):
+    return sorted((run for run in runtime.parts if run.request is request), key=lambda run: run.index)
+
+
+@pytest.mark.parametrize("at_arrival", [False, True], ids=["as layers start", "at arrival"])
+@pytest.mark.parametrize("placement", PLACEMENT)
+def test_outputs_and_order(device, served, placement, at_arrival):
+    runtime = Runtime(device, "round_robin", placement, placed=True, at_arrival=at_arrival)
+    requests = [(runtime.submit(model, sample), outputs) for _ in range(2) for model, sample, outputs in served]
+    runtime.run_until_done()
+    several = 0
+    for request, outputs in requests:
+        check(request, outputs)
+        runs = parts(runtime, request)
+        assert [run.index for run in runs] == list(range(len(runs)))
+        for before, after in pairwise(runs):
+            assert before.end <= after.start
+        several += len({result.engine for run in runs for result in run.results}) > 1
+    assert several
+
+
+def test_engines_work_at_the_same_time(device, served):
+    runtime = Runtime(device, placed=True)
+    for model, sample, _ in served:
+        runtime.submit(model, sample)
+    runtime.run_until_done()
+    assert any(
+        a.decision.engine != b.decision.engine and a.start < b.start < a.end
+        for a in runtime.parts
+        for b in runtime.parts
+    )
+
+
+def test_a_part_that_waits_for_room_holds_up_its_own_request_only(device, served):
+    """A job of the short network needs a window that is free once the layer before has ended on another engine."""
+    runtime = Runtime(device, "fcfs", "round_robin_queues", placed=True, at_arrival=True)
+    (first, x, y), (second, z, w), *_ = served
+    requests = [(runtime.submit(first, x), y), (runtime.submit(second, z), w)]
+    runtime.run_until_done()
+    for request, outputs in requests:
+        check(request, outputs)
+    starts = [min(run.start for run in parts(runtime, request)) for request, _ in requests]
+    assert starts[1] - starts[0] < 2 * UNIT
