@@ -41,7 +41,7 @@ Preset = Annotated[str, typer.Option("--preset", help=f"parameters of the hardwa
 Backend = Annotated[str, typer.Option("--backend", help="cxxrtl (compiled RTL) or pysim (reference, slow)")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
-Interval = Annotated[int | None, typer.Option(min=0, help="cycles between cancellation points (0: none)")]
+Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes outside homes that a point should not exceed")]
 Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]

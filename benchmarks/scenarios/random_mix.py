@@ -3,7 +3,10 @@
 import random
 from typing import Any
 
+from benchmarks.scenarios.random_stream import Spread, random_stream
 from caesura.scenario import Scenario, parse_scenario
+
+SPREAD = Spread(count=6, gap=(1, 100), deadline=(1, 500), arrival=100, cpu=20, think=5)
 
 
 def random_mix(seed: int) -> Scenario:
@@ -27,7 +30,7 @@ def random_mix(seed: int) -> Scenario:
         "seed": seed,
         "machine": machine,
         "models": {name: {"layers": _layers(rng, memory)} for name in names},
-        "streams": [_stream(rng, name) for name in names],
+        "streams": [random_stream(rng, name, SPREAD) for name in names],
     }
     return parse_scenario(content, f"random scenario {seed}")
 
@@ -44,20 +47,3 @@ def _layers(rng: random.Random, memory: int) -> list[dict[str, Any]]:
             layer["after"] = sorted({rng.randrange(number) for _ in range(rng.randint(0, 3))})
         layers.append(layer)
     return layers
-
-
-def _stream(rng: random.Random, model: str) -> dict[str, Any]:
-    count = rng.randint(1, 6)
-    arrivals: dict[str, Any] = rng.choice(
-        [
-            {"kind": "periodic", "period": rng.randint(1, 100), "count": count},
-            {"kind": "poisson", "interval": rng.randint(1, 100), "count": count},
-            {"kind": "closed", "count": count, "concurrency": rng.randint(1, 3), "think": rng.choice([0, 5])},
-            {"kind": "trace", "times": [rng.randint(0, 100) for _ in range(count)]},
-        ]
-    )
-    stages: list[dict[str, Any]] = [{"model": model}]
-    if rng.random() < 0.3:
-        stages += [{"cpu": "post", "duration": rng.randint(0, 20)}, {"model": model, "priority": rng.randint(0, 3)}]
-    stream = {"name": model, "stages": stages, "arrivals": arrivals, "priority": rng.randint(0, 2)}
-    return {**stream, "deadline": rng.randint(1, 500)} if rng.random() < 0.5 else stream

@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 from benchmarks.driving.models import models
+from benchmarks.scenarios.random_stream import Spread, random_stream
 from caesura.scenario import Scenario, parse_scenario
 from hw import params as presets
 
@@ -17,6 +18,9 @@ SMALL = (
     "gemm_4x96x32",
     "conv_16x8x8_16_k3_s1_p1_g16",
 )
+
+#: In cycles.
+SPREAD = Spread(count=4, gap=(500, 20_000), deadline=(5000, 100_000), arrival=20_000, cpu=5000, think=3000)
 
 
 def random_rtl(seed: int, preset: str = "tiny") -> Scenario:
@@ -35,7 +39,7 @@ def random_rtl(seed: int, preset: str = "tiny") -> Scenario:
         "time_unit": "cycles",
         "machine": machine,
         "models": {name: _model(rng, preset) for name in names},
-        "streams": [_stream(rng, name) for name in names],
+        "streams": [random_stream(rng, name, SPREAD) for name in names],
     }
     return parse_scenario(content, f"random scenario {seed}")
 
@@ -45,20 +49,3 @@ def _model(rng: random.Random, name: str) -> dict[str, Any]:
     if rng.random() < 0.35:
         return {"onnx": rng.choice(models(presets.preset(name)))}
     return {"workload": rng.choice(SMALL)}
-
-
-def _stream(rng: random.Random, model: str) -> dict[str, Any]:
-    count = rng.randint(1, 4)
-    arrivals: dict[str, Any] = rng.choice(
-        [
-            {"kind": "periodic", "period": rng.randint(500, 20_000), "count": count},
-            {"kind": "poisson", "interval": rng.randint(500, 20_000), "count": count},
-            {"kind": "closed", "count": count, "concurrency": rng.randint(1, 3), "think": rng.choice([0, 3000])},
-            {"kind": "trace", "times": [rng.randint(0, 20_000) for _ in range(count)]},
-        ]
-    )
-    stages: list[dict[str, Any]] = [{"model": model}]
-    if rng.random() < 0.3:
-        stages += [{"cpu": "post", "duration": rng.randint(0, 5000)}, {"model": model, "priority": rng.randint(0, 3)}]
-    stream = {"name": model, "stages": stages, "arrivals": arrivals, "priority": rng.randint(0, 2)}
-    return {**stream, "deadline": rng.randint(5000, 100_000)} if rng.random() < 0.5 else stream

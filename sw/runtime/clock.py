@@ -14,6 +14,7 @@ class Clock:
     decision_seconds: list[float] = field(default_factory=list)
     compute_busy: dict[int, int] = field(default_factory=dict)  #: cycles in bodies, by engine
     load_busy: dict[int, int] = field(default_factory=dict)  #: cycles in prologues, by engine
+    turnaround: int = 0  #: cycles from one body to the next on an engine: the least that was measured
     _numbers: int = 0
     _computed: dict[int, int] = field(default_factory=dict)
     _loaded: dict[int, int] = field(default_factory=dict)
@@ -38,6 +39,8 @@ class Clock:
         access: dict[int, int] = {}
         for r in sorted(results, key=lambda result: result.start):
             begin = max(self._computed.get(r.engine, 0), decided)
+            if self._computed.get(r.engine, decided) > decided and r.start > begin:
+                self.turnaround = min(self.turnaround or r.start - begin, r.start - begin)
             compute[r.engine] = compute.get(r.engine, 0) + max(0, r.start - begin)
             self._computed[r.engine] = max(r.end, self._computed.get(r.engine, 0))
             self.compute_busy[r.engine] = self.compute_busy.get(r.engine, 0) + r.end - r.start

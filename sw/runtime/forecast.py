@@ -17,30 +17,41 @@ class _Entry:
     cost: LayerCost
     after: tuple[Key, ...]
     room_after: Key | None = None
+    added: float | None = 0.0  #: it cannot have begun to load before; None: not before now
     load_start: float | None = None  #: measured, as are the next two
     load_end: float | None = None
     start: float | None = None
+    expected_load_end: float = 0.0
     expected_start: float = 0.0
     expected_end: float = 0.0
 
 
 class Forecast:
     """Layers that are scheduled and have not ended, in the order of scheduling: one path for memory access, ``engines``
-    that compute, ``memory`` bytes on chip."""
+    that compute, ``memory`` bytes on chip. ``slots``: jobs of an engine that have begun to load and not ended, at most;
+    None for any number."""
 
-    def __init__(self, engines: int, memory: int) -> None:
-        self._memory = memory
+    def __init__(self, engines: int, memory: int, slots: int | None = None) -> None:
+        self._memory, self._slots = memory, slots
+        self.turnaround = 0.0  #: time that an engine takes from one job to the next
+        self._job_ends: list[list[float]] = [[] for _ in range(engines)]
         self._entries: dict[Key, _Entry] = {}
         self._engine_free = [0.0] * engines
         self._expected_free = list(self._engine_free)
         self._access_free = 0.0
 
     def add(
-        self, key: Key, engine: int, cost: LayerCost, after: Iterable[Key] = (), room_after: Key | None = None
+        self,
+        key: Key,
+        engine: int,
+        cost: LayerCost,
+        after: Iterable[Key] = (),
+        room_after: Key | None = None,
+        now: float = 0.0,
     ) -> None:
-        """``key`` is scheduled behind all others, to compute when the layers ``after`` have ended. ``room_after``: the
-        layer whose end gives it the place of its weights."""
-        self._entries[key] = _Entry(engine, cost, tuple(after), room_after)
+        """``key`` is scheduled ``now`` behind all others, to compute when the layers ``after`` have ended.
+        ``room_after``: the layer whose end gives it the place of its weights."""
+        self._entries[key] = _Entry(engine, cost, tuple(after), room_after, now)
 
     def drop(self, key: Key) -> None:
         """A layer that was scheduled will not run."""
@@ -55,14 +66,16 @@ class Forecast:
         self._entries[key].load_end = time
         self._access_free = max(self._access_free, time)
 
-    def load_noticed(self, key: Key, time: float) -> None:
-        """Its load had ended by ``time``; when exactly is not known."""
-        if self._entries[key].load_end is None:
-            self._entries[key].load_end = time
+    def load_noticed(self, key: Key, since: float, time: float) -> None:
+        """Its load ended between ``since`` and ``time``; when exactly is taken from the forecast."""
+        entry = self._entries[key]
+        if entry.load_end is None:
+            entry.load_end = min(time, max(since, entry.expected_load_end))
 
     def rolled_back(self, key: Key) -> None:
         """Its load counts for nothing and will be done again."""
-        self._entries[key].load_start = self._entries[key].load_end = None
+        entry = self._entries[key]
+        entry.added = entry.load_start = entry.load_end = None
 
     def started(self, key: Key, time: float) -> None:
         """Measured."""
@@ -85,32 +98,64 @@ class Forecast:
         """When all of ``keys`` will have ended, as of the last :meth:`state`."""
         return max((self._entries[key].expected_end for key in keys if key in self._entries), default=0.0)
 
+    def slot(self, begin: float) -> float:
+        """From when a job that could load from ``begin`` on has a slot. On the engine that has one first, as of the
+        last :meth:`state`."""
+        return begin + min(self._slot_wait(engine, 1, 0.0, begin) for engine in range(len(self._job_ends)))
+
+    def room(self, engine: int, cost: LayerCost, begin: float) -> float:
+        """From when a layer on ``engine`` could load in one go to have loaded as early as it can if the first of its
+        jobs may begin at ``begin``: each waits for a slot."""
+        return begin + self._slot_wait(engine, cost.jobs, cost.load, begin) if cost.load else begin
+
     def state(self, now: float) -> AcceleratorState:
         """The state at ``now``, all scheduled layers included."""
         access, engines = self._access_free, list(self._engine_free)
         self._expected_free = engines
+        self._job_ends = [[] for _ in engines]
         releases: list[Release] = []
         used = 0
         for entry in self._entries.values():
             loaded = self._load_end(entry, now, access, used, releases)
-            access = max(access, loaded)
+            access, entry.expected_load_end = max(access, loaded), loaded
             if entry.start is None:
                 can_start = loaded - entry.cost.overlap
-                entry.expected_start = max(now, can_start, engines[entry.engine], self.ready(entry.after))
+                free = engines[entry.engine] + self.turnaround
+                entry.expected_start = max(now, can_start, free, self.ready(entry.after))
             else:
                 entry.expected_start = entry.start
-            entry.expected_end = engines[entry.engine] = max(now, entry.expected_start + entry.cost.compute)
+            spent = entry.cost.compute + self.turnaround * (entry.cost.jobs - 1)
+            entry.expected_end = engines[entry.engine] = max(now, entry.expected_start + spent)
+            self._queue_jobs(entry)
             used += entry.cost.bytes
             releases.append(Release(entry.expected_end, entry.cost.bytes))
         return AcceleratorState(now, min(engines), access, self._memory, used, tuple(sorted(releases)))
+
+    def _queue_jobs(self, entry: _Entry) -> None:
+        """Jobs of a layer end one after the other."""
+        jobs, each = entry.cost.jobs, entry.cost.compute / entry.cost.jobs
+        self._job_ends[entry.engine] += [entry.expected_end - each * left for left in reversed(range(jobs))]
+
+    def _slot_wait(self, engine: int, jobs: int, load: float, begin: float) -> float:
+        """How long ``jobs`` that come next to ``engine`` and can load from ``begin`` on wait for slots."""
+        if self._slots is None:
+            return 0.0
+        ends, waited = self._job_ends[engine], 0.0
+        for job in range(jobs):
+            holder = len(ends) + job - self._slots
+            if 0 <= holder < len(ends):
+                waited = max(waited, ends[holder] - begin - job * load / jobs)
+        return waited
 
     def _load_end(self, entry: _Entry, now: float, access: float, used: int, releases: list[Release]) -> float:
         if entry.load_end is not None:
             return entry.load_end
         if entry.load_start is not None:
             return max(now, entry.load_start + entry.cost.load)
-        earlier = AcceleratorState(now, max((r.time for r in releases), default=now), access, self._memory, used)
-        if entry.cost.bytes > earlier.memory_free:
-            earlier = AcceleratorState(now, earlier.compute_end, access, self._memory, used, tuple(sorted(releases)))
         place = self.ready([] if entry.room_after is None else [entry.room_after])
-        return max(now, access, place, earlier.room_at(entry.cost.bytes)) + entry.cost.load
+        begin = max(now if entry.added is None else entry.added, access, place)
+        if entry.cost.bytes > self._memory - used:
+            end = max((r.time for r in releases), default=now)
+            earlier = AcceleratorState(now, end, access, self._memory, used, tuple(sorted(releases)))
+            begin = max(begin, earlier.room_at(entry.cost.bytes))
+        return max(now, self.room(entry.engine, entry.cost, begin) + entry.cost.load)

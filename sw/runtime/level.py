@@ -15,6 +15,8 @@ from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.request import Request
 from sw.runtime.scheduler import Decision, LayerScheduler
 
+SLOTS = 4  #: jobs that an engine keeps: the one that runs, and those whose prologues run ahead
+
 
 @dataclass(eq=False)
 class PartRun:
@@ -81,13 +83,14 @@ class Level:
         self._device, self._rules, self._estimates, self._clock = device, rules, estimates, clock
         self._holders: dict[str, list[int | None]] = {}
         engines = device.params.engines if rules.placed else 1
-        self._forecast = Forecast(engines, device.params.lv2_bytes)
+        self._forecast = Forecast(engines, device.params.lv2_bytes, SLOTS)
         self._scheduler = LayerScheduler(
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders
         )
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
         self._waiting: deque[PartRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
+        self._observed = 0  #: cycle of the latest look at the loaders
 
     # -- requests --------------------------------------------------------------------------------------------
     def open(self, request: Request) -> None:
@@ -201,17 +204,19 @@ class Level:
     def _observe(self) -> None:
         """Tell the forecast what has been loaded and what computes, as of now."""
         now = self._device.bus.cycle
+        self._forecast.turnaround = self._clock.turnaround
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()
         for run in self.parts.values():
             if not run.ids or run.left:
                 continue
             if not not_loaded.intersection(run.ids):
-                self._forecast.load_noticed(run.key, now)
+                self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
             if run.decision.engine not in heads and run.ids[0] not in not_loaded and run.key not in self._begun:
                 self._begun.add(run.key)
                 self._forecast.started(run.key, max(run.decided, self._clock.last_end(self._engines(run))))
             heads.add(run.decision.engine)
+        self._observed = now
 
     def _engines(self, run: PartRun) -> Sequence[int]:
         return [run.decision.engine] if self._rules.placed else range(self._device.params.engines)

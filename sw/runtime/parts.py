@@ -71,7 +71,7 @@ def _cost(image: Image, layer: int, jobs: Sequence[int], piece: Sequence[int]) -
     load = loads(info) * size / whole if whole else 0.0
     compute = computes(info) * len(piece) / len(jobs)
     depth = max(_count(image, piece).values())
-    return LayerCost(load, compute, size, (depth - 1) / depth * min(load, compute))
+    return LayerCost(load, compute, size, (depth - 1) / depth * min(load, compute), depth)
 
 
 def _count(image: Image, jobs: Sequence[int]) -> Mapping[int, int]:

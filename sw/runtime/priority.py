@@ -13,17 +13,16 @@ from hw.image import JobInfo, LayerInfo
 from sw.driver import Device, DeviceFault, DriverError, JobResult, LoadedModel
 from sw.driver.errors import SupervisorFault
 from sw.driver.footprint import engines_of
-from sw.driver.reserve import worst_dirty
 from sw.driver.supervisor import Operation
 from sw.driver.suspension import Suspension
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.session import Arrays, Session
+from sw.runtime.situation import situation
 from sw.runtime.spans import Kind, Span
 
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 _RETRIES = 3  #: attempts at a dump or restore that fails
-_SWITCH_ACCESSES = 40  #: register accesses of one switch, about
 
 
 @dataclass(eq=False)
@@ -211,20 +210,16 @@ class PriorityRuntime:
             current.rewind()
 
     def _situation(self, current: Request, best: Request) -> Situation:
-        meta, params = current.model.image.meta, self.device.params
+        meta = current.model.image.meta
         layers = {meta.jobs[i].layer for i in current.jobs_left()}
         layers |= {meta.jobs[e.job].layer for e in self.device.books.outstanding.values() if e.model is current.model}
         remaining = sum(max(_load(meta.layers[i]), _compute(meta.layers[i])) for i in layers)
-        intervals = [p.estimated_interval for p in meta.cancel_points]
-        moved = 0 if best.suspension else min(worst_dirty(current.model), params.lv2_bytes)
-        return Situation(
+        return situation(
+            self.device,
+            [current.model],
             remaining=remaining,
             elapsed=self.device.bus.cycle - (current.started or 0),
-            halt=sum(intervals) / len(intervals) / 2 if intervals else remaining,
-            dump_bytes=moved,
-            restore_bytes=moved,
-            bandwidth=params.dram_word,
-            switch=self.device.bus.costs.interrupt + _SWITCH_ACCESSES * self.device.bus.costs.register_access,
+            displaced=best.suspension is None,
         )
 
     # -- transitions -----------------------------------------------------------------------------------------

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
-from sw.driver.reserve import worst_dirty
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
 from sw.runtime.level import Level, PartRun, Rules
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
 from sw.runtime.session import Session
+from sw.runtime.situation import situation
 
 _TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
 _RETRIES = 3  #: attempts at a dump or restore that fails
-_SWITCH_ACCESSES = 40  #: register accesses of one switch, about
 
 
 class Runtime:
@@ -77,6 +77,7 @@ class Runtime:
         self._levels: list[Level] = []  #: the last has the engines, the others are suspended
         self._declined: set[int] = set()
         self._failures = 0
+        self._recovery = Recovery(device, self._levels, self._waiting, self._end)
 
     # -- requests --------------------------------------------------------------------------------------------
     def submit(
@@ -246,7 +247,7 @@ class Runtime:
             self._advance_all()
         elif self.device.bus.cycle - self._last_event() > limit:
             oldest = next(iter(level.parts.values()))
-            self._fail(oldest.request, self.device.timed_out(limit))
+            self._recovery.fail(oldest.request, self.device.timed_out(limit))
 
     def _last_event(self) -> int:
         started = [request.started or 0 for level in self._levels for request in level.requests]
@@ -269,21 +270,9 @@ class Runtime:
         self._advance_all()
 
     def _situation(self, level: Level) -> Situation:
-        params, costs = self.device.params, self.device.bus.costs
-        models = {id(request.model): request.model for request in level.requests}.values()
-        points = [p.estimated_interval for model in models for p in model.image.meta.cancel_points]
-        remaining = level.remaining()
-        moved = min(sum(worst_dirty(model) for model in models), params.lv2_bytes)
-        return Situation(
-            remaining=remaining,
-            elapsed=self.device.bus.cycle,
-            halt=sum(points) / len(points) / 2 if points else remaining,
-            dump_bytes=moved,
-            restore_bytes=moved,
-            bandwidth=params.dram_word,
-            switch=costs.interrupt + _SWITCH_ACCESSES * costs.register_access,
-            killable=False,
-        )
+        models = list({id(request.model): request.model for request in level.requests}.values())
+        now, remaining = self.device.bus.cycle, level.remaining()
+        return situation(self.device, models, remaining=remaining, elapsed=now, killable=False)
 
     # -- failures --------------------------------------------------------------------------------------------
     def _guarded(self, action: Callable[[], None]) -> None:
@@ -294,56 +283,9 @@ class Runtime:
             self._failures += 1
             if self._failures >= _RETRIES:
                 raise
-            self._recover()
+            self._recovery.start_over()
         except DeviceFault as fault:
-            victim = self._owner(fault.record.job_id)
+            victim = self._recovery.owner(fault.record.job_id)
             if victim is None:
                 raise
-            self._fail(victim, fault)
-
-    def _owner(self, job_id: int) -> Request | None:
-        runs = [run for level in self._levels for run in level.parts.values()]
-        return next((run.request for run in runs if job_id in run.ids), None)
-
-    def _fail(self, victim: Request, error: DriverError) -> None:
-        """End ``victim``. Requests that had jobs on the engines it used start over."""
-        level = next(level for level in self._levels if victim in level.requests)
-        for request in self._on_same_engines(level, victim):
-            self._rewind(level, request)
-        level.drop(victim)
-        self.device.abort(victim.model)
-        level.requests.remove(victim)
-        self._end(victim, error)
-
-    def _on_same_engines(self, level: Level, victim: Request) -> list[Request]:
-        jobs = self.device.books.outstanding.values()
-        users: dict[int, set[int]] = {}
-        for entry in jobs:
-            users.setdefault(entry.engine, set()).add(id(entry.model))
-        hit = {id(victim.model)}
-        while True:
-            more = hit.union(*(models for models in users.values() if models & hit))
-            if more == hit:
-                break
-            hit = more
-        return [r for r in level.requests if id(r.model) in hit and r is not victim]
-
-    def _rewind(self, level: Level, request: Request) -> None:
-        level.drop(request)
-        self.device.abort(request.model)
-        level.requests.remove(request)
-        request.rewind()
-        self._waiting.append(request)
-
-    def _recover(self) -> None:
-        """A dump or restore failed: what was queued behind it starts over, what was to be restored stays suspended."""
-        self.device.recover()
-        if not self._levels:
-            return
-        level = self._levels[-1]
-        held = {id(model) for suspension in self.device.preemption.suspensions for model in suspension.models}
-        kept = [s for s in self.device.preemption.suspensions if any(r.model in s.models for r in level.requests)]
-        if kept:
-            level.suspension = kept[-1]
-        for request in [r for r in level.requests if id(r.model) not in held]:
-            self._rewind(level, request)
+            self._recovery.fail(victim, fault)

@@ -77,7 +77,7 @@ class LayerScheduler:
         if not self._open:
             return None
         state = self._forecast.state(now)
-        candidates = self._candidates()
+        candidates = self._candidates(state.access_start)
         chosen = self._order.choose(state, candidates)
         for candidate in candidates:
             self._open[candidate.request].passed_over += 1
@@ -87,16 +87,18 @@ class LayerScheduler:
         """A layer has ended, or was revoked: it is no longer in its queue."""
         self._placement.executed(*self._placed.pop((request, layer)))
 
-    def _candidates(self) -> list[Candidate]:
+    def _candidates(self, begin: float) -> list[Candidate]:
         requests = list(self._open.values())
         if self._by_priority:
             top = max(request.priority for request in requests)
             requests = [request for request in requests if request.priority == top]
-        return [self._candidate(request) for request in requests]
+        return [self._candidate(request, begin) for request in requests]
 
-    def _candidate(self, request: Request) -> Candidate:
+    def _candidate(self, request: Request, begin: float) -> Candidate:
+        """``begin``: when its load could begin if it had room."""
         model, layer, estimates = request.model, request.next_layer, self._estimates
         layers = estimates.layers(model)
+        held = self._forecast.ready((request.number, i) for i in self._holder(model, layer))
         return Candidate(
             request.number,
             model,
@@ -109,7 +111,7 @@ class LayerScheduler:
             estimates.remaining(model, layer),
             request.passed_over,
             self._forecast.ready((request.number, i) for i in self._after(model, layer)),
-            room=self._forecast.ready((request.number, i) for i in self._holder(model, layer)),
+            room=self._forecast.slot(max(begin, held)),
             following=tuple(layers[layer + 1 : layer + self._order.window]),
         )
 
@@ -134,9 +136,12 @@ class LayerScheduler:
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
         here = replace(state, compute_end=self._forecast.compute_end(engine))
+        placed = replace(chosen, room=self._forecast.room(engine, cost, chosen.room))
         room_after = next(((request.number, i) for i in self._holder(request.model, layer)), None)
-        self._forecast.add(key, engine, cost, [(request.number, i) for i in after], room_after)
+        self._forecast.add(key, engine, cost, [(request.number, i) for i in after], room_after, state.now)
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
-        idle = idle_times(here, chosen)
+        idle = idle_times(here, placed)
+        turnaround = self._forecast.turnaround
+        idle = idle._replace(compute=max(idle.compute, turnaround) + turnaround * (cost.jobs - 1))
         return Decision(request, layer, engine, cost, after, idle, start, passed_over, candidates)

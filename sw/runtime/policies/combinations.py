@@ -54,7 +54,7 @@ def _table(candidates: Sequence[Candidate], window: int) -> tuple[Floats, npt.ND
     for model, candidate in enumerate(candidates):
         layers = (candidate.cost, *candidate.following)[:window]
         lengths[model] = len(layers)
-        costs[model, : len(layers), :4] = layers
+        costs[model, : len(layers), :4] = [cost[:4] for cost in layers]
         costs[model, 0, 4:] = candidate.ready, candidate.room
     return costs, lengths
 

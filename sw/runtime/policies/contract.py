@@ -18,11 +18,12 @@ class LayerCost(NamedTuple):
     compute: float
     bytes: int = 0
     overlap: float = 0.0  #: time for which the layer can compute before its own load has ended
+    jobs: int = 1  #: places that it takes in the queue of each engine
 
     def scaled(self, load: float, compute: float) -> "LayerCost":
         """The same layer with other durations."""
         shorter = min(load / self.load if self.load else 0.0, compute / self.compute if self.compute else 0.0)
-        return LayerCost(load, compute, self.bytes, self.overlap * shorter)
+        return LayerCost(load, compute, self.bytes, self.overlap * shorter, self.jobs)
 
 
 class Release(NamedTuple):

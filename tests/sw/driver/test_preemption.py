@@ -5,6 +5,7 @@ from hw.job import Fault
 from hw.params import preset
 from sim.bus import HostCosts
 from sw.driver import Device, DriverError, OutOfMemory
+from sw.driver.engine import EngineQueue
 from sw.driver.errors import SupervisorFault
 from tests.support.fake_soc import FakeSoc
 from tests.support.preempt_images import smashing_image, walking_image
@@ -86,6 +87,29 @@ def test_dump_only_what_the_incoming_model_displaces():
     assert not suspension.lost_clean  # LV2 has room beside the victim
     device.resume(suspension)
     finish(device, victim, data, ids)
+
+
+def test_the_first_jobs_of_all_engines_are_announced_before_others_are_written(monkeypatch):
+    device = Device(FakeSoc(BASE))
+    victim = device.load(walking_image(BASE, jobs=6))
+    data, ids = start(device, victim)
+    suspension = device.suspend([0, 1])
+    assert all(len(queue) > 1 for queue in suspension.queues.values())
+    written = []
+    for name in ("requeue", "ring_doorbell"):
+        monkeypatch.setattr(EngineQueue, name, _noting(name, getattr(EngineQueue, name), written))
+    device.resume(suspension)
+    assert written[:4] == [(name, engine) for engine in (0, 1) for name in ("requeue", "ring_doorbell")]
+    assert suspension.announced < device.bus.cycle
+    finish(device, victim, data, ids)
+
+
+def _noting(name, real, calls):
+    def call(queue, *arguments, **options):
+        calls.append((name, queue.number))
+        return real(queue, *arguments, **options)
+
+    return call
 
 
 def test_pause_can_be_withdrawn():

@@ -30,6 +30,16 @@ def test_compute_idles_for_the_memory_access_beyond_the_lead():
     assert idle_times(state(compute_end=50, access_free=20), candidate(0, 30, 5)) == (0, 0)
 
 
+def test_sums_that_differ_by_less_than_estimates_can_tell_tie():
+    """Then the layer with more memory access for its compute goes first."""
+    heavy, light = candidate(0, 100, 10), candidate(1, 5, 20)
+    assert chosen(state(compute_end=96), light, heavy) == 0
+    assert chosen(state(compute_end=94), light, heavy) == 1
+    assert chosen(state(compute_end=96), light, heavy, tolerance=0) == 1
+    with pytest.raises(ValueError, match="tolerance must not be negative"):
+        IdleTime(tolerance=-1)
+
+
 def test_memory_access_that_was_free_before_now_starts_now():
     assert idle_times(state(compute_end=50, access_free=20, now=30), candidate(0, 30, 5)).compute == 10
 

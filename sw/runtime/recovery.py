@@ -1,0 +1,63 @@
+"""What becomes of requests when a job faults, hangs, or a dump fails: one fails, those beside it start over."""
+
+from collections.abc import Callable
+
+from sw.driver import Device, DriverError
+from sw.runtime.level import Level
+from sw.runtime.request import Request
+
+
+class Recovery:
+    """Of one run time, whose ``levels`` and ``waiting`` requests it changes. ``end``: told of a request that failed."""
+
+    def __init__(
+        self, device: Device, levels: list[Level], waiting: list[Request], end: Callable[[Request, DriverError], None]
+    ) -> None:
+        self._device, self._levels, self._waiting, self._end = device, levels, waiting, end
+
+    def owner(self, job_id: int) -> Request | None:
+        """Whose job it is."""
+        runs = [run for level in self._levels for run in level.parts.values()]
+        return next((run.request for run in runs if job_id in run.ids), None)
+
+    def fail(self, victim: Request, error: DriverError) -> None:
+        """End ``victim``. Requests that had jobs on the engines it used start over."""
+        level = next(level for level in self._levels if victim in level.requests)
+        for request in self._on_same_engines(level, victim):
+            self._rewind(level, request)
+        level.drop(victim)
+        self._device.abort(victim.model)
+        level.requests.remove(victim)
+        self._end(victim, error)
+
+    def start_over(self) -> None:
+        """A dump or restore failed: what was queued behind it starts over, what was to be restored stays suspended."""
+        self._device.recover()
+        if not self._levels:
+            return
+        level, suspensions = self._levels[-1], self._device.preemption.suspensions
+        held = {id(model) for suspension in suspensions for model in suspension.models}
+        kept = [s for s in suspensions if any(r.model in s.models for r in level.requests)]
+        if kept:
+            level.suspension = kept[-1]
+        for request in [r for r in level.requests if id(r.model) not in held]:
+            self._rewind(level, request)
+
+    def _on_same_engines(self, level: Level, victim: Request) -> list[Request]:
+        users: dict[int, set[int]] = {}
+        for entry in self._device.books.outstanding.values():
+            users.setdefault(entry.engine, set()).add(id(entry.model))
+        hit = {id(victim.model)}
+        while True:
+            more = hit.union(*(models for models in users.values() if models & hit))
+            if more == hit:
+                break
+            hit = more
+        return [r for r in level.requests if id(r.model) in hit and r is not victim]
+
+    def _rewind(self, level: Level, request: Request) -> None:
+        level.drop(request)
+        self._device.abort(request.model)
+        level.requests.remove(request)
+        request.rewind()
+        self._waiting.append(request)

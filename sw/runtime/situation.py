@@ -1,0 +1,35 @@
+"""What a choice between waiting, dumping and killing is made by: estimates at the moment of a more urgent arrival."""
+
+from collections.abc import Collection
+
+from sw.driver import Device, LoadedModel
+from sw.driver.reserve import worst_dirty
+from sw.runtime.choice import Situation
+
+_SWITCH_ACCESSES = 40  #: register accesses of one switch, about
+
+
+def situation(
+    device: Device,
+    running: Collection[LoadedModel],
+    *,
+    remaining: float,
+    elapsed: float,
+    displaced: bool = True,
+    killable: bool = True,
+) -> Situation:
+    """Of ``running`` models, which would end by themselves in ``remaining`` cycles and have run for ``elapsed``.
+    ``displaced``: what they have in LV2 is in the way of the more urgent request."""
+    params, costs = device.params, device.bus.costs
+    intervals = [p.estimated_interval for model in running for p in model.image.meta.cancel_points]
+    moved = min(sum(worst_dirty(model) for model in running), params.lv2_bytes) if displaced else 0
+    return Situation(
+        remaining=remaining,
+        elapsed=elapsed,
+        halt=sum(intervals) / len(intervals) / 2 if intervals else remaining,
+        dump_bytes=moved,
+        restore_bytes=moved,
+        bandwidth=params.dram_word,
+        switch=costs.interrupt + _SWITCH_ACCESSES * costs.register_access,
+        killable=killable,
+    )

@@ -1,0 +1,55 @@
+"""What the forecast makes of slots, of when loads begin, and of an engine's turnaround."""
+
+import pytest
+
+from hw.control.descriptor import SLOTS as IN_HARDWARE
+from sw.runtime.forecast import Forecast
+from sw.runtime.level import SLOTS
+from sw.runtime.policies import LayerCost
+
+
+def forecast(*costs, slots=4):
+    result = Forecast(1, 1000, slots)
+    for number, cost in enumerate(costs):
+        result.add((number, 0), 0, cost)
+    return result
+
+
+def test_slots_are_the_hardware():
+    assert SLOTS == IN_HARDWARE
+
+
+def test_a_load_waits_until_a_job_that_holds_a_slot_has_ended():
+    three = LayerCost(30, 30, jobs=3)
+    some = forecast(LayerCost(10, 100), three)
+    state = some.state(0)
+    assert state.access_free == 40 and some.expected_start((1, 0)) == 110
+    assert some.slot(state.access_start) == 110  # the first job holds the fourth slot
+    assert some.room(0, LayerCost(9, 1, jobs=1), 40) == 110
+    assert some.room(0, LayerCost(9, 1, jobs=3), 40) == pytest.approx(130 - 6)  # the third waits until 130
+    assert some.room(0, LayerCost(0, 1, jobs=3), 40) == 40  # nothing to load
+    assert forecast(LayerCost(10, 100), three, slots=None).slot(40) == 40
+
+
+def test_scheduled_loads_wait_for_slots_too():
+    some = forecast(LayerCost(10, 100), LayerCost(30, 30, jobs=3), LayerCost(5, 5))
+    assert some.state(0).access_free == 115
+
+
+def test_loads_end_when_forecast_if_that_is_known_no_better():
+    some = forecast(LayerCost(10, 100), LayerCost(50, 30))
+    some.state(0)
+    some.load_noticed((0, 0), 5, 20)
+    assert some.state(20).access_free == 60
+    assert some.state(70).access_free == 70
+    late = forecast(LayerCost(10, 100), LayerCost(50, 30))
+    late.state(0)
+    late.load_noticed((0, 0), 15, 20)
+    assert late.state(20).access_free == 65
+
+
+def test_engines_take_a_moment_from_job_to_job():
+    some = forecast(LayerCost(0, 100), LayerCost(0, 30, jobs=3), LayerCost(0, 1))
+    some.turnaround = 2
+    some.state(0)
+    assert [some.expected_start((number, 0)) for number in range(3)] == [2, 104, 140]
