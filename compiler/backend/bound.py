@@ -13,7 +13,7 @@ at a pause, also at a later one, is ahead of this one.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -43,15 +43,20 @@ def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, 
     unit when a pause comes. ValueError if an instruction waits for nothing."""
     cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
     end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
-    loads = [worst.abandoned(params)] if loading else []
-    bounds, counts, order = [], _Counts(program), _Order(program, params)
-    for start, stop in pairwise([0, *cuts, end]):
-        window = _Window(program, start, stop, order.owed(start))
-        walk = partial(_walk, window, params, dict(counts.at(window.first)), loads)
-        rivals = rivals_of([*window.stretch(), *loads], others)
-        bounds.append(_least(walk, rivals))
+    order, stretches = _Order(program, params), [*pairwise([0, *cuts, end])]
+
+    def bounds(loads: Sequence[Insn], begun: Mapping[Unit, int]) -> Iterator[int]:
+        counts = _Counts(program)
+        for start, stop in stretches:
+            window = _Window(program, start, stop, order.owed(start, begun))
+            walk = partial(_walk, window, params, dict(counts.at(window.first)), loads)
+            yield _least(walk, rivals_of([*window.stretch(), *loads], others))
+
+    most = [*bounds([], worst.IN_FLIGHT)]
+    if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
+        most = [*map(max, most, bounds([worst.abandoned(params)], worst.IN_FLIGHT | {Unit.LD2: 0}))]
     completion = Memory(params, Rivals(others)).completion
-    return Bounds(bounds[:-1], bounds[-1] + completion)
+    return Bounds(most[:-1], most[-1] + completion)
 
 
 def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
@@ -144,11 +149,12 @@ class _Order:
                 ended[other] = max(ended.get(other, 0), rank[maker] + 1)
             self._ended[unit].append(ended)
 
-    def owed(self, start: int) -> set[int]:
-        """Instructions before ``start`` that may not have ended when the executor gets there."""
+    def owed(self, start: int, begun: Mapping[Unit, int]) -> set[int]:
+        """Instructions before ``start`` that may not have ended when the executor gets there; ``begun``: how many a
+        unit may have taken of them."""
         issued = {unit: bisect_left(numbers, start) for unit, numbers in self._numbers.items()}
         given = {unit: max(0, count - self._room) for unit, count in issued.items()}
-        ended = {unit: max(0, count - worst.IN_FLIGHT[unit]) for unit, count in given.items()}
+        ended = {unit: max(0, count - begun[unit]) for unit, count in given.items()}
         todo = set(Unit)
         while todo:
             unit = todo.pop()

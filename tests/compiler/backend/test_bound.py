@@ -78,6 +78,13 @@ def test_a_load_waits_for_the_abandoned_ones():
     assert bursts + BASE.dram_latency < behind - alone < 4 * bursts
 
 
+def test_loads_of_prologues_and_of_the_body_are_not_in_the_unit_at_once():
+    """Nine loads of the body may be owed, or abandoned ones and the five of the queue."""
+    program = assemble("\n".join(["LD2 len=8192 hi=8192"] * 20) + "\nCANCEL\nEND")
+    alone, behind = (worst_intervals(program, BASE, ALONE, loading).end for loading in (False, True))
+    assert alone == behind
+
+
 def test_bounded_stores_cost_less():
     program = assemble("LD2 len=4096 hi=4096\nEND")
     few, any_number = (worst_intervals(program, BASE, Others(1, stores)).end for stores in (4, None))
