@@ -7,18 +7,17 @@ each takes its longest (:mod:`sim.model.worst`), however the units interleave in
 A pause that comes just after the executor has passed a point takes effect at the next one: the longest wait. At that
 moment a unit may still owe what its queue holds and what it has begun, the last ``unit_queue_depth + 1 + IN_FLIGHT``
 of its instructions before the point. All others are over. The walk starts there with nothing of those done, with an
-empty instruction buffer, and with a loader that has as many loads in the LD2 unit as it can hold. Every real state at
-a pause, also at a later one, is ahead of this one.
+empty instruction buffer, and with a loader that abandons loads of which all bursts are still to come. Every real state
+at a pause, also at a later one, is ahead of this one.
 """
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from compiler.backend.copies import contiguous
 from compiler.backend.traffic import beside
 from hw.image import CancelPoint, JobInfo
 from hw.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
@@ -39,19 +38,25 @@ class Bounds:
     end: int
 
 
-def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loads: Sequence[Insn] = ()) -> Bounds:
-    """Bounds of one body, with END or without, beside ``others``. ``loads``: the longest loads of prologues that may be
-    in the LD2 unit when a pause comes (as many as it holds). ValueError if an instruction waits for nothing."""
+def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loading: bool = False) -> Bounds:
+    """Bounds of one body, with END or without, beside ``others``. ``loading``: loads of prologues may be in the LD2
+    unit when a pause comes. ValueError if an instruction waits for nothing."""
     cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
     end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
-    bounds, counts, order = [], _Counts(program), _Order(program, params)
-    for start, stop in pairwise([0, *cuts, end]):
-        window = _Window(program, start, stop, order.owed(start))
-        walk = partial(_walk, window, params, dict(counts.at(window.first)), loads)
-        rivals = rivals_of([*window.stretch(), *loads], others)
-        bounds.append(_least(walk, rivals))
+    order, stretches = _Order(program, params), [*pairwise([0, *cuts, end])]
+
+    def bounds(loads: Sequence[Insn], begun: Mapping[Unit, int]) -> Iterator[int]:
+        counts = _Counts(program)
+        for start, stop in stretches:
+            window = _Window(program, start, stop, order.owed(start, begun))
+            walk = partial(_walk, window, params, dict(counts.at(window.first)), loads)
+            yield _least(walk, rivals_of([*window.stretch(), *loads], others))
+
+    most = [*bounds([], worst.IN_FLIGHT)]
+    if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
+        most = [*map(max, most, bounds([worst.abandoned(params)], worst.IN_FLIGHT | {Unit.LD2: 0}))]
     completion = Memory(params, Rivals(others)).completion
-    return Bounds(bounds[:-1], bounds[-1] + completion)
+    return Bounds(most[:-1], most[-1] + completion)
 
 
 def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
@@ -72,19 +77,18 @@ def set_bounds(
     longest: int,
 ) -> None:  # fmt: skip
     """Fill ``worst_interval`` of points and ``worst_cycles`` of jobs, whose programs are ``bodies``. ``longest``:
-    bytes that one load of a prologue brings at most, in this image and in those queued behind it. Other engines are
-    taken to run this image or others that store no more and fetch no faster.
+    bytes that one load of a prologue brings at most (0: there are no prologues). Other engines are taken to run this
+    image or others that store no more and fetch no faster.
     """
     engines: dict[int, list[Sequence[Insn]]] = {}
     for job, body in zip(jobs, bodies, strict=True):
         engines.setdefault(job.engine, []).append(body)
     others = beside(list(engines.values()), params, longest)
-    loads = [Insn(Op.LD2, fields) for fields in contiguous(0, 0, longest)] * worst.LOADS if longest else []
     own: dict[int, list[CancelPoint]] = {}
     for point in points:
         own.setdefault(point.job, []).append(point)
     for number, (job, body) in enumerate(zip(jobs, bodies, strict=True)):
-        bounds = worst_intervals(body, params, others, loads)
+        bounds = worst_intervals(body, params, others, longest > 0)
         job.worst_cycles = bounds.end
         for point, interval in zip(own.get(number, []), bounds.points, strict=True):
             point.worst_interval = interval
@@ -111,7 +115,7 @@ class _Window:
 
 def _walk(window: _Window, params: SocParams, counts: dict[int, int], loads: Sequence[Insn], rivals: Rivals) -> int:
     walk = _Walk(params, rivals, counts)
-    walk.load(loads)
+    walk.abandon(loads)
     for number in range(window.first, window.start):
         walk.queued(window.program[number], number in window.owed)
     for number in range(window.start, window.stop):
@@ -145,11 +149,12 @@ class _Order:
                 ended[other] = max(ended.get(other, 0), rank[maker] + 1)
             self._ended[unit].append(ended)
 
-    def owed(self, start: int) -> set[int]:
-        """Instructions before ``start`` that may not have ended when the executor gets there."""
+    def owed(self, start: int, begun: Mapping[Unit, int]) -> set[int]:
+        """Instructions before ``start`` that may not have ended when the executor gets there; ``begun``: how many a
+        unit may have taken of them."""
         issued = {unit: bisect_left(numbers, start) for unit, numbers in self._numbers.items()}
         given = {unit: max(0, count - self._room) for unit, count in issued.items()}
-        ended = {unit: max(0, count - worst.IN_FLIGHT[unit]) for unit, count in given.items()}
+        ended = {unit: max(0, count - begun[unit]) for unit, count in given.items()}
         todo = set(Unit)
         while todo:
             unit = todo.pop()
@@ -224,12 +229,11 @@ class _Walk:
         self._loaded = 0  # when the loader rests
         self._charge(self._memory.job + self._memory.fetched + FETCH_AHEAD * self._memory.insn)
 
-    def load(self, loads: Sequence[Insn]) -> None:
-        """Loads of prologues that hold the LD2 unit when the walk begins."""
+    def abandon(self, loads: Sequence[Insn]) -> None:
+        """What is left of loads of prologues when the walk begins; the next load starts in an empty unit."""
         for insn in loads:
             work = self._count(insn)
-            self._free[Unit.LD2] += work.cycles
-            self._loaded = self._free[Unit.LD2] + work.latency
+            self._loaded = self._free[Unit.LD2] = work.cycles + work.latency + worst.ABANDON
 
     def queued(self, insn: Insn, owed: bool) -> None:
         """An instruction that was issued before the walk begins, and ended before it unless ``owed``."""

@@ -12,7 +12,10 @@ from compiler.backend.schedule import Schedule
 from compiler.backend.tasks import Task
 from hw.isa import Op, Unit
 from hw.params import SocParams
+from sim.model.contention import Memory, Others, Rivals
+from sim.model.worst import work
 
+_DRAM = (Op.LD2, Op.ST2)
 _ISSUE = 3  #: cycles from one instruction to the next as the executor issues them
 _SPACINGS = 4  #: points lie this part of the interval apart, at most
 _LENGTHS = 14  #: instructions that can be cut take this part of the interval, at most
@@ -58,7 +61,8 @@ class Chosen:
 
 
 class Timeline:
-    """For each cut from 0 to the number of tasks: when the executor passes it, and when everything before has ended.
+    """For each cut from 0 to the number of tasks: when the executor passes it, and when everything before has ended;
+    ``dram``: cycles of all loads and stores before it while other engines load, too.
 
     The executor runs ahead: it stops only at a full queue of the unit it has an instruction for. A pause that comes
     after it has passed a point takes effect at the next.
@@ -78,6 +82,15 @@ class Timeline:
         self.halted = np.array(list(accumulate(schedule.ends, max, initial=0)))
         self.starts = np.array([*schedule.starts, schedule.cycles])
         self.cycles = schedule.cycles
+        self.dram = np.array([0, *accumulate(_dram_cycles(task, params) for task in schedule.tasks)])
+
+
+def _dram_cycles(task: Task, params: SocParams) -> int:
+    """Cycles of a load or store while every other engine loads, burst by burst in turn."""
+    if task.op not in _DRAM:
+        return 0
+    rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), own=False, fetched=0)
+    return work(task.insn(), params, rivals, Memory(params, rivals)).cycles
 
 
 def choose(
@@ -90,7 +103,7 @@ def choose(
 
     From one point to the next is half to all of the wanted spacing, where instructions are short enough: the cheapest
     position in between by the time it takes to move the dirty bytes and until the units are idle, in which DRAM could
-    move ``dram_word`` bytes a cycle.
+    move ``dram_word`` bytes a cycle. Loads and stores count as long as they take beside other engines that load.
     """
     cost = 2 * dirty + dram_word * np.maximum(0, timeline.halted - timeline.starts)
     if wanted.max_live:
@@ -119,14 +132,22 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
     if timeline.cycles - begin <= wanted.spacing or last + 1 >= count:
         return None
     apart = timeline.starts[last + 1 : count] - begin
-    low, high = (int(i) for i in np.searchsorted(apart, [_NEAREST * wanted.spacing, wanted.spacing + 1], "left"))
+    low, high = _between(apart, wanted.spacing)
     if low == len(apart):
         return None
+    # A few loads can take long where other engines load, too.
+    first, end = _between(timeline.dram[last + 1 : count] - timeline.dram[last], wanted.spacing)
+    low, high = min(low, first), min(high, end)
     # Behind instructions that take longer than the spacing comes the first position there is.
     high = max(high, low + 1)
     late = timeline.halted[last + 1 + low : last + 1 + high] - timeline.passed[last] > wanted.interval
     price = cost[last + 1 + low : last + 1 + high] + late * (np.int64(1) << 45)
     return last + high - int(np.argmin(price[::-1]))  # the last of the cheapest
+
+
+def _between(apart: npt.NDArray[np.int64], spacing: int) -> tuple[int, int]:
+    """First position, and that behind the last, of ascending ``apart`` at which points may lie."""
+    return int(np.searchsorted(apart, _NEAREST * spacing)), int(np.searchsorted(apart, spacing, "right"))
 
 
 def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:

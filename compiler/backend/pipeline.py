@@ -16,7 +16,7 @@ from compiler.backend.schedule import schedule
 from hw.image import Image
 from hw.params import SocParams
 
-#: DRAM words of one load of a prologue. A pause waits for up to five of them while the body runs on to its next point;
+#: DRAM words of one load of a prologue. A pause that is withdrawn repeats what has not landed of up to four of them;
 #: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).
 _LONGEST_LOAD = 1024
 

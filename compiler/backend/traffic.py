@@ -1,7 +1,9 @@
 """What an image does to DRAM at the most, as engines beside it see it: for the bound on pauses."""
 
 from collections.abc import Sequence
-from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
 
 from compiler.backend.cost import START, insn_cycles
 from hw.isa import UNIT_OF, Insn, Op, Unit
@@ -10,7 +12,7 @@ from sim.model.contention import FETCH_AHEAD, Others
 from sim.model.worst import MOST_IN_FLIGHT
 
 _FEW_STORES = 64  #: bursts that may all come at once
-_SPANS = (16_384, 32_768, 65_536)  #: cycles for which instructions are counted
+_SPANS = (16_384, 20_480, 24_576, 28_672, 32_768, 49_152, 65_536)  #: cycles for which instructions are counted
 _ON_CHIP = (Unit.LD1, Unit.ST1, Unit.LD0, Unit.MAC, Unit.VEC)
 
 
@@ -43,30 +45,22 @@ def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:
     """
     issued = [insn for insn in insns if insn.op in UNIT_OF] * 2  # one inference behind the other
     held = params.unit_queue_depth + 1 + MOST_IN_FLIGHT
-    units = {
-        unit: [insn_cycles(insn.op, insn.fields, params) - START if UNIT_OF[insn.op] is unit else 0 for insn in issued]
-        for unit in _ON_CHIP
-    }
-    places = {unit: [i for i, insn in enumerate(issued) if UNIT_OF[insn.op] is unit] for unit in _ON_CHIP}
-    before = {unit: [0, *accumulate(cycles)] for unit, cycles in units.items()}
-    counted = {unit: _done_at(places[unit], before[unit], held, len(issued)) for unit in _ON_CHIP}
-    result = []
-    for span in _SPANS:
-        last = most = 0
-        for first in range(len(issued)):
-            last = max(last, first)
-            while last < len(issued) and all(counted[u][last + 1] - before[u][first] <= span for u in _ON_CHIP):
-                last += 1
-            most = max(most, last - first)
-        result.append(most + FETCH_AHEAD)
-    return result
+    units = np.array([UNIT_OF[insn.op] for insn in issued])
+    cycles = np.array([insn_cycles(insn.op, insn.fields, params) - START for insn in issued])
+    most = {span: np.full(len(issued), len(issued)) for span in _SPANS}
+    for unit in _ON_CHIP:
+        before = np.concatenate([[0], np.cumsum(np.where(units == unit, cycles, 0))])
+        done = _done_at(np.flatnonzero(units == unit), before, held)
+        for span, last in most.items():
+            np.minimum(last, np.searchsorted(done, before[:-1] + span, "right") - 1, out=last)
+    first = np.arange(len(issued))
+    return [int(np.max(last - first, initial=0)) + FETCH_AHEAD for last in most.values()]
 
 
-def _done_at(places: list[int], before: list[int], held: int, size: int) -> list[int]:
+def _done_at(places: npt.NDArray[np.int64], before: npt.NDArray[np.int64], held: int) -> npt.NDArray[np.int64]:
     """By number of instructions issued: cycles of those of a unit that must have run, all but the last ``held``."""
-    result, count = [], 0
-    for issued in range(size + 1):
-        while count < len(places) and places[count] < issued:
-            count += 1
-        result.append(before[places[count - held - 1] + 1] if count > held else 0)
-    return result
+    given = np.searchsorted(places, np.arange(len(before)), "left")
+    done = np.zeros_like(before)
+    late = given > held
+    done[late] = before[places[given[late] - held - 1] + 1]
+    return done

@@ -33,7 +33,7 @@ class EngineControl(wiring.Component):
     units : In(UnitPort).array(7)
         The units, by ``hw.isa.Unit``.
     ld2_reset : Out(1)
-        Reset the LD2 unit alone: a prologue's fault is being cleared.
+        Reset the LD2 unit alone: a prologue faulted, or is abandoned.
     body_fetch, load_fetch : Out(BusReadPort)
         Instructions of bodies; descriptors and instructions of prologues.
     completion : Out(BusWritePort)
@@ -183,6 +183,8 @@ class EngineControl(wiring.Component):
             queues[Unit.LD2].done.eq(ld2.body_done),
             loader.done.eq(ld2.loader_done),
             loader.active.eq(ld2.loader_active),
+            loader.present.eq(ld2.loader_present),
+            ld2.abandon.eq(loader.abandon),
             loader.unit_fault.eq(ld2.loader_fault),
             loader.unit_fault_info.eq(self.units[Unit.LD2].fault_info),
             faults.unit_fault[Unit.LD2].eq(ld2.body_fault),

@@ -14,8 +14,8 @@ class Ld2Share(wiring.Component):
     """Gives the LD2 unit to the body or the loader, command by command; a body command that is ready goes first.
 
     Commands of the two never overlap in the unit. So its counters belong to one side at any time, and a prologue
-    that faults can be taken out without harm to the body that runs: the unit is aborted and reset alone, and only the
-    loader hears of it.
+    that faults or is abandoned can be taken out without harm to the body that runs: the unit is aborted and reset
+    alone, and only the loader hears of it. A body command that comes meanwhile waits.
 
     Members
     -------
@@ -24,6 +24,10 @@ class Ld2Share(wiring.Component):
         The unit's pulses, to whom they belong.
     body_active, loader_active : Out(1)
         Commands of that side are in the unit.
+    loader_present : Out(1)
+        Commands of the loader are in the unit, on offer to it, or being taken out.
+    abandon : In(1)
+        Take the loader's commands out. A fault that comes later than this is dropped with them.
     abort : In(1)
         Stop the unit for good.
     unit : In(UnitPort)
@@ -45,6 +49,8 @@ class Ld2Share(wiring.Component):
                 "loader_fault": Out(1),
                 "body_active": Out(1),
                 "loader_active": Out(1),
+                "loader_present": Out(1),
+                "abandon": In(1),
                 "abort": In(1),
                 "unit": In(UnitPort()),
                 "unit_reset": Out(1),
@@ -86,13 +92,14 @@ class Ld2Share(wiring.Component):
             self.body_fault.eq(unit.fault & ~to_loader),
             self.loader_active.eq(~empty & to_loader),
             self.body_active.eq(~empty & ~to_loader),
+            self.loader_present.eq((to_loader & (~empty | offering)) | recovering),
             unit.abort.eq(self.abort | recovering),
             self.quiet.eq(~unit.busy),
         ]
 
-        # A prologue faulted: quiesce the unit and reset it.
+        # A prologue faulted or is abandoned: quiesce the unit and reset it.
         m.d.comb += self.unit_reset.eq(settled == SETTLE)
-        with m.If(self.loader_fault):
+        with m.If(self.loader_fault | (self.abandon & self.loader_present)):
             m.d.sync += recovering.eq(1)
         with m.If(recovering & ~unit.busy & ~self.unit_reset):
             m.d.sync += settled.eq(settled + 1)

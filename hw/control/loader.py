@@ -34,14 +34,22 @@ class Loader(wiring.Component):
     and the job is handed to the executor. A fault stops the loader for good: the executor reports it when it comes to
     that job.
 
+    A held loader does not wait for its loads: it has them taken out of the LD2 unit, and once it is no longer held goes
+    on from the oldest that had not landed. A load may run any number of times. Its counters tell what the unit did,
+    abandoned loads included.
+
     Members
     -------
     enable, halt : In(1)
         A prologue starts only with ``enable``; ``halt`` stops everything.
     hold : In(1)
-        Begin no prologue, and no further instruction of the one that runs.
+        Begin no prologue, and abandon the loads of the one that runs.
     resting : Out(1)
         With ``hold``: between two instructions, with nothing in the LD2 unit.
+    abandon : Out(1)
+        Take the loads out of the LD2 unit and reset it; they are never done.
+    present : In(1)
+        Loads are in the unit, on offer to it, or being taken out.
     stored, bad, bad_code : In
         From :class:`~hw.control.ring.JobRing`.
     header, src, dst : Out
@@ -71,6 +79,8 @@ class Loader(wiring.Component):
                 "halt": In(1),
                 "hold": In(1),
                 "resting": Out(1),
+                "abandon": Out(1),
+                "present": In(1),
                 "stored": In(32),
                 "bad": In(1),
                 "bad_code": In(8),
@@ -109,7 +119,7 @@ class Loader(wiring.Component):
         m.d.comb += [self.quiet.eq(fetch.quiet), decoder.insn.eq(fetched.insn)]
 
         word = Signal(HEADER_BITS)
-        prologue_pc = Signal(PC)
+        prologue_pc = Signal(PC)  # of the oldest load that has not landed
         window_after = Signal(16)
         in_use = Signal(32)
         flush = Signal()
@@ -132,11 +142,14 @@ class Loader(wiring.Component):
         ]
         end, illegal = Signal(), Signal()
         times = {name: Signal(64, name=name) for name in ("start", "end")}
-        unfinished, landed = Signal(32), Signal()
+        unfinished, still = Signal(32), Signal()
         save = Signal(range(len(PROLOGUE_WORDS)))
         saving, clear = Signal(), Signal()
         counters = self._counters(m, clear)
-        m.d.sync += unfinished.eq(unfinished + (self.cmd.valid & self.cmd.ready) - self.done)
+        m.d.sync += [
+            unfinished.eq(unfinished + (self.cmd.valid & self.cmd.ready) - self.done),
+            prologue_pc.eq(prologue_pc + self.done),  # a prologue is a straight line
+        ]
 
         def stop(code, unit, pc=0, addr=0):
             info = self.fault_info
@@ -148,9 +161,10 @@ class Loader(wiring.Component):
             between, stopped = fsm.ongoing("IDLE") | fsm.ongoing("WINDOW"), fsm.ongoing("STOPPED")
             m.d.comb += [
                 self.busy.eq(~between & ~stopped),
-                # Loads that a fault has thrown away are never done.
-                landed.eq(((between | fsm.ongoing("DECODE")) & (unfinished == 0)) | stopped),
-                self.resting.eq(landed & ~self.active & self.hold),
+                still.eq(between | (fsm.ongoing("DECODE") & (unfinished == 0)) | fsm.ongoing("HELD") | stopped),
+                self.resting.eq(still & ~self.present & self.hold),
+                # A prologue that failed may have left loads behind.
+                self.abandon.eq(fsm.ongoing("ABANDON") | (stopped & self.hold)),
             ]
             with m.State("IDLE"):
                 with m.If(self.halt | self.hold | ~self.enable):
@@ -188,7 +202,10 @@ class Loader(wiring.Component):
                 m.d.sync += [end.eq(decoder.end), illegal.eq(decoder.illegal)]
                 with m.If(self.unit_fault):
                     self._unit_fault(stop)
-                with m.Elif(fetch.insn.valid & ~self.halt & ~self.hold):
+                with m.Elif(self.hold):
+                    with m.If(unfinished != 0):
+                        m.next = "ABANDON"
+                with m.Elif(fetch.insn.valid & ~self.halt):
                     m.next = "ISSUE"
             with m.State("ISSUE"):
                 with m.If(self.unit_fault):
@@ -202,7 +219,9 @@ class Loader(wiring.Component):
                     m.next = "DRAIN"
                 with m.Else():
                     m.d.comb += [self.cmd.valid.eq(1), fetch.insn.ready.eq(self.cmd.ready)]
-                    with m.If(self.cmd.ready):
+                    with m.If(self.hold):
+                        m.next = "ABANDON"
+                    with m.Elif(self.cmd.ready):
                         m.next = "DECODE"
             with m.State("DRAIN"):
                 with m.If(self.unit_fault):
@@ -210,6 +229,22 @@ class Loader(wiring.Component):
                 with m.Elif((unfinished == 0) & ~self.active):
                     m.d.sync += times["end"].eq(self.now)
                     m.next = "SAVE"
+                with m.Elif(self.hold):
+                    m.next = "ABANDON"
+            with m.State("ABANDON"):
+                m.d.comb += flush.eq(1)
+                with m.If(self.unit_fault):
+                    self._unit_fault(stop)
+                with m.Elif(~self.present):
+                    m.d.sync += unfinished.eq(0)
+                    m.next = "HELD"
+            with m.State("HELD"):
+                m.d.comb += self.src.addr.eq(Cat(Const(0, 3), slot))
+                with m.If(~self.hold & ~self.halt):
+                    m.next = "AGAIN"
+            with m.State("AGAIN"):
+                m.d.comb += fetch.start.eq(1)
+                m.next = "DECODE"
             with m.State("SAVE"):
                 m.d.comb += saving.eq(1)
                 m.d.sync += save.eq(save + 1)

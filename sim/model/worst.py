@@ -20,7 +20,7 @@ MOST_IN_FLIGHT = 4  #: commands a unit queue lets its unit have
 DRAINED = 20  #: from the last signal to HALTED, and the rest of what is in a pipeline behind :data:`IN_FLIGHT`
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, MOST_IN_FLIGHT) | {Unit.MAC: 2, Unit.VEC: 1}
-LOADS = MOST_IN_FLIGHT + 1  #: loads of a prologue that a pause must wait for: those in the unit and the one on offer
+ABANDON = 20  #: from a pause to the abort of the loads of a prologue, and from their last data to a unit that is reset
 _PLAN = 6  #: cycles between commands in the planner of a copy unit
 _COPY_LATENCY = 30  #: from a scratchpad copy's start to its first word, and from its last to its signal
 _MAC_LATENCY = 16
@@ -50,6 +50,12 @@ def work(insn: Insn, params: SocParams, rivals: Rivals, memory: Memory) -> Work:
     if insn.op is Op.VEC:
         return _vec(fields, params, rivals)
     return _copy(insn.op, fields, params, rivals, memory)
+
+
+def abandoned(params: SocParams) -> Insn:
+    """A load that takes at least as long as what remains of abandoned ones: as many bursts as can be outstanding."""
+    length = params.axi_outstanding * params.axi_burst_beats * params.dram_word
+    return Insn(Op.LD2, {"len": length, "hi": length})
 
 
 def _mac(insn: Fields, params: SocParams) -> Work:

@@ -157,10 +157,11 @@ def loader_claims(monkeypatch, dut: Loader) -> tuple[Module, list[Signal]]:
     m = specification()
     m.submodules.dut = Fragment.get(dut, None)
     (fetch,) = fetches
-    hold, halt, accept, finish = Signal(), Signal(), Signal(), Signal()
+    loaded, offered = Signal.like(dut.loaded), Signal()
+    hold, halt, accept, finish, emptied = Signal(), Signal(), Signal(), Signal(), Signal()
     stored, retired, header = Signal(2), Signal(2), Signal(64)
     flying = Signal(range(_MOST + 1))  # loads in the unit
-    accepted, done = Signal(), Signal()
+    accepted, done, emptying = Signal(), Signal(), Signal()
     m.d.comb += [
         dut.enable.eq(1),
         dut.hold.eq(hold),
@@ -168,33 +169,46 @@ def loader_claims(monkeypatch, dut: Loader) -> tuple[Module, list[Signal]]:
         dut.stored.eq(stored),
         dut.retired.eq(retired),
         dut.header.data.eq(header),
-        dut.cmd.ready.eq(accept & (flying != _MOST)),
+        dut.cmd.ready.eq(accept & (flying != _MOST) & ~emptying),
         accepted.eq(dut.cmd.valid & dut.cmd.ready),
-        done.eq(finish & (flying != 0)),
+        done.eq(finish & (flying != 0) & ~emptying),
         dut.done.eq(done),
         dut.active.eq(flying != 0),
+        dut.present.eq((flying != 0) | offered | emptying),
         Assume(~halt),
     ]
-    m.d.sync += flying.eq(flying + accepted - done)
+    m.d.sync += [flying.eq(flying + accepted - done), emptying.eq((emptying & ~emptied) | (dut.abandon & dut.present))]
+    with m.If(emptying & emptied):
+        m.d.sync += [emptying.eq(0), flying.eq(0)]
 
-    # Loads leave the fetch one by one and in order.
-    taken, following = Signal(), Signal.like(fetch.pc)
+    # Loads leave the fetch one by one and in order; after a pause from the oldest that had not landed.
+    taken, following, oldest, begun = Signal(), Signal.like(fetch.pc), Signal.like(fetch.pc), Signal()
     m.d.comb += taken.eq(fetch.insn.valid & fetch.insn.ready)
     with m.If(fetch.start):
         m.d.sync += following.eq(fetch.pc)
+        m.d.sync += [oldest.eq(fetch.pc), begun.eq(1)]
     with m.Elif(taken):
         m.d.sync += following.eq(following + 1)
-    m.d.comb += [Assert(taken == accepted), Assert(~accepted | (dut.cmd.payload.pc == following))]
+    with m.If(done):
+        m.d.sync += oldest.eq(oldest + 1)
+    with m.If(dut.loaded != loaded):
+        m.d.sync += begun.eq(0)
+    m.d.comb += [
+        Assert(taken == accepted),
+        Assert(~accepted | (dut.cmd.payload.pc == following)),
+        Assert(~(fetch.start & begun) | (fetch.pc == oldest)),
+        Assert(~(fetch.start & (flying != 0))),
+    ]
 
-    # At rest nothing is under way, and nothing begins until the hold is over.
-    rested, loaded, offered = Signal(), Signal.like(dut.loaded), Signal()
+    # At rest nothing is under way, and nothing begins until the hold is over. A load is withdrawn only when abandoned.
+    rested = Signal()
     m.d.sync += [rested.eq(dut.resting), loaded.eq(dut.loaded), offered.eq(dut.cmd.valid & ~accepted)]
     m.d.comb += [
-        Assert(~dut.resting | (hold & (flying == 0) & ~dut.cmd.valid & ~fetch.start)),
+        Assert(~dut.resting | (hold & (flying == 0) & ~dut.cmd.valid & ~fetch.start & ~emptying)),
         Assert(~(rested & hold) | (dut.resting & (dut.loaded == loaded))),
-        Assert(~offered | dut.cmd.valid),
+        Assert(~offered | dut.cmd.valid | dut.abandon),
     ]
-    return m, [hold, halt, accept, finish, stored, retired, header, *fetch.inputs()]
+    return m, [hold, halt, accept, finish, emptied, stored, retired, header, *fetch.inputs()]
 
 
 @pytest.mark.formal

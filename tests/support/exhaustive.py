@@ -83,6 +83,8 @@ class Walk:
             if not restoring and (not engine.unfinished or self.visited[-1:] != [self._place()]):
                 return
             engine.go_on()
+            while engine.not_loaded()[:1] == [engine.unfinished[0][1]["job_id"]]:
+                device.bus.advance(1)  # a pause would abandon the loads of its prologue, again and again
             engine.pause()
 
     def _place(self) -> Place:

@@ -1,5 +1,7 @@
 """Placement: distances, preferences, spills."""
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,6 +56,22 @@ def test_a_model_has_no_more_points_than_its_length_allows():
     assert wanted.limited(1_000_000).spacing == wanted.spacing == 250
     assert wanted.limited(1 << 24).spacing == 1024
     assert wanted.limited(1 << 24).longest == wanted.longest
+
+
+def test_loads_count_as_long_as_they_take_beside_other_engines():
+    """Twenty loads of two bursts: points lie closer where another engine's bursts come in between."""
+    load = {"len": 512, "hi": 512, "n0": 1, "n1": 1, "n2": 1}
+    ends = [60 * (i + 1) for i in range(20)]
+    schedule = Schedule([Task(Op.LD2, load) for _ in ends], ends[-1], [0, *ends[:-1]], ends)
+    zeros, mask = np.zeros(21, np.int64), np.zeros(21, np.bool_)
+    counts = []
+    for params in (TINY, preset("base")):
+        timeline = Timeline(schedule, params)
+        points = choose(timeline, schedule.tasks, zeros, zeros, Wanted(2400), mask, params.dram_word)
+        cuts = [0, *(point.cut for point in points)]
+        assert len(points) > 1 and all(timeline.dram[b] - timeline.dram[a] <= 600 for a, b in pairwise(cuts))
+        counts.append(len(points))
+    assert counts[0] < counts[1]
 
 
 def test_the_position_with_the_fewest_dirty_bytes_nearby_is_taken():

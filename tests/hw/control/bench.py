@@ -34,7 +34,10 @@ END = Insn(Op.END)
 
 
 class StubUnit:
-    """A unit that does nothing but take time. Pulses ``done`` in order, or a fault for chosen PCs."""
+    """A unit that does nothing but take time. Pulses ``done`` in order, or a fault for chosen PCs.
+
+    It writes what becomes of its commands to ``bench.order``: start, then done, fault or dropped.
+    """
 
     def __init__(self, bench: "ControlBench", control: EngineControl, unit: Unit) -> None:
         self.bench, self.port, self.unit = bench, control.units[unit], unit
@@ -58,13 +61,14 @@ class StubUnit:
             if any(reset):
                 dead, linger = False, 0
             elif abort and not dead:
-                dead, linger = True, 3
+                dead, linger = True, bench.linger
+                bench.order += [("dropped", self.unit, pc) for _, pc in flying]
                 flying.clear()
             if valid and ready and not dead:
                 decoded = Insn.decode(bits.to_bytes(INSN_BYTES, "little"))
                 self.log.append((pc, decoded, src, dst))
                 bench.order.append(("start", self.unit, pc))
-                flying.append([bench.latency(self.unit), pc])
+                flying.append([bench.latency(self.unit, pc), pc])
             if flying:
                 flying[0][0] -= 1
                 if flying[0][0] <= 0:
@@ -73,7 +77,8 @@ class StubUnit:
                         code, addr = bench.unit_faults[self.unit, pc]
                         ctx.set(port.fault, 1)
                         ctx.set(port.fault_info, {"code": code, "pc": pc, "addr": addr})
-                        dead, linger = True, 3
+                        dead, linger = True, bench.linger
+                        bench.order += [("fault", self.unit, pc), *(("dropped", self.unit, pc) for _, pc in flying)]
                         flying.clear()
                     else:
                         bench.order.append(("done", self.unit, pc))
@@ -131,7 +136,8 @@ class ControlBench:
         self.random = random.Random(seed)
         self.stalls = Stalls(seed + 1, stall)
         self._latency = latency
-        self.fixed_latency: dict[Unit, int] = {}
+        self.fixed_latency: dict[Unit | tuple[Unit, int], int] = {}  # of a unit, or of one of its instructions
+        self.linger = 3  # cycles in which an aborted unit waits for what it has outstanding
         self.memory = bytearray(1 << 16)
         self.order: list = []
         self.unit_faults: dict = {}
@@ -154,8 +160,9 @@ class ControlBench:
             *(unit.run for unit in self.units),
         ]  # fmt: skip
 
-    def latency(self, unit: Unit) -> int:
-        return self.fixed_latency.get(unit) or self.random.randint(*self._latency)
+    def latency(self, unit: Unit, pc: int) -> int:
+        fixed = self.fixed_latency.get((unit, pc)) or self.fixed_latency.get(unit)
+        return fixed or self.random.randint(*self._latency)
 
     # -- memory --------------------------------------------------------------------------------------------
     def code(self, *program: Insn | bytes) -> int:
