@@ -10,8 +10,7 @@ from sw.driver.footprint import LV2, Footprint
 from sw.driver.ranges import Range, intersect, normalise, subtract
 from sw.driver.suspension import Piece
 
-LV2_ENGINES = 2  #: engines that share the transfer of LV2; two keep DRAM busy across each other's gaps
-LV2_PIECE = 32 * 1024  #: bytes by which LV2 is dealt out to them
+LV2_PIECE = 32 * 1024  #: bytes of LV2 that are noted as dumped, or as brought back, at a time
 PRIVATE_PIECE = 16 * 1024  #: bytes of LV1 or accumulators in one job at most
 STAGE_BYTES = SLOTS * SLOT_BYTES
 
@@ -87,8 +86,11 @@ def split(pieces: Iterable[Piece]) -> list[Piece]:
 
 
 def deal(pieces: Sequence[Piece], idle: Sequence[int]) -> dict[int, list[Piece]]:
-    """Pieces by engine: private memories to their own, LV2 to the least loaded of a few. ``idle``: engines that can
-    run jobs now."""
+    """Pieces by engine: private memories to their own, LV2 to one that has work anyway if any has. ``idle``: engines
+    that can run jobs now.
+
+    One engine alone moves LV2 nearly as fast as DRAM can: stores of a second would close its rows in every bank.
+    """
     work: dict[int, list[Piece]] = {}
     for piece in pieces:
         if piece.memory != LV2:
@@ -98,12 +100,10 @@ def deal(pieces: Sequence[Piece], idle: Sequence[int]) -> dict[int, list[Piece]]
             raise DriverError(f"engine {engine} holds data of a suspended task and is busy: suspend it, too")
     if not idle:
         raise DriverError("every engine is busy: suspend one before something must be moved out of LV2")
-    movers = sorted(idle, key=lambda e: (e not in work, e))[:LV2_ENGINES]
-    load = {e: sum(p.size for p in work.get(e, ())) for e in movers}
-    for piece in sorted((p for p in pieces if p.memory == LV2), key=lambda p: -p.size):
-        engine = min(movers, key=lambda e: (load[e], e))
-        work.setdefault(engine, []).append(piece)
-        load[engine] += piece.size
+    lv2 = [piece for piece in pieces if piece.memory == LV2]
+    if lv2:
+        mover = min(idle, key=lambda e: (e not in work, e))
+        work.setdefault(mover, []).extend(lv2)
     return work
 
 

@@ -1,4 +1,4 @@
-"""Layers placed on any of four engines of the real RTL: same outputs as alone, in order, whatever runs beside them."""
+"""Layers placed on any of several engines of the real RTL: outputs as alone, in order, whatever runs beside them."""
 
 from itertools import pairwise
 
@@ -16,15 +16,18 @@ from sw.runtime import Session
 from sw.runtime.policies import PLACEMENT
 from sw.runtime.runtime import Runtime
 
-PARAMS = preset(HARDWARE["preset"]).replace(**HARDWARE["params"])
+FOUR = preset(HARDWARE["preset"]).replace(**HARDWARE["params"])
 SHORT = long_operator(1).models["short"]
 SHORT_LIMIT = 14 * KIB  #: so little that jobs of its last layer share a window with its second
 NETWORK = "examples/digits/digits.onnx"
 
 
-@pytest.fixture(scope="module")
-def device():
-    bus = open_bus(PARAMS, "cxxrtl")
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(preset("base"), id="base"), pytest.param(FOUR, id="four engines", marks=pytest.mark.slow)],
+)
+def device(request):
+    bus = open_bus(request.param, "cxxrtl")
     yield Device(bus)
     bus.close()
 
@@ -34,7 +37,7 @@ def served(device):
     """Four loaded models, two of each of two networks, with inputs and the outputs they compute by themselves."""
     result = []
     for path, limit in ((SHORT.onnx, SHORT_LIMIT), (NETWORK, 40_000)):
-        image = compile_model(path, PARAMS, engines=1, options=Options(lv2_limit=limit))
+        image = compile_model(path, device.params, engines=1, options=Options(lv2_limit=limit))
         for sample in random_samples(image, 2, 5):
             model = device.load(image)
             result.append((model, sample, Session(device, model).run(sample)[0]))
