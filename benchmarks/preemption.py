@@ -95,7 +95,8 @@ def _p99(run: Interrupted, cycles: list[int]) -> Measured:
 
 def _move_time(lab: Lab, campaign: Campaign) -> Measured:
     """Cycles of all dumps and restores for an urgent model that wants all of LV2, over those that their bytes take at
-    the width of the bus. Single ratios are in the detail: small dumps cost more, as a job starts in a few hundred cycles.
+    the width of the bus. Single ratios are in the detail: small dumps cost more, as a job takes hundreds of cycles to
+    start.
     """
     run = campaign.of(lab, DISPLACED, LARGE)
     switches, width = run.of(LARGE.workload), lab.params.dram_word
