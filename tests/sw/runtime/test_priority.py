@@ -45,7 +45,7 @@ def test_urgent_request_by_each_choice(choice):
         for span in runtime.spans():
             assert 0 < span.begin <= span.end
         dumped = sum(span.bytes for span in runtime.spans() if span.kind == "dump")
-        assert 0 < dumped <= 64
+        assert 0 < dumped <= 2 * 64  # of the job that stopped, and what the next one finds
 
 
 def test_equal_priority_keeps_order_and_one_model_runs_one_at_a_time():
