@@ -21,11 +21,13 @@ class Watch:
         ``awake``: cycles to stay awake for, if that is longer: for what is known to come soon.
         """
         costs, begin = self._bus.costs, self._bus.cycle
-        looks = min(max(awake, costs.interrupt), limit) // max(1, costs.register_access)
-        for _ in range(looks):
+        awake = min(max(awake, costs.interrupt), limit)
+        for _ in range(awake // max(1, costs.register_access)):
             pending = self._regs.read("IRQ")
             if pending:
                 return pending
+            if self._bus.cycle - begin >= awake:
+                break
         left = limit - (self._bus.cycle - begin)
         if left <= 0 or not self._bus.wait_irq(left):
             return None
