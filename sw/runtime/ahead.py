@@ -1,4 +1,4 @@
-"""Switching ahead of an arrival that is known in advance, so that it finds the engines free (of **Cancellation points**).
+"""Switching ahead of an arrival that was announced, so that it finds the engines free (of **Cancellation points**).
 
 The published schedule sends the pause one dump time before the CPU has ended the step in between. Here the time that a
 switch takes is measured, and corrected by every switch.

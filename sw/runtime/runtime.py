@@ -176,7 +176,7 @@ class Runtime:
                     return request
                 continue
             level = self._levels[-1]
-            if self._preemptive and request.priority != level.priority or request.arrival > self.device.bus.cycle:
+            if request.arrival > self.device.bus.cycle or (self._preemptive and request.priority != level.priority):
                 continue
             crowded = len(self._levels) > 1 and level.requests
             if not crowded and not any(request.model.overlaps(other.model) for other in level.requests):
