@@ -6,11 +6,22 @@ switch takes is measured, and corrected by every switch.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sw.driver import LoadedModel
 from sw.driver.supervisor import Operation
 from sw.runtime.choice import Situation
-from sw.runtime.request import Request
+
+
+class Incoming(Protocol):
+    """A request of either run time."""
+
+    number: int
+
+    @property
+    def model(self) -> LoadedModel:
+        """The model it runs."""
+        ...
 
 
 @dataclass
@@ -22,7 +33,7 @@ class Ahead:
     expected: set[int] = field(default_factory=set)  #: requests for which a switch has begun before they arrived
     _leads: dict[int, float] = field(default_factory=dict)  #: by number of the model
     _begun: dict[int, int] = field(default_factory=dict)  #: switches that have not ended, by number of the request
-    _dumping: list[tuple[Request, Operation, int]] = field(default_factory=list)
+    _dumping: list[tuple[Incoming, Operation, int]] = field(default_factory=list)
 
     def lead(self, model: LoadedModel, situation: Callable[[], Situation]) -> float:
         """Cycles before an arrival for ``model`` at which to begin: as long as switches to it took, or as estimated
@@ -33,11 +44,11 @@ class Ahead:
             return now.halt + now.switch + now.dump_bytes / now.bandwidth
         return self._leads[model.number]
 
-    def begin(self, request: Request, cycle: int) -> None:
+    def begin(self, request: Incoming, cycle: int) -> None:
         """The switch to ``request`` begins, with the decision on it."""
         self._begun[request.number] = cycle
 
-    def admitted(self, request: Request, dump: Operation | None, cycle: int) -> None:
+    def admitted(self, request: Incoming, dump: Operation | None, cycle: int) -> None:
         """The host has done its part; ``dump`` may still run."""
         begun = self._begun.pop(request.number, None)
         if begun is None:
@@ -54,6 +65,6 @@ class Ahead:
                 self._correct(request, max(result.end for result in dump.results) - begun)
         self._dumping = [entry for entry in self._dumping if entry[1].jobs]
 
-    def _correct(self, request: Request, measured: float) -> None:
+    def _correct(self, request: Incoming, measured: float) -> None:
         before = self._leads.get(request.model.number, measured)
         self._leads[request.model.number] = before + self.gain * (measured - before)
