@@ -27,14 +27,14 @@ class Run:
 
 
 def run(workload: Workload, way: Way, frames: int = 3) -> Run:
-    """Run ``frames`` frames in one of :data:`~benchmarks.driving.schedule.WAYS`; see ``Pipeline``. A pause is sent when
-    parsing has ended, not ahead of it."""
+    """Run ``frames`` frames in one of :data:`~benchmarks.driving.schedule.WAYS`; see ``Pipeline``. The end of
+    parsing is announced, as it is in the published schedule."""
     pipeline = Pipeline(workload, frames, alone=way == "alone")
     rule = _rule(Choice.DUMP if way == "with preemption" else Choice.WAIT)
     runtime = PriorityRuntime(workload.device, rule, pipeline.ended)
 
     def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> Request:
-        return runtime.submit(model, inputs, priority, arrival)
+        return runtime.submit(model, inputs, priority, arrival, announced=True)
 
     pipeline.run(submit, runtime.run_until_done)
     schedule = _schedule(workload, pipeline, runtime)

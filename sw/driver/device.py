@@ -19,6 +19,7 @@ from sw.driver.preemption import Preemption, Upcoming
 from sw.driver.registers import RegisterFile, identify
 from sw.driver.supervisor import Operation, Supervisor
 from sw.driver.suspension import HaltRecord, Suspension
+from sw.driver.watch import Watch
 from sw.driver.windows import distance
 
 _RING_ALIGN = 256
@@ -37,6 +38,7 @@ class Device:
         self.params = bus.params
         self.regs = RegisterFile(bus)
         identify(self.regs, self.params)
+        self.watch = Watch(bus, self.regs)
         self.dram = Allocator("DRAM", 0, self.params.dram_bytes)
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
@@ -158,9 +160,10 @@ class Device:
 
     def poll(self, limit: int) -> bool:
         """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
-        if not self.bus.wait_irq(limit):
+        pending = self.watch.wait(limit)
+        if pending is None:
             return False
-        self.serve_interrupts()
+        self.serve_interrupts(pending)
         return True
 
     def chain(self, model: LoadedModel) -> None:
@@ -195,13 +198,13 @@ class Device:
         deadline = self.bus.cycle + limit
         while not done():
             left = deadline - self.bus.cycle
-            if left <= 0 or not self.bus.wait_irq(left):
+            if left <= 0 or not self.poll(left):
                 raise self.timed_out(limit)
-            self.serve_interrupts()
 
-    def serve_interrupts(self) -> list[int]:
-        """Handle pending interrupts; returns the engines that halted. :class:`DeviceFault` if one faulted."""
-        pending, halted = self.regs.read("IRQ"), []
+    def serve_interrupts(self, pending: int) -> list[int]:
+        """Handle interrupts of the engines whose bit is set; returns those that halted. :class:`DeviceFault` if one
+        faulted."""
+        halted = []
         for queue in self.engines:
             if pending >> queue.number & 1:
                 causes = queue.take_interrupts()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sw.driver.device import Device
 
 LIMIT = 50_000_000  #: cycles within which an engine halts, or a dump ends
+_AWAKE = 20_000  #: cycles for which the driver looks for a halt by itself: usual intervals between points
 _POLL = 200
 
 
@@ -45,9 +46,10 @@ class Halting:
         deadline = self._device.bus.cycle + limit
         while waiting:
             left = deadline - self._device.bus.cycle
-            if left <= 0 or not self._device.bus.wait_irq(left):
+            pending = self._device.watch.wait(left, _AWAKE) if left > 0 else None
+            if pending is None:
                 raise DeviceTimeout(f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit")
-            waiting -= set(self._device.serve_interrupts())
+            waiting -= set(self._device.serve_interrupts(pending))
 
     def rest(self, engines: Iterable[int], limit: int = LIMIT) -> None:
         """Wait until engines have halted or stopped on a fault, which is not raised: no job begins any more."""

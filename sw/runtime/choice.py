@@ -24,17 +24,22 @@ class Situation:
     bandwidth: float  #: bytes of DRAM per cycle
     switch: float  #: what the host does for one switch, there or back
     killable: bool = True
+    notice: float = 0.0  #: until the urgent request arrives, if that is known ahead
 
 
 def costs(now: Situation, urgency: float) -> dict[Choice, float]:
     """Delay of the urgent request times ``urgency``, plus the work that the choice adds, in cycles."""
     dump, restore = now.dump_bytes / now.bandwidth, now.restore_bytes / now.bandwidth
+
+    def delay(until: float) -> float:
+        return urgency * max(0.0, until - now.notice)
+
     result = {
-        Choice.WAIT: urgency * now.remaining,
-        Choice.DUMP: urgency * (now.halt + now.switch + dump) + dump + restore + 2 * now.switch,
+        Choice.WAIT: delay(now.remaining),
+        Choice.DUMP: delay(now.halt + now.switch + dump) + dump + restore + 2 * now.switch,
     }
     if now.killable:
-        result[Choice.KILL] = urgency * now.switch + now.elapsed
+        result[Choice.KILL] = delay(now.switch) + now.elapsed
     return result
 
 

@@ -15,6 +15,7 @@ from sw.driver.errors import SupervisorFault
 from sw.driver.footprint import engines_of
 from sw.driver.supervisor import Operation
 from sw.driver.suspension import Suspension
+from sw.runtime.ahead import Ahead
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.session import Arrays, Session
 from sw.runtime.situation import situation
@@ -23,12 +24,13 @@ from sw.runtime.spans import Kind, Span
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 _RETRIES = 3  #: attempts at a dump or restore that fails
+_GAIN = 0.5  #: how far a switch moves what the next one is expected to take
 
 
 @dataclass(eq=False)
 class Request:
-    """One inference. ``priority``: larger is more urgent. ``arrival``: cycle from which it may run. ``results``: of its
-    jobs, once it has ended; ``error``: why it failed."""
+    """One inference. ``priority``: larger is more urgent. ``arrival``: cycle from which it may run. ``announced``: that
+    was known before. ``results``: of its jobs, once it has ended; ``error``: why it failed."""
 
     number: int
     session: Session
@@ -42,6 +44,7 @@ class Request:
     ended: int | None = None
     suspension: Suspension | None = None
     preempted: int = 0  #: times it was suspended or killed
+    announced: bool = False
     _step: int = 0
     _next: int = 0  #: jobs of the step submitted so far
     _ids: list[int] = field(default_factory=list)
@@ -117,11 +120,18 @@ class PriorityRuntime:
         self._declined: set[int] = set()  #: arrivals that wait for the running request to end
         self._failures = 0
         self._run_begin = 0
+        self._switching = Ahead(_GAIN)
 
-    def submit(self, model: LoadedModel, inputs: Inputs, priority: int = 0, at: int = 0) -> Request:
-        """A request that arrives at cycle ``at`` (0: now). Two requests of one loaded model run one after the other."""
+    def submit(
+        self, model: LoadedModel, inputs: Inputs, priority: int = 0, at: int = 0, *, announced: bool = False
+    ) -> Request:
+        """A request that arrives at cycle ``at`` (0: now). Two requests of one loaded model run one after the other.
+
+        ``announced``: that it will arrive then is known from now on, so that less urgent ones may be suspended ahead.
+        """
         session = self._sessions.setdefault(id(model), Session(self.device, model))
-        request = Request(len(self.requests), session, inputs, priority, max(at, self.device.bus.cycle))
+        arrival = max(at, self.device.bus.cycle)
+        request = Request(len(self.requests), session, inputs, priority, arrival, announced=announced)
         self.requests.append(request)
         return request
 
@@ -150,21 +160,42 @@ class PriorityRuntime:
         for request in self.requests:
             if request.started is not None and not request.done:
                 held[id(request.model)] = request
-        ready = [r for r in self.requests if not r.done and r.arrival <= now and held.get(id(r.model), r) is r]
+        expected = self._switching.expected
+        here = [r for r in self.requests if not r.done and (r.arrival <= now or r.number in expected)]
+        ready = [r for r in here if held.get(id(r.model), r) is r]
         return min(ready, key=lambda r: (-r.priority, r.arrival, r.number), default=None)
+
+    def _foreseen(self) -> tuple[Request, int] | None:
+        """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
+        current, now = self._running, self.device.bus.cycle
+        if current is None:
+            return None
+        held = {id(r.model) for r in self.requests if r.started is not None and not r.done}
+        later = [
+            r for r in self.requests if r.announced and r.arrival > now and r.number not in self._switching.decided
+        ]
+        later = [r for r in later if not r.done and r.priority > current.priority and id(r.model) not in held]
+        if not later:
+            return None
+        request = min(later, key=lambda r: (r.arrival, r.number))
+        lead = self._switching.lead(request.model, lambda: self._situation(current, request))
+        return request, request.arrival - round(lead)
 
     def _dispatch(self) -> None:
         best, current = self._best(), self._running
+        if best is current and (known := self._foreseen()) is not None and known[1] <= self.device.bus.cycle:
+            best = known[0]
         if best is None or best is current:
             return
         if current is not None:
             if best.priority <= current.priority or best.number in self._declined:
                 return
+            begin = self.device.bus.cycle
             self.device.bus.advance(self.device.bus.costs.decision)
-            choice = self._rule(self._situation(current, best))
+            choice = self._choose(current, best)
             if choice is Choice.WAIT:
-                self._declined.add(best.number)
                 return
+            self._switching.begin(best, begin)
             self._guarded(self._suspend if choice is Choice.DUMP else self._kill, current, best)
             if self._running is not None:
                 return
@@ -173,6 +204,8 @@ class PriorityRuntime:
     def _wait(self) -> None:
         current, now = self._running, self.device.bus.cycle
         arrivals = [r.arrival - now for r in self.requests if not r.done and r.arrival > now]
+        if (known := self._foreseen()) is not None:
+            arrivals.append(max(0, known[1] - now))
         if current is None:
             if self._best() is None and arrivals:
                 self.device.bus.advance(min(arrivals))
@@ -209,6 +242,18 @@ class PriorityRuntime:
             self.device.abort(current.model)
             current.rewind()
 
+    def _choose(self, current: Request, best: Request) -> Choice:
+        """What to do for ``best``; a refusal holds until the running request ends, or until ``best`` arrives."""
+        now = self._situation(current, best)
+        choice = Choice.WAIT if now.notice and now.remaining <= now.notice else self._rule(now)
+        if now.notice:
+            self._switching.decided.add(best.number)
+            if choice is not Choice.WAIT:
+                self._switching.expected.add(best.number)
+        elif choice is Choice.WAIT:
+            self._declined.add(best.number)
+        return choice
+
     def _situation(self, current: Request, best: Request) -> Situation:
         meta = current.model.image.meta
         layers = {meta.jobs[i].layer for i in current.jobs_left()}
@@ -220,16 +265,20 @@ class PriorityRuntime:
             remaining=remaining,
             elapsed=self.device.bus.cycle - (current.started or 0),
             displaced=best.suspension is None,
+            notice=max(0, best.arrival - self.device.bus.cycle),
         )
 
     # -- transitions -----------------------------------------------------------------------------------------
     def _start(self, request: Request) -> None:
-        request.session.store(request.inputs)
-        self._running, self._run_begin = request, self.device.bus.cycle
-        request.started = self.device.bus.cycle
+        self._running, self._run_begin = request, max(request.arrival, self.device.bus.cycle)
+        request.started = self._run_begin
         operation = self.device.admit(request.model)
         if operation is not None:
             self._operations.append((request, operation))
+        self._switching.admitted(request, operation, self.device.bus.cycle)
+        # Switched to ahead of its arrival: the engines stand, so there is nothing else to do.
+        self.device.bus.advance(max(0, request.arrival - self.device.bus.cycle))
+        request.session.store(request.inputs)
         self.device.begin(request.model, request.session.limit)
         if request.pump(self.device):
             self._finish(request)

@@ -33,7 +33,8 @@ class RequestCancelled(DriverError):
 class Request:
     """One inference. Made by ``Runtime.submit``; awaitable. Cycles are the SoC's.
 
-    ``priority``: larger is more urgent. ``arrival``: cycle from which it may run. ``deadline``: cycle, for policies.
+    ``priority``: larger is more urgent. ``arrival``: cycle from which it may run; ``announced``: known before.
+    ``deadline``: cycle, for policies.
     """
 
     number: int
@@ -45,6 +46,7 @@ class Request:
     drive: Callable[[], None]  #: one turn of the run time
     withdraw: Callable[["Request"], None]  #: stop what is planned for it
     tag: object = None
+    announced: bool = False
     state: State = State.WAITING
     outputs: Arrays | None = None
     error: DriverError | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
+from sw.runtime.ahead import Ahead
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
@@ -77,6 +78,7 @@ class Runtime:
         self._levels: list[Level] = []  #: the last has the engines, the others are suspended
         self._declined: set[int] = set()
         self._failures = 0
+        self._switching = Ahead(gain)
         self._recovery = Recovery(device, self._levels, self._waiting, self._end)
 
     # -- requests --------------------------------------------------------------------------------------------
@@ -88,10 +90,14 @@ class Runtime:
         priority: int = 0,
         deadline: float | None = None,
         arrival: int = 0,
+        announced: bool = False,
         tag: object = None,
     ) -> Request:
         """A request that arrives at cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it;
         ``tag``: the caller's.
+
+        ``announced``: that it will arrive then is known from now on, as when the CPU computes its inputs in a known
+        time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.
 
         Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines.
         """
@@ -100,7 +106,7 @@ class Runtime:
         session = self._sessions.setdefault(id(model), Session(self.device, model))
         arrival = max(arrival, self.device.bus.cycle)
         request = Request(
-            len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag
+            len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag, announced
         )
         self.requests.append(request)
         self._waiting.append(request)
@@ -137,8 +143,13 @@ class Runtime:
         best = max((r.priority for r in self._arrived()), default=None) if self._preemptive else None
         if self._levels and best is not None and best > self._levels[-1].priority:
             self._preempt(next(r for r in self._arrived() if r.priority == best))
+        elif (known := self._foreseen()) is not None and known[1] <= self.device.bus.cycle:
+            self._preempt(known[0])
+            best = max((r.priority for r in self._arrived()), default=None)
         while self._levels and not self._levels[-1].requests:
-            self._levels.pop()
+            ended = self._levels.pop().suspension
+            if ended is not None:  # before the engines had halted
+                self.device.abandon(ended)
         if not self._levels:
             return
         level = self._levels[-1]
@@ -151,7 +162,8 @@ class Runtime:
         now = self.device.bus.cycle
         used = [request.model for level in self._levels for request in level.requests]
         top = self._levels[-1].requests if self._levels else []
-        ready = [r for r in self._waiting if r.arrival <= now and r.model not in used]
+        expected = self._switching.expected
+        ready = [r for r in self._waiting if (r.arrival <= now or r.number in expected) and r.model not in used]
         if not self._preemptive:
             ready = [r for r in ready if not any(r.model.overlaps(other.model) for other in top)]
         return sorted(ready, key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
@@ -164,7 +176,7 @@ class Runtime:
                     return request
                 continue
             level = self._levels[-1]
-            if self._preemptive and request.priority != level.priority:
+            if request.arrival > self.device.bus.cycle or (self._preemptive and request.priority != level.priority):
                 continue
             crowded = len(self._levels) > 1 and level.requests
             if not crowded and not any(request.model.overlaps(other.model) for other in level.requests):
@@ -177,9 +189,12 @@ class Runtime:
         level = self._levels[-1]
         self._waiting.remove(request)
         try:
-            request.session.store(request.inputs)
             if self.device.preemption.suspensions:
-                self.device.admit(request.model, range(self.device.params.engines))
+                dump = self.device.admit(request.model, range(self.device.params.engines))
+                self._switching.admitted(request, dump, self.device.bus.cycle)
+            # Switched to ahead of its arrival: the engines stand, so there is nothing else to do.
+            self.device.bus.advance(max(0, request.arrival - self.device.bus.cycle))
+            request.session.store(request.inputs)
             self.device.begin(request.model, request.session.limit)
         except DriverError as error:
             self._end(request, error)
@@ -235,6 +250,8 @@ class Runtime:
     def _wait(self) -> None:
         now = self.device.bus.cycle
         arrivals = [r.arrival - now for r in self._waiting if r.arrival > now]
+        if (known := self._foreseen()) is not None:
+            arrivals.append(max(0, known[1] - now))
         if not self.device.books.outstanding:
             if arrivals and not any(level.requests for level in self._levels):
                 self.device.bus.advance(min(arrivals))
@@ -254,25 +271,48 @@ class Runtime:
         return max([self.clock.last_end(range(self.device.params.engines)), *started])
 
     # -- preemption ------------------------------------------------------------------------------------------
+    def _foreseen(self) -> tuple[Request, int] | None:
+        """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
+        if not self._preemptive or not self._levels or self._levels[-1].suspension is not None:
+            return None
+        level, now = self._levels[-1], self.device.bus.cycle
+        used = [request.model for other in self._levels for request in other.requests]
+        later = [r for r in self._waiting if r.announced and r.arrival > now and r.priority > level.priority]
+        later = [r for r in later if r.model not in used and r.number not in self._switching.decided]
+        if not later:
+            return None
+        request = min(later, key=lambda r: (r.arrival, r.number))
+        lead = self._switching.lead(request.model, lambda: self._situation(level, request))
+        return request, request.arrival - round(lead)
+
     def _preempt(self, incoming: Request) -> None:
         """Suspend the running level for a more urgent request, unless it is cheaper to wait for it."""
         level = self._levels[-1]
         if level.suspension is not None or not level.requests or incoming.number in self._declined:
             return
+        begin = self.device.bus.cycle
         self.device.bus.advance(self.device.bus.costs.decision)
-        if self._rule(self._situation(level)) is Choice.WAIT:
+        now = self._situation(level, incoming)
+        if now.notice:
+            self._switching.decided.add(incoming.number)
+            if now.remaining <= now.notice or self._rule(now) is Choice.WAIT:
+                return  # to be decided again when it arrives
+            self._switching.expected.add(incoming.number)
+        elif self._rule(now) is Choice.WAIT:
             self._declined.add(incoming.number)
             return
+        self._switching.begin(incoming, begin)
         upcoming = level.upcoming()
         suspension = self.device.suspend(range(self.device.params.engines), incoming.model, upcoming)
         level.suspension = suspension
         self.switches += 1
         self._advance_all()
 
-    def _situation(self, level: Level) -> Situation:
+    def _situation(self, level: Level, incoming: Request) -> Situation:
         models = list({id(request.model): request.model for request in level.requests}.values())
         now, remaining = self.device.bus.cycle, level.remaining()
-        return situation(self.device, models, remaining=remaining, elapsed=now, killable=False)
+        notice = max(0, incoming.arrival - now)
+        return situation(self.device, models, remaining=remaining, elapsed=now, killable=False, notice=notice)
 
     # -- failures --------------------------------------------------------------------------------------------
     def _guarded(self, action: Callable[[], None]) -> None:

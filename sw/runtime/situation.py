@@ -6,7 +6,7 @@ from sw.driver import Device, LoadedModel
 from sw.driver.reserve import worst_dirty
 from sw.runtime.choice import Situation
 
-_SWITCH_ACCESSES = 40  #: register accesses of one switch, about
+_SWITCH_ACCESSES = 40  #: register accesses of one switch, about; the driver stays awake, so no interrupt is paid for
 
 
 def situation(
@@ -17,9 +17,10 @@ def situation(
     elapsed: float,
     displaced: bool = True,
     killable: bool = True,
+    notice: float = 0.0,
 ) -> Situation:
     """Of ``running`` models, which would end by themselves in ``remaining`` cycles and have run for ``elapsed``.
-    ``displaced``: what they have in LV2 is in the way of the more urgent request."""
+    ``displaced``: what they have in LV2 is in the way of the more urgent request; that arrives in ``notice`` cycles."""
     params, costs = device.params, device.bus.costs
     intervals = [p.estimated_interval for model in running for p in model.image.meta.cancel_points]
     moved = min(sum(worst_dirty(model) for model in running), params.lv2_bytes) if displaced else 0
@@ -30,6 +31,7 @@ def situation(
         dump_bytes=moved,
         restore_bytes=moved,
         bandwidth=params.dram_word,
-        switch=costs.interrupt + _SWITCH_ACCESSES * costs.register_access,
+        switch=_SWITCH_ACCESSES * costs.register_access,
         killable=killable,
+        notice=notice,
     )

@@ -69,9 +69,10 @@ class FakeSoc:
 
     def read_reg(self, address: int) -> int:
         name = self._name(address)
-        self._cycle += self.costs.register_access
-        if name == "IRQ":
+        if name == "IRQ":  # what a driver that stays awake reads again and again
+            self.advance(self.costs.register_access)
             return sum(1 << e for e in range(self.params.engines) if self._pending(e))
+        self._cycle += self.costs.register_access
         if name == "CYCLE_LO":
             self._regs["CYCLE_HI"] = self._cycle >> 32
             return self._cycle & 0xFFFFFFFF

@@ -70,14 +70,34 @@ def test_loads_of_one_model_run_while_another_computes(device, served):
     assert hidden
 
 
+@pytest.mark.parametrize("announced", [False, True])
 @pytest.mark.parametrize("delay", range(500, 30_000, 2950))
-def test_preemption_of_several_models_at_any_time(device, served, delay):
+def test_preemption_of_several_models_at_any_time(device, served, delay, announced):
     runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
     (conv, x, _), *others = served
     requests = [runtime.submit(model, sample) for model, sample, _ in others]
-    requests.append(runtime.submit(conv, x, priority=1, arrival=device.bus.cycle + delay))
+    urgent = runtime.submit(conv, x, priority=1, arrival=device.bus.cycle + delay, announced=announced)
     runtime.run_until_done()
-    check(requests, served)
+    check([*requests, urgent], served)
+    assert urgent.started >= urgent.arrival
+
+
+def test_an_announced_request_finds_the_engine_free(device, served):
+    """From the second switch on, when it is known how long one takes."""
+    (conv, x, _), *others = served
+    waits = {}
+    for announced in (False, True):
+        runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+        for _ in range(3):
+            requests = [runtime.submit(model, sample) for model, sample, _ in others]
+            arrival = device.bus.cycle + 12_000
+            requests.append(runtime.submit(conv, x, priority=1, arrival=arrival, announced=announced))
+            runtime.run_until_done()
+            check(requests, served)
+        assert runtime.switches == 3
+        starts = [part.start for part in runtime.parts if part.request is requests[-1]]
+        waits[announced] = min(starts) - arrival
+    assert waits[True] < waits[False] / 2
 
 
 def test_a_fault_fails_its_request_only(device, served):

@@ -34,3 +34,11 @@ def test_urgency_weighs_delay_against_work():
 def test_a_tie_disturbs_least():
     nothing = Situation(0, 0, 0, 0, 0, 1, 0)
     assert choose(nothing) is Choice.WAIT
+
+
+def test_notice_makes_waiting_and_dumping_cheaper():
+    now = replace(LONG, notice=LONG.remaining)
+    assert costs(now, 4)[Choice.WAIT] == 0
+    assert choose(now) is Choice.WAIT
+    ahead = replace(LONG, notice=LONG.halt + LONG.switch + LONG.dump_bytes / LONG.bandwidth)
+    assert costs(ahead, 4)[Choice.DUMP] == costs(ahead, 0)[Choice.DUMP]
