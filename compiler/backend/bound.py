@@ -23,9 +23,11 @@ from hw.image import CancelPoint, JobInfo
 from hw.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
 from sim.model import worst
-from sim.model.contention import FETCH_AHEAD, FETCH_BYTES, Memory, Others, Rivals, lost, rivals_of
+from sim.model.contention import FETCH_AHEAD, FETCH_BYTES, LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
 
 _DRAM = (Op.LD2, Op.ST2)
+#: Whether conflicts with own units at LV1, and at LV2, are charged to each word rather than once at the end.
+_ACCOUNTS = ((True, True), (True, False), (False, False))
 _PARAMETER_RIVALS = (Op.LD0, Op.ST1)  #: share the LV1 port from which VEC reads its parameters
 
 
@@ -63,13 +65,14 @@ def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
     """The least of the bounds that the walks with different accounts of the same conflicts prove."""
 
     def bound(rivals: Rivals) -> int:
-        return min(walk(rivals), walk(replace(rivals, own=False)))
+        return min(walk(replace(rivals, own_lv1=lv1, own_lv2=lv2)) for lv1, lv2 in _ACCOUNTS)
 
+    least = bound(rivals)  # other engines fetch all the time
     for span, fetched in rivals.others.fetches:
-        least = bound(replace(rivals, fetched=fetched))
-        if least <= span:  # so other engines cannot fetch more before it has passed
-            return least
-    return bound(rivals)
+        counted = bound(replace(rivals, fetched=fetched))
+        if counted <= span:  # so they cannot fetch more before it has passed
+            return min(least, counted)
+    return least
 
 
 def set_bounds(
@@ -263,7 +266,9 @@ class _Walk:
     def drained(self) -> int:
         """When all units are idle and the executor is at the end."""
         ends = [done[-1] for done in self._done.values() if done]
-        conflicts = 0 if self._rivals.own else lost(self._accesses)
+        conflicts = self._memory.few_stores
+        conflicts += 0 if self._rivals.own_lv1 else lost(self._accesses, LV1_PORTS)
+        conflicts += 0 if self._rivals.own_lv2 else lost(self._accesses, LV2_PORTS)
         retired = self._memory.completion  # that of the job before
         return max([self._issued, self._loaded, retired, *ends]) + conflicts + worst.POINT + worst.DRAINED
 
@@ -288,7 +293,7 @@ class _Walk:
         begins = max(ready, self._free[unit])
         self._free[unit] = begins + work.cycles + self._debt[insn.op]
         self._debt[insn.op] = 0
-        if insn.op is Op.VEC and self._rivals.own:
+        if insn.op is Op.VEC and self._rivals.own_lv1:
             for op in _PARAMETER_RIVALS:
                 self._debt[op] += worst.parameter_words(insn, self._params)
         taken.append(begins + work.latency)

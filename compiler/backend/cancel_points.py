@@ -89,7 +89,7 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
     """Cycles of a load or store while every other engine loads, burst by burst in turn."""
     if task.op not in _DRAM:
         return 0
-    rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), own=False, fetched=0)
+    rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), own_lv2=False, fetched=0)
     return work(task.insn(), params, rivals, Memory(params, rivals)).cycles
 
 
@@ -135,8 +135,8 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
     low, high = _between(apart, wanted.spacing)
     if low == len(apart):
         return None
-    # A few loads can take long where other engines load, too.
-    first, end = _between(timeline.dram[last + 1 : count] - timeline.dram[last], wanted.spacing)
+    # A few loads can take long where other engines load, too: half as much of that.
+    first, end = _between(timeline.dram[last + 1 : count] - timeline.dram[last], wanted.spacing // 2)
     low, high = min(low, first), min(high, end)
     # Behind instructions that take longer than the spacing comes the first position there is.
     high = max(high, low + 1)

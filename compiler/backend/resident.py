@@ -1,5 +1,7 @@
 """A tensor in DRAM that a job brings into LV2 as it is needed, and keeps there."""
 
+from collections.abc import Iterator
+
 from compiler.backend.copies import contiguous
 from compiler.backend.homes import LV2
 from compiler.backend.job import Job
@@ -9,7 +11,7 @@ from compiler.backend.views import View, Window
 from hw.isa import Op
 
 _AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
-_PIECE = 2048  #: bytes of one load: short, so that other loads to LV2 get in
+_PIECE = 512  #: bytes of one load, whole bursts: short, so that other loads to LV2 get in
 
 
 class Resident:
@@ -43,21 +45,22 @@ class Resident:
         slot = None
         if bounds and bounds[1] > self._loaded:
             slot = self._ring.fill(box)
-            size = bounds[1] - self._loaded
-            loads: list[Task] = []
-            for at in range(0, size, _PIECE):
-                source = self._loaded + at
-                for fields in contiguous(
-                    self.source.offset + source, self.view.offset + source, min(_PIECE, size - at)
-                ):
-                    segments = {"src_seg": self.source.segment, "dst_seg": LV2}
-                    loads.append(self._job.emit(Op.LD2, fields | segments))
+            loads = [self._job.emit(Op.LD2, fields) for fields in self._pieces(self._loaded, bounds[1])]
             self._ring.filled_by(slot, loads)
             self._loaded = bounds[1]
         tasks = self._job.load(self.view, box, target, row, run, fill, None, box)
         if slot:
             self._ring.read_by(slot, tasks[0])
         return tasks
+
+    def _pieces(self, first: int, last: int) -> Iterator[dict[str, int]]:
+        """Fields of the loads of bytes ``first`` to ``last``; each ends where a burst does."""
+        offset = self.source.offset
+        while first < last:
+            end = min(last, ((offset + first) // _PIECE + 1) * _PIECE - offset)
+            for fields in contiguous(offset + first, self.view.offset + first, end - first):
+                yield fields | {"src_seg": self.source.segment, "dst_seg": LV2}
+            first = end
 
 
 def _range(view: View, box: Window) -> tuple[int, int] | None:

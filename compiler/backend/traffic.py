@@ -33,7 +33,13 @@ def _stores(insns: Sequence[Insn], params: SocParams) -> int | None:
     burst, total = params.axi_burst_beats * params.dram_word, 0
     for insn in insns:
         if insn.op is Op.ST2:
-            total += insn["n2"] * insn["n1"] * insn["n0"] * (insn["len"] // burst + 2)
+            runs = insn["n2"] * insn["n1"] * insn["n0"]
+            if total + runs > _FEW_STORES:
+                return None
+            starts = [insn["dst"]]
+            for k in range(3):
+                starts = [at + i * insn[f"dst_s{k}"] for at in starts for i in range(insn[f"n{k}"])]
+            total += sum((at % burst + insn["len"] - 1) // burst + 1 for at in starts)
     return total if total <= _FEW_STORES else None
 
 

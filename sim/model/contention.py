@@ -30,28 +30,30 @@ class Others:
 @dataclass(frozen=True)
 class Rivals:
     """Who competes with an instruction: ``others``, and what this engine itself does in the time that is looked at:
-    operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Without
-    ``own`` the other units of this engine cost nothing at the banks: :func:`lost` says what they cost in all. With
-    ``fetched``, other engines fetch so many instructions in all rather than all the time."""
+    operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Without ``own_lv1`` or ``own_lv2``
+    the other units of this engine cost nothing at the banks of LV1 or LV2: :func:`lost` says what they cost in all.
+    With ``fetched``, other engines fetch so many instructions in all rather than all the time."""
 
     others: Others = Others()
     ops: frozenset[Op] = frozenset(Op)
     vec_a: bool = True
     vec_b: bool = True
-    own: bool = True
+    own_lv1: bool = True
+    own_lv2: bool = True
     fetched: int | None = None
 
     def lv1_reads(self, client: str) -> int:
         """Cycles a word of LV1 takes client ``client`` at the longest: one for each that reads beside it."""
         readers = {"ld0": Op.LD0 in self.ops, "st1": Op.ST1 in self.ops, "a": self.vec_a, "b": self.vec_b}
-        return 1 + self.own * sum(reads for name, reads in readers.items() if name != client)
+        return 1 + self.own_lv1 * sum(reads for name, reads in readers.items() if name != client)
 
     def lv1_writes(self) -> int:
         """The same for a write: LD1 and VEC."""
-        return 1 + (self.own and {Op.LD1, Op.VEC} <= self.ops)
+        return 1 + (self.own_lv1 and {Op.LD1, Op.VEC} <= self.ops)
 
     def lv2_reads(self, op: Op) -> int:
-        """The same for LV2: LD1 and ST2 of every engine; all ST2 together read at most a word per cycle."""
+        """The same for LV2: LD1 and ST2 of every engine; all ST2 together read at most a word per cycle. Few stores of
+        other engines are counted apart (:attr:`Memory.few_stores`)."""
         return self._lv2(op, Op.LD1, Op.ST2)
 
     def lv2_writes(self, op: Op) -> int:
@@ -59,22 +61,24 @@ class Rivals:
         return self._lv2(op, Op.ST1, Op.LD2)
 
     def _lv2(self, op: Op, wide: Op, narrow: Op) -> int:
-        own = self.own and (narrow if op is wide else wide) in self.ops
-        return 1 + self.others.engines + (own or (op is wide and self.others.engines > 0))
+        own = self.own_lv2 and (narrow if op is wide else wide) in self.ops
+        foreign = op is wide and self.others.engines > 0 and (narrow is Op.LD2 or self.others.stores is None)
+        return 1 + self.others.engines + (own or foreign)
 
 
 #: Clients that meet at the banks of this engine's LV1 and of LV2: readers, then writers.
-PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"), ("lv2_ld1", "lv2_st2"), ("lv2_st1", "lv2_ld2"))
+LV1_PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"))
+LV2_PORTS = (("lv2_ld1", "lv2_st2"), ("lv2_st1", "lv2_ld2"))
 
 
-def lost(accesses: dict[str, int]) -> int:
-    """Cycles that conflicts between units of one engine can cost a chain of events, whichever it is.
+def lost(accesses: dict[str, int], ports: Iterable[tuple[str, ...]]) -> int:
+    """Cycles that conflicts at ``ports`` between units of one engine can cost a chain of events, whichever it is.
 
     In a cycle that a client loses at a bank, another one is served there. So clients lose no more cycles than words are
     served to the others, and, as they take turns, none loses more than one per word of its own and rival.
     """
     total = 0
-    for clients in PORTS:
+    for clients in ports:
         served = [accesses.get(client, 0) for client in clients]
         rivals = sum(count > 0 for count in served) - 1
         total += min(sum(served), sum(min(rivals * own, sum(served) - own) for own in served if own))
@@ -120,6 +124,11 @@ class Memory:
     def _foreign_insn(self) -> int:
         """The same for another engine: what this one loads and stores opens rows with every burst anyway."""
         return self.insn - self.params.dram_row_miss * INSN_BYTES // FETCH_BYTES
+
+    @property
+    def few_stores(self) -> int:
+        """Cycles that stores of other engines take from clients of LV2 where their number is known."""
+        return (self.rivals.others.stores or 0) * self.params.axi_burst_beats
 
     @cached_property
     def job(self) -> int:

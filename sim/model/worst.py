@@ -7,6 +7,7 @@ scratchpad, bursts of other masters at the DRAM (:mod:`sim.model.contention`).
 """
 
 from dataclasses import dataclass
+from math import gcd
 
 from hw.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
 from hw.params import SocParams
@@ -35,7 +36,7 @@ Fields = dict[str, int]  #: every field of an instruction by name
 @dataclass(frozen=True)
 class Work:
     """``cycles`` that an instruction holds its unit, ``latency`` beyond (see the module), and ``accesses``: words by
-    client of a scratchpad (:data:`PORTS`)."""
+    client of a scratchpad (:data:`LV1_PORTS`, :data:`LV2_PORTS`)."""
 
     cycles: int
     latency: int
@@ -93,23 +94,28 @@ def parameter_words(insn: Insn, params: SocParams) -> int:
     return sum(_vec_words(_DEFAULTS[insn.op] | insn.fields, params))
 
 
-def _words(offset: int, length: int, word: int, exact: bool) -> int:
-    """Words that ``length`` bytes touch; whatever the alignment unless ``exact``."""
+def _words(offset: int, length: int, word: int, step: int = 0) -> int:
+    """Most words that ``length`` bytes touch at ``offset`` or any multiple of ``step`` behind it."""
     if length <= 0:
         return 0
-    return (offset % word + length - 1) // word + 1 if exact else (length + word - 2) // word + 1
+    grain = gcd(step, word)
+    return (offset % grain + word - grain + length - 1) // word + 1
+
+
+def _step(insn: Fields, side: str) -> int:
+    """What all distances between runs are multiples of; 0 with a single run."""
+    return gcd(*(insn[f"{side}_s{k}"] for k in range(3) if insn[f"n{k}"] > 1))
 
 
 def _copy(op: Op, insn: Fields, params: SocParams, rivals: Rivals, memory: Memory) -> Work:
     to_bus, from_bus = op is Op.ST2, op is Op.LD2
     word = params.dram_word if to_bus or from_bus else params.lv1_word
     runs = insn["n2"] * insn["n1"] * insn["n0"]
-    src_exact = all(insn[f"src_s{k}"] % word == 0 or insn[f"n{k}"] == 1 for k in range(3))
-    dst_exact = all(insn[f"dst_s{k}"] % word == 0 or insn[f"n{k}"] == 1 for k in range(3))
+    src_step, dst_step = (_step(insn, side) for side in ("src", "dst"))
     read = min(insn["hi"], insn["len"]) - insn["lo"]
-    src = _words(insn["src"] + insn["lo"], read, word, src_exact)
-    shifted = not (src_exact and dst_exact) or (insn["src"] - insn["dst"]) % word != 0
-    dst = _words(insn["dst"], insn["len"], word, dst_exact) + shifted
+    src = _words(insn["src"] + insn["lo"], read, word, src_step)
+    shifted = src_step % word != 0 or dst_step % word != 0 or (insn["src"] - insn["dst"]) % word != 0
+    dst = _words(insn["dst"], insn["len"], word, dst_step) + shifted
     if from_bus or to_bus:
         side, length = ("src", read) if from_bus else ("dst", insn["len"])
         return _bus_copy(op, insn, params, memory, runs, max(src, dst), side, length)
@@ -140,7 +146,7 @@ def _bus_copy(
 
     def touched(size: int) -> int:
         """Blocks of ``size`` bytes that the runs touch, one after the other."""
-        return sum(_words(at, length, size, exact) for at in starts) * (1 if exact else runs)
+        return sum(_words(at, length, size, 0 if exact else 1) for at in starts) * (1 if exact else runs)
 
     bursts, rows = touched(burst_bytes), touched(params.dram_row_bytes)
     held = memory.rivals.lv2_writes(Op.LD2) if op is Op.LD2 else memory.rivals.lv2_reads(Op.ST2)

@@ -63,6 +63,7 @@ class Preemption:
         """
         engines = tuple(sorted(engines))
         self._reserve(engines, incoming)
+        self.transfers.settle(limit)
         sent = self._device.bus.cycle
         halts = self.pause(engines, limit, verify=verify)
         suspended = self._take_off(engines, halts, upcoming)

@@ -69,7 +69,7 @@ def test_loads_count_as_long_as_they_take_beside_other_engines():
         timeline = Timeline(schedule, params)
         points = choose(timeline, schedule.tasks, zeros, zeros, Wanted(2400), mask, params.dram_word)
         cuts = [0, *(point.cut for point in points)]
-        assert len(points) > 1 and all(timeline.dram[b] - timeline.dram[a] <= 600 for a, b in pairwise(cuts))
+        assert len(points) > 1 and all(timeline.dram[b] - timeline.dram[a] <= 300 for a, b in pairwise(cuts))
         counts.append(len(points))
     assert counts[0] < counts[1]
 
@@ -113,7 +113,7 @@ def test_instructions_longer_than_the_interval_are_cut_between():
 def test_points_at_spills_stand_behind_the_store_that_empties_the_last_buffer():
     schedule = _schedule([100] * 30)
     for number in (5, 6, 12):
-        task = schedule.tasks[number] = Task(Op.ST2, {"n0": 10, "len": 64})
+        task = schedule.tasks[number] = Task(Op.ST2, {"len": 640})
         task.reads.append(Fill(None, 0, 0))
     spills = [int(cut in (5, 6)) for cut in range(31)]
     firsts = [_choose(schedule, Wanted(5600, spill_bound=bound), spills=spills)[0].cut for bound in (0, 1000, 1500)]

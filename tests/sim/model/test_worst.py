@@ -4,11 +4,13 @@ import pytest
 
 from hw.isa import Insn, Op, assemble
 from hw.params import preset
-from sim.model.contention import Memory, Others, Rivals, lost, rivals_of
+from sim.model.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
 from sim.model.worst import work
 
 TINY, BASE = preset("tiny"), preset("base")
 ALL = Rivals()
+
+PORTS = LV1_PORTS + LV2_PORTS
 
 
 def cycles(text: str, params=TINY, rivals=ALL) -> int:
@@ -67,10 +69,10 @@ def test_bursts_that_cross_a_boundary_count_twice():
 
 
 def test_conflicts_cost_no_more_than_what_is_served():
-    assert lost({}) == lost({"ld0": 100}) == 0
-    assert lost({"ld0": 100, "st1": 30}) == 60  # either waits for the other 30 times at the most
-    assert lost({"ld0": 100, "st1": 100}) == 200
-    assert lost({"ld1": 7, "lv2_ld1": 9}) == 0  # not the same ports
+    assert lost({}, PORTS) == lost({"ld0": 100}, PORTS) == 0
+    assert lost({"ld0": 100, "st1": 30}, PORTS) == 60  # either waits for the other 30 times at the most
+    assert lost({"ld0": 100, "st1": 100}, PORTS) == 200
+    assert lost({"ld1": 7, "lv2_ld1": 9}, PORTS) == 0  # not the same ports
 
 
 def test_rivals_of_a_program():
