@@ -24,7 +24,10 @@ NETWORK = "examples/digits/digits.onnx"
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(preset("base"), id="base"), pytest.param(FOUR, id="four engines", marks=pytest.mark.slow)],
+    params=[
+        pytest.param(FOUR.replace(engines=2), id="two engines"),
+        pytest.param(FOUR, id="four engines", marks=pytest.mark.slow),
+    ],
 )
 def device(request):
     bus = open_bus(request.param, "cxxrtl")
