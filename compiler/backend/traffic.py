@@ -20,27 +20,29 @@ def beside(engines: Sequence[Sequence[Sequence[Insn]]], params: SocParams, longe
     """Other engines of the device if they run what ``engines`` do (by engine: the bodies of its jobs in order), with
     prologues of loads of ``longest`` bytes and a rest."""
     others = params.engines - 1
-    stores = _stores([insn for bodies in engines for body in bodies for insn in body], params)
+    stores, beats = _stores([insn for bodies in engines for body in bodies for insn in body], params)
     if not others:
-        return Others(0, stores)
+        return Others(0, stores, store_beats=beats)
     counts = [_most_issued([insn for body in bodies for insn in body], params) for bodies in engines]
     fetches = tuple((span, others * max(count[i] for count in counts)) for i, span in enumerate(_SPANS))
-    return Others(others, stores, fetches, max(1, longest // (params.axi_burst_beats * params.dram_word)))
+    return Others(others, stores, fetches, max(1, longest // (params.axi_burst_beats * params.dram_word)), beats)
 
 
-def _stores(insns: Sequence[Insn], params: SocParams) -> int | None:
-    """Bursts that an inference stores; None if they are more than a few."""
-    burst, total = params.axi_burst_beats * params.dram_word, 0
+def _stores(insns: Sequence[Insn], params: SocParams) -> tuple[int | None, int]:
+    """Bursts that an inference stores (None if they are more than a few), and beats of the longest at most."""
+    burst, total, longest = params.axi_burst_beats * params.dram_word, 0, 1
     for insn in insns:
         if insn.op is Op.ST2:
             runs = insn["n2"] * insn["n1"] * insn["n0"]
             if total + runs > _FEW_STORES:
-                return None
+                return None, params.axi_burst_beats
             starts = [insn["dst"]]
             for k in range(3):
                 starts = [at + i * insn[f"dst_s{k}"] for at in starts for i in range(insn[f"n{k}"])]
+            words = max((at % params.dram_word + insn["len"] - 1) // params.dram_word + 1 for at in starts)
+            longest = max(longest, min(params.axi_burst_beats, words))
             total += sum((at % burst + insn["len"] - 1) // burst + 1 for at in starts)
-    return total if total <= _FEW_STORES else None
+    return (total, longest) if total <= _FEW_STORES else (None, params.axi_burst_beats)
 
 
 def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:

@@ -25,6 +25,7 @@ class Others:
     stores: int | None = None
     fetches: tuple[tuple[int, int], ...] = ()
     loads: int = 1
+    store_beats: int | None = None  #: of the longest of ``stores``; None: those of a full burst
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,11 @@ class Memory:
     @cached_property
     def burst(self) -> int:
         """Cycles of the longest burst: while LV2 holds its data up, the row of the next is being opened."""
+        return self._burst(self.params.axi_burst_beats)
+
+    def _burst(self, beats: int) -> int:
         held = max(self.rivals.lv2_writes(Op.LD2), self.rivals.lv2_reads(Op.ST2))
-        return self.params.axi_burst_beats + max(self.params.dram_row_miss, self.params.axi_burst_beats * (held - 1))
+        return beats + max(self.params.dram_row_miss, beats * (held - 1))
 
     @cached_property
     def insn(self) -> int:
@@ -128,15 +132,20 @@ class Memory:
     @property
     def few_stores(self) -> int:
         """Cycles that stores of other engines take from clients of LV2 where their number is known."""
-        return (self.rivals.others.stores or 0) * self.params.axi_burst_beats
+        return (self.rivals.others.stores or 0) * self._store_beats
+
+    @property
+    def _store_beats(self) -> int:
+        return self.rivals.others.store_beats or self.params.axi_burst_beats
 
     @cached_property
     def job(self) -> int:
         """Cycles of a completion on its way from the job before and of a descriptor of one to come, of every engine;
         and of what other engines store, if that is little."""
         others = self.rivals.others
-        bursts = 2 * (1 + others.engines) * self._completion_bursts + (others.stores or 0)
-        return bursts * (self.burst + self.params.dram_row_miss)
+        bursts = 2 * (1 + others.engines) * self._completion_bursts
+        stores = (others.stores or 0) * (self._burst(self._store_beats) + self.params.dram_row_miss)
+        return bursts * (self.burst + self.params.dram_row_miss) + stores
 
     @cached_property
     def fetched(self) -> int:
