@@ -202,7 +202,7 @@ def profile(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="utilisation, simspeed or scheduling")],
+    name: Annotated[str, typer.Argument(help="utilisation, simspeed, preemption or scheduling")],
     preset: Preset = "base",
     backend: Backend = "cxxrtl",
     as_json: Json = False,

@@ -38,9 +38,7 @@ class Generated:
     tile: str = ""
 
 
-def generate(
-    layer: Layer, number: int, homes: Homes, budget: Budget, params: SocParams, longest: int = 0
-) -> Generated:  # fmt: skip
+def generate(layer: Layer, number: int, homes: Homes, budget: Budget, params: SocParams, longest: int = 0) -> Generated:
     """The jobs of ``layer``, number ``number`` of the layer table; raises :class:`CompileError`. ``longest``: cycles
     that instructions of MAC and VEC should not exceed where they can be cut (0: any)."""
     if isinstance(layer, HostLayer):

@@ -19,11 +19,11 @@ from sw.driver.preemption import Preemption, Upcoming
 from sw.driver.registers import RegisterFile, identify
 from sw.driver.supervisor import Operation, Supervisor
 from sw.driver.suspension import HaltRecord, Suspension
+from sw.driver.transfers import TRANSFERRED
 from sw.driver.watch import Watch
 from sw.driver.windows import distance
 
 _RING_ALIGN = 256
-_DUMP_LIMIT = 1_000_000  #: cycles; no dump or restore takes as long
 
 
 class Device:
@@ -249,7 +249,7 @@ class Device:
         to overwrite what it has saved, and a reset would lose the news that it was.
         """
         try:
-            self.preemption.transfers.settle(_DUMP_LIMIT)
+            self.preemption.transfers.settle(TRANSFERRED)
         except (DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
             self.recover()
         for number in self.books.engines_of(model):

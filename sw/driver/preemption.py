@@ -20,12 +20,11 @@ from sw.driver.ranges import Range
 from sw.driver.staging import split
 from sw.driver.supervisor import Operation, Supervisor
 from sw.driver.suspension import HaltRecord, QueuedJob, Suspension
-from sw.driver.transfers import COPY_ALIGN, Transfers
+from sw.driver.transfers import COPY_ALIGN, TRANSFERRED, Transfers
 
 if TYPE_CHECKING:
     from sw.driver.device import Device
 
-_SETTLED = 1_000_000  #: cycles within which any dump or restore job ends
 Upcoming = Sequence[tuple[LoadedModel, int]]  #: jobs that will be queued later: model, index in its table
 
 
@@ -65,7 +64,7 @@ class Preemption:
         self._reserve(engines, incoming)
         self.transfers.settle(limit)
         sent = self._device.bus.cycle
-        halts = self.pause(engines, limit, verify=verify)
+        halts = self.halting.pause(engines, limit, verify=verify)
         suspended = self._take_off(engines, halts, upcoming)
         suspended.sent = sent
         self.suspensions.append(suspended)
@@ -196,7 +195,7 @@ class Preemption:
         engines = sorted({job.engine for job in self.supervisor.jobs.values()})
         # What ends before the reset has to be on the books, and nothing may begin between the last look and the reset.
         with contextlib.suppress(DeviceTimeout):
-            self.halting.rest(engines, _SETTLED)
+            self.halting.rest(engines, TRANSFERRED)
         for e in engines:
             with contextlib.suppress(DeviceFault):  # the one that brought us here
                 self._device.take_completions(self._device.engines[e])

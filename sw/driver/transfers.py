@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sw.driver.device import Device
 
 COPY_ALIGN = 64  #: of copies in DRAM
+TRANSFERRED = 1_000_000  #: cycles; no dump or restore takes as long
 _POLL = 200
 
 

@@ -1,8 +1,5 @@
 """The bound on pause to HALTED: never below what the RTL does, and not far above."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 import caesura
@@ -15,12 +12,11 @@ from hw.image import Image
 from hw.isa import INSN_BYTES, Insn, Op, assemble
 from hw.params import preset
 from sim.model.contention import Others
+from tests.support.networks import DIGITS, network
 from tests.support.pauses import random_pauses
 
 TINY, BASE = preset("tiny"), preset("base")
 ALONE = Others()
-DIGITS = Path("examples/digits/digits.onnx")
-FOLDER = Path(os.environ.get("CAESURA_MODELS", "models"))
 MAC = "MAC p0=16 p1=2 acc_s=16 n0=16"  # 512 cycles
 
 
@@ -111,10 +107,7 @@ def test_jobs_of_digits_end_within_their_bound():
     ],
 )
 def test_no_pause_takes_longer_than_its_bound(name, interval):
-    path = DIGITS if name == "digits" else FOLDER / f"{name}.onnx"
-    if not path.exists():
-        pytest.skip(f"no {path.name} in {FOLDER}: set CAESURA_MODELS to the folder of the models")
-    image = compile_model(path, TINY, options=Options(cancel_interval=interval))
+    image = compile_model(network(name), TINY, options=Options(cancel_interval=interval))
     seed = 20
     halts = random_pauses(image, random_samples(image, 20 if name == "digits" else 4, seed), seed, interval)
     points = image.meta.cancel_points
