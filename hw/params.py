@@ -55,6 +55,7 @@ class SocParams:
     axi_burst_beats: int = 16  #: longest burst the masters issue
     axi_outstanding: int = 8  #: read bursts one LV2 load unit keeps in flight
     unit_queue_depth: int = 4  #: instructions waiting per unit queue
+    job_slots: int = 4  #: job descriptors an engine holds: the job that runs, and those whose prologues run ahead
     semaphores: int = 32  #: counting semaphores per engine
     semaphore_max: int = 255  #: largest count; one more is a fault
     events: int = 32  #: SoC-wide event counters
@@ -71,7 +72,7 @@ class SocParams:
         for name in (
             "pes", "rows", "vec_lanes", "lv0_act_bytes", "lv0_wgt_bytes", "lv0_acc_rows", "lv1_bytes",
             "lv1_banks", "lv2_bytes", "lv2_banks", "dram_bytes", "dram_word", "dram_row_bytes", "dram_banks",
-            "axi_burst_beats", "axi_outstanding", "unit_queue_depth", "events",
+            "axi_burst_beats", "axi_outstanding", "unit_queue_depth", "job_slots", "events",
         ):  # fmt: skip
             if not _is_pow2(getattr(self, name)):
                 yield f"{name} must be a power of two, not {getattr(self, name)}"
@@ -99,6 +100,7 @@ class SocParams:
             ("lv0_acc_rows", 16, 4096), ("lv1_bytes", 4 * KIB, 512 * KIB), ("lv2_bytes", 16 * KIB, 16 * MIB),
             ("dram_bytes", 64 * KIB, 1024 * MIB), ("axi_burst_beats", 4, 256), ("axi_outstanding", 1, 64),
             ("semaphores", 16, 32), ("semaphore_max", 3, 255), ("events", 4, 64), ("unit_queue_depth", 2, 16),
+            ("job_slots", 2, 64),
         ):  # fmt: skip
             if not low <= getattr(self, name) <= high:
                 yield f"{name} must be {low} to {high}, not {getattr(self, name)}"
@@ -121,6 +123,11 @@ class SocParams:
     def macs(self) -> int:
         """Multiply-accumulates per cycle, all engines."""
         return self.engines * self.pes * self.rows * self.cols
+
+    @property
+    def job_slot_bits(self) -> int:
+        """Low bits of a job's index that name its slot."""
+        return (self.job_slots - 1).bit_length()
 
     @property
     def out_channels(self) -> int:
@@ -175,12 +182,12 @@ PRESETS = {
         SocParams(
             name="base", engines=2, pes=4, rows=8, cols=8, vec_lanes=16, lv0_act_bytes=16 * KIB,
             lv0_wgt_bytes=4 * KIB, lv0_acc_rows=256, lv1_bytes=128 * KIB, lv1_banks=4, lv2_bytes=2 * MIB,
-            lv2_banks=8, dram_bytes=128 * MIB, dram_word=16, dram_latency=100, axi_outstanding=16,
+            lv2_banks=8, dram_bytes=128 * MIB, dram_word=16, dram_latency=100, axi_outstanding=16, job_slots=8,
         ),
         SocParams(
             name="cluster64", engines=8, pes=8, rows=8, cols=8, vec_lanes=32, lv0_act_bytes=16 * KIB,
             lv0_wgt_bytes=4 * KIB, lv0_acc_rows=256, lv1_bytes=256 * KIB, lv1_banks=4, lv2_bytes=8 * MIB,
-            lv2_banks=32, dram_bytes=128 * MIB, dram_word=64, dram_latency=100, axi_outstanding=16,
+            lv2_banks=32, dram_bytes=128 * MIB, dram_word=64, dram_latency=100, axi_outstanding=16, job_slots=8,
         ),
     )
 }  # fmt: skip

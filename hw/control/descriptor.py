@@ -1,4 +1,4 @@
-"""Job descriptors as the sequencers see them: 64-bit words in a small local RAM."""
+"""Job descriptors as the sequencers see them: 64-bit words in a small local RAM of ``job_slots`` slots."""
 
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
@@ -7,9 +7,8 @@ from amaranth.lib.wiring import In, Out
 from hw.interfaces import ADDR, PC
 from hw.isa import SEGMENTS
 from hw.job import JOB
+from hw.params import SocParams
 
-SLOTS = 4  #: descriptors held locally: the job that runs, and those the loader works ahead on
-SLOT_BITS = 2
 HEADER_WORDS = 16  #: 64-bit words of a descriptor before the segment table
 HEADER_BITS = 4
 
@@ -29,15 +28,15 @@ class RamRead(wiring.Signature):
 class HeaderRead(RamRead):
     """Reads 64-bit word ``addr[:HEADER_BITS]`` of the descriptor in slot ``addr[HEADER_BITS:]``."""
 
-    def __init__(self) -> None:
-        super().__init__(SLOT_BITS + HEADER_BITS, 64)
+    def __init__(self, params: SocParams) -> None:
+        super().__init__(params.job_slot_bits + HEADER_BITS, 64)
 
 
 class SegmentRead(RamRead):
     """Reads segment ``addr[:3]`` of the descriptor in slot ``addr[3:]``."""
 
-    def __init__(self) -> None:
-        super().__init__(SLOT_BITS + (SEGMENTS - 1).bit_length(), SEGMENT)
+    def __init__(self, params: SocParams) -> None:
+        super().__init__(params.job_slot_bits + (SEGMENTS - 1).bit_length(), SEGMENT)
 
 
 def word_of(name: str) -> int:

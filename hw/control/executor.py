@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.control.decode import Decoder, field_bits
-from hw.control.descriptor import HEADER_BITS, JOB_FAULT, SLOT_BITS, HeaderRead, SegmentRead, word_of
+from hw.control.descriptor import HEADER_BITS, JOB_FAULT, HeaderRead, SegmentRead, word_of
 from hw.control.events import EVENT_BITS
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
@@ -102,9 +102,9 @@ class Executor(wiring.Component):
                 "load_failed": In(1),
                 "load_fault": In(JOB_FAULT),
                 "now": In(64),
-                "header": Out(HeaderRead()),
-                "src": Out(SegmentRead()),
-                "dst": Out(SegmentRead()),
+                "header": Out(HeaderRead(params)),
+                "src": Out(SegmentRead(params)),
+                "dst": Out(SegmentRead(params)),
                 "bus": Out(BusReadPort(params)),
                 "command": Out(COMMAND),
                 "push": Out(units),
@@ -152,7 +152,7 @@ class Executor(wiring.Component):
         wiring.connect(m, wiring.flipped(self.bus), fetch.bus)
         fetched = fetch.insn.payload
         ended = self.ended
-        slot = self.released[:SLOT_BITS]
+        slot = self.released[: self.params.job_slot_bits]
         dispatching = Signal()  # the body's instructions need the segment ports
 
         self._connect_preparer(m, preparer, fetch, dispatching)

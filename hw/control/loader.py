@@ -9,8 +9,6 @@ from hw.control.decode import Decoder, field_bits
 from hw.control.descriptor import (
     HEADER_BITS,
     JOB_FAULT,
-    SLOT_BITS,
-    SLOTS,
     HeaderRead,
     RamRead,
     SegmentRead,
@@ -84,9 +82,9 @@ class Loader(wiring.Component):
                 "stored": In(32),
                 "bad": In(1),
                 "bad_code": In(8),
-                "header": Out(HeaderRead()),
-                "src": Out(SegmentRead()),
-                "dst": Out(SegmentRead()),
+                "header": Out(HeaderRead(params)),
+                "src": Out(SegmentRead(params)),
+                "dst": Out(SegmentRead(params)),
                 "retired": In(32),
                 "loaded": Out(32),
                 "fault": Out(1),
@@ -103,7 +101,7 @@ class Loader(wiring.Component):
                 "mon_extent": In(ADDR),
                 "mon_extent_valid": In(1),
                 "now": In(64),
-                "result": In(RamRead(SLOT_BITS + 3, 32)),
+                "result": In(RamRead(params.job_slot_bits + 3, 32)),
                 "busy": Out(1),
                 "quiet": Out(1),
             }
@@ -114,7 +112,7 @@ class Loader(wiring.Component):
         m.submodules.fetch = fetch = InstructionFetch(self.params)
         m.submodules.decoder = decoder = Decoder(self.params, (Op.LD2, Op.END), semaphores=False)
         wiring.connect(m, wiring.flipped(self.bus), fetch.bus)
-        slot = self.loaded[:SLOT_BITS]
+        slot = self.loaded[: self.params.job_slot_bits]
         fetched = fetch.insn.payload
         m.d.comb += [self.quiet.eq(fetch.quiet), decoder.insn.eq(fetched.insn)]
 
@@ -254,7 +252,7 @@ class Loader(wiring.Component):
             with m.State("STOPPED"):
                 pass
 
-        m.submodules.results = results = Memory(shape=32, depth=SLOTS * len(PROLOGUE_WORDS), init=[])
+        m.submodules.results = results = Memory(shape=32, depth=self.params.job_slots * len(PROLOGUE_WORDS), init=[])
         write, read = results.write_port(), results.read_port()
         m.d.comb += [
             write.addr.eq(Cat(save, slot)),

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.control.descriptor import HEADER_BITS, SLOT_BITS, HeaderRead, SegmentRead, member, word_of
+from hw.control.descriptor import HEADER_BITS, HeaderRead, SegmentRead, member, word_of
 from hw.control.events import EVENT_BITS
 from hw.interfaces import ADDR, PC
 from hw.job import JobFlag
@@ -48,6 +48,7 @@ class JobPreparer(wiring.Component):
     """
 
     def __init__(self, params: SocParams) -> None:
+        self.params = params
         super().__init__(
             {
                 "enable": In(1),
@@ -55,8 +56,8 @@ class JobPreparer(wiring.Component):
                 "hold": In(1),
                 "loaded": In(32),
                 "failed": In(1),
-                "header": Out(HeaderRead()),
-                "segment": Out(SegmentRead()),
+                "header": Out(HeaderRead(params)),
+                "segment": Out(SegmentRead(params)),
                 "fetch_free": In(1),
                 "fetch_start": Out(1),
                 "fetch_pc": Out(PC),
@@ -75,7 +76,7 @@ class JobPreparer(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         index = Signal(32)
-        slot = index[:SLOT_BITS]
+        slot = index[: self.params.job_slot_bits]
         word, count = self.header.data, Signal(HEADER_BITS)
         ids = [Signal(EVENT_BITS, name=f"wait{i}_id") for i in range(2)]
         values = [Signal(32, name=f"wait{i}_value") for i in range(2)]

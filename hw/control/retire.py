@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.control.descriptor import JOB_FAULT, SLOT_BITS, RamRead
+from hw.control.descriptor import JOB_FAULT, RamRead
 from hw.control.events import EVENT_BITS
 from hw.control.fetch import burst_words
 from hw.control.loader import PROLOGUE_WORDS
@@ -76,7 +76,7 @@ class Retirer(wiring.Component):
                 "free": Out(1),
                 "copied": Out(1),
                 "counters": In(32).array(len(BODY_COUNTERS)),
-                "prologue": Out(RamRead(SLOT_BITS + 3, 32)),
+                "prologue": Out(RamRead(params.job_slot_bits + 3, 32)),
                 "view_index": In(6),
                 "view": Out(32),
                 "view_request": In(1),
@@ -213,7 +213,7 @@ class Retirer(wiring.Component):
             for word, source in _PROLOGUE_AT.items():
                 with m.Case(word):
                     m.d.comb += number.eq(source)
-        m.d.comb += self.prologue.addr.eq(Cat(number, self.ended.index[:SLOT_BITS]))
+        m.d.comb += self.prologue.addr.eq(Cat(number, self.ended.index[: self.params.job_slot_bits]))
 
     def _words(self) -> list:
         """The completion of the current job, word by word."""

@@ -10,8 +10,6 @@ from hw.control.descriptor import (
     HEADER_BITS,
     HEADER_WORDS,
     SEGMENT,
-    SLOT_BITS,
-    SLOTS,
     HeaderRead,
     SegmentRead,
     member,
@@ -28,7 +26,7 @@ _KNOWN_FLAGS = sum(JobFlag)
 
 
 class JobRing(wiring.Component):
-    """Keeps up to :data:`~hw.control.descriptor.SLOTS` descriptors, fetched in ring order, until they are released.
+    """Keeps up to ``job_slots`` descriptors, fetched in ring order, until they are released.
 
     Every descriptor is checked once, here. The first that is bad (or could not be read) stops the ring: jobs before
     it are unaffected.
@@ -73,12 +71,12 @@ class JobRing(wiring.Component):
                 "bad": Out(1),
                 "bad_code": Out(8),
                 "released": In(32),
-                "load_header": In(HeaderRead()),
-                "run_header": In(HeaderRead()),
-                "load_src": In(SegmentRead()),
-                "load_dst": In(SegmentRead()),
-                "run_src": In(SegmentRead()),
-                "run_dst": In(SegmentRead()),
+                "load_header": In(HeaderRead(params)),
+                "run_header": In(HeaderRead(params)),
+                "load_src": In(SegmentRead(params)),
+                "load_dst": In(SegmentRead(params)),
+                "run_src": In(SegmentRead(params)),
+                "run_dst": In(SegmentRead(params)),
                 "quiet": Out(1),
             }
         )
@@ -93,9 +91,9 @@ class JobRing(wiring.Component):
         number = Signal(range(_WORDS))
         flaw, base = Signal(), Signal(64)
         wrong, last = Signal(), Signal()
-        slot = self.stored[:SLOT_BITS]
-        m.submodules.headers = headers = Memory(shape=64, depth=SLOTS * HEADER_WORDS, init=[])
-        m.submodules.segments = segments = Memory(shape=SEGMENT, depth=SLOTS * SEGMENTS, init=[])
+        slot = self.stored[: self.params.job_slot_bits]
+        m.submodules.headers = headers = Memory(shape=64, depth=self.params.job_slots * HEADER_WORDS, init=[])
+        m.submodules.segments = segments = Memory(shape=SEGMENT, depth=self.params.job_slots * SEGMENTS, init=[])
         for memory, ports in (
             (headers, (self.load_header, self.run_header)),
             (segments, (self.load_src, self.load_dst, self.run_src, self.run_dst)),
@@ -134,7 +132,7 @@ class JobRing(wiring.Component):
             m.d.sync += fetching.eq(0)
         m.d.comb += begin.eq(
             self.enable & ~self.halt & ~self.bad & ~fetching & (self.fetched != self.tail)
-            & (self.fetched - self.released != SLOTS)
+            & (self.fetched - self.released != self.params.job_slots)
         )  # fmt: skip
         return m
 

@@ -15,8 +15,6 @@ from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.request import Request
 from sw.runtime.scheduler import Decision, LayerScheduler
 
-SLOTS = 4  #: jobs that an engine keeps: the one that runs, and those whose prologues run ahead
-
 
 @dataclass(eq=False)
 class PartRun:
@@ -83,7 +81,7 @@ class Level:
         self._device, self._rules, self._estimates, self._clock = device, rules, estimates, clock
         self._holders: dict[str, list[int | None]] = {}
         engines = device.params.engines if rules.placed else 1
-        self._forecast = Forecast(engines, device.params.lv2_bytes, SLOTS)
+        self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
         self._scheduler = LayerScheduler(
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders
         )

@@ -380,6 +380,26 @@ def test_prologue_fault_in_ld2_leaves_the_running_body_its_ld2():
     assert bench.completion(0)["ld2_busy"] > 0
 
 
+@pytest.mark.parametrize("slots", [2, 4, 8])
+def test_prologues_run_ahead_as_far_as_there_are_slots(slots):
+    bench = ControlBench(params=PARAMS.replace(job_slots=slots), latency=(1, 5))
+    bench.fixed_latency[Unit.MAC, 0] = 2000
+    bench.job(MAC, END)
+    for _ in range(7):
+        bench.job(END, prologue=(insn(Op.LD2), END))
+
+    async def testbench(ctx):
+        await bench.enable(ctx)
+        await ctx.tick().repeat(1900)
+        assert bench.read(ctx, "ring_head") == 0
+        assert bench.read(ctx, "ring_fetched") == bench.read(ctx, "ring_loaded") == slots
+        await bench.retired(ctx, 8)
+
+    bench.run(testbench)
+    assert [bench.completion(i)["job_id"] for i in range(8)] == list(range(0x100, 0x108))
+    assert all(bench.completion(i)["prologue_end"] < bench.completion(0)["end"] for i in range(1, slots))
+
+
 def test_jobs_not_fetched_can_be_revoked():
     bench = ControlBench(latency=(200, 200))
     for _ in range(7):
@@ -387,11 +407,11 @@ def test_jobs_not_fetched_can_be_revoked():
 
     async def testbench(ctx):
         await bench.enable(ctx)
-        while bench.read(ctx, "ring_fetched") < 4:
+        while bench.read(ctx, "ring_fetched") < PARAMS.job_slots:
             await ctx.tick()
         await bench.write(ctx, "ring_tail", 2)
         fetched = bench.read(ctx, "ring_fetched")
-        assert fetched == 4
+        assert fetched == PARAMS.job_slots
         assert bench.read(ctx, "ring_tail") == fetched
         await bench.write(ctx, "ring_tail", 6)
         await bench.write(ctx, "ring_tail", 5)

@@ -2,9 +2,7 @@
 
 import pytest
 
-from hw.control.descriptor import SLOTS as IN_HARDWARE
 from sw.runtime.forecast import Forecast
-from sw.runtime.level import SLOTS
 from sw.runtime.policies import LayerCost
 
 
@@ -13,10 +11,6 @@ def forecast(*costs, slots=4):
     for number, cost in enumerate(costs):
         result.add((number, 0), 0, cost)
     return result
-
-
-def test_slots_are_the_hardware():
-    assert SLOTS == IN_HARDWARE
 
 
 def test_a_load_waits_until_a_job_that_holds_a_slot_has_ended():
