@@ -221,12 +221,14 @@ class _Run:
         self._next[model] += 1
         loaded = self._models[model]
         deadline = flight.frame.deadline
+        before = flight.stream.stages[flight.stage - 1] if flight.stage else None
         self._runtime.submit(
             loaded[number % len(loaded)],
             self._samples[model][number % _SAMPLES],
             priority=flight.stream.priority if priority is None else priority,
             deadline=None if deadline is None else self._origin + deadline * self._unit,
             arrival=self._origin + round(at),
+            announced=before is not None and before.announced,
             tag=_Tag(flight, model, number % _SAMPLES),
         )
 

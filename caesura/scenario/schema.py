@@ -138,6 +138,8 @@ class Stage(_Table):
     cpu: str | None = None
     duration: NotNegative = 0.0
     priority: int | None = None  #: instead of the stream's
+    #: of work on the CPU: its end is known when it begins, so backends that run real models may switch ahead of it
+    announced: bool = False
 
     @pydantic.model_validator(mode="after")
     def _is_one_thing(self) -> "Stage":
@@ -145,6 +147,8 @@ class Stage(_Table):
             raise ValueError("must have either model or cpu")
         if self.model is not None and self.duration:
             raise ValueError("has model and duration; durations of models are those of their layers, so remove it")
+        if self.model is not None and self.announced:
+            raise ValueError("has model and announced; only the end of work on the CPU is known before, so remove it")
         return self
 
     @property

@@ -8,6 +8,7 @@ from benchmarks.scheduling_rtl import check_random
 from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario
 from caesura.scenario.rtl import RtlRunner
 from hw.params import ParamError
+from sw.runtime.choice import Choice
 
 SMALL = Path("examples/scenarios/small_models.toml")
 
@@ -49,6 +50,34 @@ def test_the_preset_can_be_changed_and_copies_be_told():
     begun = sorted(run.decided for run in outcome.layers if run.layer == 0)
     assert begun[1] < min(frame.end for frame in outcome.frames)  # they do not take turns
     assert runner.mismatches == []
+
+
+def test_the_end_of_work_on_the_cpu_can_be_announced():
+    ends = {}
+    for announced in (False, True):
+        content = {
+            "name": "x",
+            "time_unit": "cycles",
+            "machine": {"preemption": {"dump": 0, "restore": 0, "interval": 1}},
+            "models": {"long": {"workload": "conv_32x28x28_32_k3_s1_p1"}, "short": {"workload": "gemm_1x64x64"}},
+            "streams": [
+                {"name": "background", "stages": [{"model": "long"}], "arrivals": {"kind": "trace", "times": [0]}},
+                {
+                    "name": "urgent",
+                    "stages": [{"cpu": "parse", "duration": 50_000, "announced": announced}, {"model": "short"}],
+                    "arrivals": {"kind": "trace", "times": [0]},
+                    "priority": 1,
+                },
+            ],
+        }
+        runner = RtlRunner("cxxrtl", lambda situation: Choice.DUMP)
+        outcome = runner.run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+        assert runner.mismatches == []
+        ends[announced] = next(frame.end for frame in outcome.frames if frame.stream == "urgent")
+        assert max(run.preempted for run in outcome.layers) == 1
+        (short,) = [run for run in outcome.layers if run.model == "short"]
+        assert short.start > 50_000
+    assert ends[True] < ends[False] - 500
 
 
 def test_models_and_units_must_suit_the_rtl():

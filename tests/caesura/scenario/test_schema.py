@@ -46,6 +46,7 @@ def test_layers_are_repeated_and_depend_on_the_one_before():
         (minimal(streams=stream(arrivals={"count": 2})), r"streams\.0\.arrivals: has no kind; add kind = 'periodic'"),
         (minimal(streams=stream(arrivals={"kind": "closed", "count": 2, "after": "n"})), "after is 'n'; stages are m"),
         (minimal(streams=stream(stages=[{"model": "m", "duration": 2}])), r"stages\.0: has model and duration"),
+        (minimal(streams=stream(stages=[{"model": "m", "announced": True}])), r"stages\.0: has model and announced"),
         (minimal(streams=stream() * 2), "two streams have the same name"),
         (minimal(models={"m": {}}), r"models\.m: describes nothing; give layers, onnx or workload"),
         (minimal(models={"m": {"layers": [{"compute": -1}]}}), r"layers\.0\.compute: .*equal to 0, not -1"),
