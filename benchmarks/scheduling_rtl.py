@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from statistics import mean
 from typing import NamedTuple
 
 from benchmarks.figures import Figure, Measured
@@ -23,9 +24,8 @@ from sw.runtime.choice import Choice
 
 POLICIES = ("idle_time", "fcfs", "round_robin", "sjf", "deadline", "prema", "shortest_queue", "queue_time")
 ON_BASE = {"measured_on": "cxxrtl, base"}
-#: Layers of each of the two and requests of each, of what is measured on one pair: closed loops so long that the first
-#: and the last request, which have less to hide behind, count for little.
-SHAPES = ((14, 6), (10, 6))
+REQUESTS = 4  #: of each of a pair: two at a time, in a closed loop
+SHORT = 8  #: layers of each of a pair that is not balanced
 
 
 def figures() -> list[Figure]:
@@ -59,91 +59,90 @@ class _Run(NamedTuple):
         return sum(alone.load for alone in requests), sum(alone.compute for alone in requests)
 
     @property
+    def bound(self) -> int:
+        """Cycles that the resource that is needed longer takes."""
+        return max(self.demand)
+
+    @property
     def latency(self) -> int:
         """Cycles that all requests take one after the other, each by itself."""
         return sum(self.alone[run.model].latency for run in self.outcome.layers if run.layer == 0)
 
 
 @cache
-def _pair(names: tuple[str, str], layers: tuple[int, int], count: int, policy: str) -> _Run:
+def _pair(names: tuple[str, str], layers: tuple[int, int], policy: str) -> _Run:
     """A pair under a policy."""
-    scenario = rtl_pairs.pair(*names, layers=layers, count=count)
+    scenario = rtl_pairs.pair(*names, layers=layers, count=REQUESTS)
     outcome = _runner().run(scenario, Policies.named(policy), Path())
     return _Run(scenario, outcome, dict(_runner().alone), not _runner().mismatches)
 
 
-def _loop(shape: tuple[int, int], policy: str) -> _Run:
-    layers, count = shape
-    return _pair(rtl_pairs.NAMES[0], (layers, layers), count, policy)
+def _balanced(policy: str) -> dict[str, _Run]:
+    """All balanced pairs under a policy, by name and number of layers."""
+    return {
+        f"{' x '.join(names)}, {' + '.join(map(str, layers))} layers": _pair(names, layers, policy)
+        for names, layers in rtl_pairs.BALANCED.items()
+    }
 
 
-def _named(shape: tuple[int, int]) -> str:
-    return f"{' x '.join(rtl_pairs.NAMES[0])}, {shape[0]} layers, {shape[1]} requests"
+def _mean(values: Mapping[str, float], runs: Mapping[str, _Run], detail: Mapping[str, object]) -> Measured:
+    return Measured(mean(values.values()), all(run.equal for run in runs.values()), {**ON_BASE, "pairs": dict(detail)})
 
 
 def _utilisation(lab: Lab) -> Measured:
-    """Compute utilisation of closed loops of both against one model at a time, on the same run time: mean of shapes.
+    """Compute utilisation of closed loops of both against one model at a time, on the same run time: mean of the pairs.
 
     Busy are bodies. The makespan shrinks by more: with one model at a time, bodies wait for their own loads within.
     """
-    gains, shapes, correct = [], {}, True
-    for shape in SHAPES:
-        runs = [_loop(shape, policy) for policy in ("fcfs", "idle_time")]
-        one, both = (run.outcome for run in runs)
+    one_at_a_time, together = _balanced("fcfs"), _balanced("idle_time")
+    gains, pairs = {}, {}
+    for name, run in together.items():
+        one, both = one_at_a_time[name].outcome, run.outcome
         before, after = (metrics.utilisation(sum(o.compute_busy), o.makespan * o.engines) for o in (one, both))
-        gains.append(100 * (after / before - 1))
-        shapes[_named(shape)] = {
-            "gain": round(gains[-1], 2),
+        gains[name] = 100 * (after / before - 1)
+        pairs[name] = {
+            "gain": round(gains[name], 2),
             "fcfs": round(before, 2),
             "idle_time": round(after, 2),
             "gain_by_makespan": round(100 * (one.makespan / both.makespan - 1), 2),
-            "gain_without_prefetch_across_requests": round(100 * (runs[1].latency / both.makespan - 1), 2),
+            "gain_without_prefetch_across_requests": round(100 * (run.latency / both.makespan - 1), 2),
         }
-        correct &= all(run.equal for run in runs)
-    return Measured(sum(gains) / len(gains), correct, {**ON_BASE, "shapes": shapes})
+    return _mean(gains, {**one_at_a_time, **{f"{name}, together": run for name, run in together.items()}}, pairs)
 
 
 def _of_bound(lab: Lab) -> Measured:
     """The makespan that max(sum of memory access, sum of compute) allows, as a share of the one measured."""
-    shares, shapes, correct = [], {}, True
-    for shape in SHAPES:
-        run = _loop(shape, "idle_time")
-        loads, computes = run.demand
-        shares.append(100 * max(loads, computes) / run.outcome.makespan)
-        shapes[_named(shape)] = {
-            "share": round(shares[-1], 2),
-            "memory_access": loads,
-            "compute": computes,
+    runs = _balanced("idle_time")
+    shares = {name: 100 * run.bound / run.outcome.makespan for name, run in runs.items()}
+    pairs = {
+        name: {
+            "share": round(shares[name], 2),
+            "memory_access": run.demand[0],
+            "compute": run.demand[1],
             "makespan": run.outcome.makespan,
         }
-        correct &= run.equal
-    return Measured(sum(shares) / len(shares), correct, {**ON_BASE, "shapes": shapes})
+        for name, run in runs.items()
+    }
+    return _mean(shares, runs, pairs)
 
 
 def _makespans(lab: Lab) -> Measured:
-    """Mean over four pairs of the makespan divided by its bound."""
-    ratios: dict[str, float] = {}
-    correct = True
-    for names in rtl_pairs.NAMES:
-        run = _pair(names, (8, 8), 4, "idle_time")
-        ratios[run.scenario.name] = run.outcome.makespan / max(run.demand)
-        correct &= run.equal
-    worst = max(ratios, key=lambda name: ratios[name])
-    detail = {"worst": worst, "pairs": {name: round(ratio, 4) for name, ratio in ratios.items()}}
-    return Measured(sum(ratios.values()) / len(ratios), correct, {**ON_BASE, **detail})
+    """Mean of the makespan divided by its bound, over pairs of equally many layers, most of them not balanced."""
+    runs = {" x ".join(names): _pair(names, (SHORT, SHORT), "idle_time") for names in rtl_pairs.BALANCED}
+    ratios = {name: run.outcome.makespan / run.bound for name, run in runs.items()}
+    return _mean(ratios, runs, {name: round(ratio, 4) for name, ratio in ratios.items()})
 
 
 def _idle_error(lab: Lab) -> Measured:
     """Expected against measured idle time per decision, as a share of the mean duration of a layer."""
-    errors, shapes, correct = [], {}, True
-    for shape in SHAPES:
-        run = _loop(shape, "idle_time")
+    errors, pairs = {}, {}
+    runs = _balanced("idle_time")
+    for name, run in runs.items():
         alone = {stream.name: math.nan for stream in run.scenario.streams}
         prediction = report(run.scenario, "idle_time", "cxxrtl", run.outcome, alone)["prediction"]
-        errors.append(prediction["idle_error_percent"])
-        shapes[_named(shape)] = {name: round(value, 2) for name, value in prediction.items()}
-        correct &= run.equal
-    return Measured(sum(errors) / len(errors), correct, {**ON_BASE, "shapes": shapes})
+        errors[name] = prediction["idle_error_percent"]
+        pairs[name] = {what: round(value, 2) for what, value in prediction.items()}
+    return _mean(errors, runs, pairs)
 
 
 def _campaign(lab: Lab) -> Measured:

@@ -40,7 +40,14 @@ def _dense(features: int) -> Callable[[int], Network]:
 #: By name: bytes of LV2 for each of two copies, and the network with a number of layers.
 COMPUTE_HEAVY = {"conv64": (300 << 10, _convolutions(64, 14)), "conv48": (300 << 10, _convolutions(48, 14))}
 MEMORY_HEAVY = {"dense512": (720 << 10, _dense(512)), "dense384": (720 << 10, _dense(384))}
-NAMES = [(compute, memory) for compute in COMPUTE_HEAVY for memory in MEMORY_HEAVY]
+#: Each of one with each of the other, and layers of each in a network of usual depth: so many that compute and memory
+#: access of the two together take about equally long.
+BALANCED = {
+    ("conv64", "dense512"): (24, 24),
+    ("conv64", "dense384"): (17, 31),
+    ("conv48", "dense512"): (27, 21),
+    ("conv48", "dense384"): (20, 28),
+}
 
 
 def pair(compute_heavy: str, memory_heavy: str, *, layers: tuple[int, int], count: int) -> Scenario:
