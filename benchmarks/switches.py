@@ -15,7 +15,8 @@ from compiler.backend.options import Options
 from hw.image import Image
 from sw.runtime import Session
 from sw.runtime.choice import Choice
-from sw.runtime.priority import PriorityRuntime, Request
+from sw.runtime.priority import PriorityRuntime
+from sw.runtime.priority_request import PriorityRequest
 from sw.runtime.spans import Span
 
 SEED = 2023
@@ -152,7 +153,7 @@ class _Break:
     restores: list[Span]
 
 
-def _breaks(spans: Sequence[Span], request: Request) -> list[_Break]:
+def _breaks(spans: Sequence[Span], request: PriorityRequest) -> list[_Break]:
     pauses = [span for span in spans if span.kind == "pause" and span.request == request.number]
     resumes = [span for span in spans if span.kind == "resume" and span.request == request.number]
     ends = [*(later.begin for later in pauses[1:]), spans[-1].end + 1]
@@ -172,7 +173,7 @@ def _breaks(spans: Sequence[Span], request: Request) -> list[_Break]:
     return result
 
 
-def _switches(breaks: Sequence[_Break], arrivals: Sequence[Request], names: dict[int, str]) -> list[Switch]:
+def _switches(breaks: Sequence[_Break], arrivals: Sequence[PriorityRequest], names: dict[int, str]) -> list[Switch]:
     """Breaks for a single urgent model."""
     result = []
     for one in breaks:
@@ -195,7 +196,7 @@ def _switches(breaks: Sequence[_Break], arrivals: Sequence[Request], names: dict
     return result
 
 
-def _first(request: Request) -> int:
+def _first(request: PriorityRequest) -> int:
     return min(job.prologue_start or job.start for job in request.results)
 
 

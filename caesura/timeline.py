@@ -6,7 +6,7 @@ from hw.image import LayerInfo
 from sim.trace import Span
 from sw.driver import JobResult
 from sw.runtime import spans as runtime
-from sw.runtime.priority import Request
+from sw.runtime.priority_request import PriorityRequest
 
 _HOST_KINDS = ("pause", "drain", "resume")
 _MOVING_KINDS = ("dump", "restore")
@@ -31,7 +31,7 @@ def job_spans(jobs: Sequence[JobResult]) -> list[Span]:
     return spans
 
 
-def preemptive_spans(requests: Sequence[Request], spans: Sequence[runtime.Span]) -> list[Span]:
+def preemptive_spans(requests: Sequence[PriorityRequest], spans: Sequence[runtime.Span]) -> list[Span]:
     """A run of :class:`~sw.runtime.priority.PriorityRuntime`, whose ``requests`` and ``spans()`` these are.
 
     Engines: jobs as :func:`job_spans` has them, the part of a job before it was suspended (no completion tells when it
@@ -83,7 +83,10 @@ def _runs(spans: Iterable[runtime.Span], request: int) -> list[runtime.Span]:
 
 
 def _interrupted(
-    request: Request, halt: runtime.Span, runs: Sequence[runtime.Span], busy: Iterable[tuple[tuple[str, str], int]]
+    request: PriorityRequest,
+    halt: runtime.Span,
+    runs: Sequence[runtime.Span],
+    busy: Iterable[tuple[tuple[str, str], int]],
 ) -> Span | None:
     """The part, up to ``halt``, of the job that the engine ran; None if it halted before a body."""
     later = [job for job in request.results if job.engine == halt.engine and job.end > halt.end]
@@ -99,7 +102,7 @@ def _interrupted(
     return Span(track, f"{_layer(job).name} (suspended)", max(begins), halt.end, request.model.name, details)
 
 
-def _request_line(request: Request, runs: Sequence[runtime.Span]) -> list[Span]:
+def _request_line(request: PriorityRequest, runs: Sequence[runtime.Span]) -> list[Span]:
     """Waiting until it first runs, then running and suspended by turns; nothing for one that never ran."""
     track = ("requests", f"{request.number:03} {request.model.name}")
     details = {"priority": request.priority}

@@ -10,7 +10,9 @@ from benchmarks.driving.pipeline import PARSING_UNITS, Pipeline, Workload, cycle
 from benchmarks.driving.schedule import WAYS, Schedule, Slot, Way, What
 from sw.driver import Device, LoadedModel
 from sw.runtime.choice import Choice, Situation
-from sw.runtime.priority import Inputs, PriorityRuntime, Request
+from sw.runtime.priority import PriorityRuntime
+from sw.runtime.priority_request import PriorityRequest
+from sw.runtime.request import Inputs
 from sw.runtime.spans import Span
 
 
@@ -21,7 +23,7 @@ class Run:
 
     way: Way
     schedule: Schedule
-    requests: list[Request]
+    requests: list[PriorityRequest]
     spans: list[Span]
     equal: bool
 
@@ -33,7 +35,7 @@ def run(workload: Workload, way: Way, frames: int = 3) -> Run:
     rule = _rule(Choice.DUMP if way == "with preemption" else Choice.WAIT)
     runtime = PriorityRuntime(workload.device, rule, pipeline.ended)
 
-    def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> Request:
+    def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> PriorityRequest:
         return runtime.submit(model, inputs, priority, arrival, announced=True)
 
     pipeline.run(submit, runtime.run_until_done)

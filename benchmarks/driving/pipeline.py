@@ -15,7 +15,7 @@ from compiler.compile import compile_model
 from hw.params import SocParams
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime import Session
-from sw.runtime.priority import Inputs
+from sw.runtime.request import Inputs
 from sw.runtime.session import Arrays
 
 PERCEPTION_UNITS, PARSING_UNITS = 30, 15

@@ -2,7 +2,9 @@
 
 from sw.runtime.choice import Choice
 from sw.runtime.ports import InputError
-from sw.runtime.priority import PriorityRuntime, Request
+from sw.runtime.priority import PriorityRuntime
+from sw.runtime.priority_request import PriorityRequest
+from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
 from sw.runtime.spans import Span
@@ -12,6 +14,7 @@ __all__ = [
     "Choice",
     "InputError",
     "LayerStats",
+    "PriorityRequest",
     "PriorityRuntime",
     "Request",
     "RunStats",

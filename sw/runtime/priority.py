@@ -4,98 +4,23 @@ Requests are taken one at a time; a more urgent arrival suspends the running one
 ``sw.runtime.choice`` finds cheapest. Suspended requests nest to any depth and continue where they stood.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-
-import numpy.typing as npt
+from collections.abc import Callable
 
 from hw.image import JobInfo, LayerInfo
-from sw.driver import Device, DeviceFault, DriverError, JobResult, LoadedModel
+from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
 from sw.driver.footprint import engines_of
 from sw.driver.supervisor import Operation
-from sw.driver.suspension import Suspension
-from sw.runtime.ahead import Ahead
 from sw.runtime.choice import Choice, Situation, choose
-from sw.runtime.session import Arrays, Session
+from sw.runtime.priority_request import PriorityRequest
+from sw.runtime.request import Inputs
+from sw.runtime.session import Session
 from sw.runtime.situation import situation
 from sw.runtime.spans import Kind, Span
-
-Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+from sw.runtime.switching import Switching
 
 _RETRIES = 3  #: attempts at a dump or restore that fails
 _GAIN = 0.5  #: how far a switch moves what the next one is expected to take
-
-
-@dataclass(eq=False)
-class Request:
-    """One inference. ``priority``: larger is more urgent. ``arrival``: cycle from which it may run. ``announced``: that
-    was known before. ``results``: of its jobs, once it has ended; ``error``: why it failed."""
-
-    number: int
-    session: Session
-    inputs: Inputs
-    priority: int
-    arrival: int
-    outputs: Arrays | None = None
-    error: DriverError | None = None
-    results: list[JobResult] = field(default_factory=list)
-    started: int | None = None  #: cycle at which the host started it (again, after a kill)
-    ended: int | None = None
-    suspension: Suspension | None = None
-    preempted: int = 0  #: times it was suspended or killed
-    announced: bool = False
-    _step: int = 0
-    _next: int = 0  #: jobs of the step submitted so far
-    _ids: list[int] = field(default_factory=list)
-
-    @property
-    def model(self) -> LoadedModel:
-        """The model it runs."""
-        return self.session.model
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended, well or not."""
-        return self.ended is not None
-
-    def rewind(self) -> None:
-        """Back to its start."""
-        self._step = self._next = 0
-        self._ids, self.results, self.started, self.suspension = [], [], None, None
-
-    def jobs_left(self) -> list[int]:
-        """Jobs not submitted, in order, over all steps left."""
-        steps = [s for s in self.model.image.meta.steps[self._step :] if s.kind == "jobs"]
-        jobs = [job for s in steps for job in range(s.first, s.first + s.count)]
-        return jobs[self._next :]
-
-    def complete(self, device: Device) -> bool:
-        """Whether its last job has ended, even if nothing has been taken yet."""
-        ended = all(device.finished(i) for i in self._ids)
-        return ended and not self.jobs_left() and self._step >= len(self.model.image.meta.steps) - 1
-
-    def drained(self, device: Device) -> bool:
-        """Whether all it has queued has ended: no interrupt will tell, if a pause has taken the completions."""
-        return bool(self._ids) and all(device.finished(i) for i in self._ids)
-
-    def pump(self, device: Device) -> bool:
-        """Submit what fits and take what has ended; True once everything has."""
-        steps = self.model.image.meta.steps
-        while self._step < len(steps):
-            step = steps[self._step]
-            if step.kind == "host":
-                self.session.run_host(step)
-            else:
-                left = range(step.first + self._next, step.first + step.count)
-                ids = device.submit(self.model, left, limit=0) if left else []
-                self._ids += ids
-                self._next += len(ids)
-                if self._next < step.count or not all(device.finished(i) for i in self._ids):
-                    return False
-                self.results += device.collect(self._ids, 0)
-            self._step, self._next, self._ids = self._step + 1, 0, []
-        return True
 
 
 class PriorityRuntime:
@@ -107,31 +32,29 @@ class PriorityRuntime:
         self,
         device: Device,
         rule: Callable[[Situation], Choice] = choose,
-        on_end: Callable[[Request], None] | None = None,
+        on_end: Callable[[PriorityRequest], None] | None = None,
     ) -> None:
         self.device = device
         self._on_end = on_end
-        self.requests: list[Request] = []
-        self._rule = rule
-        self._running: Request | None = None
+        self.requests: list[PriorityRequest] = []
+        self._running: PriorityRequest | None = None
         self._sessions: dict[int, Session] = {}
         self._spans: list[Span] = []
-        self._operations: list[tuple[Request, Operation]] = []
-        self._declined: set[int] = set()  #: arrivals that wait for the running request to end
+        self._operations: list[tuple[PriorityRequest, Operation]] = []
         self._failures = 0
         self._run_begin = 0
-        self._switching = Ahead(_GAIN)
+        self._switching = Switching(rule, _GAIN)
 
     def submit(
         self, model: LoadedModel, inputs: Inputs, priority: int = 0, at: int = 0, *, announced: bool = False
-    ) -> Request:
+    ) -> PriorityRequest:
         """A request that arrives at cycle ``at`` (0: now). Two requests of one loaded model run one after the other.
 
         ``announced``: that it will arrive then is known from now on, so that less urgent ones may be suspended ahead.
         """
         session = self._sessions.setdefault(id(model), Session(self.device, model))
         arrival = max(at, self.device.bus.cycle)
-        request = Request(len(self.requests), session, inputs, priority, arrival, announced=announced)
+        request = PriorityRequest(len(self.requests), session, inputs, priority, arrival, announced=announced)
         self.requests.append(request)
         return request
 
@@ -154,32 +77,26 @@ class PriorityRuntime:
         return sorted([*self._spans, *moved], key=lambda span: (span.begin, span.end))
 
     # -- scheduling ------------------------------------------------------------------------------------------
-    def _best(self) -> Request | None:
+    def _best(self) -> PriorityRequest | None:
         """The most urgent request that has arrived and can run; earlier ones first among equals."""
         now, held = self.device.bus.cycle, {}
         for request in self.requests:
             if request.started is not None and not request.done:
                 held[id(request.model)] = request
-        expected = self._switching.expected
-        here = [r for r in self.requests if not r.done and (r.arrival <= now or r.number in expected)]
+        here = [r for r in self.requests if not r.done and self._switching.here(r, now)]
         ready = [r for r in here if held.get(id(r.model), r) is r]
         return min(ready, key=lambda r: (-r.priority, r.arrival, r.number), default=None)
 
-    def _foreseen(self) -> tuple[Request, int] | None:
+    def _foreseen(self) -> tuple[PriorityRequest, int] | None:
         """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
-        current, now = self._running, self.device.bus.cycle
+        current = self._running
         if current is None:
             return None
         held = {id(r.model) for r in self.requests if r.started is not None and not r.done}
-        later = [
-            r for r in self.requests if r.announced and r.arrival > now and r.number not in self._switching.decided
-        ]
-        later = [r for r in later if not r.done and r.priority > current.priority and id(r.model) not in held]
-        if not later:
-            return None
-        request = min(later, key=lambda r: (r.arrival, r.number))
-        lead = self._switching.lead(request.model, lambda: self._situation(current, request))
-        return request, request.arrival - round(lead)
+        waiting = [r for r in self.requests if not r.done and id(r.model) not in held]
+        return self._switching.foreseen(
+            waiting, self.device.bus.cycle, current.priority, lambda request: self._situation(current, request)
+        )
 
     def _dispatch(self) -> None:
         best, current = self._best(), self._running
@@ -188,11 +105,11 @@ class PriorityRuntime:
         if best is None or best is current:
             return
         if current is not None:
-            if best.priority <= current.priority or best.number in self._declined:
+            if best.priority <= current.priority or self._switching.declined(best):
                 return
             begin = self.device.bus.cycle
             self.device.bus.advance(self.device.bus.costs.decision)
-            choice = self._choose(current, best)
+            choice = self._switching.decide(best, self._situation(current, best))
             if choice is Choice.WAIT:
                 return
             self._switching.begin(best, begin)
@@ -214,7 +131,7 @@ class PriorityRuntime:
         if not self._guarded(self._poll, current, min([limit, *arrivals])) and not arrivals:
             self._fail(current, self.device.timed_out(limit))
 
-    def _poll(self, current: Request, limit: int) -> bool:
+    def _poll(self, current: PriorityRequest, limit: int) -> bool:
         heard = current.drained(self.device) or self.device.poll(limit)
         if heard and current.pump(self.device):
             self._finish(current)
@@ -242,19 +159,7 @@ class PriorityRuntime:
             self.device.abort(current.model)
             current.rewind()
 
-    def _choose(self, current: Request, best: Request) -> Choice:
-        """What to do for ``best``; a refusal holds until the running request ends, or until ``best`` arrives."""
-        now = self._situation(current, best)
-        choice = Choice.WAIT if now.notice and now.remaining <= now.notice else self._rule(now)
-        if now.notice:
-            self._switching.decided.add(best.number)
-            if choice is not Choice.WAIT:
-                self._switching.expected.add(best.number)
-        elif choice is Choice.WAIT:
-            self._declined.add(best.number)
-        return choice
-
-    def _situation(self, current: Request, best: Request) -> Situation:
+    def _situation(self, current: PriorityRequest, best: PriorityRequest) -> Situation:
         meta = current.model.image.meta
         layers = {meta.jobs[i].layer for i in current.jobs_left()}
         layers |= {meta.jobs[e.job].layer for e in self.device.books.outstanding.values() if e.model is current.model}
@@ -269,7 +174,7 @@ class PriorityRuntime:
         )
 
     # -- transitions -----------------------------------------------------------------------------------------
-    def _start(self, request: Request) -> None:
+    def _start(self, request: PriorityRequest) -> None:
         self._running, self._run_begin = request, max(request.arrival, self.device.bus.cycle)
         request.started = self._run_begin
         operation = self.device.admit(request.model)
@@ -283,7 +188,7 @@ class PriorityRuntime:
         if request.pump(self.device):
             self._finish(request)
 
-    def _suspend(self, current: Request, best: Request) -> None:
+    def _suspend(self, current: PriorityRequest, best: PriorityRequest) -> None:
         engines = engines_of(current.model.image)
         # On every engine: what is queued there now may have ended when it halts.
         jobs: list[JobInfo] = current.model.image.meta.jobs
@@ -308,14 +213,14 @@ class PriorityRuntime:
         self._running, current.suspension = None, suspension
         current.preempted += 1
 
-    def _kill(self, current: Request, best: Request) -> None:
+    def _kill(self, current: PriorityRequest, best: PriorityRequest) -> None:
         self._span("run", current, self._run_begin, self.device.bus.cycle)
         self.device.abort(current.model)
         current.rewind()
         current.preempted += 1
         self._running = None
 
-    def _resume(self, request: Request) -> None:
+    def _resume(self, request: PriorityRequest) -> None:
         assert request.suspension is not None
         begin = self.device.bus.cycle
         self._running = request
@@ -329,24 +234,24 @@ class PriorityRuntime:
         if request.pump(self.device):
             self._finish(request)
 
-    def _finish(self, request: Request) -> None:
+    def _finish(self, request: PriorityRequest) -> None:
         request.outputs = request.session.fetch()
         self._end(request, max((r.end for r in request.results), default=self.device.bus.cycle))
 
-    def _fail(self, request: Request, error: DriverError) -> None:
+    def _fail(self, request: PriorityRequest, error: DriverError) -> None:
         request.error = error
         self.device.abort(request.model)
         self._end(request, self.device.bus.cycle)
 
-    def _end(self, request: Request, last: int) -> None:
+    def _end(self, request: PriorityRequest, last: int) -> None:
         self._span("run", request, self._run_begin, last)
         request.ended, request.suspension, self._running = self.device.bus.cycle, None, None
-        self._declined.clear()
+        self._switching.reconsider()
         self._failures = 0
         if self._on_end is not None:
             self._on_end(request)
 
-    def _span(self, kind: Kind, request: Request, begin: int, end: int, engine: int = -1) -> None:
+    def _span(self, kind: Kind, request: PriorityRequest, begin: int, end: int, engine: int = -1) -> None:
         self._spans.append(Span(kind, request.number, request.model.name, engine, begin, end))
 
 

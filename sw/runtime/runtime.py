@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
-from sw.runtime.ahead import Ahead
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
@@ -16,6 +15,7 @@ from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
 from sw.runtime.session import Session
 from sw.runtime.situation import situation
+from sw.runtime.switching import Switching
 
 _TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
 _RETRIES = 3  #: attempts at a dump or restore that fails
@@ -70,15 +70,14 @@ class Runtime:
         self._waits = list(initial_waits or [0.0] * device.params.engines)
         self._placement = (lambda waits: placement_for(placement, waits)) if isinstance(placement, str) else placement
         self._preemptive, self._at_arrival, self._ahead = preemptive, at_arrival, ahead
-        self._rule, self._on_end = rule, on_end
+        self._on_end = on_end
         self._estimates = Estimates({}, gain)
         self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
         self._waiting: list[Request] = []
         self._levels: list[Level] = []  #: the last has the engines, the others are suspended
-        self._declined: set[int] = set()
         self._failures = 0
-        self._switching = Ahead(gain)
+        self._switching = Switching(rule, gain)
         self._recovery = Recovery(device, self._levels, self._waiting, self._end)
 
     # -- requests --------------------------------------------------------------------------------------------
@@ -162,8 +161,7 @@ class Runtime:
         now = self.device.bus.cycle
         used = [request.model for level in self._levels for request in level.requests]
         top = self._levels[-1].requests if self._levels else []
-        expected = self._switching.expected
-        ready = [r for r in self._waiting if (r.arrival <= now or r.number in expected) and r.model not in used]
+        ready = [r for r in self._waiting if self._switching.here(r, now) and r.model not in used]
         if not self._preemptive:
             ready = [r for r in ready if not any(r.model.overlaps(other.model) for other in top)]
         return sorted(ready, key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
@@ -242,7 +240,7 @@ class Runtime:
         if request in self._waiting:
             self._waiting.remove(request)
         request.end(self.device.bus.cycle, error)
-        self._declined.clear()
+        self._switching.reconsider()
         if self._on_end is not None:
             self._on_end(request)
 
@@ -275,31 +273,21 @@ class Runtime:
         """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
         if not self._preemptive or not self._levels or self._levels[-1].suspension is not None:
             return None
-        level, now = self._levels[-1], self.device.bus.cycle
+        level = self._levels[-1]
         used = [request.model for other in self._levels for request in other.requests]
-        later = [r for r in self._waiting if r.announced and r.arrival > now and r.priority > level.priority]
-        later = [r for r in later if r.model not in used and r.number not in self._switching.decided]
-        if not later:
-            return None
-        request = min(later, key=lambda r: (r.arrival, r.number))
-        lead = self._switching.lead(request.model, lambda: self._situation(level, request))
-        return request, request.arrival - round(lead)
+        waiting = [r for r in self._waiting if r.model not in used]
+        return self._switching.foreseen(
+            waiting, self.device.bus.cycle, level.priority, lambda request: self._situation(level, request)
+        )
 
     def _preempt(self, incoming: Request) -> None:
         """Suspend the running level for a more urgent request, unless it is cheaper to wait for it."""
         level = self._levels[-1]
-        if level.suspension is not None or not level.requests or incoming.number in self._declined:
+        if level.suspension is not None or not level.requests or self._switching.declined(incoming):
             return
         begin = self.device.bus.cycle
         self.device.bus.advance(self.device.bus.costs.decision)
-        now = self._situation(level, incoming)
-        if now.notice:
-            self._switching.decided.add(incoming.number)
-            if now.remaining <= now.notice or self._rule(now) is Choice.WAIT:
-                return  # to be decided again when it arrives
-            self._switching.expected.add(incoming.number)
-        elif self._rule(now) is Choice.WAIT:
-            self._declined.add(incoming.number)
+        if self._switching.decide(incoming, self._situation(level, incoming)) is Choice.WAIT:
             return
         self._switching.begin(incoming, begin)
         upcoming = level.upcoming()

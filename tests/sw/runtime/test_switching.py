@@ -1,6 +1,7 @@
 """Switching ahead of announced arrivals: when to begin, and that nothing of it shows in the results."""
 
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +10,10 @@ import pytest
 from hw.params import preset
 from sw.driver import Device
 from sw.driver.supervisor import Operation, SupervisorResult
-from sw.runtime.ahead import Ahead
-from sw.runtime.choice import Choice, Situation
+from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
+from sw.runtime.switching import Switching
 from tests.support.fake_soc import FakeSoc
 from tests.support.preempt_images import smashing_image, walking_image
 
@@ -29,44 +30,68 @@ def _operation(*ends):
     return operation
 
 
-def _switched(ahead, number, begin, dump, cycle, model=MODEL):
+def _switched(switching, number, begin, dump, cycle, model=MODEL):
     request = SimpleNamespace(number=number, model=model)
-    ahead.begin(request, begin)
-    ahead.admitted(request, dump, cycle)
+    switching.begin(request, begin)
+    switching.admitted(request, dump, cycle)
 
 
-def _lead(ahead, model=MODEL):
-    return ahead.lead(model, lambda: NOW)
+def _lead(switching, model=MODEL):
+    return switching.lead(model, lambda: NOW)
 
 
 def test_the_first_lead_is_estimated():
-    assert _lead(Ahead(0.5)) == 500 + 2000 + 100
+    assert _lead(Switching(choose, 0.5)) == 500 + 2000 + 100
 
 
 def test_later_ones_are_measured():
-    ahead = Ahead(0.5)
-    _switched(ahead, 0, 1000, _operation(3000, 4000), 2500)
-    assert _lead(ahead) == 3000
-    assert _lead(ahead, OTHER) == 2600
-    _switched(ahead, 1, 10_000, None, 11_000)
-    assert _lead(ahead) == 2000
+    switching = Switching(choose, 0.5)
+    _switched(switching, 0, 1000, _operation(3000, 4000), 2500)
+    assert _lead(switching) == 3000
+    assert _lead(switching, OTHER) == 2600
+    _switched(switching, 1, 10_000, None, 11_000)
+    assert _lead(switching) == 2000
 
 
 def test_a_dump_counts_once_it_has_ended_and_not_if_it_failed():
-    ahead, dump = Ahead(1.0), _operation()
+    switching, dump = Switching(choose, 1.0), _operation()
     dump.jobs[7] = None
-    _switched(ahead, 0, 1000, dump, 2500)
-    assert _lead(ahead) == 2600
+    _switched(switching, 0, 1000, dump, 2500)
+    assert _lead(switching) == 2600
     dump.jobs.clear()
-    assert _lead(ahead) == 2600
+    assert _lead(switching) == 2600
     dump.results = _operation(9000).results
-    assert _lead(ahead) == 2600
+    assert _lead(switching) == 2600
 
 
 def test_what_was_not_begun_is_not_measured():
-    ahead = Ahead(1.0)
-    ahead.admitted(SimpleNamespace(number=3, model=MODEL), None, 9000)
-    assert _lead(ahead) == 2600
+    switching = Switching(choose, 1.0)
+    switching.admitted(SimpleNamespace(number=3, model=MODEL), None, 9000)
+    assert _lead(switching) == 2600
+
+
+def _request(number, arrival, priority=1, announced=True):
+    return SimpleNamespace(number=number, arrival=arrival, priority=priority, announced=announced, model=MODEL)
+
+
+def test_the_next_announced_and_more_urgent_request_is_foreseen():
+    switching = Switching(choose, 1.0)
+    waiting = [_request(0, 9000), _request(1, 7000, priority=0), _request(2, 5000, announced=False), _request(3, 900)]
+    assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) == (waiting[0], 9000 - 2600)
+    assert switching.foreseen(waiting, 1000, 1, lambda request: NOW) is None
+    assert switching.decide(waiting[0], replace(NOW, notice=8000, remaining=20_000, killable=False)) is Choice.DUMP
+    assert switching.here(waiting[0], 1000) and not switching.here(waiting[1], 1000)
+    assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) is None  # decided on once
+
+
+def test_a_refusal_holds_until_a_running_request_has_ended():
+    switching, request = Switching(lambda now: Choice.WAIT, 1.0), _request(0, 500)
+    assert switching.decide(request, replace(NOW, notice=500)) is Choice.WAIT
+    assert not switching.declined(request)  # it has not arrived
+    assert switching.decide(request, NOW) is Choice.WAIT
+    assert switching.declined(request)
+    switching.reconsider()
+    assert not switching.declined(request)
 
 
 def _check(request):

@@ -1,0 +1,118 @@
+"""Whether and when to switch to a more urgent request (of **Cancellation points**).
+
+To one whose arrival was announced, the switch begins ahead, so that it finds the engines free: the published schedule
+sends the pause one dump time before the CPU has ended the step in between. Here the time that a switch takes is
+measured, and corrected by every switch.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from sw.driver import LoadedModel
+from sw.driver.supervisor import Operation
+from sw.runtime.choice import Choice, Situation
+
+
+class Incoming(Protocol):
+    """A request of either run time."""
+
+    number: int
+    priority: int
+    arrival: int
+    announced: bool
+
+    @property
+    def model(self) -> LoadedModel:
+        """The model it runs."""
+        ...
+
+
+_Request = TypeVar("_Request", bound=Incoming)
+
+
+@dataclass
+class Switching:
+    """Decides on switches, and learns from them how long they take to each model.
+
+    ``rule``: what to do, from an estimate of the situation. ``gain``: how far a measurement moves what is expected.
+    """
+
+    rule: Callable[[Situation], Choice]
+    gain: float
+    _decided: set[int] = field(default_factory=set)  #: requests not to be decided on again before they arrive
+    _expected: set[int] = field(default_factory=set)  #: requests for which a switch has begun before they arrived
+    _declined: set[int] = field(default_factory=set)  #: arrivals that wait for a running request to end
+    _leads: dict[int, float] = field(default_factory=dict)  #: by number of the model
+    _begun: dict[int, int] = field(default_factory=dict)  #: switches that have not ended, by number of the request
+    _dumping: list[tuple[Incoming, Operation, int]] = field(default_factory=list)
+
+    def here(self, request: Incoming, now: int) -> bool:
+        """Whether it has arrived, or a switch to it has begun."""
+        return request.arrival <= now or request.number in self._expected
+
+    def declined(self, request: Incoming) -> bool:
+        """Whether it waits, as was decided when it arrived."""
+        return request.number in self._declined
+
+    def reconsider(self) -> None:
+        """A running request has ended: decide again on all that wait."""
+        self._declined.clear()
+
+    def decide(self, request: Incoming, now: Situation) -> Choice:
+        """What to do for ``request``. To wait is final until :meth:`reconsider`, or, if that was decided before it
+        arrived, until it does."""
+        choice = Choice.WAIT if now.notice and now.remaining <= now.notice else self.rule(now)
+        if now.notice:
+            self._decided.add(request.number)
+            if choice is not Choice.WAIT:
+                self._expected.add(request.number)
+        elif choice is Choice.WAIT:
+            self._declined.add(request.number)
+        return choice
+
+    def foreseen(
+        self, waiting: Iterable[_Request], now: int, priority: int, situation: Callable[[_Request], Situation]
+    ) -> tuple[_Request, int] | None:
+        """Of ``waiting`` requests the next announced one that is more urgent than ``priority``, and the cycle at which
+        to begin the switch to it. ``situation``: in which a request would arrive now."""
+        later = [r for r in waiting if r.announced and r.arrival > now and r.priority > priority]
+        later = [r for r in later if r.number not in self._decided]
+        if not later:
+            return None
+        request = min(later, key=lambda r: (r.arrival, r.number))
+        return request, request.arrival - round(self.lead(request.model, lambda: situation(request)))
+
+    def lead(self, model: LoadedModel, situation: Callable[[], Situation]) -> float:
+        """Cycles before an arrival for ``model`` at which to begin: as long as switches to it took, or as estimated
+        from the ``situation`` before any has been seen."""
+        self._learn()
+        if model.number not in self._leads:
+            now = situation()
+            return now.halt + now.switch + now.dump_bytes / now.bandwidth
+        return self._leads[model.number]
+
+    def begin(self, request: Incoming, cycle: int) -> None:
+        """The switch to ``request`` begins, with the decision on it."""
+        self._begun[request.number] = cycle
+
+    def admitted(self, request: Incoming, dump: Operation | None, cycle: int) -> None:
+        """The host has done its part; ``dump`` may still run."""
+        begun = self._begun.pop(request.number, None)
+        if begun is None:
+            return
+        if dump is None:
+            self._correct(request, cycle - begun)
+        else:
+            self._dumping.append((request, dump, begun))
+
+    def _learn(self) -> None:
+        """Take dumps that have ended. Of one that failed there are no results."""
+        for request, dump, begun in [entry for entry in self._dumping if not entry[1].jobs]:
+            if dump.results:
+                self._correct(request, max(result.end for result in dump.results) - begun)
+        self._dumping = [entry for entry in self._dumping if entry[1].jobs]
+
+    def _correct(self, request: Incoming, measured: float) -> None:
+        before = self._leads.get(request.model.number, measured)
+        self._leads[request.model.number] = before + self.gain * (measured - before)
