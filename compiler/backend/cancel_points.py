@@ -18,6 +18,7 @@ from sim.model.worst import work
 _DRAM = (Op.LD2, Op.ST2)
 _ISSUE = 3  #: cycles from one instruction to the next as the executor issues them
 _SPACINGS = 4  #: points lie this part of the interval apart, at most
+_LOADINGS = 3  #: and this part of the spacing where loads and stores of other engines fill it
 _LENGTHS = 14  #: instructions that can be cut take this part of the interval, at most
 _SHORTEST = 256  #: cycles of an instruction below which none is cut
 _NEAREST = 0.5  #: times the spacing: no point lies sooner after another
@@ -135,8 +136,8 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
     low, high = _between(apart, wanted.spacing)
     if low == len(apart):
         return None
-    # A few loads can take long where other engines load, too: half as much of that.
-    first, end = _between(timeline.dram[last + 1 : count] - timeline.dram[last], wanted.spacing // 2)
+    # A few loads can take long where other engines load, too.
+    first, end = _between(timeline.dram[last + 1 : count] - timeline.dram[last], wanted.spacing // _LOADINGS)
     low, high = min(low, first), min(high, end)
     # Behind instructions that take longer than the spacing comes the first position there is.
     high = max(high, low + 1)

@@ -11,7 +11,7 @@ from compiler.backend.views import View, Window
 from hw.isa import Op
 
 _AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
-_PIECE = 512  #: bytes of one load, whole bursts: short, so that other loads to LV2 get in
+_PIECE = 1024  #: bytes of one load, whole bursts: short, so that other loads to LV2 get in and a pause need not wait
 
 
 class Resident:
