@@ -84,7 +84,7 @@ def to_table(result: Mapping[str, Any]) -> Group:
     unit = result["time_unit"]
     head = Text(
         f"{result['scenario']} under {result['policy']} ({result['backend']}): {result['requests']} requests in "
-        f"{result['makespan']:,.1f} {unit}"
+        f"{_time(result['makespan'])} {unit}"
     )
     totals = table("", "metric", ">value")
     for name in ("antt", "stp", "fairness", "sla_violation_rate"):
@@ -94,7 +94,12 @@ def to_table(result: Mapping[str, Any]) -> Group:
     totals.add_row("preemptions", f"{result['preemptions']}")
     streams = table("", "stream", ">requests", f">alone, {unit}", ">mean", ">p50", ">p90", ">p99", ">late")
     for stream in result["streams"]:
-        times = [f"{stream['turnaround'].get(key, 0):,.1f}" for key in ("mean", "p50", "p90", "p99")]
+        times = [_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")]
         late = f"{stream['sla_violation_rate']:.1%}"
-        streams.add_row(stream["name"], f"{stream['requests']}", f"{stream['alone']:,.1f}", *times, late)
+        streams.add_row(stream["name"], f"{stream['requests']}", _time(stream["alone"]), *times, late)
     return Group(head, totals, streams)
+
+
+def _time(value: float) -> str:
+    """With one decimal where that is of interest."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

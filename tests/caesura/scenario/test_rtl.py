@@ -23,6 +23,19 @@ def test_small_models(policy):
     assert all(run.decided <= run.start < run.end for run in outcome.layers)
 
 
+def test_driving_with_networks():
+    path = Path("examples/scenarios/driving_networks.toml")
+    runner = RtlRunner("cxxrtl")
+    outcome = runner.run(load_scenario(path), Policies.named("fcfs"), path.parent)
+    assert runner.mismatches == []
+    first, *later = [frame.turnaround for frame in outcome.frames]
+    unit = first / 55  # nothing disturbs the first frame: 30 + 15 + 10
+    assert all(65 <= turnaround / unit <= 67 for turnaround in later)  # each waits for the plan of the one before
+    waits = [run.start - run.ready for run in outcome.layers if run.model == "plan"]
+    assert len(waits) == 6 and max(waits) < 500  # the engine was free when parsing ended
+    assert sum(run.preempted for run in outcome.layers if run.model == "perception") == 5
+
+
 @pytest.mark.parametrize("seed", [0, 3, 7])
 def test_random_scenarios(seed):
     assert check_random(seed) is None
