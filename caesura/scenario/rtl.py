@@ -20,7 +20,7 @@ from hw.params import SocParams
 from sw.driver import Device
 from sw.driver.ranges import normalise
 from sw.runtime.choice import Choice, Situation, choose
-from sw.runtime.level import PartRun
+from sw.runtime.part_run import PartRun
 from sw.runtime.reference import durations, store
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime

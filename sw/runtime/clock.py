@@ -32,6 +32,10 @@ class Clock:
         """When the last body on all of ``engines`` ended."""
         return max((self._computed.get(engine, 0) for engine in engines), default=0)
 
+    def computed(self, engine: int, cycles: int) -> None:
+        """``engine`` was in a body for so long."""
+        self.compute_busy[engine] = self.compute_busy.get(engine, 0) + cycles
+
     def idle(self, results: Sequence[JobResult], decided: int) -> tuple[float, float]:
         """For how long compute and memory access were idle before and between these jobs, since they were ``decided``
         on; the mean over their engines. To be called in the order in which parts end."""
@@ -43,7 +47,7 @@ class Clock:
                 self.turnaround = min(self.turnaround or r.start - begin, r.start - begin)
             compute[r.engine] = compute.get(r.engine, 0) + max(0, r.start - begin)
             self._computed[r.engine] = max(r.end, self._computed.get(r.engine, 0))
-            self.compute_busy[r.engine] = self.compute_busy.get(r.engine, 0) + r.end - r.start
+            self.computed(r.engine, r.end - r.start)
             if r.prologue_start:
                 begin = max(self._loaded.get(r.engine, 0), decided)
                 access[r.engine] = access.get(r.engine, 0) + max(0, r.prologue_start - begin)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sw.driver import Device, JobResult, LoadedModel
 from sw.driver.suspension import Suspension
@@ -10,50 +10,11 @@ from sw.runtime import scheduler
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
-from sw.runtime.parts import Part, parts_of
+from sw.runtime.part_run import PartRun
+from sw.runtime.parts import parts_of
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.request import Request
-from sw.runtime.scheduler import Decision, LayerScheduler
-
-
-@dataclass(eq=False)
-class PartRun:
-    """A part of a request, from the decision for it until it has ended. Cycles are the SoC's."""
-
-    request: Request
-    index: int  #: of the part in its step
-    part: Part
-    decision: Decision
-    decided: int
-    left: deque[int]  #: jobs not queued yet
-    ids: list[int] = field(default_factory=list)
-    results: list[JobResult] = field(default_factory=list)
-    idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """As the scheduler knows it."""
-        return self.decision.request.number, self.decision.layer
-
-    @property
-    def load_start(self) -> int:
-        """When its first prologue began; when it was decided on if it has none."""
-        return min((r.prologue_start for r in self.results if r.prologue_start), default=self.decided)
-
-    @property
-    def load_end(self) -> int:
-        """When its last prologue had landed."""
-        return max((r.prologue_end for r in self.results if r.prologue_start), default=self.decided)
-
-    @property
-    def start(self) -> int:
-        """When its first body began."""
-        return min(r.start for r in self.results)
-
-    @property
-    def end(self) -> int:
-        """When its last body had drained."""
-        return max(r.end for r in self.results)
+from sw.runtime.scheduler import LayerScheduler
 
 
 @dataclass(frozen=True)
@@ -89,6 +50,7 @@ class Level:
         self._waiting: deque[PartRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
         self._observed = 0  #: cycle of the latest look at the loaders
+        self._resumed = 0  #: cycle of the latest return to the engines
 
     # -- requests --------------------------------------------------------------------------------------------
     def open(self, request: Request) -> None:
@@ -252,6 +214,26 @@ class Level:
             del self._open[number]
 
     # -- preemption ------------------------------------------------------------------------------------------
+    def suspend(self, suspension: Suspension) -> None:
+        """More urgent requests have the engines. What bodies did before they halted counts as compute: completions of
+        jobs that continue tell of the rest only. They are taken to have begun when the engine was free for them."""
+        self.collect()
+        self.suspension = suspension
+        for halt in suspension.halts.values():
+            run = next((run for run in self.parts.values() if halt.in_job and halt.job_id in run.ids), None)
+            if run is not None:
+                ended = self._device.books.finished
+                ends = [ended[job].end for job in run.ids if job in ended and ended[job].engine == halt.engine]
+                begin = max([run.decided, self._resumed, self._clock.last_end([halt.engine]), *ends])
+                run.stopped.append(begin)
+                self._clock.computed(halt.engine, halt.cycle - begin)
+
+    def resume(self) -> None:
+        """Back on the engines, where it stood."""
+        assert self.suspension is not None
+        self._device.resume(self.suspension)
+        self._resumed, self.suspension = self.suspension.announced, None
+
     def upcoming(self) -> list[tuple[LoadedModel, int]]:
         """The next job of each request that is not on an engine, for what it keeps in LV2.
 

@@ -9,7 +9,8 @@ from sw.driver.errors import SupervisorFault
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
-from sw.runtime.level import Level, PartRun, Rules
+from sw.runtime.level import Level, Rules
+from sw.runtime.part_run import PartRun
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
@@ -153,8 +154,7 @@ class Runtime:
             return
         level = self._levels[-1]
         if level.suspension is not None and (best is None or best <= level.priority):
-            self.device.resume(level.suspension)
-            level.suspension = None
+            level.resume()
 
     def _arrived(self) -> list[Request]:
         """Waiting requests that could start as far as their model goes, most urgent and oldest first."""
@@ -292,7 +292,7 @@ class Runtime:
         self._switching.begin(incoming, begin)
         upcoming = level.upcoming()
         suspension = self.device.suspend(range(self.device.params.engines), incoming.model, upcoming)
-        level.suspension = suspension
+        level.suspend(suspension)
         self.switches += 1
         self._advance_all()
 

@@ -33,6 +33,8 @@ def test_driving_with_networks():
     assert all(65 <= turnaround / unit <= 67 for turnaround in later)  # each waits for the plan of the one before
     waits = [run.start - run.ready for run in outcome.layers if run.model == "plan"]
     assert len(waits) == 6 and max(waits) < 500  # the engine was free when parsing ended
+    alone = 6 * sum(runner.alone[model].compute for model in ("perception", "plan"))
+    assert alone == pytest.approx(sum(outcome.compute_busy), rel=0.01)  # preempted bodies count whole
     assert sum(run.preempted for run in outcome.layers if run.model == "perception") == 5
 
 
