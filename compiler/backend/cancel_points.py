@@ -18,7 +18,8 @@ from sim.model.worst import work
 _DRAM = (Op.LD2, Op.ST2)
 _ISSUE = 3  #: cycles from one instruction to the next as the executor issues them
 _SPACINGS = 4  #: points lie this part of the interval apart, at most
-_LOADINGS = 3  #: and this part of the spacing where loads and stores of other engines fill it
+_WAITING = 2  #: times: cycles of loads and stores that meet those of other engines count so often, and on top
+_FULL = 1.5  #: times the spacing: what counts from one point to the next, at most
 _LENGTHS = 14  #: instructions that can be cut take this part of the interval, at most
 _SHORTEST = 256  #: cycles of an instruction below which none is cut
 _NEAREST = 0.5  #: times the spacing: no point lies sooner after another
@@ -136,8 +137,9 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
     low, high = _between(apart, wanted.spacing)
     if low == len(apart):
         return None
-    # A few loads can take long where other engines load, too.
-    first, end = _between(timeline.dram[last + 1 : count] - timeline.dram[last], wanted.spacing // _LOADINGS)
+    # A few loads can take long where other engines load, too, and longer yet with much to compute behind them.
+    waiting = timeline.dram[last + 1 : count] - timeline.dram[last]
+    first, end = _between((apart + _WAITING * waiting) / _FULL, wanted.spacing)
     low, high = min(low, first), min(high, end)
     # Behind instructions that take longer than the spacing comes the first position there is.
     high = max(high, low + 1)
@@ -146,7 +148,7 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
     return last + high - int(np.argmin(price[::-1]))  # the last of the cheapest
 
 
-def _between(apart: npt.NDArray[np.int64], spacing: int) -> tuple[int, int]:
+def _between(apart: npt.NDArray[np.int64] | npt.NDArray[np.float64], spacing: int) -> tuple[int, int]:
     """First position, and that behind the last, of ascending ``apart`` at which points may lie."""
     return int(np.searchsorted(apart, _NEAREST * spacing)), int(np.searchsorted(apart, spacing, "right"))
 

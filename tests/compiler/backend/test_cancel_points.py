@@ -69,7 +69,8 @@ def test_loads_count_as_long_as_they_take_beside_other_engines():
         timeline = Timeline(schedule, params)
         points = choose(timeline, schedule.tasks, zeros, zeros, Wanted(2400), mask, params.dram_word)
         cuts = [0, *(point.cut for point in points)]
-        assert len(points) > 1 and all(timeline.dram[b] - timeline.dram[a] <= 300 for a, b in pairwise(cuts))
+        counted = timeline.starts + 2 * timeline.dram
+        assert len(points) > 1 and all(counted[b] - counted[a] <= 1.5 * 600 for a, b in pairwise(cuts))
         counts.append(len(points))
     assert counts[0] < counts[1]
 
