@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from caesura import api
 from caesura.inputs import Sample, random_samples
 from caesura.scenario.arrivals import times
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
+from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Closed, Model, Scenario, ScenarioError, Stream
 from compiler.backend.options import Options
 from compiler.ir import CompileError
@@ -25,9 +26,6 @@ from sw.runtime.reference import durations, store
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
-
-if TYPE_CHECKING:
-    from caesura.scenario.runner import Policies
 
 CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}  #: at a nominal 1 GHz
 _SAMPLES = 2  #: different inputs of each model, used in turn
@@ -46,7 +44,7 @@ class RtlRunner:
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
-    def run(self, scenario: Scenario, policies: "Policies", folder: Path) -> Outcome:
+    def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
         """See ``Runner``. Raises :class:`ScenarioError` for a model without a file, and what compiler and driver raise;
         the error of a request that fails."""
         params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
@@ -142,7 +140,7 @@ class _Run:
     """One run. Times are cycles since its beginning until they go into the outcome."""
 
     def __init__(
-        self, scenario: Scenario, policies: "Policies", folder: Path, device: Device, images: dict[str, Image],
+        self, scenario: Scenario, policies: Policies, folder: Path, device: Device, images: dict[str, Image],
         rule: Callable[[Situation], Choice],
     ) -> None:  # fmt: skip
         self._scenario, self._device, self._at_arrival = scenario, device, policies.at_arrival

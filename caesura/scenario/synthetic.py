@@ -4,12 +4,13 @@ import random
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import simpy
 
 from caesura.scenario.arrivals import times
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
+from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Closed, Model, Scenario, ScenarioError, Stage, Stream
 from sim.synthetic import Job, Machine, SwitchCost
 from sw.runtime.estimates import Estimates
@@ -17,16 +18,13 @@ from sw.runtime.forecast import Forecast
 from sw.runtime.policies import LayerCost
 from sw.runtime.scheduler import Decision, LayerScheduler, Request
 
-if TYPE_CHECKING:
-    from caesura.scenario.runner import Policies
-
 Process = Generator[simpy.Event, Any, Any]
 
 
 class SyntheticRunner:
     """Serves scenarios whose models are given as layers with durations."""
 
-    def run(self, scenario: Scenario, policies: "Policies", folder: Path) -> Outcome:
+    def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
         """See ``Runner``. Raises :class:`ScenarioError` for a model without layers."""
         for name, model in scenario.models.items():
             if not model.layers:
@@ -37,7 +35,7 @@ class SyntheticRunner:
 class _Run:
     """One run: requests arrive, the scheduler decides, the machine reports back."""
 
-    def __init__(self, scenario: Scenario, policies: "Policies", folder: Path) -> None:
+    def __init__(self, scenario: Scenario, policies: Policies, folder: Path) -> None:
         machine = scenario.machine
         self._scenario, self._at_arrival = scenario, policies.at_arrival
         self._env = simpy.Environment()
