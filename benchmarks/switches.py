@@ -116,7 +116,7 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
             raise other.error
         name_of = name if other is request else next(u.workload for u, m in loaded.items() if m is other.model)
         correct &= other.outputs is not None and _equal(name_of, other.outputs)
-    breaks = _breaks(runtime.spans(), request)
+    breaks = interruptions(runtime.spans(), request)
     switches = _switches(breaks, arrivals, {id(model): urgent.workload for urgent, model in loaded.items()})
     for model in (long, *loaded.values()):
         driver.unload(model)
@@ -143,7 +143,7 @@ _golden: dict[str, dict] = {}
 
 
 @dataclass(frozen=True)
-class _Break:
+class Break:
     """From one pause of the long model until it runs again: one urgent model, or several in a row."""
 
     sent: int
@@ -153,18 +153,21 @@ class _Break:
     restores: list[Span]
 
 
-def _breaks(spans: Sequence[Span], request: PriorityRequest) -> list[_Break]:
+def interruptions(spans: Sequence[Span], request: PriorityRequest) -> list[Break]:
+    """What was moved from one halt to the next belongs to one break: a pause that is sent while the restore of the
+    break before still runs waits for that."""
     pauses = [span for span in spans if span.kind == "pause" and span.request == request.number]
     resumes = [span for span in spans if span.kind == "resume" and span.request == request.number]
-    ends = [*(later.begin for later in pauses[1:]), spans[-1].end + 1]
+    drains = [span for span in spans if span.kind == "drain"]
+    halts = [max((d.end for d in drains if d.begin == pause.begin), default=pause.begin) for pause in pauses]
     result = []
-    for pause, resume, end in zip(pauses, resumes, ends, strict=False):  # the last pause may have come too late
-        mine = [span for span in spans if pause.begin <= span.begin < end]
+    for pause, resume, halted, after in zip(pauses, resumes, halts, [*halts[1:], spans[-1].end + 1], strict=False):
+        mine = [span for span in spans if halted <= span.begin < after]  # the last pause may have come too late
         restores = [span for span in mine if span.kind == "restore"]
         result.append(
-            _Break(
+            Break(
                 pause.begin,
-                max((span.end for span in mine if span.kind == "drain"), default=pause.begin),
+                halted,
                 max([resume.end, *(span.end for span in restores)]),
                 [span for span in mine if span.kind == "dump"],
                 restores,
@@ -173,7 +176,7 @@ def _breaks(spans: Sequence[Span], request: PriorityRequest) -> list[_Break]:
     return result
 
 
-def _switches(breaks: Sequence[_Break], arrivals: Sequence[PriorityRequest], names: dict[int, str]) -> list[Switch]:
+def _switches(breaks: Sequence[Break], arrivals: Sequence[PriorityRequest], names: dict[int, str]) -> list[Switch]:
     """Breaks for a single urgent model."""
     result = []
     for one in breaks:
