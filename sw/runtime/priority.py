@@ -196,8 +196,8 @@ class PriorityRuntime:
         for i in current.jobs_left():
             first.setdefault(jobs[i].engine, i)
         upcoming = [(current.model, i) for i in first.values()]
-        sent = self.device.bus.cycle
         suspension = self.device.suspend(engines, best.model, upcoming)
+        sent = suspension.sent  # not before what was still on its way back had arrived
         for halt in suspension.halts.values():
             if halt.cycle:
                 self._span("drain", current, sent, halt.cycle, halt.engine)
