@@ -18,8 +18,8 @@ from sim.model.worst import work
 _DRAM = (Op.LD2, Op.ST2)
 _ISSUE = 3  #: cycles from one instruction to the next as the executor issues them
 _SPACINGS = 4  #: points lie this part of the interval apart, at most
-_WAITING = 2  #: times: cycles of loads and stores that meet those of other engines count so often, and on top
-_FULL = 1.3  #: times the spacing: what counts from one point to the next, at most
+_WAITING = 2  #: weight of the cycles of loads and stores beside other engines, added to the cycles between points
+_FULL = 1.3  #: times the spacing: that sum from one point to the next, at most
 _LENGTHS = 14  #: instructions that can be cut take this part of the interval, at most
 _SHORTEST = 256  #: cycles of an instruction below which none is cut
 _NEAREST = 0.5  #: times the spacing: no point lies sooner after another
