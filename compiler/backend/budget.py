@@ -17,9 +17,9 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 class Budget:
     """Bytes. Segment 6 holds staging areas, one of ``area`` for each engine, and homes up to ``homes_end``; segment 7
     is a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted`` are of use; so are
-    ``staging_wanted`` bytes in each staging area. A job of several channel tiles has at most ``job_weights`` bytes of
-    weights: few enough that loads run ahead of it, and at most half of the ring, so that the next job's fit beside
-    them."""
+    ``staging_wanted`` bytes in each staging area. A job of several channel tiles that computes longer than it loads
+    has at most ``job_weights`` bytes of weights: few enough that loads run ahead of it, and at most half of the ring,
+    so that the next job's fit beside them."""
 
     engines: int
     area: Staging

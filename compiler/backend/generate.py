@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from compiler.backend.budget import Budget
 from compiler.backend.conv import Addend, ConvGenerator
+from compiler.backend.geometry import PixelTile
 from compiler.backend.homes import SHARED, Homes
 from compiler.backend.job import Job
 from compiler.backend.layers import (
@@ -130,7 +131,7 @@ def _conv(
         mine = channels.of(zip(layer.tiles, sizes, strict=True))
         if generator.pixel_tiles:
             first = number == 0 and not stream
-            limit = budget.job_weights - table
+            limit = _job_weights(layer, generator.pixel_tiles, budget, params) - table
             if first and sum(size for _, size in mine) + table <= budget.windows:
                 limit = budget.windows - table
             batches = _batches(mine, limit)
@@ -167,6 +168,20 @@ def _flattened(layer: ConvLayer, operands: list[Operand]) -> tuple[ConvLayer, li
 
 def _weight_bytes(layer: ConvLayer, plan: ConvPlan, tile: ChannelTile, params: SocParams) -> int:
     return plan.weight_size * len(plan.chunks(layer, tile.channels))
+
+
+def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Budget, params: SocParams) -> int:
+    """Bytes of weights that a job of several channel tiles may have, on an engine that computes ``pixels``.
+
+    Half of the ring, where weights take longer from DRAM than the MAC array needs for them: the next job's load fills
+    all the time that this one takes, and each job more would begin with an idle array once more.
+    """
+    if layer.depthwise:
+        return budget.job_weights
+    block = params.rows * params.out_channels
+    load = block * budget.engines / params.dram_word
+    compute = sum(max(tile.pixels, params.rows) for tile in pixels)
+    return budget.windows // 2 if load > compute else budget.job_weights
 
 
 def _shares(layer: ConvLayer, plan: ConvPlan, engine: int, load: Load, input_bytes: int) -> tuple[Share, Share]:

@@ -59,8 +59,8 @@ class Linker:
     def add(self, scheduled: Scheduled) -> None:
         """Append a job."""
         job, program = scheduled.job, scheduled.body
-        blob_at = self._append_weights(job.blob)
-        stream_at = self._append_weights(job.stream)
+        blob_at = self._append_weights(job.blob, job.engine)
+        stream_at = self._append_weights(job.stream, job.engine)
         window, after = self._windows[job.engine].claim(len(job.blob))
         window += job.engine * self.budget.windows
         job.place(window, blob_at, stream_at)
@@ -81,10 +81,17 @@ class Linker:
         held = (window, len(job.blob)) if prologue is not None else (0, 0)
         self.jobs.append(JobInfo(job.layer, job.engine, body, prologue, after, window=held, live=live))
 
-    def _append_weights(self, data: bytes | bytearray) -> int:
-        """Address of ``data`` in the weight segment; engines that work on different pixels share it."""
+    def _append_weights(self, data: bytes | bytearray, engine: int) -> int:
+        """Address of ``data`` in the weight segment; engines that work on different pixels share it.
+
+        What is long begins in a DRAM bank of its engine, as far from those of the others as can be: engines load
+        their parts of a layer side by side, and would close each other's rows in a bank where they meet.
+        """
         key = hashlib.sha256(data).digest()
         if key not in self._blobs:
+            banks = self.params.dram_banks * self.params.dram_row_bytes
+            if len(data) >= banks and self.budget.engines > 1:
+                self.weights += bytes((engine * banks // self.budget.engines - len(self.weights)) % banks)
             self._blobs[key] = len(self.weights)
             self.weights += data + bytes(-len(data) % _DRAM_ALIGN)
         return self._blobs[key]

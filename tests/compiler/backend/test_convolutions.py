@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hw.isa import INSN_BYTES, Insn
 from hw.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
 
@@ -68,6 +69,32 @@ def test_weights_beyond_the_window_become_several_jobs():
     image = check(build.graph, TINY.replace(lv2_bytes=64 * 1024))
     assert len(image.meta.jobs) > 3
     assert any(job.window_after for job in image.meta.jobs)
+
+
+@pytest.mark.parametrize(("pixels", "jobs"), [(1, 1), (49, 2)])
+def test_jobs_that_load_longer_than_they_compute_are_larger(pixels, jobs):
+    """Weights of an eighth of LV2 for each engine: one job, or two jobs that loads run ahead of."""
+    build = GraphBuilder(3)
+    x = build.input((1, 1, pixels, 512))
+    for outs in (512, 256, 512, 256):
+        x = build.conv(x, outs, (1, 1))
+    build.output(x)
+    image = check(build.graph, BASE.replace(lv2_bytes=512 * 1024), engines=2)
+    each = [sum(job.layer == layer and job.engine == 1 for job in image.meta.jobs) for layer in (1, 3)]
+    assert each == [jobs] * 2
+
+
+def test_engines_load_long_weights_from_different_banks():
+    build = GraphBuilder(4)
+    build.output(build.conv(build.conv(build.input((1, 1, 49, 512)), 256, (1, 1)), 400, (1, 1)))
+    image = check(build.graph, BASE, engines=2)
+    starts = []
+    for job in image.meta.jobs:
+        if job.layer == 1 and job.prologue_pc is not None:
+            at = job.prologue_pc * INSN_BYTES
+            starts.append(Insn.decode(image.code[at : at + INSN_BYTES]).fields["src"])
+    banks = [start // BASE.dram_row_bytes % BASE.dram_banks for start in starts]
+    assert banks == [0, BASE.dram_banks // 2]
 
 
 def test_weights_of_one_tile_beyond_the_window_are_streamed():
