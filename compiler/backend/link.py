@@ -84,14 +84,16 @@ class Linker:
     def _append_weights(self, data: bytes | bytearray, engine: int) -> int:
         """Address of ``data`` in the weight segment; engines that work on different pixels share it.
 
-        What is long begins in a DRAM bank of its engine, as far from those of the others as can be: engines load
-        their parts of a layer side by side, and would close each other's rows in a bank where they meet.
+        What is long begins in a DRAM bank of its engine: engines load their parts of a layer side by side, and where
+        they meet in a bank, they close each other's rows with every burst. An engine starts up to a few rows after
+        the one before it, as the host queues for one after the other; so its banks lie behind, half as far as they
+        could.
         """
         key = hashlib.sha256(data).digest()
         if key not in self._blobs:
             banks = self.params.dram_banks * self.params.dram_row_bytes
             if len(data) >= banks and self.budget.engines > 1:
-                self.weights += bytes((engine * banks // self.budget.engines - len(self.weights)) % banks)
+                self.weights += bytes((-engine * banks // (2 * self.budget.engines) - len(self.weights)) % banks)
             self._blobs[key] = len(self.weights)
             self.weights += data + bytes(-len(data) % _DRAM_ALIGN)
         return self._blobs[key]
