@@ -158,7 +158,9 @@ class ConvGenerator:
             base = (end - (last - first)) // self.params.lv1_word * self.params.lv1_word
             alone = self.y.view.on_chip and not self.stream and (not self.addend or self.addend.other.view.on_chip)
             if base >= self.staging.base + (0 if alone else self.staging.size // 3):
-                self._resident = Resident(self.x.view, base, first, last)
+                chunks = self._chunks(self._span)
+                read = (self._window(tile, chunk, 0) for tile in self.pixel_tiles for chunk in chunks)
+                self._resident = Resident(self.x.view, base, first, last, read)
         if self._resident:
             self._resident.enter(self._job)
         return self._resident is not None

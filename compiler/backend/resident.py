@@ -1,6 +1,8 @@
 """A tensor in DRAM that a job brings into LV2 as it is needed, and keeps there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 
 from compiler.backend.copies import contiguous
 from compiler.backend.homes import LV2
@@ -17,11 +19,14 @@ _PIECE = 1024  #: bytes of one load, whole bursts: short, so that other loads to
 class Resident:
     """The bytes ``first`` to ``last`` of a dense tensor at LV2 address ``base``; loaded once, in order of address.
 
+    Only ``boxes`` will be read: loads that would bring no pixel of them are left out, as where strides step over some.
+
     One object serves all jobs of an engine, one after the other; :meth:`enter` begins the next.
     """
 
-    def __init__(self, view: View, base: int, first: int, last: int) -> None:
+    def __init__(self, view: View, base: int, first: int, last: int, boxes: Iterable[Window]) -> None:
         self.base, self._loaded = base, first
+        self._needed = _pixels(view, boxes)
         self.source, self.size = view, last - first
         self.first = first
         self.view = View.dense(LV2, base - first, view.shape)
@@ -45,7 +50,7 @@ class Resident:
         slot = None
         if bounds and bounds[1] > self._loaded:
             slot = self._ring.fill(box)
-            loads = [self._job.emit(Op.LD2, fields) for fields in self._pieces(self._loaded, bounds[1])]
+            loads = [self._job.emit(Op.LD2, fields) for fields in self._loads(self._loaded, bounds[1])]
             self._ring.filled_by(slot, loads)
             self._loaded = bounds[1]
         tasks = self._job.load(self.view, box, target, row, run, fill, None, box)
@@ -53,14 +58,27 @@ class Resident:
             self._ring.read_by(slot, tasks[0])
         return tasks
 
-    def _pieces(self, first: int, last: int) -> Iterator[dict[str, int]]:
+    def _loads(self, first: int, last: int) -> Iterator[dict[str, int]]:
         """Fields of the loads of bytes ``first`` to ``last``; each ends where a burst does."""
-        offset = self.source.offset
+        offset, pixel = self.source.offset, self.source.shape[3]
         while first < last:
             end = min(last, ((offset + first) // _PIECE + 1) * _PIECE - offset)
-            for fields in contiguous(offset + first, self.view.offset + first, end - first):
-                yield fields | {"src_seg": self.source.segment, "dst_seg": LV2}
+            if self._needed[first // pixel : -(-end // pixel)].any():
+                for fields in contiguous(offset + first, self.view.offset + first, end - first):
+                    yield fields | {"src_seg": self.source.segment, "dst_seg": LV2}
             first = end
+
+
+def _pixels(view: View, boxes: Iterable[Window]) -> np.ndarray:
+    """Which pixels of a tensor ``boxes`` touch, in order of address."""
+    touched = np.zeros(view.shape[:3], bool)
+    for box in boxes:
+        part = view.clip(box)
+        if part is not None:
+            rows = slice(part.y, part.y + (part.rows - 1) * part.y_step + 1, part.y_step)
+            cols = slice(part.x, part.x + (part.cols - 1) * part.x_step + 1, part.x_step)
+            touched[part.n, rows, cols] = True
+    return touched.ravel()
 
 
 def _range(view: View, box: Window) -> tuple[int, int] | None:

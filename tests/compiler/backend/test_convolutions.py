@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hw.isa import INSN_BYTES, Insn
+from compiler.backend.homes import INPUTS
+from hw.isa import INSN_BYTES, Insn, Op
 from hw.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
 
@@ -95,6 +96,15 @@ def test_engines_load_long_weights_from_different_banks():
             starts.append(Insn.decode(image.code[at : at + INSN_BYTES]).fields["src"])
     banks = [start // BASE.dram_row_bytes % BASE.dram_banks for start in starts]
     assert banks == [0, BASE.dram_banks * 3 // 4]  # behind by a quarter
+
+
+def test_pixels_between_strides_stay_in_dram():
+    build = GraphBuilder(5)
+    build.output(build.conv(build.input((1, 14, 14, 1024)), 128, (1, 1), (2, 2)))
+    image = check(build.graph, BASE)
+    insns = [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
+    loads = [i.fields for i in insns if i.op is Op.LD2 and i.fields.get("src_seg", 0) == INPUTS]
+    assert sum(f["len"] * f.get("n0", 1) * f.get("n1", 1) * f.get("n2", 1) for f in loads) == 7 * 7 * 1024
 
 
 def test_weights_of_one_tile_beyond_the_window_are_streamed():
