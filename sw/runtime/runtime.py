@@ -37,7 +37,8 @@ class Runtime:
     ----------
     preemptive : the most urgent requests suspend all others; one at a time while others are suspended
     at_arrival : place all layers of a request when it arrives, as queue balancers do
-    ahead : layers that may be queued and not have begun to compute; more hide longer loads, fewer react sooner
+    ahead : layers that may be queued and not have begun to compute, as many as an engine has job slots by default; more
+        hide longer loads, fewer react sooner
     gain : how far a measurement moves an estimate, see ``Estimates``
     rule : what to do on a more urgent arrival; ``Choice.KILL`` counts as ``DUMP``
     on_end : called with each request when it has ended; it may submit others
@@ -53,13 +54,13 @@ class Runtime:
         placed: bool = False,
         preemptive: bool = False,
         at_arrival: bool = False,
-        ahead: int = 4,
+        ahead: int | None = None,
         gain: float = 0.5,
         rule: Callable[[Situation], Choice] = choose,
         on_end: Callable[[Request], None] | None = None,
         initial_waits: Sequence[float] | None = None,
     ) -> None:
-        if ahead < 1:
+        if ahead is not None and ahead < 1:
             raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
         self.device = device
         self.requests: list[Request] = []  #: all that were submitted
@@ -70,7 +71,7 @@ class Runtime:
         self._order()  # an unknown name is told now
         self._waits = list(initial_waits or [0.0] * device.params.engines)
         self._placement = (lambda waits: placement_for(placement, waits)) if isinstance(placement, str) else placement
-        self._preemptive, self._at_arrival, self._ahead = preemptive, at_arrival, ahead
+        self._preemptive, self._at_arrival, self._ahead = preemptive, at_arrival, ahead or device.params.job_slots
         self._on_end = on_end
         self._estimates = Estimates({}, gain)
         self._placed = placed and device.params.engines > 1
