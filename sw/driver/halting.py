@@ -34,22 +34,29 @@ class Halting:
         for queue in busy:
             queue.pause()
         try:
-            self._wait_halted(busy, limit)
+            in_job = self._wait_halted(busy, limit)
         except DriverError:
             self.go_on(queue.number for queue in busy)
             raise
         self.go_on(queue.number for queue in busy if not queue.outstanding)  # nothing left that could halt
-        return {queue.number: self._record(queue.number, verify) for queue in queues}
+        return {queue.number: self._record(queue.number, in_job.get(queue.number, False), verify) for queue in queues}
 
-    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int) -> None:
-        waiting = {queue.number for queue in busy}
+    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int) -> dict[int, bool]:
+        """Whether each has halted inside a job. An engine says that it halted also if the pause was withdrawn right
+        after, and the word may be found only now; so its state decides."""
+        waiting, in_job = {queue.number for queue in busy}, {}
         deadline = self._device.bus.cycle + limit
         while waiting:
             left = deadline - self._device.bus.cycle
             pending = self._device.watch.wait(left, _AWAKE) if left > 0 else None
             if pending is None:
                 raise DeviceTimeout(f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit")
-            waiting -= set(self._device.serve_interrupts(pending))
+            for engine in waiting.intersection(self._device.serve_interrupts(pending)):
+                status = self._device.regs.read_fields(f"E{engine}.STATUS")
+                if status["state"] == EngineState.HALTED:
+                    waiting.discard(engine)
+                    in_job[engine] = bool(status["in_job"])
+        return in_job
 
     def rest(self, engines: Iterable[int], limit: int = LIMIT) -> None:
         """Wait until engines have halted or stopped on a fault, which is not raised: no job begins any more."""
@@ -67,14 +74,10 @@ class Halting:
         for e in engines:
             self._device.engines[e].go_on()
 
-    def _record(self, engine: int, verify: bool) -> HaltRecord:
+    def _record(self, engine: int, in_job: bool, verify: bool) -> HaltRecord:
         queue = self._device.engines[engine]
         if not queue.outstanding:
             return HaltRecord(engine, in_job=False)
-        status = self._device.regs.read_fields(f"E{engine}.STATUS")
-        if status["state"] != EngineState.HALTED:
-            raise DriverError(f"engine {engine} reported a halt and is {EngineState(status['state']).name}: reset it")
-        in_job = bool(status["in_job"])
         loaded, low = queue.register("RING_LOADED"), queue.register("HALT_CYCLE_LO")
         now = self._device.bus.cycle
         cycle = now - ((now - low) & 0xFFFFFFFF)

@@ -3,6 +3,7 @@ import pytest
 
 from hw.job import Fault
 from hw.params import preset
+from hw.regs import EngineState
 from sim.bus import HostCosts
 from sw.driver import Device, DriverError, OutOfMemory
 from sw.driver.engine import EngineQueue
@@ -120,6 +121,21 @@ def test_pause_can_be_withdrawn():
     assert records[0].in_job or records[0].loaded >= 0
     device.go_on([0])
     assert not any(r.resumed for r in finish(device, victim, data, ids))
+
+
+def test_word_of_a_halt_that_was_withdrawn_is_not_taken_for_the_next():
+    device = Device(FakeSoc(TINY, costs=HostCosts.free()))
+    victim = device.load(walking_image(TINY))
+    data, ids = start(device, victim)
+    queue = device.engines[0]
+    queue.pause()
+    while queue.state() != EngineState.HALTED:
+        device.bus.advance(1)
+    queue.go_on()  # before anyone has looked at the interrupt
+    record = device.pause([0], LIMIT, verify=True)[0]
+    assert queue.state() == EngineState.HALTED and record.cycle <= device.bus.cycle
+    device.go_on([0])
+    finish(device, victim, data, ids)
 
 
 def test_idle_engine_counts_as_halted():
