@@ -3,8 +3,8 @@
 To add an operator, write a function in ``compiler.frontend.ops`` and decorate it::
 
     @operator("Relu6", domain="com.example")
-    def relu6(importer, node):
-        value = importer.value(node.input[0])
+    def relu6(draft, node):
+        value = draft.value(node.input[0])
         ...
         return [pending_or_other_value]         # one value per output of the node
 
@@ -15,15 +15,12 @@ IR once QuantizeLinear has said how to store it; ``ops/pool.py`` is a short exam
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import onnx
 
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
-    from compiler.frontend.values import Value
+from compiler.frontend.draft import Draft, Value
 
-Handler = Callable[["Importer", onnx.NodeProto], "list[Value]"]
+Handler = Callable[[Draft, onnx.NodeProto], list[Value]]
 
 HANDLERS: dict[tuple[str, str], Handler] = {}
 

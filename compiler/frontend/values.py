@@ -1,20 +1,14 @@
-"""What the importer knows about each ONNX tensor while it walks the graph.
-
-Constants, 8-bit tensors in memory, their dequantised views, real tensors of host operators, and *pending* results:
-real-valued expressions that become one operator when their QuantizeLinear says how to store them.
+"""What is known about ONNX tensors during the walk over the graph: constants, 8-bit tensors in memory, their
+dequantised views, and real tensors of host operators. Results in no memory yet are in :mod:`compiler.frontend.draft`.
 """
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from compiler.frontend.layout import Layout, Shape
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
 
 
 @dataclass(frozen=True)
@@ -125,36 +119,3 @@ class Float:
     tensor: str
     shape: Shape
     dtype: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pending:
-    """A real-valued result of ``shape`` computed from the 8-bit tensors ``roots``, clamped to [low, high].
-
-    ``reshapes``: (kind, argument) steps that ONNX applies before QuantizeLinear, see ``ops.move``.
-    """
-
-    shape: Shape
-    node: str  #: name of the ONNX node that gives the operator its name
-    roots: tuple[str, ...]  #: IR tensors
-    low: float = -np.inf
-    high: float = np.inf
-    reshapes: tuple[tuple[str, Any], ...] = ()
-    base_shape: Shape = ()  #: shape before ``reshapes``
-
-    @property
-    def clampable(self) -> bool:
-        """False where [low, high] has no meaning: results of host operators and of tables."""
-        return True
-
-    def clamped(self, low: float, high: float) -> Self:
-        """The same, clamped further."""
-        return dataclasses.replace(self, low=max(self.low, low), high=max(low, min(self.high, high)))
-
-    def emit(self, importer: "Importer", target: Quantisation, name: str) -> Quant:
-        """Add the operators that compute and store the value (before ``reshapes``) in a tensor for ONNX tensor
-        ``name``."""
-        raise NotImplementedError
-
-
-Value = Const | QuantConst | Quant | Real | Float | Pending

@@ -1,26 +1,20 @@
 """Convolutions: Conv between DequantizeLinear and QuantizeLinear, and ConvInteger."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
+from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import NHWC, Layout, Shape
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import requantise, scale_of
-from compiler.frontend.values import Const, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Conv
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
-
 
 Pads = tuple[int, int, int, int]
 _INT32 = np.iinfo(np.int32)
@@ -101,7 +95,7 @@ class Accumulated(Pending):
         """Output channels."""
         return self.weights.shape[0]
 
-    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Conv``."""
         bias = self.bias + np.rint(self.real_bias / self.scale.astype(np.float64)).astype(np.int64)
         if bias.min(initial=0) < _INT32.min or bias.max(initial=0) > _INT32.max:
@@ -109,20 +103,20 @@ class Accumulated(Pending):
         shape = self.base_shape
         pads, x, weights = self.window.pads, self.x, self.weights
         if self.matrix:
-            source, weights = _rows(importer, x, weights)
+            source, weights = _rows(draft, x, weights)
             layout = Layout.plain(shape)
         else:
-            if x.padding and x.padding.value == importer.quantisation(x.tensor).zero_point % 256:
+            if x.padding and x.padding.value == draft.quantisation(x.tensor).zero_point % 256:
                 pads = _both(pads, x.padding.pads)
                 top, left, bottom, right = x.padding.pads
                 n, c, h, w = x.shape
                 x = dataclasses.replace(x, shape=(n, c, h - top - bottom, w - left - right), padding=None)
-            source = importer.image(x)
+            source = draft.image(x)
             layout = Layout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
-        made = importer.new_tensor(name, shape, layout, target)
+        made = draft.new_tensor(name, shape, layout, target)
         if self.matrix and len(shape) > 3:
-            importer.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
-        importer.add(
+            draft.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
+        draft.add(
             Conv(
                 self.node, [source], made.tensor,
                 weights=np.ascontiguousarray(weights), weight_zero_point=self.weight_zero_point,
@@ -138,20 +132,20 @@ def _both(a: Pads, b: Pads) -> Pads:
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3])
 
 
-def _rows(importer: Importer, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArray]:
+def _rows(draft: Draft, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArray]:
     """``x`` as a matrix (M, K) in memory, and the weights with their K in that order: a flattened image is read as it
     lies, without moving data."""
     columns = x.shape[-1]
     rows = math.prod(x.shape[:-1])
-    x = importer.dense(x)
+    x = draft.dense(x)
     order = np.arange(rows * columns).reshape(x.layout.view).transpose(x.layout.perm).reshape(rows, columns)
     first = order[0]
     if len(x.shape) < 4 and x.layout.same_order(Layout.plain(x.shape)):
-        return importer.relayout(x, Layout.plain(x.shape)), weights
+        return draft.relayout(x, Layout.plain(x.shape)), weights
     if (order == first + columns * np.arange(rows)[:, None]).all():
         x = Quant(x.tensor, (rows, columns), Layout.plain((rows, columns)), x.dtype)
         weights = weights[..., first]
-    return importer.relayout(x, Layout.plain((rows, columns))), weights
+    return draft.relayout(x, Layout.plain((rows, columns))), weights
 
 
 def single_zero_point(weights: QuantConst) -> int:
@@ -170,9 +164,9 @@ def channel_scale(weights: QuantConst, axis: int) -> npt.NDArray[np.float32]:
     return weights.scale
 
 
-def weights_of(importer: Importer, name: str) -> QuantConst:
+def weights_of(draft: Draft, name: str) -> QuantConst:
     """The quantised constant ``name``."""
-    value = importer.value(name)
+    value = draft.value(name)
     if isinstance(value, QuantConst):
         return value
     if isinstance(value, Const):
@@ -181,17 +175,17 @@ def weights_of(importer: Importer, name: str) -> QuantConst:
 
 
 def bias_of(
-    importer: Importer, node: onnx.NodeProto, index: int, channels: int
+    draft: Draft, node: onnx.NodeProto, index: int, channels: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Bias as (integers in accumulator units, real numbers); one of them is zero. onnxruntime takes the integers of a
     quantised bias as they are, whatever its scale says."""
     none, zero = np.zeros(channels, np.int64), np.zeros(channels, np.float64)
     if index >= len(node.input) or not node.input[index]:
         return none, zero
-    value = importer.value(node.input[index])
+    value = draft.value(node.input[index])
     if isinstance(value, QuantConst) and value.data.dtype == np.int32 and not value.zero_point.any():
         return np.broadcast_to(value.data.reshape(-1), channels).astype(np.int64), zero
-    real = importer.constant(node, index, "bias")
+    real = draft.constant(node, index, "bias")
     assert real is not None
     if real.dtype == np.int32:
         return np.broadcast_to(real.reshape(-1), channels).astype(np.int64), zero
@@ -199,11 +193,11 @@ def bias_of(
 
 
 @operator("Conv")
-def conv(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Conv of a dequantised image with dequantised constant weights."""
-    x = importer.real(node.input[0])
-    weights = weights_of(importer, node.input[1])
-    bias = bias_of(importer, node, 2, weights.shape[0])
+    x = draft.real(node.input[0])
+    weights = weights_of(draft, node.input[1])
+    bias = bias_of(draft, node, 2, weights.shape[0])
     return [convolution(node, x, weights, bias)]
 
 
@@ -232,31 +226,31 @@ def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple)
 
 
 @operator("ConvInteger")
-def conv_integer(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def conv_integer(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Integer convolution; Cast, Mul and Add with constants behind it give scale and bias."""
-    x = integer_input(importer, node)
-    weights = integer_weights(importer, node)
+    x = integer_input(draft, node)
+    weights = integer_weights(draft, node)
     none = np.zeros(weights.shape[0], np.int64), np.zeros(weights.shape[0])
     return [convolution(node, x, weights, none)]
 
 
-def integer_input(importer: Importer, node: onnx.NodeProto) -> Real:
+def integer_input(draft: Draft, node: onnx.NodeProto) -> Real:
     """The 8-bit left operand of an integer operator, with scale 1."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     if not isinstance(value, Quant):
         raise Unsupported(f"its input {node.input[0]!r} is not a quantised tensor with constant scale")
-    zero = importer.constant(node, 2, "zero point")
-    stored = importer.quantisation(value.tensor)
+    zero = draft.constant(node, 2, "zero point")
+    stored = draft.quantisation(value.tensor)
     zero_point = 0 if zero is None else int(zero.reshape(-1)[0])
     if zero_point != stored.zero_point:
-        value = importer.alias(value, Quantisation(stored.scale, zero_point, value.dtype))
+        value = draft.alias(value, Quantisation(stored.scale, zero_point, value.dtype))
     return Real(value, Quantisation(np.float32(1), zero_point, value.dtype), node.input[0])
 
 
-def integer_weights(importer: Importer, node: onnx.NodeProto) -> QuantConst:
+def integer_weights(draft: Draft, node: onnx.NodeProto) -> QuantConst:
     """The constant 8-bit right operand of an integer operator, with scale 1."""
-    data = importer.constant(node, 1, "weights")
-    zero = importer.constant(node, 3, "weight zero point")
+    data = draft.constant(node, 1, "weights")
+    zero = draft.constant(node, 3, "weight zero point")
     assert data is not None
     zero = np.zeros(1, data.dtype) if zero is None else zero.reshape(-1)
     return QuantConst(data, np.ones(1, np.float32), zero, None)

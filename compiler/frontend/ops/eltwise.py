@@ -1,27 +1,22 @@
 """Add, Sub and Mul: of two tensors, of a tensor and a constant, and as bias or scale of the operator in front."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
+from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import NHWC, Layout, Shape
 from compiler.frontend.ops import pointwise
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import operator
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
-from compiler.frontend.values import Const, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Eltwise, Requantise
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +28,7 @@ class Combined(Pending):
     b: Real | QuantConst
     sign: int = 1
 
-    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Eltwise``."""
         params = _parameters(self.b)
         if self.kind == "mul":
@@ -41,10 +36,10 @@ class Combined(Pending):
         else:
             by = add_multipliers(self.a.quantisation, params, target, self.sign)
         layout = self._layout()
-        a = importer.relayout(self.a.quant, layout)
-        b = self._right(importer, layout, name)
-        made = importer.new_tensor(name, self.base_shape, layout, target)
-        importer.add(
+        a = draft.relayout(self.a.quant, layout)
+        b = self._right(draft, layout, name)
+        made = draft.new_tensor(name, self.base_shape, layout, target)
+        draft.add(
             Eltwise(
                 self.node, [a, b], made.tensor, kind_=self.kind, ma=by.ma, mb=by.mb, bias=by.bias,
                 requantise=_requantise(by, target, self.low, self.high),
@@ -61,17 +56,17 @@ class Combined(Pending):
                 return a.layout
         return Layout.default(self.base_shape)
 
-    def _right(self, importer: Importer, layout: Layout, name: str) -> str:
+    def _right(self, draft: Draft, layout: Layout, name: str) -> str:
         if isinstance(self.b, QuantConst):
             data = self.b.data.reshape((1,) * (len(layout.view) - self.b.data.ndim) + self.b.data.shape)
             if data.size not in (1, math.prod(data.shape[1:2] if layout.perm == NHWC else data.shape[-1:])) or (
                 data.size > 1 and len(layout.view) == 3 and layout.view[0] > 1
             ):
                 data = np.broadcast_to(data, layout.view)
-            return importer.new_constant(f"{name}:b", data.transpose(layout.perm), _parameters(self.b))
+            return draft.new_constant(f"{name}:b", data.transpose(layout.perm), _parameters(self.b))
         b = self.b.quant
         shape = (1,) * (len(layout.view) - len(b.shape)) + b.shape
-        return importer.relayout(Quant(b.tensor, shape, b.layout, b.dtype, b.padding), Layout(shape, layout.perm))
+        return draft.relayout(Quant(b.tensor, shape, b.layout, b.dtype, b.padding), Layout(shape, layout.perm))
 
 
 def _parameters(value: Real | QuantConst) -> Quantisation:
@@ -86,16 +81,16 @@ def _requantise(by: Multipliers, target: Quantisation, low: float, high: float) 
 
 
 @operator("Add", "Sub", "Mul")
-def binary(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """See the module's text."""
-    left, right = importer.value(node.input[0]), importer.value(node.input[1])
+    left, right = draft.value(node.input[0]), draft.value(node.input[1])
     if isinstance(left, Accumulated) and isinstance(right, Const | QuantConst):
         return [_fused(left, right.array, node.op_type)]
     if isinstance(right, Accumulated) and isinstance(left, Const | QuantConst) and node.op_type != "Sub":
         return [_fused(right, left.array, node.op_type)]
     if _one_tensor(left, right):
-        return [pointwise.extended(importer, node)]
-    return [combined(importer, node, *node.input[:2])]
+        return [pointwise.extended(draft, node)]
+    return [combined(draft, node, *node.input[:2])]
 
 
 def _one_tensor(left: Value, right: Value) -> bool:
@@ -115,9 +110,9 @@ def _one_tensor(left: Value, right: Value) -> bool:
     return a is b and (computed(left) or computed(right) or left is right)
 
 
-def combined(importer: Importer, node: onnx.NodeProto, first: str, second: str) -> Combined:
+def combined(draft: Draft, node: onnx.NodeProto, first: str, second: str) -> Combined:
     """The pending result of ``node`` on ONNX tensors ``first`` and ``second``."""
-    return combination(node, _operand(importer, first), _operand(importer, second))
+    return combination(node, _operand(draft, first), _operand(draft, second))
 
 
 def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | QuantConst) -> Combined:
@@ -144,8 +139,8 @@ def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | Qua
     )  # fmt: skip
 
 
-def _operand(importer: Importer, name: str) -> Real | QuantConst:
-    value = importer.value(name)
+def _operand(draft: Draft, name: str) -> Real | QuantConst:
+    value = draft.value(name)
     if isinstance(value, QuantConst):
         if value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
             raise Unsupported(f"its constant {name!r} is {value.data.dtype.name} with {value.scale.size} scales; "
@@ -153,7 +148,7 @@ def _operand(importer: Importer, name: str) -> Real | QuantConst:
         return value
     if isinstance(value, Const):
         raise Unsupported(f"its constant {name!r} is not quantised; put DequantizeLinear behind an 8-bit constant")
-    return importer.real(name)
+    return draft.real(name)
 
 
 def _broadcasts(full: Shape, small: Shape) -> bool:

@@ -4,10 +4,7 @@ A host model begins and ends with tensors as they lie in memory; reshapes and tr
 order, so that a driver hands over bytes without knowing about layouts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +12,13 @@ import onnx
 from onnx import helper, numpy_helper
 
 from compiler.frontend import inputs
+from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import Layout
 from compiler.frontend.problems import NodeProblem, Unsupported
 from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature, session
-from compiler.frontend.values import Const, Float, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Host, Tensor
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
-
 
 _ONNX = "onnx/"  # prefix of ONNX names in a host model, which keeps them apart from names of tensors in memory
 
@@ -40,20 +34,20 @@ class OnHost(Pending):
         """Relu and Clip behind it are nodes of their own."""
         return False
 
-    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Host`` that ends with QuantizeLinear. ``reshapes`` are part of it."""
         raise AssertionError("stored by compiler.frontend.ops.quantise through host.stored")
 
 
 @operator("Softmax", "LogSoftmax")
-def softmax(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Runs on the CPU: it needs exp and a division for each element, and is a negligible part of a network."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     if isinstance(value, Float):
-        return fall_back(importer, node, _SOFTMAX)
+        return fall_back(draft, node, _SOFTMAX)
     if isinstance(value, OnHost):
-        return [_pending(importer, node, _SOFTMAX)]
-    return [softmax_of(importer.real(node.input[0]), node)]
+        return [_pending(draft, node, _SOFTMAX)]
+    return [softmax_of(draft.real(node.input[0]), node)]
 
 
 _SOFTMAX = "the accelerator has no exponential and division; softmax runs on the CPU"
@@ -65,99 +59,99 @@ def softmax_of(x: Real, node: onnx.NodeProto) -> OnHost:
     return OnHost(shape=x.shape, base_shape=x.shape, node=node.name, roots=roots, reason=_SOFTMAX)
 
 
-def fall_back(importer: Importer, node: onnx.NodeProto, reason: str) -> list[Value]:
+def fall_back(draft: Draft, node: onnx.NodeProto, reason: str) -> list[Value]:
     """Run ``node`` on the CPU. A result that one node reads stays pending, so that neighbours share one operator."""
     reason = str(NodeProblem(node.name, node.op_type, reason))
     name = node.output[0]
-    readers = importer.source.consumers.get(name, [])
-    if len(node.output) == 1 and len(readers) == 1 and name not in importer.source.outputs:
-        return [_pending(importer, node, reason)]
-    roots = _roots(importer, node)
+    readers = draft.source.consumers.get(name, [])
+    if len(node.output) == 1 and len(readers) == 1 and name not in draft.source.outputs:
+        return [_pending(draft, node, reason)]
+    roots = _roots(draft, node)
     outputs = [name for name in node.output if name]
     return [
         value if name else Const(np.zeros(0))
-        for name, value in zip(node.output, _floats(importer, node.name, roots, outputs, reason), strict=False)
+        for name, value in zip(node.output, _floats(draft, node.name, roots, outputs, reason), strict=False)
     ]
 
 
-def as_float(importer: Importer, name: str, reason: str) -> Float:
+def as_float(draft: Draft, name: str, reason: str) -> Float:
     """Pending ONNX tensor ``name`` as a tensor in memory, computed on the CPU."""
-    value = importer.value(name)
+    value = draft.value(name)
     assert isinstance(value, Pending)
     if isinstance(value, OnHost):
         reason = value.reason
-    return _floats(importer, value.node, value.roots, [name], reason)[0]
+    return _floats(draft, value.node, value.roots, [name], reason)[0]
 
 
-def stored(importer: Importer, value: OnHost, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
+def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
     """The 8-bit result ``name`` of ``shape`` of a host operator."""
-    made = importer.new_tensor(name, shape, Layout.default(shape), target)
-    _add(importer, value.node, value.roots, [made.tensor], value.reason)
+    made = draft.new_tensor(name, shape, Layout.default(shape), target)
+    _add(draft, value.node, value.roots, [made.tensor], value.reason)
     return made
 
 
-def quantise(importer: Importer, node: onnx.NodeProto, target: Quantisation) -> Quant:
+def quantise(draft: Draft, node: onnx.NodeProto, target: Quantisation) -> Quant:
     """QuantizeLinear of a float tensor in memory."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     assert isinstance(value, Float)
-    made = importer.new_tensor(node.output[0], value.shape, Layout.default(value.shape), target)
-    _add(importer, node.name, (value.tensor,), [made.tensor], "its input is a float tensor")
+    made = draft.new_tensor(node.output[0], value.shape, Layout.default(value.shape), target)
+    _add(draft, node.name, (value.tensor,), [made.tensor], "its input is a float tensor")
     return made
 
 
-def _pending(importer: Importer, node: onnx.NodeProto, reason: str) -> OnHost:
-    roots = _roots(importer, node)
-    shape = _run_once(importer, roots, [node.output[0]])[0].shape
+def _pending(draft: Draft, node: onnx.NodeProto, reason: str) -> OnHost:
+    roots = _roots(draft, node)
+    shape = _run_once(draft, roots, [node.output[0]])[0].shape
     return OnHost(shape=shape, base_shape=shape, node=node.name, roots=roots, reason=reason)
 
 
-def _roots(importer: Importer, node: onnx.NodeProto) -> tuple[str, ...]:
+def _roots(draft: Draft, node: onnx.NodeProto) -> tuple[str, ...]:
     roots: list[str] = []
     for name in filter(None, node.input):
-        value = importer.value(name)
+        value = draft.value(name)
         if isinstance(value, Pending):
             roots.extend(value.roots)
         elif isinstance(value, Quant | Real):
             quant = value.quant if isinstance(value, Real) else value
-            roots.append(importer.dense(quant).tensor if quant.padding is None else quant.tensor)
+            roots.append(draft.dense(quant).tensor if quant.padding is None else quant.tensor)
         elif isinstance(value, Float):
-            roots.append(value.tensor or _arrived(importer, name))
+            roots.append(value.tensor or _arrived(draft, name))
         elif isinstance(value, QuantConst):
-            importer.source.constants.setdefault(name, value.array)
+            draft.source.constants.setdefault(name, value.array)
     return tuple(dict.fromkeys(roots))
 
 
-def _arrived(importer: Importer, name: str) -> str:
-    return inputs.declare_float(importer, name).tensor
+def _arrived(draft: Draft, name: str) -> str:
+    return inputs.declare_float(draft, name).tensor
 
 
-def _floats(importer: Importer, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> list[Float]:
+def _floats(draft: Draft, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> list[Float]:
     values, tensors = [], []
-    for name, result in zip(outputs, _run_once(importer, roots, outputs), strict=True):
-        tensor = importer.unique(name)
+    for name, result in zip(outputs, _run_once(draft, roots, outputs), strict=True):
+        tensor = draft.unique(name)
         dtype = result.dtype.name
         if dtype not in ("float32", "int32", "int64", "int8", "uint8"):
             raise Unsupported(f"its result {name!r} is {dtype}; host operators exchange float32, int32 and int64")
-        importer.graph.tensors[tensor] = Tensor(tensor, result.shape, dtype, onnx_name=name)
+        draft.graph.tensors[tensor] = Tensor(tensor, result.shape, dtype, onnx_name=name)
         elem_type = helper.np_dtype_to_tensor_dtype(result.dtype)
-        importer.source.signatures[name] = Signature(elem_type, result.shape)
+        draft.source.signatures[name] = Signature(elem_type, result.shape)
         values.append(Float(tensor, result.shape, dtype))
         tensors.append(tensor)
-    _add(importer, node, roots, tensors, reason)
+    _add(draft, node, roots, tensors, reason)
     return values
 
 
-def _begin(importer: Importer, roots: tuple[str, ...]) -> list[str]:
-    names = [importer.graph.tensors[root].onnx_name for root in roots]
+def _begin(draft: Draft, roots: tuple[str, ...]) -> list[str]:
+    names = [draft.graph.tensors[root].onnx_name for root in roots]
     if not all(names):
         raise Unsupported("it reads data that ONNX has transposed in several steps; the CPU cannot take it over here")
     return names
 
 
-def _run_once(importer: Importer, roots: tuple[str, ...], outputs: list[str]) -> list[npt.NDArray]:
+def _run_once(draft: Draft, roots: tuple[str, ...], outputs: list[str]) -> list[npt.NDArray]:
     """Results for inputs of zeros: their shapes and types are what counts."""
-    source = importer.source
-    begin = list(dict.fromkeys(_begin(importer, roots)))
+    source = draft.source
+    begin = list(dict.fromkeys(_begin(draft, roots)))
     signatures = [(name, source.signatures[name]) for name in begin]
     model = source.submodel(source.between(outputs, begin), signatures, outputs)
     feed = {n: np.zeros(s.shape, helper.tensor_dtype_to_np_dtype(s.elem_type)) for n, s in signatures}
@@ -167,23 +161,21 @@ def _run_once(importer: Importer, roots: tuple[str, ...], outputs: list[str]) ->
         raise Unsupported(f"onnxruntime cannot run it either: {str(error).splitlines()[0]}") from None
 
 
-def _add(importer: Importer, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> None:
-    source, tensors = importer.source, importer.graph.tensors
-    begin = _begin(importer, roots)
+def _add(draft: Draft, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> None:
+    source, tensors = draft.source, draft.graph.tensors
+    begin = _begin(draft, roots)
     ends = [tensors[name].onnx_name for name in outputs]
     nodes = source.between(ends, begin)
     inner = source.submodel(nodes, [(name, source.signatures[name]) for name in dict.fromkeys(begin)], ends)
-    model = _with_layouts(importer, inner, roots, outputs)
+    model = _with_layouts(draft, inner, roots, outputs)
     op = Host(
         node, list(roots), outputs[0], nodes=[n.name for n in nodes], model=model.SerializeToString(),
         outputs=list(outputs), reason=reason,
     )  # fmt: skip
-    importer.add(op)
+    draft.add(op)
 
 
-def _with_layouts(
-    importer: Importer, inner: onnx.ModelProto, roots: tuple[str, ...], outputs: list[str]
-) -> onnx.ModelProto:
+def _with_layouts(draft: Draft, inner: onnx.ModelProto, roots: tuple[str, ...], outputs: list[str]) -> onnx.ModelProto:
     graph = onnx.compose.add_prefix_graph(inner.graph, _ONNX)
     nodes, constants = list(graph.node), list(graph.initializer)
 
@@ -191,19 +183,19 @@ def _with_layouts(
         constants.append(numpy_helper.from_array(np.array(shape, np.int64), f"{result}/shape"))
         return helper.make_node("Reshape", [source, f"{result}/shape"], [result])
 
-    tensors = [importer.graph.tensors[name] for name in roots]
+    tensors = [draft.graph.tensors[name] for name in roots]
     head, seen = [], set()
     for tensor in tensors:
         if tensor.onnx_name in seen:
             continue
         seen.add(tensor.onnx_name)
         inside, layout = _ONNX + tensor.onnx_name, _layout(tensor)
-        shape = importer.source.signatures[tensor.onnx_name].shape
+        shape = draft.source.signatures[tensor.onnx_name].shape
         back = [int(axis) for axis in np.argsort(layout.perm)]
         head.append(reshape(tensor.name, layout.physical, f"{inside}/physical"))
         head.append(helper.make_node("Transpose", [f"{inside}/physical"], [f"{inside}/view"], perm=back))
         head.append(reshape(f"{inside}/view", shape, inside))
-    tail, results = [], [importer.graph.tensors[name] for name in outputs]
+    tail, results = [], [draft.graph.tensors[name] for name in outputs]
     for tensor in results:
         inside, layout = _ONNX + tensor.onnx_name, _layout(tensor)
         tail.append(reshape(inside, layout.view, f"{inside}/view"))

@@ -1,53 +1,47 @@
 """Fully connected layers: Gemm and MatMul with constant weights, and MatMulInteger."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 
+from compiler.frontend.draft import Draft, Value
 from compiler.frontend.ops import conv
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import QuantConst, Real, Value
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
-
+from compiler.frontend.values import QuantConst, Real
 
 _POINTWISE = conv.Window((1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
 
 
 @operator("MatMul")
-def matmul(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """(..., K) times constant (K, O)."""
-    x = importer.real(node.input[0])
-    return [product(node, x, conv.weights_of(importer, node.input[1]))]
+    x = draft.real(node.input[0])
+    return [product(node, x, conv.weights_of(draft, node.input[1]))]
 
 
 @operator("MatMulInteger")
-def matmul_integer(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def matmul_integer(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Integer product; Cast, Mul and Add with constants behind it give scale and bias."""
-    return [product(node, conv.integer_input(importer, node), conv.integer_weights(importer, node))]
+    return [product(node, conv.integer_input(draft, node), conv.integer_weights(draft, node))]
 
 
 @operator("Gemm")
-def gemm(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def gemm(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """alpha * A * B + beta * C with constant B and C."""
     given = attributes(node)
-    x = importer.real(node.input[0])
-    weights = conv.weights_of(importer, node.input[1])
+    x = draft.real(node.input[0])
+    weights = conv.weights_of(draft, node.input[1])
     if given.get("transA", 0):
         raise Unsupported("transA with an operand computed at run time; transpose it before")
     if given.get("transB", 0):
         weights = weights.transposed((1, 0))
     alpha, beta = np.float32(given.get("alpha", 1.0)), given.get("beta", 1.0)
     channels = weights.shape[-1]
-    bias = conv.bias_of(importer, node, 2, channels)
+    bias = conv.bias_of(draft, node, 2, channels)
     if alpha != 1 or beta != 1:
-        real = importer.constant(node, 2, "bias")
+        real = draft.constant(node, 2, "bias")
         flat = np.zeros(1) if real is None else real.reshape(-1).astype(np.float64)
         bias = np.zeros(channels, np.int64), np.broadcast_to(beta * flat, channels)
     return [product(node, x, weights, bias, alpha)]

@@ -1,69 +1,64 @@
 """Operators that move or rename data: reshapes, transposes, Concat, Pad, Cast. Most only change the layout."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
 
+from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import NHWC, Layout, Shape
 from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import Const, Float, Padding, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.frontend.values import Const, Float, Padding, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Concat, Table
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
-
 
 MOVES = pointwise.MOVES
 Step = tuple[str, Any]  #: ("reshape", shape) or ("transpose", perm)
 
 
 @operator("Reshape", "Flatten", "Squeeze", "Unsqueeze")
-def reshape(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def reshape(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """The same elements in the same order under another shape."""
-    value = importer.value(node.input[0])
-    return [_moved(importer, node, value, ("reshape", _new_shape(importer, node, value.shape)))]
+    value = draft.value(node.input[0])
+    return [_moved(draft, node, value, ("reshape", _new_shape(draft, node, value.shape)))]
 
 
 @operator("Transpose")
-def transpose(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def transpose(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Another order of the axes."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     rank = len(value.shape)
     perm = tuple(attributes(node).get("perm", tuple(reversed(range(rank)))))
-    return [_moved(importer, node, value, ("transpose", perm))]
+    return [_moved(draft, node, value, ("transpose", perm))]
 
 
 @operator("Identity", "Dropout")
-def identity(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def identity(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """The value itself (Dropout does nothing in inference)."""
-    mask = [Const(np.ones(importer.value(node.input[0]).shape, bool))] * (len(node.output) - 1)
-    return [importer.value(node.input[0]), *mask]
+    mask = [Const(np.ones(draft.value(node.input[0]).shape, bool))] * (len(node.output) - 1)
+    return [draft.value(node.input[0]), *mask]
 
 
 @operator("Cast")
-def cast(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def cast(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Accumulators to float: they are as good as real numbers already."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     if isinstance(value, Pending) and attributes(node)["to"] == onnx.TensorProto.FLOAT:
         return [value]
     raise Unsupported("a cast of data; the accelerator has 8-bit tensors only")
 
 
-def _new_shape(importer: Importer, node: onnx.NodeProto, shape: Shape) -> Shape:
+def _new_shape(draft: Draft, node: onnx.NodeProto, shape: Shape) -> Shape:
     given = attributes(node)
     if node.op_type == "Flatten":
         axis = given.get("axis", 1) % (len(shape) + 1)
         return (math.prod(shape[:axis]), math.prod(shape[axis:]))
-    wanted = importer.constant(node, 1, "shape")
+    wanted = draft.constant(node, 1, "shape")
     if node.op_type == "Reshape":
         assert wanted is not None
         return _resolved(shape, [int(size) for size in wanted.reshape(-1)], bool(given.get("allowzero", 0)))
@@ -88,17 +83,17 @@ def _resolved(shape: Shape, wanted: list[int], allow_zero: bool) -> Shape:
     return tuple(sizes)
 
 
-def _moved(importer: Importer, node: onnx.NodeProto, value: Value, step: Step) -> Value:
+def _moved(draft: Draft, node: onnx.NodeProto, value: Value, step: Step) -> Value:
     if isinstance(value, Quant):
-        return reshape_all(importer, value, (step,))
+        return reshape_all(draft, value, (step,))
     if isinstance(value, Real):
-        return dataclasses.replace(value, quant=reshape_all(importer, value.quant, (step,)))
+        return dataclasses.replace(value, quant=reshape_all(draft, value.quant, (step,)))
     if isinstance(value, Pending):
         return dataclasses.replace(value, shape=_shape_after(value.shape, step), reshapes=(*value.reshapes, step))
     if isinstance(value, QuantConst):
         return _moved_constant(value, step)
     if isinstance(value, Float):
-        return host.fall_back(importer, node, "it moves float data")[0]
+        return host.fall_back(draft, node, "it moves float data")[0]
     raise Unsupported("its input is a constant")
 
 
@@ -121,17 +116,17 @@ def _shape_after(shape: Shape, step: Step) -> Shape:
     return argument if kind == "reshape" else tuple(shape[axis] for axis in argument)
 
 
-def reshape_all(importer: Importer, quant: Quant, steps: tuple[Step, ...]) -> Quant:
+def reshape_all(draft: Draft, quant: Quant, steps: tuple[Step, ...]) -> Quant:
     """Apply reshapes and transposes; memory stays as it is wherever one layout can describe the result."""
     for kind, argument in steps:
-        quant = importer.dense(quant)
+        quant = draft.dense(quant)
         if kind == "reshape":
             quant = dataclasses.replace(quant, shape=argument)
             continue
         layout = _own_axes(quant)
         if layout is None:
             layout = Layout.plain(quant.shape)
-            quant = dataclasses.replace(quant, tensor=importer.relayout(quant, layout), layout=layout)
+            quant = dataclasses.replace(quant, tensor=draft.relayout(quant, layout), layout=layout)
         moved = layout.transposed(argument)
         quant = dataclasses.replace(quant, shape=moved.view, layout=moved)
     return quant
@@ -157,51 +152,51 @@ class Joined(Pending):
     parts: tuple[Real, ...]
     axis: int
 
-    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Concat``, behind a table for each part that is stored otherwise."""
         shape = self.base_shape
         layout = Layout.default(shape)
         sources = []
         for part in self.parts:
-            tensor = importer.relayout(part.quant, Layout(part.shape, layout.perm))
+            tensor = draft.relayout(part.quant, Layout(part.shape, layout.perm))
             if part.quantisation != target:
-                tensor = self._requantised(importer, tensor, part.quantisation, target)
+                tensor = self._requantised(draft, tensor, part.quantisation, target)
             sources.append(tensor)
         axis = layout.perm.index(self.axis)
         if (self.low, self.high) == (-np.inf, np.inf):
-            made = importer.new_tensor(name, shape, layout, target)
-            importer.add(Concat(self.node, sources, made.tensor, axis=axis))
+            made = draft.new_tensor(name, shape, layout, target)
+            draft.add(Concat(self.node, sources, made.tensor, axis=axis))
             return made
-        whole = importer.new_tensor(f"{name}:unclamped", shape, layout, target)
-        importer.graph.tensors[whole.tensor].onnx_name = ""
-        importer.add(Concat(self.node, sources, whole.tensor, axis=axis))
-        made = importer.new_tensor(name, shape, layout, target)
+        whole = draft.new_tensor(f"{name}:unclamped", shape, layout, target)
+        draft.graph.tensors[whole.tensor].onnx_name = ""
+        draft.add(Concat(self.node, sources, whole.tensor, axis=axis))
+        made = draft.new_tensor(name, shape, layout, target)
         stored = np.arange(256, dtype=np.uint8).view(target.dtype)
         table = np.clip(stored, *target.clamp(self.low, self.high)).astype(target.dtype).view(np.uint8)
-        importer.add(Table(f"{self.node}:clamp", [whole.tensor], made.tensor, table=table))
+        draft.add(Table(f"{self.node}:clamp", [whole.tensor], made.tensor, table=table))
         return made
 
-    def _requantised(self, importer: Importer, tensor: str, source: Quantisation, target: Quantisation) -> str:
-        before = importer.graph.tensors[tensor]
-        name = importer.unique(f"{tensor}:requantised")
-        importer.graph.tensors[name] = dataclasses.replace(
+    def _requantised(self, draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
+        before = draft.graph.tensors[tensor]
+        name = draft.unique(f"{tensor}:requantised")
+        draft.graph.tensors[name] = dataclasses.replace(
             before, name=name, dtype=target.dtype, scale=float(target.scale), zero_point=target.zero_point,
             onnx_name="", perm=(), view=(),
         )  # fmt: skip
-        importer.add(Table(name, [tensor], name, table=pointwise.requantisation_table(source, target)))
+        draft.add(Table(name, [tensor], name, table=pointwise.requantisation_table(source, target)))
         return name
 
 
 @operator("Concat")
-def concat(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Concatenation of quantised tensors; 8-bit ones must be stored alike."""
-    values = [importer.value(name) for name in node.input]
+    values = [draft.value(name) for name in node.input]
     axis = attributes(node)["axis"] % len(values[0].shape)
     if all(isinstance(value, Quant) for value in values):
-        params = importer.quantisation(values[0].tensor)  # type: ignore[union-attr]
+        params = draft.quantisation(values[0].tensor)  # type: ignore[union-attr]
         reals = [Real(v, params, n) for v, n in zip(values, node.input, strict=True) if isinstance(v, Quant)]
-        return [joined(node, tuple(reals), axis).emit(importer, params, node.output[0])]
-    return [joined(node, tuple(importer.real(name) for name in node.input), axis)]
+        return [joined(node, tuple(reals), axis).emit(draft, params, node.output[0])]
+    return [joined(node, tuple(draft.real(name) for name in node.input), axis)]
 
 
 def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
@@ -214,39 +209,39 @@ def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
 
 
 @operator("Pad")
-def pad(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def pad(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Constant padding of height and width; a convolution or pool behind it takes it over where it can."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     if not isinstance(value, Real | Quant):
-        value = importer.real(node.input[0])
+        value = draft.real(node.input[0])
     quant = value.quant if isinstance(value, Real) else value
-    pads = _pads(importer, node, len(quant.shape))
+    pads = _pads(draft, node, len(quant.shape))
     given = attributes(node)
     if given.get("mode", "constant") != "constant":
         raise Unsupported(f"padding mode {given['mode']!r}; the accelerator pads with a constant")
-    constant = importer.constant(node, 2, "value")
+    constant = draft.constant(node, 2, "value")
     amount = float(given.get("value", 0.0) if constant is None else constant.reshape(-1)[0])
     if isinstance(value, Real):
         params = value.quantisation
         raw = int(np.clip(np.rint(np.float32(amount) / params.scale) + params.zero_point, *params.limits))
         held = float(params.scale) * (raw - params.zero_point)
-        if abs(held - amount) > 1e-4 * float(params.scale) and not _stored_next(importer, node):
+        if abs(held - amount) > 1e-4 * float(params.scale) and not _stored_next(draft, node):
             raise Unsupported(f"its value {amount:g} is not a multiple of the scale; quantise the padded tensor")
     else:
         raw = int(amount)
-    quant = _padded(importer, quant, pads, raw)
+    quant = _padded(draft, quant, pads, raw)
     return [dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant]
 
 
-def _stored_next(importer: Importer, node: onnx.NodeProto) -> bool:
-    readers = importer.source.consumers.get(node.output[0], [])
+def _stored_next(draft: Draft, node: onnx.NodeProto) -> bool:
+    readers = draft.source.consumers.get(node.output[0], [])
     return bool(readers) and all(reader.op_type == "QuantizeLinear" for reader in readers)
 
 
-def _pads(importer: Importer, node: onnx.NodeProto, rank: int) -> tuple[int, int, int, int]:
-    wanted = importer.constant(node, 1, "pads")
+def _pads(draft: Draft, node: onnx.NodeProto, rank: int) -> tuple[int, int, int, int]:
+    wanted = draft.constant(node, 1, "pads")
     pads = list(attributes(node).get("pads", ())) if wanted is None else [int(p) for p in wanted.reshape(-1)]
-    axes = importer.constant(node, 3, "axes")
+    axes = draft.constant(node, 3, "axes")
     full = [0] * (2 * rank)
     for index, axis in enumerate(range(rank) if axes is None else axes.reshape(-1)):
         full[int(axis) % rank] = pads[index]
@@ -258,13 +253,13 @@ def _pads(importer: Importer, node: onnx.NodeProto, rank: int) -> tuple[int, int
     return (full[2], full[3], full[6], full[7])
 
 
-def _padded(importer: Importer, quant: Quant, pads: tuple[int, int, int, int], raw: int) -> Quant:
+def _padded(draft: Draft, quant: Quant, pads: tuple[int, int, int, int], raw: int) -> Quant:
     if not any(pads):
         return quant
-    quant = importer.dense(quant)
+    quant = draft.dense(quant)
     if quant.layout.view != quant.shape:
         layout = Layout(quant.shape, NHWC)
-        quant = dataclasses.replace(quant, tensor=importer.relayout(quant, layout), layout=layout)
+        quant = dataclasses.replace(quant, tensor=draft.relayout(quant, layout), layout=layout)
     n, c, h, w = quant.shape
     shape = (n, c, h + pads[0] + pads[2], w + pads[1] + pads[3])
     return dataclasses.replace(quant, shape=shape, padding=Padding(pads, raw % 256))

@@ -4,24 +4,18 @@ Any chain of the operators below between DequantizeLinear and QuantizeLinear is 
 part or one tensor comes together with a function of itself (x * sigmoid(x)).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
+from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature, session
-from compiler.frontend.values import Const, Pending, Quant, QuantConst, Quantisation, Real, Value
+from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Table
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
-
 
 MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Dropout")
 _UNARY = (
@@ -38,9 +32,9 @@ class Pointwise(Pending):
 
     x: Real
 
-    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Table``."""
-        return tabulated(importer, self.x, self.node, target, name, self.base_shape)
+        return tabulated(draft, self.x, self.node, target, name, self.base_shape)
 
 
 def identity(x: Real, node: str) -> Pointwise:
@@ -48,18 +42,18 @@ def identity(x: Real, node: str) -> Pointwise:
     return Pointwise(shape=x.shape, base_shape=x.shape, node=node, roots=(x.quant.tensor,), x=x)
 
 
-def tabulated(importer: Importer, x: Real, node: str, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
+def tabulated(draft: Draft, x: Real, node: str, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
     """The 8-bit ONNX tensor ``name``, a function of ``x``, in x's layout."""
-    quant = importer.dense(x.quant)
-    table = _evaluate(importer, x.name, quant.dtype, name)
-    made = importer.new_tensor(name, shape, quant.layout, target)
-    importer.graph.tensors[made.tensor].shape = importer.graph.tensors[quant.tensor].shape
-    importer.add(Table(node, [quant.tensor], made.tensor, table=table))
+    quant = draft.dense(x.quant)
+    table = _evaluate(draft, x.name, quant.dtype, name)
+    made = draft.new_tensor(name, shape, quant.layout, target)
+    draft.graph.tensors[made.tensor].shape = draft.graph.tensors[quant.tensor].shape
+    draft.add(Table(node, [quant.tensor], made.tensor, table=table))
     return made
 
 
-def _evaluate(importer: Importer, begin: str, dtype: str, end: str) -> npt.NDArray[np.uint8]:
-    source = importer.source
+def _evaluate(draft: Draft, begin: str, dtype: str, end: str) -> npt.NDArray[np.uint8]:
+    source = draft.source
     alias: dict[str, str] = {}
     nodes = []
     for original in source.between([end], [begin]):
@@ -84,11 +78,11 @@ def requantisation_table(source: Quantisation, target: Quantisation) -> npt.NDAr
     return np.clip(result, *target.limits).astype(target.dtype).view(np.uint8)
 
 
-def extended(importer: Importer, node: onnx.NodeProto) -> Pointwise:
+def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
     """The function that ``node`` computes of the only tensor that its inputs depend on."""
     root: Real | None = None
     for name in dict.fromkeys(filter(None, node.input)):
-        value = importer.value(name)
+        value = draft.value(name)
         if isinstance(value, Const | QuantConst):
             if value.array.size != 1:
                 raise Unsupported(f"its constant {name!r} has shape {value.shape}; a table needs single values")
@@ -96,7 +90,7 @@ def extended(importer: Importer, node: onnx.NodeProto) -> Pointwise:
         if isinstance(value, Pointwise) and not value.reshapes:
             found, shape = value.x, value.shape
         else:
-            found, shape = importer.real(name), value.shape
+            found, shape = draft.real(name), value.shape
         if root is not None and (found.quant != root.quant or found.quantisation != root.quantisation):
             raise Unsupported("it combines several tensors; the accelerator adds and multiplies two at a time")
         root, result_shape = found, shape
@@ -106,32 +100,32 @@ def extended(importer: Importer, node: onnx.NodeProto) -> Pointwise:
 
 @operator(*_UNARY, *_WITH_CONSTANT)
 @operator("Gelu", "QuickGelu", domain="com.microsoft")
-def unary(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def unary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """A function of one tensor."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     if isinstance(value, Pending) and not isinstance(value, Pointwise):
         raise Unsupported(f"it follows {value.node!r} in float; put QuantizeLinear and DequantizeLinear between them")
-    return [extended(importer, node)]
+    return [extended(draft, node)]
 
 
 @operator("Relu", "Clip")
-def clamp(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def clamp(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Part of the requantisation behind an operator, a table elsewhere."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     if isinstance(value, Quant):
-        params = importer.quantisation(value.tensor)
+        params = draft.quantisation(value.tensor)
         real = Real(value, params, node.input[0])
-        return [tabulated(importer, real, node.name, params, node.output[0], value.shape)]
+        return [tabulated(draft, real, node.name, params, node.output[0], value.shape)]
     if isinstance(value, Pending) and not isinstance(value, Pointwise) and value.clampable:
-        return [value.clamped(*_limits(importer, node))]
-    return [extended(importer, node)]
+        return [value.clamped(*_limits(draft, node))]
+    return [extended(draft, node)]
 
 
-def _limits(importer: Importer, node: onnx.NodeProto) -> tuple[float, float]:
+def _limits(draft: Draft, node: onnx.NodeProto) -> tuple[float, float]:
     if node.op_type == "Relu":
         return 0.0, np.inf
     given = {attribute.name: attribute.f for attribute in node.attribute}  # opset < 11
-    low, high = importer.constant(node, 1, "minimum"), importer.constant(node, 2, "maximum")
+    low, high = draft.constant(node, 1, "minimum"), draft.constant(node, 2, "maximum")
     return (
         float(low.reshape(-1)[0]) if low is not None else given.get("min", -np.inf),
         float(high.reshape(-1)[0]) if high is not None else given.get("max", np.inf),

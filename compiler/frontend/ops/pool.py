@@ -1,24 +1,19 @@
 """Pooling: MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool, and ReduceMean over an image."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 
+from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import NHWC, Layout
 from compiler.frontend.ops import conv, move
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import pool_bias, requantise
-from compiler.frontend.values import Pending, Quant, Quantisation, Real, Value
+from compiler.frontend.values import Quant, Quantisation, Real
 from compiler.ir import Pool
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +27,9 @@ class Pooled(Pending):
     count_include_pad: bool = False
     bias_first: bool = False
 
-    def emit(self, importer: Importer, target: Quantisation, name: str) -> Quant:
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Pool``."""
-        source = importer.image(self.x.quant)
+        source = draft.image(self.x.quant)
         scale = np.float32(self.x.quantisation.scale / target.scale)
         how = requantise(scale, target, self.low, self.high)
         bias = pool_bias(self.x.quantisation, target) if self.bias_first else 0
@@ -42,8 +37,8 @@ class Pooled(Pending):
             how.zero_point = 0
         shape = self.base_shape
         layout = Layout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
-        made = importer.new_tensor(name, shape, layout, target)
-        importer.add(
+        made = draft.new_tensor(name, shape, layout, target)
+        draft.add(
             Pool(
                 self.node, [source], made.tensor, kind_=self.kind, kernel=self.window.kernel,
                 strides=self.window.strides, pads=self.window.pads, requantise=how,
@@ -54,13 +49,13 @@ class Pooled(Pending):
 
 
 @operator("MaxPool", "AveragePool")
-def pool(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """A pool between DequantizeLinear and QuantizeLinear, or a maximum of 8-bit values."""
-    value = importer.value(node.input[0])
+    value = draft.value(node.input[0])
     if isinstance(value, Quant) and node.op_type == "MaxPool":
-        params = importer.quantisation(value.tensor)
-        return [pooled(node, Real(value, params, node.input[0])).emit(importer, params, node.output[0])]
-    return [pooled(node, importer.real(node.input[0]))]
+        params = draft.quantisation(value.tensor)
+        return [pooled(node, Real(value, params, node.input[0])).emit(draft, params, node.output[0])]
+    return [pooled(node, draft.real(node.input[0]))]
 
 
 def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
@@ -99,10 +94,10 @@ def _reaching(slide: conv.Window, size: tuple[int, int], output: tuple[int, int]
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool")
-def global_pool(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def global_pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """A pool over the whole image."""
     kind = "max" if node.op_type == "GlobalMaxPool" else "avg"
-    return [over_image(node, importer.real(node.input[0]), kind)]
+    return [over_image(node, draft.real(node.input[0]), kind)]
 
 
 def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
@@ -118,11 +113,11 @@ def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
 
 
 @operator("ReduceMean")
-def reduce_mean(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def reduce_mean(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """The mean over height and width, wherever they stand."""
-    x = importer.real(node.input[0])
+    x = draft.real(node.input[0])
     given = attributes(node)
-    constant = importer.constant(node, 1, "axes")
+    constant = draft.constant(node, 1, "axes")
     axes = given.get("axes") if constant is None else [int(axis) for axis in constant.reshape(-1)]
     rank = len(x.shape)
     reduced = sorted(axis % rank for axis in axes or ())
@@ -130,7 +125,7 @@ def reduce_mean(importer: Importer, node: onnx.NodeProto) -> list[Value]:
         raise Unsupported(f"a mean over axes {axes} of a tensor of rank {rank}; the accelerator has height and width")
     channel = ({1, 2, 3} - set(reduced)).pop()
     front = (0, channel, *reduced)
-    x = dataclasses.replace(x, quant=move.reshape_all(importer, x.quant, (("transpose", front),)))
+    x = dataclasses.replace(x, quant=move.reshape_all(draft, x.quant, (("transpose", front),)))
     result: Pending = over_image(node, x)
     kept = tuple(1 if axis in reduced else x_size for axis, x_size in enumerate(_original(x, channel)))
     shape = kept if given.get("keepdims", 1) else (kept[0], kept[channel])

@@ -1,40 +1,33 @@
 """QuantizeLinear and DequantizeLinear: where real numbers become 8-bit tensors and back."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import onnx
 
 from compiler.frontend import inputs
+from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.ops import host, move, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.source import Signature
-from compiler.frontend.values import Const, Float, Pending, Quant, QuantConst, Quantisation, Real, Value
-
-if TYPE_CHECKING:
-    from compiler.frontend.importer import Importer
-
+from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
 
 _EIGHT_BIT = ("int8", "uint8")
 
 
 @operator("DequantizeLinear")
 @operator("DequantizeLinear", domain="com.microsoft")
-def dequantize_linear(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def dequantize_linear(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Constants keep their integers; 8-bit tensors get a real view."""
-    value = importer.value(node.input[0])
-    scale = importer.constant(node, 1, "scale")
-    zero_point = importer.constant(node, 2, "zero point")
+    value = draft.value(node.input[0])
+    scale = draft.constant(node, 1, "scale")
+    zero_point = draft.constant(node, 2, "zero point")
     assert scale is not None
     if isinstance(value, Const):
         return [_constant(node, value, scale, zero_point)]
     if not isinstance(value, Quant):
         raise Unsupported(f"its input {node.input[0]!r} is not an 8-bit tensor")
     params = quantisation(scale, zero_point, value.dtype)
-    return [dequantised(importer, value, params, node.input[0])]
+    return [dequantised(draft, value, params, node.input[0])]
 
 
 def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | None) -> QuantConst:
@@ -49,11 +42,11 @@ def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | No
     return QuantConst(value.array, flat, zero, axis % value.array.ndim if per_axis else None)
 
 
-def dequantised(importer: Importer, quant: Quant, params: Quantisation, name: str) -> Real:
+def dequantised(draft: Draft, quant: Quant, params: Quantisation, name: str) -> Real:
     """The real view of ``quant``, ONNX tensor ``name``, under ``params``, which may differ from its own."""
-    known = importer.quantisation(quant.tensor)
+    known = draft.quantisation(quant.tensor)
     if (known.scale, known.zero_point) != (params.scale, params.zero_point):
-        quant = importer.alias(quant, params)
+        quant = draft.alias(quant, params)
     return Real(quant, params, name)
 
 
@@ -72,13 +65,13 @@ def quantisation(scale: np.ndarray, zero_point: np.ndarray | None, dtype: str) -
 
 @operator("QuantizeLinear")
 @operator("QuantizeLinear", domain="com.microsoft")
-def quantize_linear(importer: Importer, node: onnx.NodeProto) -> list[Value]:
+def quantize_linear(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Store a real value in a new 8-bit tensor."""
-    scale = importer.constant(node, 1, "scale")
-    zero_point = importer.constant(node, 2, "zero point")
+    scale = draft.constant(node, 1, "scale")
+    zero_point = draft.constant(node, 2, "zero point")
     assert scale is not None
     target = quantisation(scale, zero_point, _stored_type(node, zero_point))
-    return [quantised(importer, importer.value(node.input[0]), target, node)]
+    return [quantised(draft, draft.value(node.input[0]), target, node)]
 
 
 def _stored_type(node: onnx.NodeProto, zero_point: np.ndarray | None) -> str:
@@ -88,7 +81,7 @@ def _stored_type(node: onnx.NodeProto, zero_point: np.ndarray | None) -> str:
     return onnx.helper.tensor_dtype_to_np_dtype(given).name if given else "uint8"
 
 
-def quantised(importer: Importer, value: Value, target: Quantisation, node: onnx.NodeProto) -> Quant:
+def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeProto) -> Quant:
     """``value`` in 8 bits, as the ONNX tensor that ``node`` computes."""
     name = node.output[0]
     if isinstance(value, Real):
@@ -96,26 +89,26 @@ def quantised(importer: Importer, value: Value, target: Quantisation, node: onnx
             return value.quant
         value = pointwise.identity(value, node.name)
     if isinstance(value, host.OnHost):
-        return host.stored(importer, value, target, name, value.shape)
+        return host.stored(draft, value, target, name, value.shape)
     if isinstance(value, Pending):
-        made = value.emit(importer, target, name)
-        return _reshaped(importer, value, made, name) if value.reshapes else made
+        made = value.emit(draft, target, name)
+        return _reshaped(draft, value, made, name) if value.reshapes else made
     if isinstance(value, Float):
         if not value.tensor:
-            return inputs.quantised_port(importer, node.input[0], name, target)
-        return host.quantise(importer, node, target)
+            return inputs.quantised_port(draft, node.input[0], name, target)
+        return host.quantise(draft, node, target)
     raise Unsupported(f"its input {node.input[0]!r} is already 8-bit")
 
 
-def _reshaped(importer: Importer, value: Pending, made: Quant, name: str) -> Quant:
+def _reshaped(draft: Draft, value: Pending, made: Quant, name: str) -> Quant:
     """``made`` after the reshapes of ``value``: only the result is ONNX tensor ``name``."""
-    tensors = importer.graph.tensors
-    result = move.reshape_all(importer, made, value.reshapes)
+    tensors = draft.graph.tensors
+    result = move.reshape_all(draft, made, value.reshapes)
     for tensor in tensors.values():
         if tensor.onnx_name == name:
             tensor.onnx_name = ""
     last = tensors[result.tensor]
     last.onnx_name, last.view, last.perm = name, result.layout.view, result.layout.perm
     elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(result.dtype))
-    importer.source.signatures[name] = Signature(elem_type, result.shape)
+    draft.source.signatures[name] = Signature(elem_type, result.shape)
     return result

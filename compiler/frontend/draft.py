@@ -1,0 +1,234 @@
+"""The graph under construction, and *pending* results: real-valued expressions that become one operator of it when
+their QuantizeLinear says how to store them.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.source import Signature, Source
+from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
+from compiler.ir import Graph, Op, Pad, Permute, Reshape, Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pending:
+    """A real-valued result of ``shape`` computed from the 8-bit tensors ``roots``, clamped to [low, high].
+
+    ``reshapes``: (kind, argument) steps that ONNX applies before QuantizeLinear, see ``ops.move``.
+    """
+
+    shape: Shape
+    node: str  #: name of the ONNX node that gives the operator its name
+    roots: tuple[str, ...]  #: IR tensors
+    low: float = -np.inf
+    high: float = np.inf
+    reshapes: tuple[tuple[str, Any], ...] = ()
+    base_shape: Shape = ()  #: shape before ``reshapes``
+
+    @property
+    def clampable(self) -> bool:
+        """False where [low, high] has no meaning: results of host operators and of tables."""
+        return True
+
+    def clamped(self, low: float, high: float) -> Self:
+        """The same, clamped further."""
+        return dataclasses.replace(self, low=max(self.low, low), high=max(low, min(self.high, high)))
+
+    def emit(self, draft: "Draft", target: Quantisation, name: str) -> Quant:
+        """Add the operators that compute and store the value (before ``reshapes``) in a tensor for ONNX tensor
+        ``name``."""
+        raise NotImplementedError
+
+
+Value = Const | QuantConst | Quant | Real | Float | Pending
+
+
+class Draft:
+    """``values`` maps names of ONNX tensors to what is known about them, ``graph`` is what has been imported so far."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.graph = Graph(source.name, source=source)
+        self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
+        self._op_names: set[str] = set()
+
+    # What handlers read.
+
+    def value(self, name: str) -> Value:
+        """What is known about an ONNX tensor."""
+        return self.values[name]
+
+    def constant(self, node: onnx.NodeProto, index: int, what: str) -> npt.NDArray | None:
+        """The constant input ``index`` of a node, None if it is absent; Unsupported if it is computed."""
+        if index >= len(node.input) or not node.input[index]:
+            return None
+        value = self.value(node.input[index])
+        if not isinstance(value, Const | QuantConst):
+            raise Unsupported(f"its {what} {node.input[index]!r} is computed at run time; it must be a constant")
+        return value.array
+
+    def real(self, name: str) -> Real:
+        """The dequantised 8-bit tensor ``name``; Unsupported if it is anything else."""
+        value = self.value(name)
+        if isinstance(value, Real):
+            return value
+        if isinstance(value, Const | QuantConst):
+            raise Unsupported(f"its input {name!r} is a constant")
+        if isinstance(value, Quant):
+            raise Unsupported(f"its input {name!r} is 8-bit; the accelerator expects DequantizeLinear in front")
+        raise Unsupported(
+            f"its input {name!r} is not quantised (float result of {self._origin(name)}); "
+            "quantise the model so that QuantizeLinear and DequantizeLinear stand in front"
+        )
+
+    def _origin(self, name: str) -> str:
+        node = self.source.producers.get(name)
+        return f"{node.op_type} {node.name!r}" if node is not None else "the model's input"
+
+    # What handlers and pending values add.
+
+    def new_tensor(self, onnx_name: str, shape: Shape, layout: Layout, quant: Quantisation) -> Quant:
+        """An 8-bit tensor in memory for ONNX tensor ``onnx_name`` of ``shape``."""
+        name = self.unique(onnx_name)
+        self.graph.tensors[name] = Tensor(
+            name, layout.physical, quant.dtype, float(quant.scale), quant.zero_point,
+            onnx_name=onnx_name, perm=layout.perm, view=layout.view,
+        )  # fmt: skip
+        elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(quant.dtype))
+        self.source.signatures.setdefault(onnx_name, Signature(elem_type, shape))
+        return Quant(name, shape, layout, quant.dtype)
+
+    def new_constant(self, name: str, data: npt.NDArray, quant: Quantisation) -> str:
+        """A constant 8-bit tensor, already in memory order."""
+        name = self.unique(name)
+        self.graph.tensors[name] = Tensor(
+            name, data.shape, quant.dtype, float(quant.scale), quant.zero_point, data=np.ascontiguousarray(data)
+        )
+        return name
+
+    def unique(self, wanted: str) -> str:
+        """``wanted``, with a number behind if a tensor of that name exists."""
+        name, count = wanted, 1
+        while name in self.graph.tensors:
+            count += 1
+            name = f"{wanted}#{count}"
+        return name
+
+    def add(self, op: Op) -> Op:
+        """Append an operator; makes its name unique and finds the ONNX nodes it stands for."""
+        base, count = op.name, 1
+        while op.name in self._op_names:
+            count += 1
+            op.name = f"{base}#{count}"
+        self._op_names.add(op.name)
+        if not op.nodes:
+            op.nodes = self._nodes(op)
+        self.graph.ops.append(op)
+        return op
+
+    def _nodes(self, op: Op) -> list[str]:
+        begin = [self.origin(name) for name in op.inputs if self.graph.tensors[name].data is None]
+        end = self.graph.tensors[op.output].onnx_name
+        if not end or not all(begin):
+            return []
+        return [node.name for node in self.source.between([end], begin)]
+
+    def origin(self, tensor: str) -> str:
+        """The ONNX tensor that ``tensor`` holds, maybe moved and padded since; empty if its values are not in ONNX."""
+        while not self.graph.tensors[tensor].onnx_name:
+            op = self.graph.producer(tensor)
+            if not isinstance(op, Permute | Reshape | Pad):
+                return ""
+            tensor = op.inputs[0]
+        return self.graph.tensors[tensor].onnx_name
+
+    def quantisation(self, tensor: str) -> Quantisation:
+        """Parameters of an IR tensor."""
+        info = self.graph.tensors[tensor]
+        return Quantisation(np.float32(info.scale), info.zero_point, info.dtype)
+
+    # Layouts.
+
+    def dense(self, quant: Quant) -> Quant:
+        """The tensor with its padding in memory."""
+        if quant.padding is None:
+            return quant
+        top, left, bottom, right = quant.padding.pads
+        n, c, h, w = quant.shape
+        inner = Quant(quant.tensor, (n, c, h - top - bottom, w - left - right), quant.layout, quant.dtype)
+        source = self.image(inner)
+        params = self.quantisation(source)
+        name = self.unique(f"{quant.tensor}:padded")
+        self.graph.tensors[name] = Tensor(name, (n, h, w, c), quant.dtype, float(params.scale), params.zero_point)
+        self.add(Pad(f"{quant.tensor}:pad", [source], name, pads=quant.padding.pads, value=quant.padding.value))
+        return Quant(name, quant.shape, Layout(quant.shape, NHWC), quant.dtype)
+
+    def relayout(self, quant: Quant, layout: Layout) -> str:
+        """The IR tensor that holds ``quant`` as ``layout`` says; moves data only if it must."""
+        quant = self.dense(quant)
+        if not quant.layout.same_order(layout):
+            if quant.layout.view == layout.view:
+                quant = self._permuted(quant, layout)
+            else:
+                plain = Layout.plain(quant.layout.view)
+                if not quant.layout.same_order(plain):
+                    quant = self._permuted(quant, plain)
+                quant = Quant(
+                    self.reshaped(quant.tensor, layout.view),
+                    quant.shape, Layout.plain(layout.view), quant.dtype,
+                )  # fmt: skip
+                if not quant.layout.same_order(layout):
+                    quant = self._permuted(quant, layout)
+        return self.reshaped(quant.tensor, layout.physical)
+
+    def image(self, quant: Quant) -> str:
+        """The IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on images."""
+        if len(quant.shape) == 3:
+            return self.relayout(quant, Layout(quant.shape, (0, 2, 1)))
+        return self.relayout(quant, Layout(quant.shape, NHWC))
+
+    def _permuted(self, quant: Quant, layout: Layout) -> Quant:
+        """``quant`` in another order of its physical axes."""
+        source = self.reshaped(quant.tensor, quant.layout.physical)
+        before = self.graph.tensors[source]
+        params = self.quantisation(source)
+        perm = tuple(quant.layout.perm.index(axis) for axis in layout.perm)
+        name = self.unique(f"{quant.tensor}:permuted")
+        tensor = Tensor(name, layout.physical, quant.dtype, float(params.scale), params.zero_point)
+        if before.onnx_name and tuple(before.view[axis] for axis in before.perm) == quant.layout.physical:
+            tensor.onnx_name, tensor.view = before.onnx_name, before.view
+            tensor.perm = tuple(before.perm[axis] for axis in perm)
+        self.graph.tensors[name] = tensor
+        self.add(Permute(name, [source], name, perm=perm))
+        return Quant(name, quant.shape, layout, quant.dtype)
+
+    def reshaped(self, tensor: str, shape: Shape) -> str:
+        """``tensor`` under another shape, in the same order."""
+        before = self.graph.tensors[tensor]
+        if before.shape == shape:
+            return tensor
+        name = self.unique(f"{tensor}:" + "x".join(map(str, shape)))
+        self.graph.tensors[name] = Tensor(
+            name, shape, before.dtype, before.scale, before.zero_point,
+            onnx_name=before.onnx_name, perm=before.perm, view=before.view,
+        )  # fmt: skip
+        self.add(Reshape(name, [tensor], name))
+        return name
+
+    def alias(self, quant: Quant, params: Quantisation) -> Quant:
+        """The same bytes under other quantisation parameters."""
+        before = self.graph.tensors[quant.tensor]
+        name = self.unique(f"{quant.tensor}:reinterpreted")
+        self.graph.tensors[name] = Tensor(
+            name, before.shape, before.dtype, float(params.scale), params.zero_point,
+            onnx_name=before.onnx_name, perm=before.perm, view=before.view,
+        )  # fmt: skip
+        self.add(Reshape(name, [quant.tensor], name))
+        return Quant(name, quant.shape, quant.layout, quant.dtype, quant.padding)
