@@ -113,7 +113,7 @@ class ConvGenerator:
         p, plan, at, end = self.params, self.plan, self.staging.base, self.staging.base + self.staging.size
         keeps = not self.x.view.on_chip and self._keeps_input(end)
         if self._resident:
-            end = self._resident.base
+            end = self._resident.kept.base
         self._weight2: Ring | None = None
         if self.stream:
             self._weight2 = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, at, plan.weight_size, 2)

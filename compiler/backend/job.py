@@ -2,18 +2,15 @@
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from compiler.backend.copies import MAX_RUN, Loop, contiguous, copy_fields
 from compiler.backend.homes import LV2, WEIGHTS
+from compiler.backend.operand import Kept
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.views import View, Window
 from hw.isa import Op
 from hw.params import SocParams
-
-if TYPE_CHECKING:
-    from compiler.backend.resident import Resident
 
 WINDOW = 7  #: segment of the weight windows
 _FETCHES_AHEAD = 32  #: pieces of weights a body may load ahead of their use; semaphores count no further than 255
@@ -42,7 +39,7 @@ class Job:
     own_loads: bool = False
     fetches: list[Task] = field(default_factory=list)
     constants: list[Task] = field(default_factory=list)
-    resident: "Resident | None" = None
+    resident: Kept | None = None
     resident_bytes: int = 0
     window_at: int = 0
     blob_at: int = 0

@@ -13,6 +13,16 @@ class Staging:
     size: int
 
 
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """``size`` bytes of dense tensor ``source``, from byte ``first`` on, that stay in LV2 at ``base`` once loaded."""
+
+    source: View
+    base: int
+    first: int
+    size: int
+
+
 @dataclass(frozen=True)
 class Operand:
     """A tensor as generators need it: where it is and what its bytes mean."""

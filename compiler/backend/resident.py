@@ -7,6 +7,7 @@ import numpy as np
 from compiler.backend.copies import contiguous
 from compiler.backend.homes import LV2
 from compiler.backend.job import Job
+from compiler.backend.operand import Kept
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Ring, Task
 from compiler.backend.views import View, Window
@@ -25,11 +26,9 @@ class Resident:
     """
 
     def __init__(self, view: View, base: int, first: int, last: int, boxes: Iterable[Window]) -> None:
-        self.base, self._loaded = base, first
+        self.kept, self._loaded = Kept(view, base, first, last - first), first
         self._needed = _pixels(view, boxes)
-        self.source, self.size = view, last - first
-        self.first = first
-        self.view = View.dense(LV2, base - first, view.shape)
+        self._view = View.dense(LV2, base - first, view.shape)
 
     @staticmethod
     def span(view: View, boxes: list[Window]) -> tuple[int, int]:
@@ -40,32 +39,33 @@ class Resident:
 
     def enter(self, job: Job) -> None:
         """The loads that follow belong to ``job``."""
-        job.resident, job.resident_bytes = self, self._loaded - self.first
+        job.resident, job.resident_bytes = self.kept, self._loaded - self.kept.first
         self._job = job
         self._ring = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, 0, 0, _AHEAD)
 
     def load(self, box: Window, target: int, row: int, run: int, fill: int) -> list[Task]:
         """As :meth:`Job.load`; brings what is missing of ``box`` to LV2 first."""
-        bounds = _range(self.source, box)
+        bounds = _range(self.kept.source, box)
         slot = None
         if bounds and bounds[1] > self._loaded:
             slot = self._ring.fill(box)
             loads = [self._job.emit(Op.LD2, fields) for fields in self._loads(self._loaded, bounds[1])]
             self._ring.filled_by(slot, loads)
             self._loaded = bounds[1]
-        tasks = self._job.load(self.view, box, target, row, run, fill, None, box)
+        tasks = self._job.load(self._view, box, target, row, run, fill, None, box)
         if slot:
             self._ring.read_by(slot, tasks[0])
         return tasks
 
     def _loads(self, first: int, last: int) -> Iterator[dict[str, int]]:
         """Fields of the loads of bytes ``first`` to ``last``; each ends where a burst does."""
-        offset, pixel = self.source.offset, self.source.shape[3]
+        source = self.kept.source
+        offset, pixel = source.offset, source.shape[3]
         while first < last:
             end = min(last, ((offset + first) // _PIECE + 1) * _PIECE - offset)
             if self._needed[first // pixel : -(-end // pixel)].any():
-                for fields in contiguous(offset + first, self.view.offset + first, end - first):
-                    yield fields | {"src_seg": self.source.segment, "dst_seg": LV2}
+                for fields in contiguous(offset + first, self._view.offset + first, end - first):
+                    yield fields | {"src_seg": source.segment, "dst_seg": LV2}
             first = end
 
 
