@@ -93,7 +93,8 @@ class Linker:
         if key not in self._blobs:
             banks = self.params.dram_banks * self.params.dram_row_bytes
             if len(data) >= banks and self.budget.engines > 1:
-                self.weights += bytes((-engine * banks // (2 * self.budget.engines) - len(self.weights)) % banks)
+                behind = engine * banks // (2 * self.budget.engines) // _DRAM_ALIGN * _DRAM_ALIGN
+                self.weights += bytes((-behind - len(self.weights)) % banks)
             self._blobs[key] = len(self.weights)
             self.weights += data + bytes(-len(data) % _DRAM_ALIGN)
         return self._blobs[key]
