@@ -309,7 +309,7 @@ def _print_profile(where: "Profile") -> None:
 
 def _user_errors() -> tuple[type[Exception], ...]:
     """Errors that are told in one message, without a traceback."""
-    from sim.rtl.build import BuildError
+    from sim.rtl.toolchain import BuildError
 
     ours = (CompileError, ImageError, InputError, IsaError, ParamError, DriverError, api.UsageError)
     return (*ours, BusError, BusTimeout, BuildError, OSError)

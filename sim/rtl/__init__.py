@@ -1,40 +1,51 @@
-"""The RTL backends: the same netlist in Amaranth's simulator and compiled to native code."""
+"""The RTL backends: the same netlist compiled in two ways, and in Amaranth's simulator."""
 
 from os import PathLike
 
 from hw.params import SocParams
+from sim.backends import BACKENDS, DEFAULT_BACKEND
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus
-from sim.rtl.cxxrtl import CxxrtlBus
 from sim.rtl.digest import design_digest
 from sim.rtl.pysim import PysimBus
+from sim.rtl.toolchain import BuildError
 from sim.rtl.top import SimTop
 
-BACKENDS = ("cxxrtl", "pysim")
-
-__all__ = ["BACKENDS", "CxxrtlBus", "PysimBus", "RtlBus", "SimTop", "open_bus"]
+__all__ = ["BACKENDS", "DEFAULT_BACKEND", "BuildError", "PysimBus", "RtlBus", "SimTop", "open_bus"]
 
 
 def open_bus(
     params: SocParams,
-    backend: str = "cxxrtl",
+    backend: str = DEFAULT_BACKEND,
     *,
     costs: HostCosts | None = None,
     vcd: str | PathLike | None = None,
     progress: Progress | None = None,
 ) -> RtlBus:
-    """A simulated SoC at power-on. ``backend`` is ``cxxrtl`` (compiled) or ``pysim`` (the reference).
+    """A simulated SoC at power-on. ``backend`` is ``native`` (compiled), ``cxxrtl`` (compiled by way of Yosys, for
+    cross-checks and waveforms) or ``pysim`` (the reference).
 
-    ValueError for an unknown backend, BuildError if the compiled one cannot be built.
+    ValueError for an unknown backend, :class:`BuildError` if a compiled one cannot be built or cannot write waveforms.
     """
     from hw.soc import Soc  # importing it loads all RTL
 
     if backend not in BACKENDS:
         raise ValueError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
-    if backend == "pysim":
-        return PysimBus(SimTop(params, Soc(params)), costs=costs, vcd=vcd, progress=progress)
 
     def make() -> SimTop:
         return SimTop(params, Soc(params))
 
-    return CxxrtlBus(params, make, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))
+    if backend == "pysim":
+        return PysimBus(make(), costs=costs, vcd=vcd, progress=progress)
+    if backend == "cxxrtl":
+        from sim.rtl.cxxrtl import CxxrtlBus
+
+        return CxxrtlBus(params, make, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))
+    if vcd is not None:
+        raise BuildError(
+            f"the backend native writes no waveforms ({vcd}): use --backend cxxrtl, which needs the dev extra "
+            "(pip install 'caesura[dev]'), or --backend pysim, which is slow"
+        )
+    from sim.rtl.native.bus import NativeBus
+
+    return NativeBus(params, make, costs=costs, progress=progress, source=design_digest(params))

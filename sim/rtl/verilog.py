@@ -6,8 +6,8 @@ from pathlib import Path
 
 from hw.params import SocParams
 from hw.soc import Soc
-from sim.rtl.build import run_yosys
 from sim.rtl.rtlil import to_rtlil
+from sim.rtl.yosys import require_yosys, run_yosys
 
 TOP = "caesura_soc"
 MEMORY = re.compile(r"^  reg \[\d+:0\] (\S+) +\[(\d+):0\];$", re.MULTILINE)
@@ -29,6 +29,7 @@ def write_verilog(params: SocParams, out_dir: Path) -> Path:
     Module ``caesura_soc`` has the ports ``clk``, ``rst`` (synchronous, active high), ``irq``, an AXI4-Lite slave
     ``axil_*`` and an AXI4 master ``axi_*``. Connect ports by name: their order means nothing.
     """
+    require_yosys("Verilog")
     path = Path(out_dir) / f"{TOP}.v"
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         work = Path(folder)

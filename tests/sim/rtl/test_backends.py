@@ -7,7 +7,8 @@ import pytest
 
 from hw.params import preset
 from sim.bus import Bus, BusError, BusTimeout, HostCosts
-from sim.rtl import CxxrtlBus, PysimBus, SimTop
+from sim.rtl import PysimBus, SimTop
+from sim.rtl.cxxrtl import CxxrtlBus
 from tests.sim.rtl.stub_soc import (
     BAD,
     BEATS,

@@ -1,0 +1,140 @@
+"""One compiled simulator per design: kept in the cache folder, built once, checked before each use.
+
+``<key>.so`` is a library and ``<key>.sum`` its size and digest; ``<key>.ref`` names the library of a design that need
+not even be elaborated again; ``<key>.lock`` holds the number of the process that builds; ``<key>/`` is where it builds.
+"""
+
+import fcntl
+import functools
+import hashlib
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sim.rtl.stages import Stages
+from sim.rtl.toolchain import cache_dir
+
+Files = Mapping[str, str]  #: file name -> text
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a library is made. Recipes that differ in anything that shows in the result have different ``tools``."""
+
+    name: str
+    tools: tuple[str, ...]  #: versions, flags and sources that the library depends on besides the design
+    prepare: Callable[[Stages], Files]  #: writes the design down
+    build: Callable[[Files, Path, Path, Stages], Path]  #: makes a library of it in a folder, with a log
+
+
+def library(recipe: Recipe, *, source: str | None = None, stages: Stages | None = None) -> Path:
+    """The library of ``recipe``, built unless it is in the cache.
+
+    ``source`` identifies what the design is made from: where it is known, the design is not even prepared. Safe to
+    call from several processes at once: one builds, the others wait. A library that was damaged is built again. Raises
+    :class:`sim.rtl.toolchain.BuildError`.
+    """
+    root = cache_dir()
+    root.mkdir(parents=True, exist_ok=True)
+    stages = stages or Stages()
+    if source is None:
+        return _built(recipe, root, stages)
+    reference = root / f"{_key(recipe, {'': source})}.ref"
+    known = _known(reference)
+    if known is None:
+        with _locked(reference.with_suffix(".lock"), recipe.name, stages):
+            known = _known(reference)
+            if known is None:
+                known = _built(recipe, root, stages)
+                _write(reference, known.name)
+    return known
+
+
+def _built(recipe: Recipe, root: Path, stages: Stages) -> Path:
+    files = recipe.prepare(stages)
+    key = _key(recipe, files)
+    target = root / f"{key}.so"
+    if not intact(target):
+        with _locked(root / f"{key}.lock", recipe.name, stages):
+            if not intact(target):
+                work = root / key
+                shutil.rmtree(work, ignore_errors=True)
+                work.mkdir()
+                log = work / "build.log"
+                log.write_text("")
+                _publish(recipe.build(files, work, log, stages), target)
+                shutil.rmtree(work)
+    return target
+
+
+def _known(reference: Path) -> Path | None:
+    """The library that ``reference`` names, if it is there and intact."""
+    try:
+        target = reference.with_name(reference.read_text())
+    except (OSError, ValueError):
+        return None
+    return target if intact(target) else None
+
+
+def _publish(built: Path, target: Path) -> None:
+    """Library first: one without its sum is not used."""
+    sum_ = _sum(built)
+    os.replace(built, target)
+    _write(target.with_suffix(".sum"), sum_)
+
+
+def intact(target: Path) -> bool:
+    """Whether the library ``target`` is as it was published. To load a damaged one may end the process."""
+    try:
+        return target.with_suffix(".sum").read_text() == _sum(target)
+    except (OSError, ValueError):
+        return False
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"{path.stat().st_size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(text)
+    os.replace(draft, path)
+
+
+def _key(recipe: Recipe, files: Files) -> str:
+    digest = hashlib.sha256("\0".join((recipe.name, *recipe.tools, *_target_cpu())).encode())
+    for name, text in sorted(files.items()):
+        digest.update(f"\0{name}\0{len(text)}\0{text}".encode())
+    return digest.hexdigest()[:32]
+
+
+@functools.cache
+def _target_cpu() -> tuple[str, ...]:
+    """Operating system and instruction set: code is compiled for this very processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    features = next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+    return platform.system(), platform.machine(), features
+
+
+@contextmanager
+def _locked(path: Path, name: str, stages: Stages) -> Iterator[None]:
+    with path.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read().strip() or "unknown"
+            with stages.waiting(f"process {owner}, which builds the same simulator ({name})"):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield

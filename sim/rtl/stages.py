@@ -1,0 +1,119 @@
+"""What the user sees while a simulator is built: the stages, with elapsed and expected seconds."""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from sim.rtl.toolchain import cache_dir
+
+INTERVAL = 10.0  #: seconds between lines where standard error is not a terminal
+DURATIONS = "durations.json"  #: in the cache folder: seconds and size of the last run of each stage
+
+
+class Stages:
+    """Shows the stages of a build on standard error: live on a terminal; otherwise a line at the start of each stage
+    and then one every ``INTERVAL`` seconds. ``quiet`` shows nothing at all.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console = Console(file=sys.stderr, highlight=False, markup=False, soft_wrap=True)
+        self._quiet = quiet
+        self._announced = False
+
+    @contextmanager
+    def stage(self, name: str, *, size: int, seconds: float) -> Iterator[None]:
+        """Everything inside is the stage called ``name``.
+
+        ``size`` is what its duration grows with, such as the bytes of a netlist. The time expected is the last time on
+        this machine, scaled by size; ``seconds`` if there was none.
+        """
+        self._announce()
+        expected = _expected(name, size, seconds)
+        started = time.monotonic()
+        with self._shown(name, f"of about {max(1, round(expected))} s"):
+            yield
+        _remember(name, size, time.monotonic() - started)
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """Everything inside is waiting for ``what``."""
+        with self._shown(f"waiting for {what}", ""):
+            yield
+
+    def _announce(self) -> None:
+        if not self._announced and not self._quiet:
+            self._console.print("compiling the simulator for this design (once; the result is cached)")
+        self._announced = True
+
+    @contextmanager
+    def _shown(self, name: str, expected: str) -> Iterator[None]:
+        started = time.monotonic()
+
+        def line() -> str:
+            return f"simulator: {name}, {time.monotonic() - started:.0f} s {expected}".rstrip()
+
+        if self._quiet:
+            yield
+        elif self._console.is_terminal:
+            with self._console.status(_Live(line)):
+                yield
+            self._console.print(f"simulator: {name}, {time.monotonic() - started:.1f} s")
+        else:
+            over = threading.Event()
+
+            def repeat() -> None:
+                while not over.wait(INTERVAL):
+                    self._console.print(line())
+
+            self._console.print(line())
+            ticker = threading.Thread(target=repeat, daemon=True)
+            ticker.start()
+            try:
+                yield
+            finally:
+                over.set()
+                ticker.join()
+
+
+class _Live:
+    """Text that is made anew whenever it is drawn."""
+
+    def __init__(self, line) -> None:
+        self._line = line
+
+    def __rich__(self) -> str:
+        return self._line()
+
+
+def _durations() -> dict[str, list[float]]:
+    try:
+        stored = json.loads((cache_dir() / DURATIONS).read_text())
+    except (OSError, ValueError):
+        return {}
+    return stored if isinstance(stored, dict) else {}
+
+
+def _expected(name: str, size: int, default: float) -> float:
+    try:
+        seconds, before = _durations()[name]
+        return seconds * size / before
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return default
+
+
+def _remember(name: str, size: int, seconds: float) -> None:
+    """A cache folder that cannot be written costs the estimate, nothing else."""
+    path: Path = cache_dir() / DURATIONS
+    draft = path.with_suffix(f".{os.getpid()}")
+    try:
+        draft.write_text(json.dumps({**_durations(), name: [round(seconds, 3), size]}))
+        os.replace(draft, path)
+    except OSError:
+        draft.unlink(missing_ok=True)
