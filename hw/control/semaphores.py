@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,46 +15,71 @@ _LOADED = 8  #: semaphores loaded at once
 Planes = list[Value]  #: a vector of numbers as bit planes: element b holds bit b of every number
 
 
-def _add(a: Planes, b: Planes) -> tuple[Planes, Value]:
-    """Element-wise sum of two vectors with equally many planes, and the carries out."""
-    total, carry = [], None
-    for x, y in zip(a, b, strict=True):
-        half = x ^ y
-        total.append(half if carry is None else half ^ carry)
-        carry = (x & y) if carry is None else (x & y) | (half & carry)
-    assert carry is not None
-    return total, carry
+class _Words:
+    """Logic on words of one bit per semaphore. Each result that is used twice is a signal: Amaranth copies a shared
+    expression to every place that uses it."""
 
+    def __init__(self, m: Module, width: int) -> None:
+        self._m, self._width = m, width
 
-def _subtract_bit(a: Planes, bit: Value) -> tuple[Planes, Value]:
-    """Element-wise ``a - bit``, and the borrows out."""
-    result, borrow = [], bit
-    for x in a:
-        result.append(x ^ borrow)
-        borrow = ~x & borrow
-    return result, borrow
+    def named(self, value: Value, name: str) -> Signal:
+        """A signal that carries ``value``."""
+        signal = Signal(self._width, name=name)
+        self._m.d.comb += signal.eq(value)
+        return signal
 
+    def add(self, x: Value, y: Value, carry: Value | None, name: str) -> tuple[Value, Value]:
+        """Sum and carry of two or three bits in each position."""
+        if carry is None:
+            return x ^ y, x & y
+        half = self.named(x ^ y, f"{name}_half")
+        return half ^ carry, (x & y) | (half & carry)
 
-def _population(masks: list[Value], planes: int) -> Planes:
-    """How many of ``masks`` are set at each position."""
-    total: Planes = [masks[0] & 0] * planes
-    for mask in masks:
-        carry = mask
+    def population(self, masks: list[Value], planes: int) -> Planes:
+        """How many of ``masks`` are set at each position: a tree of full adders."""
+        total: Planes = []
+        column = list(masks)
         for b in range(planes):
-            total[b], carry = total[b] ^ carry, total[b] & carry
-    return total
+            carries: list[Value] = []
+            while len(column) > 1:
+                x, y, *rest = column[:3]
+                name = f"signals{b}_{len(carries)}"
+                bit, carry = self.add(x, y, rest[0] if rest else None, name)
+                column = [*column[3:], self.named(bit, name)]
+                carries.append(self.named(carry, f"{name}_carry"))
+            total += column or [Const(0, self._width)]
+            column = carries
+        return total
+
+    def subtract_bit(self, a: Planes, bit: Value) -> tuple[Planes, Value]:
+        """Element-wise ``a - bit``, and the borrows out."""
+        result, borrow = [], bit
+        for b, x in enumerate(a):
+            result.append(self.named(x ^ borrow, f"change{b}"))
+            borrow = self.named(~x & borrow, f"borrow{b}")
+        return result, borrow
+
+    def sum(self, a: Planes, b: Planes) -> tuple[Planes, Value]:
+        """Element-wise sum of two vectors with equally many planes, and the carries out."""
+        total: Planes = []
+        carry: Value | None = None
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            bit, out = self.add(x, y, carry, f"total{k}")
+            total.append(self.named(bit, f"total{k}"))
+            carry = self.named(out, f"carry{k}")
+        assert carry is not None
+        return total, carry
 
 
 def _above(a: Planes, limit: int) -> Value:
     """Positions where the number is larger than the constant ``limit``."""
-    greater, equal = a[0] & 0, ~(a[0] & 0)
-    for b in reversed(range(len(a))):
+    greater: Value | None = None
+    for b, plane in enumerate(a):
         if limit >> b & 1:
-            equal = equal & a[b]
+            greater = None if greater is None else plane & greater
         else:
-            greater = greater | (equal & a[b])
-            equal = equal & ~a[b]
-    return greater
+            greater = plane if greater is None else plane | greater
+    return Const(0) if greater is None else greater
 
 
 class SemaphoreFile(wiring.Component):
@@ -121,9 +146,8 @@ class SemaphoreFile(wiring.Component):
         for u in range(self.units):
             m.d.comb += lacking[u].eq(self.wait[u] & ~self.nonzero)
             with m.If(self.request[u]):
-                m.d.comb += self.missing[u].eq(
-                    Cat(lacking[u][c::SEMAPHORE_CLASSES].any() for c in range(SEMAPHORE_CLASSES))
-                )
+                groups = (lacking[u][g : g + SEMAPHORE_CLASSES] for g in range(0, n, SEMAPHORE_CLASSES))
+                m.d.comb += self.missing[u].eq(reduce(or_, groups))
         m.d.comb += [
             arbiter.requests.eq(Cat(self.request[u] & ~lacking[u].any() for u in range(self.units))),
             arbiter.taken.eq(1),
@@ -135,20 +159,21 @@ class SemaphoreFile(wiring.Component):
                 m.d.comb += taken.eq(self.wait[u])
 
         # change = signals - taken, as a signed number: its sign is the borrow.
+        words = _Words(m, n)
         bits = self.units.bit_length()
-        change, negative = _subtract_bit(_population(list(self.signal), bits), taken)
+        change, negative = words.subtract_bit(words.population(list(self.signal), bits), taken)
         change = [change[b] if b < bits else negative for b in range(max(width, bits))]
-        counts = planes + [planes[0] & 0] * (len(change) - width)
-        total, carry = _add(counts, change)
-        over = (carry & ~negative) | _above(total, self.params.semaphore_max) & ~negative
-        m.d.comb += self.overflow.eq(over)
+        counts = planes + [Const(0, n)] * (len(change) - width)
+        total, carry = words.sum(counts, change)
+        m.d.comb += self.overflow.eq((carry | _above(total, self.params.semaphore_max)) & ~negative)
         for b, plane in enumerate(planes):
             m.d.sync += plane.eq(Mux(self.clear, 0, (total[b] & ~self.overflow) | (plane & self.overflow)))
+        group = Signal(SEMAPHORES)
+        m.d.comb += group.word_select(self.load_group, _LOADED).eq(~0)
         with m.If(self.load):
             for b, plane in enumerate(planes):
-                bits = Signal(SEMAPHORES, name=f"loaded{b}")
-                m.d.comb += bits.eq(Cat(self.load_counts[b::8]) << (_LOADED * self.load_group))
-                m.d.sync += plane.eq(plane | bits[:n])
+                loaded = Cat(self.load_counts[b::8]).replicate(SEMAPHORES // _LOADED)
+                m.d.sync += plane.eq(plane | (loaded & group)[:n])
 
         m.d.comb += self.count.eq(Cat(plane.bit_select(self.index, 1) for plane in planes))
         return m

@@ -1,6 +1,6 @@
 """The multiply-accumulate array of one PE, without its accumulators."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -41,9 +41,8 @@ class PeArray(wiring.Component):
             products = []
             for r in range(rows):
                 product = Signal(signed(2 * WIDE), name=f"product{r}_{c}")
-                weight = weights[(r * cols + c) * WIDE : (r * cols + c + 1) * WIDE].as_signed()
                 with m.If(self.mul_en):
-                    m.d.sync += product.eq(operands[r][c] * weight)
+                    m.d.sync += product.eq(operands[r][c] * weights[r][c])
                 products.append(product)
             halves = []
             for h in range(0, rows, 4):
@@ -55,24 +54,23 @@ class PeArray(wiring.Component):
                 m.d.sync += self.dot[c].eq(sum(halves[1:], halves[0]))
         return m
 
-    def _weights(self, m):
-        """The active array: element (r, c) at bit (r*cols + c) * WIDE."""
+    def _weights(self, m) -> list[list[Signal]]:
+        """The active array per row and column."""
         rows, cols = self._rows, self._cols
-        bits = rows * cols * WIDE
-        shadow, active = Signal(bits), Signal(bits)
-        fresh = []
-        for i in range(rows):
-            value = Signal(WIDE, name=f"fresh{i}")
-            m.d.comb += value.eq(self.wgt.word_select(i, 8) - self.w_zp)
-            fresh.append(value)
-        by_row = Cat(shadow[cols * WIDE :], *fresh)
-        by_col = Cat(
-            part for r in range(rows) for part in (shadow[(r * cols + 1) * WIDE : (r + 1) * cols * WIDE], fresh[r])
+        shadow, active = (
+            [[Signal(signed(WIDE), name=f"{name}{r}_{c}") for c in range(cols)] for r in range(rows)]
+            for name in ("shadow", "active")
         )
-        with m.If(self.w_load):
-            m.d.sync += shadow.eq(Mux(self.w_cols, by_col, by_row))
-        with m.If(self.swap):
-            m.d.sync += active.eq(shadow)
+        fresh = [Signal(signed(WIDE), name=f"fresh{i}") for i in range(rows)]
+        m.d.comb += [fresh[i].eq(self.wgt.word_select(i, 8) - self.w_zp) for i in range(rows)]
+        by_row = [*shadow[1:], fresh]
+        by_col = [[*shadow[r][1:], fresh[r]] for r in range(rows)]
+        for r in range(rows):
+            for c in range(cols):
+                with m.If(self.w_load):
+                    m.d.sync += shadow[r][c].eq(Mux(self.w_cols, by_col[r][c], by_row[r][c]))
+                with m.If(self.swap):
+                    m.d.sync += active[r][c].eq(shadow[r][c])
         return active
 
     def _operands(self, m) -> list[list]:
