@@ -7,6 +7,7 @@ from benchmarks import driving
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
+from sim.backends import DEFAULT_BACKEND
 from sw.runtime.choice import Choice, Situation
 from sw.runtime.runtime import Runtime
 
@@ -15,7 +16,7 @@ PRESET = "tiny"  #: where planning is nearer to 10 units than on ``base``
 
 
 def figures() -> list[Figure]:
-    """One row, measured on ``cxxrtl``, whatever preset was asked for."""
+    """One row, measured on the compiled RTL, whatever preset was asked for."""
     return [Figure("rtl_driving_end_to_end", Target(67, 56, "units", at_most=True), _end_to_end)]
 
 
@@ -34,7 +35,7 @@ def _end_to_end(lab: Lab) -> Measured:
         pipeline.run(partial(runtime.submit, announced=True), runtime.run_until_done)
         frames, equal = pipeline.latencies(), pipeline.equal()
     detail = {
-        "measured_on": f"cxxrtl, {PRESET}",
+        "measured_on": f"{DEFAULT_BACKEND}, {PRESET}",
         "policy": "idle_time",
         "frames": [round(units, 2) for units in frames],
         "first_frame": round(frames[0], 2),

@@ -12,14 +12,15 @@ from benchmarks.rows import Target
 from benchmarks.scenarios.rtl_long_operator import long_operator
 from caesura.scenario import Policies
 from caesura.scenario.rtl import RtlRunner
+from sim.backends import DEFAULT_BACKEND
 from sw.runtime import metrics
 
 ROUNDS = 4  #: long operators
-MEASURED_ON = {"measured_on": "cxxrtl, tiny with 4 engines and 256 KiB of LV2"}
+MEASURED_ON = {"measured_on": f"{DEFAULT_BACKEND}, tiny with 4 engines and 256 KiB of LV2"}
 
 
 def figures() -> list[Figure]:
-    """Rows measured on ``cxxrtl``, on four engines whatever preset was asked for."""
+    """Rows measured on the compiled RTL, on four engines whatever preset was asked for."""
     return [
         Figure("rtl_long_operator_wait_mean", Target(20, 40), partial(_wait, statistic="mean")),
         Figure("rtl_long_operator_wait_p99", Target(40, 60), partial(_wait, statistic="p99")),
@@ -28,7 +29,7 @@ def figures() -> list[Figure]:
 
 @cache
 def _runner() -> RtlRunner:
-    return RtlRunner("cxxrtl")
+    return RtlRunner()
 
 
 @cache

@@ -19,17 +19,18 @@ from benchmarks.scenarios.random_rtl import random_rtl
 from caesura.scenario import Outcome, Policies, Scenario
 from caesura.scenario.report import report
 from caesura.scenario.rtl import Alone, RtlRunner
+from sim.backends import DEFAULT_BACKEND
 from sw.runtime import metrics
 from sw.runtime.choice import Choice
 
 POLICIES = ("idle_time", "fcfs", "round_robin", "sjf", "deadline", "prema", "shortest_queue", "queue_time")
-ON_BASE = {"measured_on": "cxxrtl, base"}
+ON_BASE = {"measured_on": f"{DEFAULT_BACKEND}, base"}
 REQUESTS = 4  #: of each of a pair: two at a time, in a closed loop
 SHORT = 8  #: layers of each of a pair that is not balanced
 
 
 def figures() -> list[Figure]:
-    """Rows measured on ``cxxrtl``. All but the campaign on preset ``base``, whatever preset was asked for."""
+    """Rows measured on the compiled RTL. All but the campaign on preset ``base``, whatever preset was asked for."""
     return [
         Figure("rtl_opposing_pair_utilisation", Target(44, 50), _utilisation),
         Figure("rtl_opposing_pair_of_bound", Target(90, 97), _of_bound),
@@ -41,7 +42,7 @@ def figures() -> list[Figure]:
 
 @cache
 def _runner() -> RtlRunner:
-    return RtlRunner("cxxrtl")
+    return RtlRunner()
 
 
 class _Run(NamedTuple):
@@ -139,7 +140,7 @@ def _idle_error(lab: Lab) -> Measured:
     runs = _balanced("idle_time")
     for name, run in runs.items():
         alone = {stream.name: math.nan for stream in run.scenario.streams}
-        prediction = report(run.scenario, "idle_time", "cxxrtl", run.outcome, alone)["prediction"]
+        prediction = report(run.scenario, "idle_time", DEFAULT_BACKEND, run.outcome, alone)["prediction"]
         errors[name] = prediction["idle_error_percent"]
         pairs[name] = {what: round(value, 2) for what, value in prediction.items()}
     return _mean(errors, runs, pairs)
@@ -148,7 +149,9 @@ def _idle_error(lab: Lab) -> Measured:
 def _campaign(lab: Lab) -> Measured:
     """Random scenarios on ``tiny`` in which a request did not end, or an output differs from the model alone."""
     failures = {seed: problem for seed in range(56) if (problem := check_random(seed))}
-    return Measured(len(failures), True, {"measured_on": "cxxrtl, tiny", "scenarios": 56, "failed_seeds": failures})
+    return Measured(
+        len(failures), True, {"measured_on": f"{DEFAULT_BACKEND}, tiny", "scenarios": 56, "failed_seeds": failures}
+    )
 
 
 def check_random(seed: int, preset: str = "tiny") -> str | None:
@@ -156,7 +159,7 @@ def check_random(seed: int, preset: str = "tiny") -> str | None:
 
     Every request must end, with the outputs of its model run alone. Arrivals that are more urgent always preempt.
     """
-    policy, runner = POLICIES[seed % len(POLICIES)], RtlRunner("cxxrtl", lambda situation: Choice.DUMP)
+    policy, runner = POLICIES[seed % len(POLICIES)], RtlRunner(rule=lambda situation: Choice.DUMP)
     outcome = runner.run(random_rtl(seed, preset), Policies.named(policy), Path())
     if runner.mismatches:
         return f"seed {seed}, {policy}: {runner.mismatches[0]}"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from compiler.backend.options import Options
 from hw.image import Image
 from hw.params import SocParams, preset
+from sim.backends import BACKENDS, DEFAULT_BACKEND
 from sim.bus import Bus, Progress
 from sw.driver import Device as Driver
 from sw.driver import LoadedModel
@@ -57,7 +58,7 @@ def compile(
 
 def open(
     params: str | SocParams = "tiny",
-    backend: str = "cxxrtl",
+    backend: str = DEFAULT_BACKEND,
     *,
     vcd: str | PathLike | None = None,
     progress: Progress | None = None,
@@ -67,13 +68,14 @@ def open(
     Parameters
     ----------
     params : a preset's name, or parameters
-    backend : ``cxxrtl`` (compiled RTL) or ``pysim`` (Amaranth's simulator: slow, same cycles)
-    vcd : file for waveforms of all signals
+    backend : ``native`` (compiled RTL), ``cxxrtl`` (compiled by way of Yosys, which the extra ``dev`` installs) or
+        ``pysim`` (Amaranth's simulator: slow, same cycles)
+    vcd : file for waveforms of all signals; not on ``native``
     progress : called now and then with the current cycle
 
     Raises ``ParamError`` for an unknown preset, :class:`UsageError` for an unknown backend.
     """
-    from sim.rtl import BACKENDS, open_bus  # Amaranth is only loaded where it is used
+    from sim.rtl import open_bus  # Amaranth is only loaded where it is used
 
     if backend not in BACKENDS:
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
@@ -152,7 +154,7 @@ class Model:
 
 
 def run(
-    model: str | PathLike | Image, inputs: Inputs, preset: str | SocParams = "tiny", backend: str = "cxxrtl"
+    model: str | PathLike | Image, inputs: Inputs, preset: str | SocParams = "tiny", backend: str = DEFAULT_BACKEND
 ) -> npt.NDArray | Arrays:
     """Compile ``model`` (unless it is an image), run it once on a device that is opened for it, return the outputs."""
     image = model if isinstance(model, Image) else compile(model, preset)

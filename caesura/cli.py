@@ -21,6 +21,7 @@ from compiler.ir import CompileError, Graph
 from hw.image import MAGIC, Image, ImageError
 from hw.isa import IsaError
 from hw.params import PRESETS, ParamError, preset
+from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError
 from sw.runtime import InputError, RunStats
@@ -38,7 +39,7 @@ app = typer.Typer(
 )
 
 Preset = Annotated[str, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
-Backend = Annotated[str, typer.Option("--backend", help="cxxrtl (compiled RTL) or pysim (reference, slow)")]
+Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
@@ -52,7 +53,7 @@ def run(
     model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
     input: Annotated[Path | None, typer.Option(help=".npz file with the inputs; random (seeded) if absent")] = None,
     preset: Annotated[str | None, typer.Option(help="parameters (default: tiny, or the image's own)")] = None,
-    backend: Backend = "cxxrtl",
+    backend: Backend = DEFAULT_BACKEND,
     check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
     as_json: Json = False,
     vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file")] = None,
@@ -178,7 +179,7 @@ def profile(
     model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="where to write the image")] = None,
     preset: Annotated[str | None, typer.Option(help="parameters (default: tiny, or the image's own)")] = None,
-    backend: Backend = "cxxrtl",
+    backend: Backend = DEFAULT_BACKEND,
     as_json: Json = False,
     engines: Engines = None,
     fallback: Fallback = False,
@@ -204,7 +205,7 @@ def profile(
 def bench(
     name: Annotated[str, typer.Argument(help="utilisation, simspeed, preemption or scheduling")],
     preset: Preset = "base",
-    backend: Backend = "cxxrtl",
+    backend: Backend = DEFAULT_BACKEND,
     as_json: Json = False,
     only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
     everything: Annotated[bool, typer.Option("--all", help="also measure what takes many minutes")] = False,
@@ -226,7 +227,7 @@ def bench(
 def scenario(
     file: Annotated[Path, typer.Argument(help="a scenario file (.toml); docs/scheduling.md describes them")],
     policy: Annotated[str, typer.Option(help="what decides, such as idle_time, fcfs, queue_time")] = "idle_time",
-    backend: Annotated[str, typer.Option(help="synthetic (given durations), cxxrtl or pysim (models)")] = "synthetic",
+    backend: Annotated[str, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}")] = "synthetic",
     placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
     option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
     as_json: Json = False,

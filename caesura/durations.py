@@ -8,11 +8,12 @@ from caesura import api
 from caesura.inputs import random_samples
 from caesura.show import table
 from hw.image import Image
+from sim.backends import DEFAULT_BACKEND
 from sim.bus import Progress
 from sw.runtime import reference
 
 
-def measure(image: Image, backend: str = "cxxrtl", progress: Progress | None = None) -> None:
+def measure(image: Image, backend: str = DEFAULT_BACKEND, progress: Progress | None = None) -> None:
     """Run ``image`` alone, with random inputs, and put measured durations of its layers into its layer table."""
     with api.open(image.params, backend, progress=progress) as device:
         _, stats = device.load(image).run(random_samples(image, 1, 0)[0])

@@ -18,6 +18,7 @@ from compiler.backend.options import Options
 from compiler.ir import CompileError
 from hw.image import Image
 from hw.params import SocParams
+from sim.backends import DEFAULT_BACKEND
 from sw.driver import Device
 from sw.driver.ranges import normalise
 from sw.runtime.choice import Choice, Situation, choose
@@ -32,13 +33,13 @@ _SAMPLES = 2  #: different inputs of each model, used in turn
 
 
 class RtlRunner:
-    """Serves scenarios whose models are given as ``onnx`` or ``workload`` on ``cxxrtl`` or ``pysim``.
+    """Serves scenarios whose models are given as ``onnx`` or ``workload`` on an RTL backend.
 
     Every request's outputs are compared with those of its model run by itself; ``mismatches`` lists what differed in
     the latest run. Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival.
     """
 
-    def __init__(self, backend: str, rule: Callable[[Situation], Choice] = choose) -> None:
+    def __init__(self, backend: str = DEFAULT_BACKEND, rule: Callable[[Situation], Choice] = choose) -> None:
         self._backend, self._rule = backend, rule
         self._images: dict[tuple[Path, str, int, int], Image] = {}
         self.mismatches: list[str] = []

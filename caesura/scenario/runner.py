@@ -1,6 +1,7 @@
 """Running a scenario under a policy on a backend."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from caesura.scenario.report import report
 from caesura.scenario.rtl import RtlRunner
 from caesura.scenario.schema import Scenario, Stream, Trace, load_scenario
 from caesura.scenario.timeline import spans
+from sim.backends import BACKENDS
 from sim.trace import write_trace
 
 
@@ -25,8 +27,7 @@ class Runner(Protocol):
 
 RUNNERS: dict[str, Callable[[], Runner]] = {
     "synthetic": synthetic.SyntheticRunner,
-    "cxxrtl": lambda: RtlRunner("cxxrtl"),
-    "pysim": lambda: RtlRunner("pysim"),
+    **{name: partial(RtlRunner, name) for name in BACKENDS},
 }
 
 

@@ -1,6 +1,6 @@
 """Classify held-out digits on the compiled RTL and compare every output with onnxruntime.
 
-    python -m examples.digits.demo [--samples 24] [--preset tiny] [--backend cxxrtl]
+    python -m examples.digits.demo [--samples 24] [--preset tiny] [--backend native]
 
 Exit code 1 if any output differs from onnxruntime's integer kernels.
 """
@@ -18,6 +18,7 @@ from rich.table import Table
 import caesura
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
+from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 
 
 @dataclass
@@ -66,7 +67,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="classify handwritten digits on the RTL")
     parser.add_argument("--samples", type=int, default=24, help="images to classify, at most 64")
     parser.add_argument("--preset", default="tiny", help="hardware parameters")
-    parser.add_argument("--backend", default="cxxrtl", help="cxxrtl or pysim")
+    parser.add_argument("--backend", default=DEFAULT_BACKEND, help=BACKENDS_HELP)
     options = parser.parse_args()
     console = Console()
     samples = np.load(SAMPLES)

@@ -19,6 +19,7 @@ import caesura
 from benchmarks.driving import WAYS, Run, Schedule, Times, Way, Workload, prepare, run, schedule
 from caesura.timeline import preemptive_spans
 from examples.driving.chart import LEGEND, MARGIN, chart
+from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 from sim.trace import write_trace
 
 _MEASURED = {
@@ -91,7 +92,7 @@ def main() -> int:
     """Run the demo; returns the exit code."""
     parser = argparse.ArgumentParser(description="perception and planning on one accelerator")
     parser.add_argument("--preset", default="tiny", help="hardware parameters")
-    parser.add_argument("--backend", default="cxxrtl", help="cxxrtl or pysim")
+    parser.add_argument("--backend", default=DEFAULT_BACKEND, help=BACKENDS_HELP)
     parser.add_argument("--trace", type=Path, help="write a timeline of the preemptive run for Perfetto to this file")
     options = parser.parse_args()
     console = Console()

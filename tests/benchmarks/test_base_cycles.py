@@ -12,13 +12,14 @@ from benchmarks.workloads import registry
 from benchmarks.workloads.layers import Network
 from caesura.progress import Progress
 from hw.params import preset
+from sim.backends import DEFAULT_BACKEND
 
 BLOCK = "depthwise_block"
 
 
 @pytest.fixture(scope="module")
 def lab():
-    with Progress() as progress, Lab(preset("base"), "cxxrtl", progress) as session:
+    with Progress() as progress, Lab(preset("base"), DEFAULT_BACKEND, progress) as session:
         yield session
 
 

@@ -13,6 +13,7 @@ from benchmarks.workloads import workload
 from caesura import bench
 from caesura.progress import Progress
 from hw.params import preset
+from sim.backends import DEFAULT_BACKEND
 from tests.system.command import caesura_command
 
 GEMM, CONV = "gemm_32x32x32", "conv_8x8x8_16_k3_s1_p1"
@@ -38,7 +39,7 @@ def test_json(small):
     report = json.loads(out)
     assert code == 1  # the convolution misses what it must reach
     assert list(report) == ["bench", "preset", "backend", "version", "rows"]
-    assert (report["bench"], report["preset"], report["backend"]) == ("small", "tiny", "cxxrtl")
+    assert (report["bench"], report["preset"], report["backend"]) == ("small", "tiny", DEFAULT_BACKEND)
     for row in report["rows"]:
         assert list(row) == ["name", "value", "unit", "must", "aim", "ok", "detail"]
         detail = row["detail"]
@@ -53,13 +54,13 @@ def test_json(small):
 def test_table_and_selection(small):
     code, out, _ = caesura_command("bench", "small", "--preset", "tiny", "--only", "gemm_*", "--check")
     assert code == 0
-    assert "small on tiny (cxxrtl)" in out and "gemm_32x32x32" in out and "conv_8x8x8" not in out
+    assert f"small on tiny ({DEFAULT_BACKEND})" in out and "gemm_32x32x32" in out and "conv_8x8x8" not in out
 
 
 def test_a_wrong_output_is_found(monkeypatch):
     golden = lab.golden.golden_outputs
     monkeypatch.setattr(lab.golden, "golden_outputs", lambda *a: {k: v + 1 for k, v in golden(*a).items()})
-    with Progress() as progress, Lab(preset("tiny"), "cxxrtl", progress) as session:
+    with Progress() as progress, Lab(preset("tiny"), DEFAULT_BACKEND, progress) as session:
         run = session.run(GEMM)
         assert session.run(GEMM) is run
     assert not run.correct and run.verdict == "outputs output differ"

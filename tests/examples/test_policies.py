@@ -4,6 +4,7 @@ from pathlib import Path
 
 from caesura.scenario import run_scenario
 from examples.policies import least_memory
+from sim.backends import DEFAULT_BACKEND
 from sw.runtime.policies import ORDER
 
 SOURCE = Path(least_memory.__file__).read_text()
@@ -20,7 +21,7 @@ def test_the_page_shows_it():
 
 
 def test_it_serves_a_scenario_on_the_rtl():
-    result = run_scenario("examples/scenarios/small_models.toml", "least_memory", "cxxrtl")
+    result = run_scenario("examples/scenarios/small_models.toml", "least_memory", DEFAULT_BACKEND)
     assert result["requests"] == 9
 
 

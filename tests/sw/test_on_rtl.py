@@ -18,7 +18,7 @@ EXPECTED = ((np.clip(np.rint(X / np.float32(0.5)) + 3, -128, 127) - 3) * np.floa
 
 @pytest.fixture(scope="module")
 def device():
-    bus = open_bus(TINY, "cxxrtl", costs=HostCosts.free())
+    bus = open_bus(TINY, costs=HostCosts.free())
     yield Device(bus, ring_log2=1)
     bus.close()
 

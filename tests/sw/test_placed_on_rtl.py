@@ -30,7 +30,7 @@ NETWORK = "examples/digits/digits.onnx"
     ],
 )
 def device(request):
-    bus = open_bus(request.param, "cxxrtl")
+    bus = open_bus(request.param)
     yield Device(bus)
     bus.close()
 

@@ -19,7 +19,7 @@ X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def device():
-    bus = open_bus(TINY, "cxxrtl")
+    bus = open_bus(TINY)
     yield Device(bus)
     bus.close()
 

@@ -23,7 +23,7 @@ MODELS = ("conv_8x6x6_8_k3_s1_p1", "gemm_1x256x128", "examples/digits/digits.onn
 
 @pytest.fixture(scope="module")
 def device():
-    bus = open_bus(TINY, "cxxrtl")
+    bus = open_bus(TINY)
     yield Device(bus)
     bus.close()
 

@@ -5,6 +5,7 @@ import pytest
 
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
+from sim.backends import DEFAULT_BACKEND
 from tests.system.command import run_report, wrong_layers
 
 SEVERAL = 20
@@ -41,13 +42,13 @@ def test_pysim_equals_onnxruntime(reference, options):
 
 def test_compiled_backend_gives_the_same_report(reference, options):
     """Outputs, cycles in total and per layer, every counter."""
-    compiled = run_report(*DIGITS, "--backend", "cxxrtl", *options)
-    assert (compiled["backend"], reference["backend"]) == ("cxxrtl", "pysim")
-    assert compiled == reference | {"backend": "cxxrtl"}
+    compiled = run_report(*DIGITS, *options)
+    assert (compiled["backend"], reference["backend"]) == (DEFAULT_BACKEND, "pysim")
+    assert compiled == reference | {"backend": DEFAULT_BACKEND}
 
 
 def test_several_samples_on_the_compiled_backend():
-    report = run_report(*DIGITS, "--backend", "cxxrtl", "--samples", SEVERAL, "--check")
+    report = run_report(*DIGITS, "--samples", SEVERAL, "--check")
     check_outputs(report)
     check_layers(report, SEVERAL)
     assert len({sample["outputs"] for sample in report["samples"]}) == SEVERAL
@@ -55,7 +56,7 @@ def test_several_samples_on_the_compiled_backend():
 
 def test_waiting_cycles_have_causes():
     """Of all of the run: the causes add up to the waiting cycles, and the parts of the profile to the cycles."""
-    report = run_report(*DIGITS, "--backend", "cxxrtl", "--profile")
+    report = run_report(*DIGITS, "--profile")
     total = report["profile"]["total"]
     counters, parts = total["counters"], total["parts"]
     missing = {unit: sum(counters[f"{unit}_missing{number}"] for number in range(4)) for unit in ("mac", "vec")}

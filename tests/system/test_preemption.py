@@ -42,7 +42,7 @@ def task(device: Device, image: Image, seed: int = 0) -> Task:
     ],
 )
 def test_every_cancellation_point_and_job_boundary(name, interval):
-    with open_bus(TINY, "cxxrtl", costs=HostCosts.free()) as bus:
+    with open_bus(TINY, costs=HostCosts.free()) as bus:
         device = Device(bus)
         victim = task(device, compiled(name, interval))
         smash = Task(device, smashing_image(TINY), np.linspace(-60, 60, 64, dtype=np.float32).reshape(1, 8, 8))
@@ -57,7 +57,7 @@ def test_every_cancellation_point_and_job_boundary(name, interval):
 @pytest.fixture(scope="module")
 def tiny():
     """Device and tasks on ``tiny``: some share LV2 and must be dumped, some have a part of it that need not."""
-    with open_bus(TINY, "cxxrtl") as bus:
+    with open_bus(TINY) as bus:
         device = Device(bus)
         quarter = TINY.lv2_bytes // 4
         images = [
@@ -98,7 +98,7 @@ def test_random_cases_with_resnet8(tiny):
 
 @pytest.mark.slow
 def test_random_cases_on_two_engines():
-    with open_bus(BASE, "cxxrtl") as bus:
+    with open_bus(BASE) as bus:
         device, coverage = Device(bus), Coverage()
         settings = [
             (DIGITS, 100, 0),
@@ -125,7 +125,7 @@ def test_resnet50_preempted_fifty_times():
     times, seed = 64, 5
     print(f"seed {seed}")
     rng = random.Random(seed)
-    with open_bus(BASE, "cxxrtl") as bus:
+    with open_bus(BASE) as bus:
         device = Device(bus)
         victim = task(device, compile_model(path, BASE, engines=BASE.engines))
         small = Options(lv2_limit=BASE.lv2_bytes // 8)

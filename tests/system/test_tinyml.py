@@ -11,7 +11,7 @@ MODELS = ("ic_resnet8_int8", "kws_dscnn_int8")
 @pytest.mark.parametrize("count", [2, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", MODELS)
 def test_all_layers_equal_onnxruntime(model, count):
-    report = run_report(network(model), "--input", samples(model), "--samples", count, "--backend", "cxxrtl", "--check")
+    report = run_report(network(model), "--input", samples(model), "--samples", count, "--check")
     verdict = report["check"]
     assert (verdict["ok"], verdict["samples"]) == (True, count)
     assert wrong_layers(report) == []

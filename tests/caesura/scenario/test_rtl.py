@@ -15,7 +15,7 @@ SMALL = Path("examples/scenarios/small_models.toml")
 
 @pytest.mark.parametrize("policy", ["idle_time", "queue_time"])
 def test_small_models(policy):
-    runner = RtlRunner("cxxrtl")
+    runner = RtlRunner()
     outcome = runner.run(load_scenario(SMALL), Policies.named(policy), SMALL.parent)
     assert runner.mismatches == []
     assert len(outcome.frames) == 9 and outcome.makespan < 1000
@@ -25,7 +25,7 @@ def test_small_models(policy):
 
 def test_driving_with_networks():
     path = Path("examples/scenarios/driving_networks.toml")
-    runner = RtlRunner("cxxrtl")
+    runner = RtlRunner()
     outcome = runner.run(load_scenario(path), Policies.named("fcfs"), path.parent)
     assert runner.mismatches == []
     first, *later = [frame.turnaround for frame in outcome.frames]
@@ -58,9 +58,9 @@ def test_the_preset_can_be_changed_and_copies_be_told():
         "streams": [{"name": "s", "stages": [{"model": "m"}], "arrivals": {"kind": "trace", "times": [0, 0, 0]}}],
     }
     with pytest.raises(ParamError, match="no parameter named 'engins'"):
-        RtlRunner("cxxrtl").run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+        RtlRunner().run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
     content["machine"] = {}
-    runner = RtlRunner("cxxrtl")
+    runner = RtlRunner()
     outcome = runner.run(parse_scenario(content, "test"), Policies.named("round_robin"), Path())
     begun = sorted(run.decided for run in outcome.layers if run.layer == 0)
     assert begun[1] < min(frame.end for frame in outcome.frames)  # they do not take turns
@@ -85,7 +85,7 @@ def test_the_end_of_work_on_the_cpu_can_be_announced():
                 },
             ],
         }
-        runner = RtlRunner("cxxrtl", lambda situation: Choice.DUMP)
+        runner = RtlRunner(rule=lambda situation: Choice.DUMP)
         outcome = runner.run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
         assert runner.mismatches == []
         ends[announced] = next(frame.end for frame in outcome.frames if frame.stream == "urgent")
@@ -102,8 +102,8 @@ def test_models_and_units_must_suit_the_rtl():
         "streams": [{"name": "s", "stages": [{"model": "m"}], "arrivals": {"kind": "trace", "times": [0]}}],
     }
     with pytest.raises(ScenarioError, match=r"'m' has only layers with durations.*give onnx or workload"):
-        RtlRunner("cxxrtl").run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+        RtlRunner().run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
     content["models"] = {"m": {"workload": "gemm_1x64x64"}}
     content["time_unit"] = "fortnights"
     with pytest.raises(ScenarioError, match=r"time_unit 'fortnights'.*use cycles, ns"):
-        RtlRunner("cxxrtl").run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+        RtlRunner().run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
