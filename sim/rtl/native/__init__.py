@@ -1,0 +1,34 @@
+"""The native simulator: Amaranth's netlist as C that evaluates only what has changed."""
+
+from pathlib import Path
+
+from amaranth.hdl import _nir as nir
+
+from sim.rtl.native.cells import Cells, NetlistError, read_cells
+from sim.rtl.native.groups import make_groups
+from sim.rtl.native.lower import lower
+from sim.rtl.native.order import make_schedule
+from sim.rtl.native.program import program
+from sim.rtl.top import SimTop
+
+__all__ = ["FLAGS", "GENERATOR_SOURCES", "NetlistError", "generate"]
+
+FLAGS = ("-std=c11", "-O2", "-fPIC", "-fno-math-errno", "-w")
+GENERATOR_SOURCES = tuple(sorted(path for path in Path(__file__).parent.iterdir() if path.suffix in (".py", ".c", ".h")))
+
+
+def generate(top: SimTop) -> dict[str, str]:
+    """C files (name to text) of a simulator of ``top``. Raises :class:`NetlistError` for what it cannot simulate."""
+    cells = read_cells(top)
+    memory = _host_memory(cells)
+    design = lower(cells, [memory])
+    schedule = make_schedule(design, make_groups(design))
+    return program(design, schedule, memory)
+
+
+def _host_memory(cells: Cells) -> int:
+    """The cell of the DRAM's contents."""
+    for index, cell in enumerate(cells.cells):
+        if isinstance(cell, nir.Memory) and cells.modules[cell.module_idx] == "dram" and cell.name == "memory":
+            return index
+    raise NetlistError("there is no memory named 'memory' in the module 'dram'")

@@ -1,0 +1,120 @@
+"""Amaranth's netlist (NIR) as Python records, and the words that connect its cells.
+
+NIR is an internal interface of Amaranth 0.5: what this reader does not know is refused by name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from amaranth.hdl import Fragment, Value
+from amaranth.hdl import _ir as ir
+from amaranth.hdl import _nir as nir
+from amaranth.lib import wiring
+
+from sim.rtl.native.bits import CONSTANT, Piece, Word
+from sim.rtl.top import SimTop
+
+TOP = 0  #: the cell whose output bits are the inputs of the design
+
+
+class NetlistError(ValueError):
+    """The design has something that the native simulator cannot evaluate; names the module and the cell."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The netlist of one design.
+
+    ``cells[0]`` is the top; ``inputs`` and ``outputs`` are its ports without the clock; ``modules`` gives the
+    hierarchical name of every module, the top's own name left out; ``names`` that of the registers' signals.
+    """
+
+    cells: list[nir.Cell]
+    modules: list[str]
+    inputs: Mapping[str, Word]
+    outputs: Mapping[str, Word]
+    names: Mapping[int, str]
+    clock: int
+
+    def where(self, cell: nir.Cell) -> str:
+        """For messages."""
+        return f"module {self.modules[cell.module_idx] or 'top'}"
+
+
+def read_cells(top: SimTop) -> Cells:
+    """Elaborate ``top``. It must not have been elaborated before."""
+    ports: dict = {"clk": (top.domain.clk, ir.PortDirection.Input)}
+    for path, member, value in top.signature.flatten(top):
+        direction = ir.PortDirection.Input if member.flow == wiring.In else ir.PortDirection.Output
+        ports["__".join(map(str, path))] = (Value.cast(value), direction)
+    design = Fragment.get(top, None).prepare(ports=ports, hierarchy=("sim_top",))
+    netlist = nir.Netlist()
+    # What else ``build_netlist`` does serves the hierarchy of a written netlist; loops are found when cells are ordered.
+    ir._emit_netlist(netlist, design)
+    netlist.resolve_all_nets()
+    inputs = {
+        name: (Piece(TOP, start, width),) for name, (start, width) in netlist.top.ports_i.items() if name != "clk"
+    }
+    outputs = {name: word(value) for name, value in netlist.top.ports_o.items()}
+    modules = [".".join(module.name[1:]) for module in netlist.modules]
+    clock = TOP << 16 | netlist.top.ports_i["clk"][0]
+    return Cells(netlist.cells, modules, inputs, outputs, _register_names(netlist, modules), clock)
+
+
+def _register_names(netlist: nir.Netlist, modules: list[str]) -> dict[int, str]:
+    """Hierarchical names of flip-flops and of the outputs of synchronous read ports."""
+    result: dict[int, str] = {}
+    for signal, value in netlist.signals.items():
+        if not value or not value[0].is_cell or value[0].bit:
+            continue
+        cell = netlist.cells[value[0].cell]
+        if isinstance(cell, nir.FlipFlop) and len(value) == len(cell.data) and value[-1].cell == value[0].cell:
+            index = value[0].cell
+            name = ".".join(part for part in (modules[cell.module_idx], signal.name) if part)
+            result.setdefault(index, name)
+    return result
+
+
+def word(nets: nir.Value) -> Word:
+    """The nets as runs of bits of one cell."""
+    result: list[Piece] = []
+    i, count = 0, len(nets)
+    values = [int(net) for net in nets]
+    while i < count:
+        first = values[i]
+        if first < 0:
+            raise NetlistError("a net without a driver")
+        j = i + 1
+        if first < 2:
+            number = first
+            while j < count and 0 <= values[j] < 2:
+                number |= values[j] << (j - i)
+                j += 1
+            result.append(Piece(CONSTANT, number, j - i))
+        elif j < count and values[j] == first:
+            while j < count and values[j] == first:
+                j += 1
+            result.append(Piece(first >> 16, first & 0xFFFF, j - i, True))
+        else:
+            while j < count and values[j] == first + (j - i):
+                j += 1
+            result.append(Piece(first >> 16, first & 0xFFFF, j - i))
+        i = j
+    return tuple(result)
+
+
+def output_width(cell: nir.Cell) -> int:
+    """Bits that ``cell`` drives."""
+    match cell:
+        case nir.Operator() | nir.Part() | nir.SyncReadPort() | nir.AsyncReadPort():
+            return cell.width
+        case nir.AssignmentList():
+            return len(cell.default)
+        case nir.FlipFlop():
+            return len(cell.data)
+        case nir.PriorityMatch():
+            return len(cell.inputs)
+        case nir.Matches():
+            return 1
+        case _:
+            return 0

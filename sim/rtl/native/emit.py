@@ -1,0 +1,350 @@
+"""C functions for groups: one that evaluates, and one that commits what could not change at once."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sim.rtl.native.bits import Word, sliced, width_of
+from sim.rtl.native.design import Design, ReadPort, Register, WritePort
+from sim.rtl.native.expr import Expressions, computed, literal, mask
+from sim.rtl.native.groups import nodes_of
+from sim.rtl.native.layout import Layout, field_of, is_source, row_of
+from sim.rtl.native.nodes import Node
+from sim.rtl.native.order import Schedule, written
+from sim.rtl.native.place import Block, Choice, place, sides_of, values
+from sim.rtl.native.slices import WORD
+
+SURELY_CHANGED = 16  #: so many registers behind one condition are not compared with what they were
+
+
+class GroupWriter:
+    """Writes the functions of the group at ``place`` in ``schedule``."""
+
+    def __init__(self, design: Design, schedule: Schedule, layout: Layout, place_: int) -> None:
+        self._design, self._schedule, self._layout, self._place = design, schedule, layout, place_
+        self._group = schedule.groups[place_]
+        self._own = set(self._group.nodes)
+        self._published = [node for node in self._group.nodes if layout.published(node, place_)]
+        self._placement = place(design, self._group, set(self._published))
+        self._early = self._read_too_late()
+        self._expressions = Expressions(design.nodes, self._name)
+        self._lines: list[str] = []
+        self._commits: list[str] = []
+
+    def functions(self) -> str:
+        """The text of ``g<place>`` and, where needed, ``c<place>``."""
+        self._evaluate()
+        body = "".join(f"  {line}\n" for line in self._lines)
+        text = f"void g{self._place}(State *s) {{\n{body}}}\n"
+        if self._commits:
+            commits = "".join(f"  {line}\n" for line in self._commits)
+            text += f"void c{self._place}(State *s) {{\n{commits}}}\n"
+        return text
+
+    @property
+    def commits(self) -> bool:
+        """Whether there is a function that commits, once :meth:`functions` was called."""
+        return bool(self._commits)
+
+    # -- names -----------------------------------------------------------------------------------------------
+    def _name(self, number: int) -> str:
+        node = self._design.nodes[number]
+        if number in self._own:
+            return f"t{number}"
+        if number in self._early:
+            return f"p{number}"
+        field = f"s->{field_of(node, number)}"
+        return field if node.width > 16 else f"((u32){field})"
+
+    def _read_too_late(self) -> set[int]:
+        """Registers that change in place and are then still read: by choices other than their own."""
+        owners: dict[int, object] = {}
+        for choice in self._placement.choices:
+            owners.update({register.node: choice for register in choice.registers})
+        for port, _ in self._placement.reads:
+            owners.update({node: port for node, _, _ in port.words})
+        late: set[int] = set()
+        for choice in self._placement.choices:
+            words = [word for arm in choice.arms if arm is not self._placement.root for word in self._arm_words(arm)]
+            words += [word for register in choice.registers for word in values(register)]
+            words += choice.conditions
+            late |= {node for node in nodes_of(words) if owners.get(node, choice) is not choice}
+        for port, block in self._placement.reads:
+            words = [port.address, port.enable, *self._arm_words(block)]
+            late |= {node for node in nodes_of(words) if owners.get(node, port) is not port}
+        for write, block in self._placement.writes:
+            words = [write.address, write.data, *(enable for _, _, enable in write.enables), *self._arm_words(block)]
+            late |= {node for node in nodes_of(words) if node in owners}
+        return late & self._schedule.in_place
+
+    def _arm_words(self, block: Block) -> Iterable[Word]:
+        for number in block.nodes:
+            yield from self._design.nodes[number].args
+            for side in self._placement.branches.get(number, ()):
+                yield from self._arm_words(side)
+
+    # -- the function ----------------------------------------------------------------------------------------
+    def _evaluate(self) -> None:
+        for number in sorted(self._early):
+            node = self._design.nodes[number]
+            self._lines.append(f"const {computed(node.width)} p{number} = s->r{number};")
+        self._block(self._placement.root)
+        for name in self._placement.outputs:
+            self._lines.append(f"s->o_{name} = {self._expressions.word(self._design.outputs[name])};")
+        self._publish()
+        if self._deferring():
+            self._lines.append("u32 pending = 0;")
+        for port, block in self._placement.reads:
+            self._read(port, block)
+        for write, block in self._placement.writes:
+            self._write(write, block)
+        for choice in self._placement.choices:
+            self._choice(choice)
+        if self._deferring():
+            self._lines.append(f"if (pending) s->commits[s->commit_count++] = {self._place};")
+
+    def _deferring(self) -> bool:
+        for sink in self._group.sinks:
+            if any(node in self._layout.deferred for node in written(sink)):
+                return True
+            if isinstance(sink, WritePort) and sink.memory not in self._schedule.written_at_once:
+                return True
+        return False
+
+    def _flag(self, readers: Iterable[int], when: str) -> list[str]:
+        """Have ``readers`` evaluated: ``now``, in this cycle, or ``next``."""
+        sets: dict[int, int] = defaultdict(int)
+        for reader in readers:
+            sets[reader // WORD] |= 1 << reader % WORD
+        return [f"s->{when}[{word}] |= {bits:#x}ull;" for word, bits in sorted(sets.items())]
+
+    # -- operations ------------------------------------------------------------------------------------------
+    def _block(self, block: Block) -> None:
+        for number in sorted(block.nodes):
+            self._operation(number, self._design.nodes[number])
+
+    def _operation(self, number: int, node: Node) -> None:
+        kind = computed(min(node.width, WORD))
+        if number in self._placement.branches:
+            self._lines.append(f"{kind} t{number};")
+            conditions, sides = sides_of(node)
+            blocks = self._placement.branches[number]
+            for i, (value, block) in enumerate(zip(sides, blocks, strict=True)):
+                self._lines.append(self._arm_head(i, conditions))
+                self._block(block)
+                self._lines.append(f"t{number} = {self._expressions.word(value)};")
+            self._lines.append("}")
+        elif node.op == "wide_shr":
+            self._wide_shift(number, node)
+        elif node.op == "pick":
+            self._pick(number, node, kind)
+        elif node.op == "part":
+            self._part(number, node, kind)
+        elif node.op == "aread":
+            self._asynchronous_read(number, node, kind)
+        else:
+            self._lines.append(f"const {kind} t{number} = {self._expressions.operation(node)};")
+
+    def _arm_head(self, i: int, conditions: tuple[Word, ...]) -> str:
+        before = "} else " if i else ""
+        if i == len(conditions):
+            return f"{before}{{"
+        return f"{before}if ({self._expressions.word(conditions[i])}) {{"
+
+    def _array(self, name: str, word: Word) -> None:
+        """The words of ``word`` and a zero behind them."""
+        items = ", ".join([*self._expressions.words64(word), "0"])
+        self._lines.append(f"const u64 {name}[] = {{{items}}};")
+
+    def _wide_shift(self, number: int, node: Node) -> None:
+        count = -(-width_of(node.args[0]) // WORD)
+        out = -(-node.width // WORD)
+        self._array(f"a{number}", node.args[0])
+        self._lines.append(f"u64 t{number}[{out + 1}];")
+        amount = self._expressions.word(node.args[1])
+        self._lines.append(f"shift_right(t{number}, {out}, a{number}, {count}, {amount});")
+        self._lines.append(f"t{number}[{out}] = 0;")
+        if node.width % WORD:
+            self._lines.append(f"t{number}[{out - 1}] &= {literal((1 << node.width % WORD) - 1, WORD)};")
+
+    def _pick(self, number: int, node: Node, kind: str) -> None:
+        index, *choices = node.args
+        self._lines.append(f"{kind} t{number} = 0;")
+        self._lines.append(f"switch ({self._expressions.word(index)}) {{")
+        for i, value in enumerate(choices):
+            self._lines.append(f"case {i}: t{number} = {self._expressions.word(value)}; break;")
+        self._lines.append("}")
+
+    def _part(self, number: int, node: Node, kind: str) -> None:
+        value, offset = node.args
+        count = -(-width_of(value) // WORD)
+        self._array(f"a{number}", value)
+        at = self._expressions.word(offset)
+        self._lines.append(
+            f"const {kind} t{number} = ({kind})bits_within(a{number}, {count}, {at}) & {mask(node.width)};"
+        )
+
+    def _asynchronous_read(self, number: int, node: Node, kind: str) -> None:
+        memory, start = node.info  # type: ignore[misc]
+        address = self._expressions.word(node.args[0])
+        self._lines.append(f"{kind} t{number} = 0;")
+        row = self._row_bits(memory, f"a{number}", start, node.width)
+        self._lines.append(f"{{ const u64 a{number} = {address};")
+        self._lines.append(f"if (a{number} < {self._design.memories[memory].depth}) t{number} = {row}; }}")
+
+    def _row_bits(self, memory: int, address: str, start: int, width: int) -> str:
+        """``width`` bits from ``start`` of a row of a memory."""
+        row = row_of(self._design.memories[memory])
+        kind = computed(width)
+        if row.words == 1:
+            value = f"s->m{memory}[{address}]"
+            value = f"(u64){value} >> {start}" if start else value
+            whole = width == self._design.memories[memory].width
+            return f"({kind})({value})" + ("" if whole else f" & {mask(width)}")
+        return f"({kind})row_bits(s->m{memory} + {address} * {row.words}, {start}, {width})"
+
+    # -- results for other groups ----------------------------------------------------------------------------
+    def _publish(self) -> None:
+        sets: dict[frozenset[int], list[int]] = defaultdict(list)
+        for node in self._published:
+            sets[frozenset(self._schedule.readers[node])].append(node)
+        for readers, nodes in sets.items():
+            terms = [term for node in nodes for term in self._differences(node)]
+            lines = [line for node in nodes for line in self._store(node)]
+            flags = self._flag(readers, "now")
+            self._lines.append(f"if ({' | '.join(terms)}) {{")
+            self._lines += [*lines, *flags, "}"]
+
+    def _differences(self, node: int) -> list[str]:
+        if self._design.nodes[node].width <= WORD:
+            return [f"(s->w{node} != t{node})"]
+        return [f"(s->w{node}[{i}] != t{node}[{i}])" for i in range(-(-self._design.nodes[node].width // WORD))]
+
+    def _store(self, node: int) -> list[str]:
+        if self._design.nodes[node].width <= WORD:
+            return [f"s->w{node} = t{node};"]
+        return [f"s->w{node}[{i}] = t{node}[{i}];" for i in range(-(-self._design.nodes[node].width // WORD))]
+
+    # -- registers -------------------------------------------------------------------------------------------
+    def _choice(self, choice: Choice) -> None:
+        for i, arm in enumerate(choice.arms):
+            self._lines.append(self._arm_head(i, choice.conditions))
+            if arm is not self._placement.root:
+                self._block(arm)
+            for register in choice.registers:
+                value = self._expressions.word(values(register)[i])
+                kind = computed(self._design.nodes[register.node].width)
+                self._lines.append(f"const {kind} v{register.node} = {value};")
+            sure = bool(choice.conditions)
+            self._update([register.node for register in choice.registers], sure)
+        self._lines.append("}")
+
+    def _update(self, nodes: list[int], often: bool) -> None:
+        """Registers ``r`` take the values ``v``; ``often``: if this is done, they will have changed."""
+        sets: dict[tuple[frozenset[int], bool], list[int]] = defaultdict(list)
+        for node in nodes:
+            sets[frozenset(self._schedule.readers.get(node, ())), node in self._layout.deferred].append(node)
+        for (readers, deferred), members in sets.items():
+            stores = [f"s->{'n' if deferred else 'r'}{node} = v{node};" for node in members]
+            if deferred:
+                self._commits += [f"s->r{node} = s->n{node};" for node in members if
+                                  f"s->r{node} = s->n{node};" not in self._commits]  # fmt: skip
+            then = [*self._flag(readers, "next"), *(["pending = 1;"] if deferred else [])]
+            if not then or (often and len(members) >= SURELY_CHANGED):
+                self._lines += [*stores, *then]
+                continue
+            different = " | ".join(f"(v{node} ^ s->r{node})" for node in members)
+            self._lines += [f"if ({different}) {{", *then, *([] if not deferred else stores), "}"]
+            if deferred:
+                continue
+            self._lines += stores
+
+    # -- memories --------------------------------------------------------------------------------------------
+    def _read(self, port: ReadPort, block: Block) -> None:
+        memory = self._design.memories[port.memory]
+        first = port.words[0][0]
+        self._lines.append(f"if ({self._expressions.word(port.enable)}) {{")
+        self._block(block)
+        self._lines.append(f"const u64 a{first} = {self._expressions.word(port.address)};")
+        inside = memory.depth >= 1 << width_of(port.address)
+        for node, start, width in port.words:
+            value = self._row_bits(port.memory, f"a{first}", start, width)
+            value = value if inside else f"a{first} < {memory.depth} ? {value} : 0"
+            self._lines.append(f"const {computed(width)} v{node} = {value};")
+        self._update([node for node, _, _ in port.words], False)
+        self._lines.append("}")
+
+    def _write(self, port: WritePort, block: Block) -> None:
+        index = self._design.writes.index(port)
+        memory, row = self._design.memories[port.memory], row_of(self._design.memories[port.memory])
+        if not port.enables:
+            return
+        conditions = list(dict.fromkeys(enable for _, _, enable in port.enables))
+        some = " | ".join(self._expressions.word(condition) for condition in conditions)
+        self._lines.append(f"if ({some}) {{")
+        self._block(block)
+        self._lines.append(f"const u64 a = {self._expressions.word(port.address)};")
+        if memory.depth < 1 << width_of(port.address):
+            self._lines.append(f"if (a < {memory.depth}) {{")
+        else:
+            self._lines.append("{")
+        at_once = port.memory in self._schedule.written_at_once
+        for k in range(row.words):
+            low, width = k * WORD, min(WORD, memory.width - k * WORD)
+            data = self._expressions.word(sliced(port.data, low, width))
+            enabled = self._enabled(port, low, width)
+            if at_once:
+                target = f"s->m{port.memory}[a * {row.words} + {k}]"
+                self._lines.append(f"{{ const u64 m = {enabled}; {target} = ({target} & ~m) | ((u64){data} & m); }}")
+            else:
+                self._lines.append(f"s->data{index}[{k}] = {data}; s->mask{index}[{k}] = {enabled};")
+                target = f"s->m{port.memory}[s->at{index} * {row.words} + {k}]"
+                self._commits.append(
+                    f"if (s->on{index}) {target} = ({target} & ~s->mask{index}[{k}])"
+                    f" | (s->data{index}[{k}] & s->mask{index}[{k}]);"
+                )
+        if not at_once:
+            self._lines.append(f"s->at{index} = a; s->on{index} = 1; pending = 1;")
+            self._commits.append(f"s->on{index} = 0;")
+        self._lines += self._flag(self._schedule.memory_readers.get(port.memory, ()), "next")
+        self._lines.append("}}")
+
+    def _enabled(self, port: WritePort, low: int, width: int) -> str:
+        """The bits of the 64 from ``low`` that are written."""
+        parts = [(max(at, low), min(at + size, low + width), enable) for at, size, enable in port.enables
+                 if at < low + width and low < at + size]  # fmt: skip
+        if not parts:
+            return "0ull"
+        whole = all(stop - start == 8 and (start - low) % 8 == 0 for start, stop, _ in parts)
+        if whole and len(parts) * 8 == width and width == WORD:
+            bits = tuple(piece for _, _, enable in parts for piece in enable)
+            return f"BYTES[{self._expressions.word(sliced(bits, 0, 8))}]"
+        terms = [
+            f"((0 - (u64){self._expressions.word(enable)}) & {literal(((1 << (stop - start)) - 1) << (start - low), WORD)})"
+            for start, stop, enable in parts
+        ]
+        return f"({' | '.join(terms)})"
+
+
+def settle_function(design: Design) -> str:
+    """``settle``: the outputs as they are now, from the state alone; it changes nothing else."""
+    own: set[int] = set()
+    work = list(nodes_of(design.outputs.values()))
+    while work:
+        number = work.pop()
+        if number not in own and not is_source(design.nodes[number]):
+            own.add(number)
+            work.extend(nodes_of(design.nodes[number].args))
+
+    def name(number: int) -> str:
+        node = design.nodes[number]
+        return f"t{number}" if number in own else f"((u{64 if node.width > 32 else 32})s->{field_of(node, number)})"
+
+    expressions = Expressions(design.nodes, name)
+    lines = [
+        f"  const {computed(design.nodes[n].width)} t{n} = {expressions.operation(design.nodes[n])};" for n in sorted(own)
+    ]
+    lines += [f"  s->o_{output} = {expressions.word(word)};" for output, word in design.outputs.items()]
+    return "void settle(State *s) {\n" + "\n".join(lines) + "\n}\n"
+
+
+__all__ = ["GroupWriter", "Register", "settle_function"]

@@ -1,0 +1,175 @@
+"""Operations and state in groups, each of which is evaluated as a whole when something that it reads has changed.
+
+Registers of one module form sinks. An operation that one group alone uses belongs to it; what several use is gathered by
+who uses it. Nothing that is made so can close a loop: a sink is used by nobody within the cycle, and the users of a
+shared group all come after it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sim.rtl.native.bits import CONSTANT, Word
+from sim.rtl.native.design import Design, ReadPort, Register, WritePort
+from sim.rtl.native.nodes import SOURCES, Node
+
+SINK_COST = 40  #: sinks of a module are joined up to this many operations
+CHEAP = ("not", "and", "or", "xor", "mux", "eq", "ne", "ult", "ule", "any", "all")  #: repeated rather than handed over
+
+Sink = Register | ReadPort | WritePort | str  #: str: an output
+
+
+@dataclass
+class Group:
+    """``nodes`` in the order of their numbers, which is one in which they can be computed; ``copies`` are those among
+    them that are also computed elsewhere, for others."""
+
+    module: int
+    sinks: list[Sink] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    copies: set[int] = field(default_factory=set)
+
+
+def nodes_of(words: Iterable[Word]) -> set[int]:
+    """All nodes that the words name."""
+    return {piece.node for word in words for piece in word if piece.node != CONSTANT}
+
+
+def sink_words(design: Design, sink: Sink) -> list[Word]:
+    """What a sink reads."""
+    match sink:
+        case Register():
+            words = [word for pair in sink.pairs for word in pair]
+            return words if sink.default is None else [*words, sink.default]
+        case ReadPort():
+            return [sink.address, sink.enable]
+        case WritePort():
+            return [sink.address, sink.data, *(enable for _, _, enable in sink.enables)]
+        case str():
+            return [design.outputs[sink]]
+
+
+def make_groups(design: Design) -> list[Group]:
+    """Every operation that something needs is in a group, some cheap ones in several."""
+    groups = _sinks(design)
+    homes = _assign(design, groups)
+    _repeat_cheap(design, groups, homes)
+    for group in groups:
+        group.nodes.sort()
+    return [group for group in groups if group.sinks or group.nodes]
+
+
+# -- sinks -----------------------------------------------------------------------------------------------------
+def _sinks(design: Design) -> list[Group]:
+    seeds: dict[tuple, list[Sink]] = defaultdict(list)
+    for register in design.registers:
+        conditions = tuple(condition for condition, _ in register.pairs)
+        seeds[register.module, "reg", conditions].append(register)
+    for n, port in enumerate(design.reads):
+        seeds[port.module, "read", port.enable, n].append(port)
+    for n, write in enumerate(design.writes):
+        seeds[write.module, "write", n].append(write)
+    seeds[0, "outputs"].extend(design.outputs)
+    return _joined_sinks(design, seeds)
+
+
+def _joined_sinks(design: Design, seeds: dict[tuple, list[Sink]]) -> list[Group]:
+    """Small seeds of a module join where they read much of the same."""
+    modules: dict[int, list[tuple[set[int], list[Sink]]]] = defaultdict(list)
+    for key, sinks in seeds.items():
+        reads = nodes_of(word for sink in sinks for word in sink_words(design, sink))
+        modules[key[0]].append((_cone(design.nodes, reads, key[0]), sinks))
+    result: list[Group] = []
+    for module, members in modules.items():
+        groups: list[tuple[set[int], Group]] = []
+        for cone, sinks in sorted(members, key=lambda one: -len(one[0])):
+            best, most = None, 0
+            for known in groups:
+                shared = len(known[0] & cone)
+                if shared > most and len(known[0] | cone) + len(known[1].sinks) + len(sinks) <= SINK_COST:
+                    best, most = known, shared
+            if best is None:
+                groups.append((set(cone), Group(module, list(sinks))))
+            else:
+                best[0].update(cone)
+                best[1].sinks.extend(sinks)
+        result.extend(group for _, group in groups)
+    return result
+
+
+def _cone(nodes: list[Node], start: set[int], module: int) -> set[int]:
+    """What ``start`` depends on within ``module``."""
+    result, work = set(start), list(start)
+    while work:
+        node = nodes[work.pop()]
+        if node.op in SOURCES or node.module != module:
+            continue
+        for other in nodes_of(node.args):
+            if other not in result:
+                result.add(other)
+                work.append(other)
+    return result
+
+
+# -- operations ------------------------------------------------------------------------------------------------
+def _assign(design: Design, groups: list[Group]) -> dict[int, int]:
+    """Put every operation in a group, from the last to the first; returns group by node."""
+    users: dict[int, set[int]] = defaultdict(set)
+    for number, group in enumerate(groups):
+        for node in nodes_of(word for sink in group.sinks for word in sink_words(design, sink)):
+            users[node].add(number)
+    homes: dict[int, int] = {}
+    shared: dict[tuple, int] = {}
+    for node in range(len(design.nodes) - 1, -1, -1):
+        operation = design.nodes[node]
+        if operation.op in SOURCES or not users[node]:
+            continue
+        by = users[node]
+        if len(by) == 1:
+            (home,) = by
+        else:
+            key = (operation.module, frozenset(by))
+            if key not in shared:
+                shared[key] = len(groups)
+                groups.append(Group(operation.module))
+            home = shared[key]
+        homes[node] = home
+        groups[home].nodes.append(node)
+        for other in nodes_of(operation.args):
+            users[other].add(home)
+    return homes
+
+
+def _repeat_cheap(design: Design, groups: list[Group], homes: dict[int, int]) -> None:
+    """A cheap operation whose operands a group reads anyway is done there again instead of being waited for."""
+    reads: list[set[int]] = []
+    for group in groups:
+        own = set(group.nodes)
+        needs = nodes_of(word for sink in group.sinks for word in sink_words(design, sink))
+        needs |= nodes_of(word for node in own for word in design.nodes[node].args)
+        reads.append(needs)
+    crossing: dict[int, set[int]] = defaultdict(set)
+    for number, needs in enumerate(reads):
+        for node in needs:
+            if homes.get(node, number) != number:
+                crossing[node].add(number)
+    for node in sorted(crossing):
+        operation = design.nodes[node]
+        if operation.op not in CHEAP or len(operation.args) > 3:
+            continue
+        operands = nodes_of(operation.args)
+        for number in list(crossing[node]):
+            have = reads[number] | set(groups[number].nodes)
+            if operands <= have:
+                groups[number].nodes.append(node)
+                groups[number].copies.add(node)
+                crossing[node].discard(number)
+        home = groups[homes[node]]
+        if not crossing[node] and not _used_within(design, home, node):
+            home.nodes.remove(node)
+
+
+def _used_within(design: Design, group: Group, node: int) -> bool:
+    if any(node in nodes_of(design.nodes[other].args) for other in group.nodes if other > node):
+        return True
+    return any(node in nodes_of(sink_words(design, sink)) for sink in group.sinks)

@@ -1,0 +1,95 @@
+"""The state of a simulation as a C struct, and how fields of it are named."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sim.rtl.native.design import Design, Memory
+from sim.rtl.native.expr import storage
+from sim.rtl.native.nodes import SOURCES, Node
+from sim.rtl.native.order import Schedule, written
+from sim.rtl.native.slices import WORD
+
+
+@dataclass(frozen=True)
+class Row:
+    """How the rows of a memory are kept: ``words`` elements of C type ``kind`` each."""
+
+    kind: str
+    words: int
+
+
+def row_of(memory: Memory) -> Row:
+    """Rows of up to 64 bits are one element, wider ones are 64-bit words."""
+    if memory.width <= WORD:
+        return Row(storage(memory.width), 1)
+    return Row("u64", -(-memory.width // WORD))
+
+
+def field_of(node: Node, number: int) -> str:
+    """The field that holds the value of a node between evaluations."""
+    return f"{ {'input': 'i', 'reg': 'r', 'rdata': 'r'}.get(node.op, 'w') }{number}"
+
+
+class Layout:
+    """Fields of the struct ``State``.
+
+    Registers that a group writes lie side by side, sorted by the numbers in their names, so that a C compiler finds
+    vectors where the design has arrays.
+    """
+
+    def __init__(self, design: Design, schedule: Schedule) -> None:
+        self._design, self._schedule = design, schedule
+        self.words = -(-len(schedule.groups) // WORD)  #: of a set of groups
+        self.deferred = {
+            node for group in schedule.groups for sink in group.sinks for node in written(sink)
+            if node not in schedule.in_place
+        }  # fmt: skip
+
+    def struct(self) -> str:
+        """The definition of ``State``."""
+        lines = [f"u64 now[{self.words}], next[{self.words}];", "u32 commits[GROUPS], commit_count;"]
+        lines += [f"{storage(self._design.nodes[node].width)} i{node};" for node in self._design.inputs.values()]
+        lines += [f"{storage(_width(self._design, name))} o_{name};" for name in self._design.outputs]
+        for place, group in enumerate(self._schedule.groups):
+            own = [node for sink in group.sinks for node in written(sink)]
+            own.sort(key=self._natural)
+            lines += [f"{storage(self._design.nodes[node].width)} r{node};" for node in own]
+            lines += [f"{storage(self._design.nodes[node].width)} n{node};" for node in own if node in self.deferred]
+            lines += self._wires(place)
+        for index, port in enumerate(self._design.writes):
+            if port.memory not in self._schedule.written_at_once:
+                row = row_of(self._design.memories[port.memory])
+                lines.append(f"u32 on{index}; u64 at{index}; u64 data{index}[{row.words}], mask{index}[{row.words}];")
+        for index, memory in sorted(self._design.memories.items(), key=lambda one: one[1].depth * one[1].width):
+            row = row_of(memory)
+            lines.append(f"{row.kind} m{index}[{memory.depth * row.words}ull];")
+        return "typedef struct State {\n" + "".join(f"  {line}\n" for line in lines) + "} State;\n"
+
+    def _wires(self, place: int) -> Iterator[str]:
+        for node in self._schedule.groups[place].nodes:
+            if self.published(node, place):
+                width = self._design.nodes[node].width
+                if width > WORD:
+                    yield f"u64 w{node}[{-(-width // WORD) + 1}];"
+                else:
+                    yield f"{storage(width)} w{node};"
+
+    def published(self, node: int, place: int) -> bool:
+        """Whether other groups read ``node`` from the group at ``place``."""
+        return self._schedule.home.get(node) == place and bool(self._schedule.readers.get(node))
+
+    def _natural(self, node: int) -> tuple:
+        """Name without numbers, then the numbers, then the bit."""
+        name, cell, start = self._design.nodes[node].info  # type: ignore[misc]
+        parts = re.split(r"(\d+)", name or "")
+        return tuple(parts[::2]), tuple(map(int, parts[1::2])), cell if name is None else 0, start, node
+
+
+def _width(design: Design, output: str) -> int:
+    return sum(piece.width for piece in design.outputs[output])
+
+
+def is_source(node: Node) -> bool:
+    """Whether a node is state rather than computed."""
+    return node.op in SOURCES

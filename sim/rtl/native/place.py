@@ -1,0 +1,170 @@
+"""Where in a group's function each operation is computed: inside the branch that alone needs it, if there is one."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from sim.rtl.native.bits import Word
+from sim.rtl.native.design import Design, ReadPort, Register, WritePort
+from sim.rtl.native.groups import Group, nodes_of
+from sim.rtl.native.nodes import Node
+
+BRANCH_COST = 8  #: a choice whose sides cost less is computed without a branch
+_COST = {"mul": 3, "wide_shr": 12, "part": 2, "udiv": 20, "umod": 20, "aread": 3}
+
+
+@dataclass(eq=False)
+class Block:
+    """A sequence of operations, within ``parent``."""
+
+    parent: "Block | None" = None
+    nodes: list[int] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        """How many blocks it is in."""
+        return 0 if self.parent is None else self.parent.depth + 1
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Registers whose next values depend on the same conditions. ``arms``: a block for each condition, and a last one
+    for the default unless all keep their values then."""
+
+    conditions: tuple[Word, ...]
+    registers: tuple[Register, ...]
+    arms: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Blocks of one group. ``branches``: the blocks of the sides of every multiplexer that becomes a branch."""
+
+    root: Block
+    choices: list[Choice]
+    reads: list[tuple[ReadPort, Block]]
+    writes: list[tuple[WritePort, Block]]
+    outputs: list[str]
+    branches: dict[int, tuple[Block, ...]]
+
+
+def place(design: Design, group: Group, published: set[int]) -> Placement:
+    """``published``: nodes whose values are needed after the function, whatever happens in it."""
+    return _Placing(design, group, published).placement()
+
+
+class _Placing:
+    def __init__(self, design: Design, group: Group, published: set[int]) -> None:
+        self._design, self._group = design, group
+        self._root = Block()
+        self._uses: dict[int, list[Block]] = defaultdict(list)
+        for node in published:
+            self._uses[node].append(self._root)
+
+    def placement(self) -> Placement:
+        outputs = [sink for sink in self._group.sinks if isinstance(sink, str)]
+        for name in outputs:
+            self._use(self._root, self._design.outputs[name])
+        choices = self._choices()
+        reads = [(sink, self._guarded(sink.enable, sink.address)) for sink in self._group.sinks
+                 if isinstance(sink, ReadPort)]  # fmt: skip
+        writes = []
+        for sink in self._group.sinks:
+            if isinstance(sink, WritePort):
+                self._use(self._root, *(enable for _, _, enable in sink.enables))
+                writes.append((sink, self._guarded((), sink.address, sink.data)))
+        branches = self._place_nodes()
+        return Placement(self._root, choices, reads, writes, outputs, branches)
+
+    def _guarded(self, condition: Word, *words: Word) -> Block:
+        inside = Block(self._root)
+        self._use(self._root, condition)
+        self._use(inside, *words)
+        return inside
+
+    def _choices(self) -> list[Choice]:
+        classes: dict[tuple, list[Register]] = defaultdict(list)
+        for sink in self._group.sinks:
+            if isinstance(sink, Register):
+                classes[tuple(c for c, _ in sink.pairs), sink.default is None].append(sink)
+        result = []
+        for (conditions, keeps), registers in classes.items():
+            self._use(self._root, *conditions)
+            arms = [Block(self._root) for _ in conditions]
+            if not keeps:
+                arms.append(Block(self._root) if conditions else self._root)
+            for register in registers:
+                for arm, value in zip(arms, values(register), strict=True):
+                    self._use(arm, value)
+            result.append(Choice(conditions, tuple(registers), tuple(arms)))
+        return result
+
+    def _use(self, block: Block, *words: Word) -> None:
+        for node in nodes_of(words):
+            self._uses[node].append(block)
+
+    def _place_nodes(self) -> dict[int, tuple[Block, ...]]:
+        nodes = self._design.nodes
+        branches: dict[int, tuple[Block, ...]] = {}
+        for number in reversed(self._group.nodes):
+            block = _common(self._uses[number])
+            block.nodes.append(number)
+            node = nodes[number]
+            if node.op in ("mux", "chain"):
+                conditions, sides = sides_of(node)
+                self._use(block, *conditions)
+                branches[number] = tuple(Block(block) for _ in sides)
+                for side, value in zip(branches[number], sides, strict=True):
+                    self._use(side, value)
+            else:
+                self._use(block, *node.args)
+        self._flatten(branches)
+        return branches
+
+    def _flatten(self, branches: dict[int, tuple[Block, ...]]) -> None:
+        """Give up branches that save little; inner ones come first."""
+        inside: dict[int, int] = {}  # cost of what is within a branching node
+
+        def cost(block: Block) -> int:
+            return sum(_cost(self._design.nodes[n]) + inside.get(n, 0) for n in block.nodes)
+
+        for number in sorted(branches):
+            sides = branches[number]
+            total = sum(cost(side) for side in sides)
+            if total >= BRANCH_COST:
+                inside[number] = total
+                continue
+            parent = sides[0].parent
+            assert parent is not None
+            for side in sides:
+                parent.nodes.extend(side.nodes)
+            del branches[number]
+
+
+def values(register: Register) -> list[Word]:
+    """The values of a register's conditions, and its default if it has one."""
+    result = [value for _, value in register.pairs]
+    return result if register.default is None else [*result, register.default]
+
+
+def sides_of(node: Node) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    """Conditions and values of a ``mux`` or ``chain``; the last value is the default."""
+    if node.op == "mux":
+        return node.args[:1], node.args[1:]
+    return node.args[:-1:2], (*node.args[1:-1:2], node.args[-1])
+
+
+def _cost(node: Node) -> int:
+    return _COST.get(node.op, 1) + sum(len(arg) for arg in node.args) // 2
+
+
+def _common(blocks: list[Block]) -> Block:
+    result = blocks[0]
+    for other in blocks[1:]:
+        while result is not other:
+            if result.depth >= other.depth:
+                assert result.parent is not None
+                result = result.parent
+            else:
+                assert other.parent is not None
+                other = other.parent
+    return result
