@@ -64,7 +64,7 @@ class Scratchpad(wiring.Component):
             m.d.comb += read_port.en.eq(grant.any())
             for c, req in enumerate(reads):
                 with m.If(grant[c]):
-                    m.d.comb += read_port.addr.eq(req.payload >> self.bank_bits)
+                    m.d.comb += read_port.addr.eq(req.payload[self.bank_bits :])
             outputs.append(read_port.data)
 
             grant = _arbitrate(m, [hits[b] for hits in write_hits], write_turn, f"write_grant{b}")
@@ -72,7 +72,7 @@ class Scratchpad(wiring.Component):
             for c, req in enumerate(writes):
                 with m.If(grant[c]):
                     m.d.comb += [
-                        write_port.addr.eq(req.payload.addr >> self.bank_bits),
+                        write_port.addr.eq(req.payload.addr[self.bank_bits :]),
                         write_port.data.eq(req.payload.data),
                         write_port.en.eq(req.payload.en),
                     ]
@@ -136,7 +136,7 @@ class NarrowWrite(wiring.Component):
         m.d.comb += [
             wide.valid.eq(narrow.valid),
             narrow.ready.eq(wide.ready),
-            wide.payload.addr.eq(narrow.payload.addr >> self._lane_bits),
+            wide.payload.addr.eq(narrow.payload.addr[self._lane_bits :]),
             wide.payload.data.eq(narrow.payload.data.replicate(lanes)),
         ]
         lane = narrow.payload.addr[: self._lane_bits]
@@ -168,7 +168,7 @@ class NarrowRead(wiring.Component):
         m.d.comb += [
             wide.req.valid.eq(narrow.req.valid),
             narrow.req.ready.eq(wide.req.ready),
-            wide.req.payload.eq(narrow.req.payload >> self._lane_bits),
+            wide.req.payload.eq(narrow.req.payload[self._lane_bits :]),
             narrow.rsp_valid.eq(wide.rsp_valid),
         ]
         m.d.sync += lane.eq(narrow.req.payload[: self._lane_bits])

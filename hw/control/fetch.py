@@ -79,7 +79,7 @@ class InstructionFetch(wiring.Component):
         beats = Signal(range(chunk + 1))
         issue, received, taken = Signal(), Signal(), Signal()
         request = self.bus.req
-        to_boundary = chunk - (address >> word_bits)[: chunk.bit_length() - 1]
+        to_boundary = chunk - address[word_bits:][: chunk.bit_length() - 1]
         m.d.comb += [
             beats.eq(Mux(left < to_boundary, left, to_boundary)),
             issue.eq(
@@ -153,8 +153,8 @@ class InstructionFetch(wiring.Component):
             m.d.sync += [
                 running.eq(1),
                 next_pc.eq(self.pc),
-                end.eq(self.limit >> 6),
+                end.eq(self.limit[6:]),
                 address.eq(self.base + (self.pc << 6)),
-                left.eq(Mux(self.pc < self.limit >> 6, (self.limit >> 6) - self.pc, 0) * per_insn),
+                left.eq(Mux(self.pc < self.limit[6:], self.limit[6:] - self.pc, 0) * per_insn),
             ]
         return m

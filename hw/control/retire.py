@@ -121,7 +121,7 @@ class Retirer(wiring.Component):
         ]
         lane_bits = (lanes - 1).bit_length()
         m.d.comb += [
-            write.addr.eq(index_d >> lane_bits),
+            write.addr.eq(index_d[lane_bits:]),
             write.data.eq(self.view.replicate(lanes)),
             write.en.eq(copy_valid << index_d[:lane_bits]),
         ]

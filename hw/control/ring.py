@@ -178,7 +178,9 @@ class JobRing(wiring.Component):
         ]
         with m.If(taken):
             m.d.sync += part.eq(part + 1)
-        return buffer.r_data[:-1].word_select(part, 64), buffer.r_rdy, buffer.r_data[-1], taken
+        word = Signal(64)
+        m.d.comb += word.eq(buffer.r_data[:-1].word_select(part, 64))
+        return word, buffer.r_rdy, buffer.r_data[-1], taken
 
     def _wrong(self, number: Signal, word, base: Signal):
         """Whether 64-bit word ``number`` of a descriptor is invalid; ``base`` is the word before it."""

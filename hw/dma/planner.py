@@ -57,7 +57,8 @@ class Planner(wiring.Component):
         m = Module()
         copy = struct_layout(Op.LD1)  # every copy instruction has this format
         cmd = Signal(COMMAND)
-        insn = data.View(copy, cmd.insn)
+        insn = Signal(copy)
+        m.d.comb += insn.eq(cmd.insn)
         stopped = Signal()
         alive = Signal()
         m.d.comb += alive.eq(~stopped & ~self.stop)
@@ -79,7 +80,8 @@ class Planner(wiring.Component):
         # Set up: what is constant for the command, and the first run.
         some_read = Signal()
         last_written, last_read = Signal(LEN), Signal(LEN)  # of a run's bytes
-        read_end = Mux(insn.hi < insn.len, insn.hi, insn.len)
+        read_end = Signal(LEN)
+        m.d.comb += read_end.eq(Mux(insn.hi < insn.len, insn.hi, insn.len))
         illegal = Signal()
         forbidden = self._forbidden(insn) if self._forbidden else 0
         m.d.comb += illegal.eq((insn.len == 0) | (insn.n2 == 0) | (insn.n1 == 0) | (insn.n0 == 0) | forbidden)
@@ -101,7 +103,9 @@ class Planner(wiring.Component):
 
         # Walk the loops.
         offsets_ready, checked_ready, run_ready = Signal(), Signal(), Signal()
-        at_end = [count[0] == insn.n0 - 1, count[1] == insn.n1 - 1, count[2] == insn.n2 - 1]
+        at_end = [Signal(name=f"at_end{k}") for k in range(3)]
+        for k, number in enumerate((insn.n0, insn.n1, insn.n2)):
+            m.d.comb += at_end[k].eq(count[k] == number - 1)
         clipped = ~((insn.lo1 <= count[1]) & (count[1] < insn.hi1) & (insn.lo0 <= count[0]) & (count[0] < insn.hi0))
         with m.If(walking & offsets_ready):
             m.d.sync += count[0].eq(count[0] + 1)
@@ -137,11 +141,13 @@ class Planner(wiring.Component):
         # Second stage: limits checked, bases added.
         src_base, src_limit = self._side(self._src_size, insn, cmd.src_base, cmd.src_limit)
         dst_base, dst_limit = self._side(self._dst_size, insn, cmd.dst_base, cmd.dst_limit)
-        src_beyond, src_culprit = _beyond(offsets.src_first, offsets.src_last, src_limit)
-        dst_beyond, dst_culprit = _beyond(offsets.dst, offsets.dst_last, dst_limit)
-        src_bad = offsets.reads & src_beyond
-        beyond = Signal()
-        m.d.comb += beyond.eq(offsets_valid & (src_bad | dst_beyond))
+        src_beyond, src_culprit = _beyond(m, "src", offsets.src_first, offsets.src_last, src_limit)
+        dst_beyond, dst_culprit = _beyond(m, "dst", offsets.dst, offsets.dst_last, dst_limit)
+        src_bad, beyond = Signal(), Signal()
+        m.d.comb += [
+            src_bad.eq(offsets.reads & src_beyond),
+            beyond.eq(offsets_valid & (src_bad | dst_beyond)),
+        ]
         src_at, dst_at = Signal(ADDR), Signal(ADDR)
         checked = Signal(data.StructLayout({"src": ADDR, "dst": ADDR, "dst_last": ADDR, "reads": 1, "final": 1}))
         m.d.comb += checked_ready.eq(~checked_valid | run_ready)
@@ -191,17 +197,19 @@ class Planner(wiring.Component):
         start = dst_at[:low]
         rotate = Signal(low)
         read_first, read_last = Signal(LEN + 1), Signal(LEN + 1)
+        src = Signal(ADDR)  # of the source byte that frame position 0 takes
         m.d.comb += [
             rotate.eq(src_at[:low] - start),
+            src.eq(src_at - start),
             read_first.eq(insn.lo + start),
             read_last.eq(last_read + start),
         ]
         m.d.sync += [
-            run.src.eq((src_at - start)[:ADDR] >> low),
-            run.dst.eq(dst_at >> low),
+            run.src.eq(src[low:]),
+            run.dst.eq(dst_at[low:]),
             run.reads.eq(checked.reads),
-            run.src_first.eq((read_first + rotate) >> low),
-            run.src_last.eq((read_last + rotate) >> low),
+            run.src_first.eq((read_first + rotate)[low:]),
+            run.src_last.eq((read_last + rotate)[low:]),
             run.rotate.eq(rotate),
             run.read_first.eq(read_first),
             run.read_last.eq(read_last),
@@ -233,6 +241,8 @@ def _advance(m: Module, at_end: list, here: Signal, rows: list[Signal], strides:
             m.d.sync += row2.eq(moved)
 
 
-def _beyond(first, last, limit):
+def _beyond(m: Module, name: str, first, last, limit):
     """Whether some byte of first..last (modulo 2^32) is not below ``limit``, and the first such byte."""
-    return (first >= limit) | (last >= limit) | (last < first), Mux(first >= limit, first, limit)
+    wholly = Signal(name=f"{name}_wholly_beyond")
+    m.d.comb += wholly.eq(first >= limit)
+    return wholly | (last >= limit) | (last < first), Mux(wholly, first, limit)

@@ -41,6 +41,7 @@ class Realign(wiring.Component):
         width = self._word_bytes
         low = log2(width)
         run, word, beat = self.run.payload, self.word.payload, self.beat.payload
+        run_last, read_from, read_to = run.last[low:], run.read_first[low:], run.read_last[low:]  # words of the run
 
         # Step through the head run: number of the destination word, and the source word this step takes.
         number = Signal(word_index(width))
@@ -53,7 +54,7 @@ class Realign(wiring.Component):
             priming.eq(pair & run.reads & (run.src_first == 0) & ~primed),
             source.eq(number + (pair & ~priming)),
             takes.eq(run.reads & (source >= run.src_first) & (source <= run.src_last)),
-            last.eq((number == run.last >> low) & ~priming),
+            last.eq((number == run_last) & ~priming),
         ]
         rotated_ready, step = Signal(), Signal()
         m.d.comb += [
@@ -70,7 +71,7 @@ class Realign(wiring.Component):
                 m.d.sync += [primed.eq(0), number.eq(0)]
 
         # First stage: the rotated source word, and where the bytes of the destination word come from.
-        in_reads = run.reads & (number >= run.read_first >> low) & (number <= run.read_last >> low)
+        in_reads = run.reads & (number >= read_from) & (number <= read_to)
         rotated = Signal(
             data.StructLayout(
                 {
@@ -91,13 +92,13 @@ class Realign(wiring.Component):
                 rotated.pair.eq(pair),
                 rotated.rotate.eq(run.rotate),
                 rotated.reads.eq(in_reads),
-                rotated.read_first.eq(Mux(number == run.read_first >> low, run.read_first[:low], 0)),
-                rotated.read_last.eq(Mux(number == run.read_last >> low, run.read_last[:low], width - 1)),
+                rotated.read_first.eq(Mux(number == read_from, run.read_first[:low], 0)),
+                rotated.read_last.eq(Mux(number == read_to, run.read_last[:low], width - 1)),
                 rotated.first.eq(Mux(number == 0, run.first, 0)),
                 rotated.last.eq(Mux(last, run.last[:low], width - 1)),
                 rotated.fill.eq(run.fill),
                 rotated.addr.eq(run.dst + number),
-                rotated.remaining.eq((run.last >> low) - number),
+                rotated.remaining.eq(run_last - number),
                 rotated.final.eq(run.final),
                 rotated.tag.eq(run.tag),
             ]
@@ -107,8 +108,11 @@ class Realign(wiring.Component):
         beat_valid = Signal()
         m.d.comb += merged_ready.eq(~beat_valid | self.beat.ready)
         # Frame positions below W - rotate belong to the word before.
-        from_previous = Mux(rotated.pair, _up_to(~rotated.rotate, width), 0)
-        read = Mux(rotated.reads, _between(rotated.read_first, rotated.read_last, width), 0)
+        from_previous, read = Signal(8 * width), Signal(8 * width)
+        m.d.comb += [
+            from_previous.eq(Mux(rotated.pair, _up_to(~rotated.rotate, width), 0)),
+            read.eq(Mux(rotated.reads, _between(rotated.read_first, rotated.read_last, width), 0)),
+        ]
         source_bytes = (previous & from_previous) | (rotated.data & ~from_previous)
         every = (1 << width) - 1
         with m.If(merged_ready):

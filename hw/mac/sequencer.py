@@ -58,7 +58,8 @@ class MacSequencer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         p = self._params
-        insn = data.View(struct_layout(Op.MAC), self.cmd.payload.insn)
+        insn = Signal(struct_layout(Op.MAC))
+        m.d.comb += insn.eq(self.cmd.payload.insn)
         staged = Signal(_STAGED)
         waiting = Signal()  # the staged command has not begun issuing pixels
         loading, full = Signal(), Signal()  # weight words are left to read; the next block's have been read

@@ -1,6 +1,6 @@
 """Requantisation of one lane, equal to NumPy float32 bit for bit."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -39,16 +39,20 @@ class Requantise(wiring.Component):
             m.d.sync += [total.eq(self.s + self.bias), scale1.eq(self.scale[:31])]
 
             # 2: sign and magnitude, shifted until bit 31 is set: a binary search for the leading one.
-            magnitude = Mux(total < 0, -total, total)[:32]
+            magnitude = Signal(32)
+            m.d.comb += magnitude.eq(Mux(total[-1], -total, total))
             leading: list[Signal] = []
-            shifted = magnitude
+            shifted: Signal = magnitude
             for step in (16, 8, 4, 2, 1):
                 move = Signal(name=f"move{step}")
                 stage = Signal(32, name=f"shift{step}")
-                m.d.comb += [move.eq(shifted[32 - step :] == 0), stage.eq(Mux(move, shifted << step, shifted)[:32])]
+                m.d.comb += [
+                    move.eq(shifted[32 - step :] == 0),
+                    stage.eq(Mux(move, Cat(Const(0, step), shifted[:-step]), shifted)),
+                ]
                 shifted, leading = stage, [move, *leading]
             normal2, zeros2, negative2, scale2 = Signal(32), Signal(5), Signal(), Signal(31)
-            m.d.sync += [normal2.eq(shifted), zeros2.eq(Cat(leading)), negative2.eq(total < 0), scale2.eq(scale1)]
+            m.d.sync += [normal2.eq(shifted), zeros2.eq(Cat(leading)), negative2.eq(total[-1]), scale2.eq(scale1)]
 
             # 3: round to a float32 significand; the exponent of the product so far.
             rounded = Signal(MANTISSA + 1)
@@ -73,8 +77,11 @@ class Requantise(wiring.Component):
 
             # 5: round to a float32 product.
             high = product4[-1]
-            rounded4 = Signal(MANTISSA + 1)
-            m.d.comb += rounded4.eq(_round_half_even(Mux(high, product4, product4 << 1)[: 2 * MANTISSA], MANTISSA))
+            aligned4, rounded4 = Signal(2 * MANTISSA), Signal(MANTISSA + 1)
+            m.d.comb += [
+                aligned4.eq(Mux(high, product4, Cat(Const(0, 1), product4[:-1]))),
+                rounded4.eq(_round_half_even(aligned4, MANTISSA)),
+            ]
             significand5, exponent5, negative5 = Signal(MANTISSA), Signal(signed(10)), Signal()
             small5, huge5, exponent = Signal(), Signal(), Signal(signed(10))
             m.d.comb += exponent.eq(exponent4 + high + rounded4[MANTISSA])

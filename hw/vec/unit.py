@@ -52,7 +52,8 @@ class VecUnit(wiring.Component):
 
         # Accept a command, check it, load its parameters, walk its steps, wait until its last result has landed.
         cmd = Signal(unit.cmd.payload.shape())
-        insn = data.View(struct_layout(Op.VEC), cmd.insn)
+        insn = Signal(struct_layout(Op.VEC))
+        m.d.comb += insn.eq(cmd.insn)
         m.submodules.walker = walker = Walker((params.vec_groups - 1).bit_length())
         m.submodules.loader = loader = ParameterLoader(params)
         m.submodules.combiner = combiner = WriteCombiner(params)
@@ -60,7 +61,8 @@ class VecUnit(wiring.Component):
         m.d.comb += [walker.insn.eq(insn), loader.p.eq(insn.p), loader.t.eq(insn.t), loader.table.eq(insn.table)]
         m.d.comb += loader.groups.eq(Mux(insn.per_channel, insn.n0, 1))
         illegal = self._illegal(m, insn)
-        raw = insn.op == VecOp.RAW
+        raw = Signal()
+        m.d.comb += raw.eq(insn.op == VecOp.RAW)
         dead, walking = Signal(), Signal()
         fault, fault_code, fault_addr = Signal(), Signal(8), Signal(LV1_ADDR)
         stop = Signal()

@@ -31,7 +31,8 @@ class Walker(wiring.Component):
         insn = self.insn
         loops = [("j0", insn.k0), ("j1", insn.k1), ("i0", insn.n0), ("i1", insn.n1), ("i2", insn.n2)]
         counts = [Signal.like(limit, name=name) for name, limit in loops]
-        at_end = [count == limit - 1 for count, (_, limit) in zip(counts, loops, strict=True)]
+        at_end = [Signal(name=f"{name}_at_end") for name, _ in loops]
+        m.d.comb += [end.eq(count == limit - 1) for end, count, (_, limit) in zip(at_end, counts, loops, strict=True)]
         window_end = Signal()
         m.d.comb += [
             window_end.eq(at_end[0] & at_end[1]),
