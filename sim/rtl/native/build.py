@@ -21,7 +21,7 @@ def recipe(make: Callable[[], SimTop], params: SocParams) -> Recipe:
     """How the library for the design ``make()`` is made."""
 
     def prepare(stages: Stages) -> Files:
-        with stages.stage("elaboration", size=params.macs, seconds=0.3 * params.macs):
+        with stages.stage("elaboration, and C code", size=params.macs, seconds=0.3 * params.macs):
             return native.generate(make())
 
     tools = (CC.version, *native.FLAGS, *LINK_FLAGS, *(path.read_text() for path in native.GENERATOR_SOURCES))

@@ -10,10 +10,10 @@ from sim.rtl.native.groups import nodes_of
 from sim.rtl.native.layout import Layout, field_of, is_source, row_of
 from sim.rtl.native.nodes import Node
 from sim.rtl.native.order import Schedule, written
-from sim.rtl.native.place import Block, Choice, place, sides_of, values
+from sim.rtl.native.place import Block, Branch, Choice, place, sides_of, values
 from sim.rtl.native.slices import WORD
 
-SURELY_CHANGED = 16  #: so many registers behind one condition are not compared with what they were
+SURELY_CHANGED = 100000  #: so many registers behind one condition are not compared with what they were
 
 
 class GroupWriter:
@@ -79,7 +79,8 @@ class GroupWriter:
     def _arm_words(self, block: Block) -> Iterable[Word]:
         for number in block.nodes:
             yield from self._design.nodes[number].args
-            for side in self._placement.branches.get(number, ()):
+            branch = self._placement.branches.get(number)
+            for side in branch.sides if branch else ():
                 yield from self._arm_words(side)
 
     # -- the function ----------------------------------------------------------------------------------------
@@ -119,21 +120,46 @@ class GroupWriter:
 
     # -- operations ------------------------------------------------------------------------------------------
     def _block(self, block: Block) -> None:
-        for number in sorted(block.nodes):
-            self._operation(number, self._design.nodes[number])
+        """Operations in an order in which they can be computed: a branch comes after all that its members need."""
+        inside, done = set(block.nodes), set()
+        work = sorted(block.nodes, reverse=True)
+        while work:
+            number = work[-1]
+            branch = self._placement.branches.get(number)
+            waits = [] if number in done else [n for n in self._needs(number, branch) if n in inside and n not in done]
+            if waits:
+                work += sorted(waits, reverse=True)
+                continue
+            work.pop()
+            if number in done:
+                continue
+            done.update(branch.members if branch else (number,))
+            if branch:
+                self._branch(branch)
+            else:
+                self._operation(number, self._design.nodes[number])
+
+    def _needs(self, number: int, branch: Branch | None) -> set[int]:
+        if branch is None:
+            return nodes_of(self._design.nodes[number].args)
+        words = [*branch.conditions, *(word for side in branch.sides for word in self._arm_words(side))]
+        words += [word for member in branch.members for word in self._design.nodes[member].args]
+        return nodes_of(words)
+
+    def _branch(self, branch: Branch) -> None:
+        for member in branch.members:
+            self._lines.append(f"{computed(self._design.nodes[member].width)} t{member};")
+        for i, side in enumerate(branch.sides):
+            self._lines.append(self._arm_head(i, branch.conditions))
+            self._block(side)
+            for member in branch.members:
+                _, values_ = sides_of(self._design.nodes[member])
+                self._lines.append(f"t{member} = {self._expressions.word(values_[i])};")
+        self._lines.append("}")
 
     def _operation(self, number: int, node: Node) -> None:
         kind = computed(min(node.width, WORD))
-        if number in self._placement.branches:
-            self._lines.append(f"{kind} t{number};")
-            conditions, sides = sides_of(node)
-            blocks = self._placement.branches[number]
-            for i, (value, block) in enumerate(zip(sides, blocks, strict=True)):
-                self._lines.append(self._arm_head(i, conditions))
-                self._block(block)
-                self._lines.append(f"t{number} = {self._expressions.word(value)};")
-            self._lines.append("}")
-        elif node.op == "wide_shr":
+        if node.op == "wide_shr":
             self._wide_shift(number, node)
         elif node.op == "pick":
             self._pick(number, node, kind)

@@ -35,16 +35,27 @@ class Choice:
     arms: tuple[Block, ...]
 
 
+@dataclass(eq=False)
+class Branch:
+    """Multiplexers with the same conditions, and a block for each of their sides. ``before``: all operations that they
+    depend on."""
+
+    conditions: tuple[Word, ...]
+    sides: tuple[Block, ...]
+    members: list[int] = field(default_factory=list)
+    before: set[int] = field(default_factory=set)
+
+
 @dataclass(frozen=True)
 class Placement:
-    """Blocks of one group. ``branches``: the blocks of the sides of every multiplexer that becomes a branch."""
+    """Blocks of one group. ``branches``: the branch that a multiplexer is in; others are plain expressions."""
 
     root: Block
     choices: list[Choice]
     reads: list[tuple[ReadPort, Block]]
     writes: list[tuple[WritePort, Block]]
     outputs: list[str]
-    branches: dict[int, tuple[Block, ...]]
+    branches: dict[int, Branch]
 
 
 def place(design: Design, group: Group, published: set[int]) -> Placement:
@@ -55,6 +66,7 @@ def place(design: Design, group: Group, published: set[int]) -> Placement:
 class _Placing:
     def __init__(self, design: Design, group: Group, published: set[int]) -> None:
         self._design, self._group = design, group
+        self._members = set(group.nodes)
         self._root = Block()
         self._uses: dict[int, list[Block]] = defaultdict(list)
         for node in published:
@@ -102,42 +114,72 @@ class _Placing:
         for node in nodes_of(words):
             self._uses[node].append(block)
 
-    def _place_nodes(self) -> dict[int, tuple[Block, ...]]:
+    def _place_nodes(self) -> dict[int, Branch]:
         nodes = self._design.nodes
-        branches: dict[int, tuple[Block, ...]] = {}
+        self._branches: dict[int, Branch] = {}
+        known: dict[tuple, list[Branch]] = defaultdict(list)
         for number in reversed(self._group.nodes):
             block = _common(self._uses[number])
             block.nodes.append(number)
             node = nodes[number]
-            if node.op in ("mux", "chain"):
-                conditions, sides = sides_of(node)
-                self._use(block, *conditions)
-                branches[number] = tuple(Block(block) for _ in sides)
-                for side, value in zip(branches[number], sides, strict=True):
-                    self._use(side, value)
-            else:
+            if node.op not in ("mux", "chain"):
                 self._use(block, *node.args)
-        self._flatten(branches)
-        return branches
+                continue
+            conditions, sides = sides_of(node)
+            branch = self._branch(number, conditions, known[id(block), conditions])
+            if branch is None:
+                self._use(block, *conditions)
+                branch = Branch(conditions, tuple(Block(block) for _ in sides))
+                known[id(block), conditions].append(branch)
+            branch.members.append(number)
+            branch.before |= self._before(number)
+            self._branches[number] = branch
+            for side, value in zip(branch.sides, sides, strict=True):
+                self._use(side, value)
+        self._flatten()
+        return self._branches
 
-    def _flatten(self, branches: dict[int, tuple[Block, ...]]) -> None:
+    def _branch(self, number: int, conditions: tuple[Word, ...], known: list[Branch]) -> Branch | None:
+        """A branch that ``number`` can join: neither waits for the other."""
+        before = self._before(number) if known else set()
+        for branch in known:
+            if number not in branch.before and before.isdisjoint(branch.members):
+                return branch
+        return None
+
+    def _before(self, number: int) -> set[int]:
+        """What must be computed before ``number``, given the branches so far."""
+        own = self._members
+        result: set[int] = set()
+        work = [number]
+        while work:
+            node = work.pop()
+            branch = self._branches.get(node)
+            for other in branch.members if branch and node != number else [node]:
+                for below in nodes_of(self._design.nodes[other].args):
+                    if below in own and below not in result:
+                        result.add(below)
+                        work.append(below)
+        return result
+
+    def _flatten(self) -> None:
         """Give up branches that save little; inner ones come first."""
-        inside: dict[int, int] = {}  # cost of what is within a branching node
+        inside: dict[int, int] = {}  # cost of what is within the branch that a node leads
 
         def cost(block: Block) -> int:
             return sum(_cost(self._design.nodes[n]) + inside.get(n, 0) for n in block.nodes)
 
-        for number in sorted(branches):
-            sides = branches[number]
-            total = sum(cost(side) for side in sides)
-            if total >= BRANCH_COST:
-                inside[number] = total
+        for branch in sorted(dict.fromkeys(self._branches.values()), key=lambda one: -one.sides[0].depth):
+            total = sum(cost(side) for side in branch.sides)
+            if total + 2 * (len(branch.members) - 1) >= BRANCH_COST:
+                inside[branch.members[0]] = total
                 continue
-            parent = sides[0].parent
+            parent = branch.sides[0].parent
             assert parent is not None
-            for side in sides:
+            for side in branch.sides:
                 parent.nodes.extend(side.nodes)
-            del branches[number]
+            for number in branch.members:
+                del self._branches[number]
 
 
 def values(register: Register) -> list[Word]:
