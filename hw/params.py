@@ -15,6 +15,11 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
+MIN_DRAM_LATENCY = 4  #: cycles a request takes through the controller's queue
+#: Fields that describe the memory outside the chip alone: the hardware is the same for all their values.
+DRAM_TIMING = ("dram_latency", "dram_row_miss", "dram_bandwidth")
+
+
 class ParamError(ValueError):
     """A parameter set that no hardware can be built for; the message names field, value, limit and way out."""
 
@@ -45,11 +50,12 @@ class SocParams:
     lv2_bytes: int = 128 * KIB  #: scratchpad shared by all engines
     lv2_banks: int = 4  #: word-interleaved banks of LV2
     dram_bytes: int = 4 * MIB  #: size of the simulated DRAM
-    dram_word: int = 8  #: bytes per beat of the AXI4 data bus = DRAM bytes per cycle
+    dram_word: int = 8  #: bytes per beat of the AXI4 data bus = most DRAM bytes per cycle
     dram_latency: int = 40  #: cycles from read address to first data on a row-buffer hit
     dram_row_bytes: int = 2 * KIB  #: row-buffer size of one DRAM bank
     dram_banks: int = 8  #: DRAM banks
     dram_row_miss: int = 20  #: extra cycles when another row must be opened
+    dram_bandwidth: int = 100  #: percent of ``dram_word`` bytes per cycle that the DRAM moves
     dram_refresh_interval: int = 7800  #: cycles between refreshes
     dram_refresh_cycles: int = 280  #: cycles the DRAM is closed for one refresh
     axi_burst_beats: int = 16  #: longest burst the masters issue
@@ -100,7 +106,8 @@ class SocParams:
             ("lv0_acc_rows", 16, 4096), ("lv1_bytes", 4 * KIB, 512 * KIB), ("lv2_bytes", 16 * KIB, 16 * MIB),
             ("dram_bytes", 64 * KIB, 1024 * MIB), ("axi_burst_beats", 4, 256), ("axi_outstanding", 1, 64),
             ("semaphores", 16, 32), ("semaphore_max", 3, 255), ("events", 4, 64), ("unit_queue_depth", 2, 16),
-            ("job_slots", 2, 64),
+            ("job_slots", 2, 64), ("dram_latency", MIN_DRAM_LATENCY, 0xFFFF), ("dram_row_miss", 1, 0xFFFF),
+            ("dram_bandwidth", 1, 100),
         ):  # fmt: skip
             if not low <= getattr(self, name) <= high:
                 yield f"{name} must be {low} to {high}, not {getattr(self, name)}"
@@ -140,6 +147,11 @@ class SocParams:
         return self.out_channels // self.vec_lanes
 
     @property
+    def dram_bytes_per_cycle(self) -> float:
+        """Bytes the DRAM moves per cycle, refresh and opening of rows left out."""
+        return self.dram_word * self.dram_bandwidth / 100
+
+    @property
     def vec_header_bytes(self) -> int:
         """Bytes of the scalar header of a VEC parameter block (see ``hw.isa.VEC_HEADER``)."""
         return max(32, self.lv1_word)
@@ -151,6 +163,12 @@ class SocParams:
             if name not in known:
                 raise ParamError(f"no parameter named {name!r}; known are {', '.join(sorted(known))}")
         return dataclasses.replace(self, **changes)
+
+    def with_nominal_dram(self) -> "SocParams":
+        """A copy with the defaults of ``DRAM_TIMING``: equal copies may share one simulator, which takes the three
+        values when it runs."""
+        nominal = {field.name: field.default for field in dataclasses.fields(self) if field.name in DRAM_TIMING}
+        return self.replace(**nominal)
 
     def to_dict(self) -> dict:
         """Plain fields, for JSON."""
@@ -166,8 +184,13 @@ class SocParams:
         return cls(**fields)
 
     def digest(self) -> str:
-        """Hex digest over every field but the name: equal digests mean interchangeable images."""
-        fields = {k: v for k, v in self.to_dict().items() if k != "name"}
+        """Hex digest over every field but the name and ``DRAM_TIMING``: equal digests mean interchangeable images.
+
+        ``dram_latency``, ``dram_row_miss`` and ``dram_bandwidth`` are properties of the memory outside the chip: an
+        image runs on any of them, with the same results. What the compiler estimated and bounded in cycles (durations,
+        intervals between cancellation points) holds for the values that it was compiled for.
+        """
+        fields = {k: v for k, v in self.to_dict().items() if k not in ("name", *DRAM_TIMING)}
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:16]
 
 

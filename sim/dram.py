@@ -11,9 +11,18 @@ from hw.params import SocParams
 
 QUEUE_BURSTS = 16  #: requests of each direction the controller looks ahead
 QUEUE_BEATS = 32  #: beats of write data it buffers
-MIN_LATENCY = 4  #: cycles a request takes through the controller's queue
+FULL = 100  #: bandwidth in percent at which the bus carries one beat per cycle
 TIME = 32  #: bits of time stamps, compared modulo 2^32
 RESP_DECERR = 3
+
+
+def timing_ports(params: SocParams, prefix: str = "") -> dict:
+    """Inputs for the timing that may change from run to run; their initial values are those of ``params``."""
+    return {
+        f"{prefix}latency": In(16, init=params.dram_latency),
+        f"{prefix}row_miss": In(16, init=params.dram_row_miss),
+        f"{prefix}bandwidth": In(7, init=params.dram_bandwidth),
+    }
 
 
 class Dram(wiring.Component):
@@ -21,8 +30,9 @@ class Dram(wiring.Component):
 
     Timing, with the ``dram_*`` parameters:
 
-    * The data bus carries one beat (``dram_word`` bytes) per cycle, read or write. Reads are served in order,
-      writes are served in order, and the two take turns burst by burst.
+    * The data bus carries one beat (``dram_word`` bytes) per cycle, read or write, or ``dram_bandwidth`` percent of
+      that: beat k (from 0) of a burst that finds the bus idle comes floor(100 k / ``dram_bandwidth``) cycles after
+      the first. Reads are served in order, writes are served in order, and the two take turns burst by burst.
     * Consecutive rows of ``dram_row_bytes`` lie in consecutive banks. A bank keeps its last row open. Its commands
       are spaced by the beats of each burst, and by ``dram_row_miss`` cycles where another row must be opened.
       Banks work side by side: a row opens while the bus carries the data of other banks.
@@ -36,11 +46,15 @@ class Dram(wiring.Component):
     Parameters
     ----------
     params : SocParams
-        ValueError if the latency or the refresh parameters cannot be modelled.
+        ValueError if the refresh parameters cannot be modelled.
 
     Members
     -------
     axi : In(Axi4)
+    latency, row_miss : In(16)
+    bandwidth : In(7)
+        ``dram_latency``, ``dram_row_miss`` and ``dram_bandwidth``, by default those of ``params``. They may change
+        while the bus is idle, and must keep to the limits of ``SocParams``.
     stall_rate : In(8)
         Each channel refuses, or holds its beat back, in ``stall_rate`` of 256 cycles, pseudo-randomly: for
         back-pressure tests. 0 for the timing above.
@@ -49,8 +63,6 @@ class Dram(wiring.Component):
     """
 
     def __init__(self, params: SocParams) -> None:
-        if params.dram_latency < MIN_LATENCY:
-            raise ValueError(f"dram_latency must be at least {MIN_LATENCY}, not {params.dram_latency}")
         if params.dram_refresh_cycles >= params.dram_refresh_interval:
             raise ValueError(
                 f"dram_refresh_cycles must be less than dram_refresh_interval ({params.dram_refresh_interval}), "
@@ -63,12 +75,13 @@ class Dram(wiring.Component):
             {"word": (words - 1).bit_length(), "left": 8, "id": AXI_ID_WIDTH, "error": 1, "ready_at": TIME}
         )
         axi = Axi4(data_bytes=params.dram_word, id_width=AXI_ID_WIDTH)
-        super().__init__({"axi": In(axi), "stall_rate": In(8), "stall_seed": In(32)})
+        super().__init__({"axi": In(axi), "stall_rate": In(8), "stall_seed": In(32), **timing_ports(params)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
         self._clocks(m)
         self._stalls(m)
+        self._bus_due = Signal()  # the bandwidth allows a beat now
         m.submodules.reads = reads = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
         m.submodules.writes = writes = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
         self._accept(m, reads, writes)
@@ -135,7 +148,7 @@ class Dram(wiring.Component):
             request.id.eq(Mux(read, axi.arid, axi.awid)),
             request.error.eq(addr[(p.dram_bytes - 1).bit_length() :].any()),
             # The memory is read one cycle before R is valid.
-            request.ready_at.eq(begin + Mux(read, p.dram_latency - 1, 0)),
+            request.ready_at.eq(begin + Mux(read, self.latency - 1, 0)),
             reads.w_data.eq(request),
             writes.w_data.eq(request),
         ]
@@ -158,7 +171,7 @@ class Dram(wiring.Component):
             hit.eq(fresh & (old.data.row == row)),
             busy.eq(fresh & (self._reopens - old.data.free)[TIME - 1]),
             start.eq(Mux(busy, old.data.free, self._reopens)),
-            begin.eq(start + Mux(hit, 0, p.dram_row_miss)),
+            begin.eq(start + Mux(hit, 0, self.row_miss)),
             update.en.eq(taken),
             update.data.row.eq(row),
             update.data.free.eq(begin + length + 1),
@@ -189,6 +202,7 @@ class Dram(wiring.Component):
             write_moves.eq(write_offered & (write_next | ~read_offered)),
             read_moves.eq(read_offered & ~write_moves),
         ]
+        self._pace(m, read_moves | write_moves)
         with m.If(read_moves & (read.left == 0)):
             m.d.sync += write_next.eq(1)
         with m.If(write_moves & (write.left == 0)):
@@ -224,11 +238,21 @@ class Dram(wiring.Component):
         with m.Elif(axi.bready):
             m.d.sync += axi.bvalid.eq(0)
 
+    def _pace(self, m: Module, moves: Value) -> None:
+        """Allow ``bandwidth`` beats in ``FULL`` cycles; an idle bus saves up for the next beat, but for no more."""
+        saved = Signal(range(FULL), init=FULL - 1)
+        total = Signal(range(2 * FULL))
+        m.d.comb += [total.eq(saved + self.bandwidth), self._bus_due.eq(total >= FULL)]
+        with m.If(moves):
+            m.d.sync += saved.eq(total - FULL)
+        with m.Else():
+            m.d.sync += saved.eq(Mux(self._bus_due, FULL - 1, total))
+
     def _current(self, m: Module, queue: SyncFIFOBuffered, name: str):
         """The burst in service; returns (burst, its next beat may move, its next beat moves)."""
         burst = Signal(self._request, name=name)
         active, due, moves = Signal(name=f"{name}_active"), Signal(name=f"{name}_due"), Signal(name=f"{name}_moves")
-        m.d.comb += due.eq(active & ~(self._now - burst.ready_at)[TIME - 1] & ~self._closed)
+        m.d.comb += due.eq(active & ~(self._now - burst.ready_at)[TIME - 1] & ~self._closed & self._bus_due)
         m.d.comb += queue.r_en.eq(~active | (moves & (burst.left == 0)))
         with m.If(queue.r_en):
             m.d.sync += [burst.eq(queue.r_data), active.eq(queue.r_rdy)]

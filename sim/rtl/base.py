@@ -62,6 +62,11 @@ class RtlBus(ABC):
         """Set ``stall_rate`` and ``stall_seed``."""
 
     @abstractmethod
+    def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
+        """Set ``dram_latency``, ``dram_row_miss`` and ``dram_bandwidth``. Every backend calls this once, with the
+        values of ``params``, when its simulator has been created."""
+
+    @abstractmethod
     def _release(self) -> None:
         """Free the simulator."""
 
@@ -135,6 +140,15 @@ class RtlBus(ABC):
         self._stall(0, seed)
         self.advance(1)
         self._stall(per_256, seed)
+
+    def set_dram_timing(self, params: SocParams) -> None:
+        """From the next cycle the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be
+        as in the parameters of this bus. The DRAM must be idle."""
+        if params.digest() != self.params.digest():
+            raise ValueError(f"{params.name!r} differs from {self.params.name!r} in more than the timing of the DRAM")
+        self._check_open()
+        self.params = params
+        self._dram_timing(params.dram_latency, params.dram_row_miss, params.dram_bandwidth)
 
     # -- shared ----------------------------------------------------------------------------------------------
     def _cycles(self, limit: int, until: Until) -> bool:

@@ -21,6 +21,7 @@ _INTERFACE = (
     ("destroy", None, ctypes.c_void_p),
     ("start_access", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
     ("stall", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32),
+    ("dram_timing", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
     ("run", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int),
     ("outputs", ctypes.c_uint64, ctypes.c_void_p),
     ("memory", ctypes.c_void_p, ctypes.c_void_p),
@@ -60,6 +61,7 @@ class CompiledBus(RtlBus):
             raise OSError(f"cannot write waveforms to {vcd}" if vcd else f"not enough memory to simulate {params.name}")
         self._memory = self._library.caesura_memory(self._handle)
         self._values: npt.NDArray[np.uint64] | None = None
+        self.set_dram_timing(params)
 
     # -- for comparisons -------------------------------------------------------------------------------------
     @property
@@ -105,6 +107,9 @@ class CompiledBus(RtlBus):
 
     def _stall(self, rate: int, seed: int) -> None:
         self._library.caesura_stall(self._handle, rate, seed)
+
+    def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
+        self._library.caesura_dram_timing(self._handle, latency, row_miss, bandwidth)
 
     def _release(self) -> None:
         self._library.caesura_destroy(self._handle)

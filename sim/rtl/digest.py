@@ -15,7 +15,8 @@ _HW = Path(hw.__file__).parent
 def design_digest(params: SocParams) -> str:
     """Digest over all sources of ``hw`` and of the simulated DRAM and host, the parameters and Amaranth's version."""
     sources = [*sorted(_HW.rglob("*.py")), _SIM / "dram.py", _SIM / "rtl" / "top.py"]
-    digest = hashlib.sha256(json.dumps([params.to_dict(), importlib.metadata.version("amaranth")]).encode())
+    fields = params.with_nominal_dram().to_dict()
+    digest = hashlib.sha256(json.dumps([fields, importlib.metadata.version("amaranth")]).encode())
     for path in sources:
         digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()

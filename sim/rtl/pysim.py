@@ -47,7 +47,7 @@ class PysimBus(RtlBus):
         self._open = ExitStack()
         if vcd is not None:
             self._open.enter_context(_signals_to_vcd(self._simulator, vcd))
-        self._sample()
+        self.set_dram_timing(self.params)
 
     async def _host(self, ctx) -> None:
         """The one test bench: runs a job at a time and lets no time pass between jobs."""
@@ -133,6 +133,14 @@ class PysimBus(RtlBus):
         async def job(ctx):
             ctx.set(self._top.stall_rate, rate)
             ctx.set(self._top.stall_seed, seed)
+
+        self._do(job)
+
+    def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
+        async def job(ctx):
+            ctx.set(self._top.dram_latency, latency)
+            ctx.set(self._top.dram_row_miss, row_miss)
+            ctx.set(self._top.dram_bandwidth, bandwidth)
 
         self._do(job)
 

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.interfaces import Axi4Lite
 from hw.params import SocParams
-from sim.dram import Dram
+from sim.dram import Dram, timing_ports
 
 
 class HostPort(wiring.Component):
@@ -91,7 +91,7 @@ class SimTop(wiring.Component):
     cmd_*, rsp_*
         See :class:`HostPort`.
     irq : Out(1)
-    stall_rate, stall_seed
+    stall_rate, stall_seed, dram_latency, dram_row_miss, dram_bandwidth
         See :class:`sim.dram.Dram`.
 
     The clock is that of ``domain``. There is no reset: a simulation starts from the initial values, and a reset
@@ -105,7 +105,8 @@ class SimTop(wiring.Component):
         self.dram = Dram(params)
         self.host = HostPort()
         members = {name: m for name, m in self.host.signature.members.items() if name != "axil"}
-        super().__init__({**members, "irq": Out(1), "stall_rate": In(8), "stall_seed": In(32)})
+        stalls = {"stall_rate": In(8), "stall_seed": In(32)}
+        super().__init__({**members, "irq": Out(1), **stalls, **timing_ports(params, "dram_")})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -120,6 +121,8 @@ class SimTop(wiring.Component):
                 m.d.comb += self.irq.eq(self.soc.irq)
             elif name.startswith("stall_"):
                 m.d.comb += getattr(self.dram, name).eq(getattr(self, name))
+            elif name.startswith("dram_"):
+                m.d.comb += getattr(self.dram, name.removeprefix("dram_")).eq(getattr(self, name))
             elif member.flow == In:
                 m.d.comb += getattr(self.host, name).eq(getattr(self, name))
             else:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw.params import PRESETS, ParamError, SocParams, preset
+from hw.params import DRAM_TIMING, PRESETS, ParamError, SocParams, preset
 
 SIZES = [f.name for f in dataclasses.fields(SocParams) if f.name != "name"]
 
@@ -34,7 +34,9 @@ def test_any_single_change_is_accepted_or_refused_by_name(field, value):
     except ParamError as error:
         assert field in str(error) or field in ("cols", "pes", "rows", "dram_word")
     else:
-        assert (changed.digest() == preset("tiny").digest()) == (value == getattr(preset("tiny"), field))
+        same = value == getattr(preset("tiny"), field)
+        assert (changed.digest() == preset("tiny").digest()) == (same or field in DRAM_TIMING)
+        assert (changed.with_nominal_dram() == preset("tiny").with_nominal_dram()) == (same or field in DRAM_TIMING)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,9 @@ def test_any_single_change_is_accepted_or_refused_by_name(field, value):
         ),
         ({"pes": 16, "rows": 8, "cols": 8, "vec_lanes": 8}, "vec_lanes must be at least pes\\*rows/8 \\(16\\), not 8"),
         ({"engines": 9}, "engines must be 1 to 8"),
+        ({"dram_latency": 3}, "dram_latency must be 4 to 65535, not 3"),
+        ({"dram_row_miss": 1 << 16}, "dram_row_miss must be 1 to 65535, not 65536"),
+        ({"dram_bandwidth": 101}, "dram_bandwidth must be 1 to 100, not 101"),
         ({"lv1_bytes": 24 * 1024}, "lv1_bytes must be a power of two"),
         ({"axi_burst_beats": 256, "dram_word": 32, "rows": 16, "cols": 16, "vec_lanes": 16}, "4 KiB page"),
     ],
@@ -67,7 +72,15 @@ def test_replace_and_from_dict_refuse_unknown_fields():
         SocParams.from_dict(preset("tiny").to_dict() | {"mac": 3})
 
 
-def test_digest_ignores_the_name_only():
+def test_the_timing_of_the_dram_makes_no_other_hardware():
+    slow = preset("base").replace(dram_latency=300, dram_row_miss=50, dram_bandwidth=30)
+    assert slow.digest() == preset("base").digest()
+    assert slow.with_nominal_dram() == preset("base").with_nominal_dram() != preset("base")
+    assert slow.dram_bytes_per_cycle == 4.8
+    assert all(p.dram_bytes_per_cycle == p.dram_word for p in PRESETS.values())
+
+
+def test_digest_ignores_the_name():
     assert preset("tiny").replace(name="mine").digest() == preset("tiny").digest()
     assert len({p.digest() for p in PRESETS.values()}) == len(PRESETS)
 

@@ -115,6 +115,14 @@ void caesura_stall(void *handle, uint32_t rate, uint32_t seed) {
   sim->top.p_stall__seed.set<uint32_t>(seed);
 }
 
+// Sets the timing of the DRAM; the bandwidth in percent of a beat per cycle.
+void caesura_dram_timing(void *handle, uint32_t latency, uint32_t row_miss, uint32_t bandwidth) {
+  auto *sim = static_cast<Simulation *>(handle);
+  sim->top.p_dram__latency.set<uint32_t>(latency);
+  sim->top.p_dram__row__miss.set<uint32_t>(row_miss);
+  sim->top.p_dram__bandwidth.set<uint32_t>(bandwidth);
+}
+
 // Runs up to `limit` cycles, ending after the first in which the watched output was high. Returns 2 * cycles, plus
 // one if it was high.
 uint64_t caesura_run(void *handle, uint64_t limit, int until) {

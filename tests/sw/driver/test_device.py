@@ -34,7 +34,7 @@ def check_copy(device, model, seed=0):
 # -- identification ------------------------------------------------------------------------------------------
 def test_hardware_of_other_parameters_is_refused():
     soc = FakeSoc(TINY)
-    soc.params = TINY.replace(dram_latency=41)
+    soc.params = TINY.replace(events=16)
     with pytest.raises(DeviceMismatch, match="register PARAMS reads"):
         Device(soc)
 
