@@ -49,7 +49,7 @@ def layer_roofline(params: SocParams, layer: LayerInfo, counters: Mapping[str, i
     stores = min(counters["st2_bytes"], layer.output_bytes)
     lanes = params.engines * params.vec_lanes
     vectors = layer.output_bytes / lanes if counters["vec_active"] else 0.0
-    return Roofline(layer.macs / params.macs, (loads + stores) / params.dram_word, vectors)
+    return Roofline(layer.macs / params.macs, (loads + stores) / params.dram_bytes_per_cycle, vectors)
 
 
 def network_roofline(layers: Iterable[Roofline]) -> Roofline:

@@ -1,6 +1,7 @@
 """Cancellation points of a model's jobs: where they stand, what is live there, and what brings it again."""
 
 from collections.abc import Iterable
+from math import ceil
 
 import numpy as np
 
@@ -95,7 +96,7 @@ def _placed(buffers: Buffers, schedule: Schedule, params: SocParams, wanted: Wan
     timeline, dirty, spills = Timeline(schedule, params), buffers.dirty_bytes(), buffers.spills_held()
     barred = np.zeros(len(dirty), np.bool_)
     while True:
-        points = choose(timeline, schedule.tasks, dirty, spills, wanted, barred, params.dram_word)
+        points = choose(timeline, schedule.tasks, dirty, spills, wanted, barred, ceil(params.dram_bytes_per_cycle))
         held = [(point, buffers.at(point.cut)) for point in points]
         fresh = [point.cut for point, state in held if state is None and not barred[point.cut]]
         if not fresh:

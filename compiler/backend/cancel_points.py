@@ -97,7 +97,7 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
 
 def choose(
     timeline: Timeline, tasks: list[Task], dirty: npt.NDArray[np.int64], spills: npt.NDArray[np.int64], wanted: Wanted,
-    barred: npt.NDArray[np.bool_], dram_word: int,
+    barred: npt.NDArray[np.bool_], dram_bytes: int,
 ) -> list[Chosen]:  # fmt: skip
     """Points of a job. ``dirty``: live bytes without a copy; ``spills``: buffers that wait for their way to DRAM;
     ``barred``: where no point may stand if any other position will do; all for each cut. No point is needed at the end,
@@ -105,9 +105,9 @@ def choose(
 
     From one point to the next is half to all of the wanted spacing, where instructions are short enough: the cheapest
     position in between by the time it takes to move the dirty bytes and until the units are idle, in which DRAM could
-    move ``dram_word`` bytes a cycle. Loads and stores count as long as they take beside other engines that load.
+    move ``dram_bytes`` bytes a cycle. Loads and stores count as long as they take beside other engines that load.
     """
-    cost = 2 * dirty + dram_word * np.maximum(0, timeline.halted - timeline.starts)
+    cost = 2 * dirty + dram_bytes * np.maximum(0, timeline.halted - timeline.starts)
     if wanted.max_live:
         cost = cost + np.where(dirty > wanted.max_live, np.int64(1) << 40, 0)
     cost = cost + barred * (np.int64(1) << 50)

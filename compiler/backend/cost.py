@@ -1,6 +1,7 @@
 """Estimated durations of instructions, in cycles: what the tiler compares and the scheduler orders by."""
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Any
 
 from hw.isa import Op
@@ -13,7 +14,8 @@ _DRAM_OPS = (Op.LD2, Op.ST2)
 def copy_cycles(op: Op, runs: int, length: int, params: SocParams, engines: int = 1) -> int:
     """A copy of ``runs`` runs of ``length`` bytes; ``engines`` share DRAM."""
     if op in _DRAM_OPS:
-        return START + params.dram_latency + engines * runs * -(-length // params.dram_word)
+        moved = engines * runs * -(-length // params.dram_word) * params.dram_word
+        return START + params.dram_latency + ceil(moved / params.dram_bytes_per_cycle)
     return START + runs * -(-length // params.lv1_word)
 
 

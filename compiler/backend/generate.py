@@ -179,7 +179,7 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Budget, para
     if layer.depthwise:
         return budget.job_weights
     block = params.rows * params.out_channels
-    load = block * budget.engines / params.dram_word
+    load = block * budget.engines / params.dram_bytes_per_cycle
     compute = sum(max(tile.pixels, params.rows) for tile in pixels)
     return budget.windows // 2 if load > compute else budget.job_weights
 

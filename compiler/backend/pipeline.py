@@ -56,7 +56,7 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
             linker.add(entry)
         loaded = sum(len(job.blob) for job in made.jobs)
         compute = max((_busy(scheduled, engine) for engine in range(budget.engines)), default=0)
-        load = loaded // params.dram_word + params.dram_latency if loaded else 0
+        load = int(loaded / params.dram_bytes_per_cycle) + params.dram_latency if loaded else 0
         cycles.append((load, compute))
         report.layers.append(_layer_report(graph, layer, made, homes, compute))
     image = linker.image(graph, layers, cycles)

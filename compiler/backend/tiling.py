@@ -319,22 +319,29 @@ def _estimate(
     if layer.addition:
         ld1 += channel_tiles * (tiles * START + pixels)
     vec = channel_tiles * (tiles * START + pixels * params.vec_groups) * (2 if layer.addition else 1)
-    dram = weight_bytes * chunks * channel_tiles / params.dram_word
+    dram = weight_bytes * chunks * channel_tiles / params.dram_bytes_per_cycle
     if load.in_dram:
         repeats = passes if pixels_outer else channel_tiles
-        dram += repeats * tiles * chunks * (START + params.dram_latency / 4 + share * g.lv1_bytes / params.dram_word)
+        dram += (
+            repeats
+            * tiles
+            * chunks
+            * (START + params.dram_latency / 4 + share * g.lv1_bytes / params.dram_bytes_per_cycle)
+        )
     instructions = (
         steps + sum(act_loads.values()) + weight_loads[0] + weight_loads[1] / group + 2 * channel_tiles * tiles
     )
-    fetch = instructions * INSN_BYTES / params.dram_word
+    fetch = instructions * INSN_BYTES / params.dram_bytes_per_cycle
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.
     stores = channel_tiles * pixels * _SHORT_RUN if load.out_dram and not pixels_outer else 0
     balance = _balance(layer, load, rows, cols) if layer.depthwise else 1.0
     units = [balance * unit for unit in (mac, ld0, ld1, vec)] + [dram, fetch, stores]
     start = 0.0
     if load.in_dram:
-        start = rows * cols * g.lv1_bytes * chunks / (g.in_rows * g.in_cols) / params.dram_word * load.engines
+        start = (
+            rows * cols * g.lv1_bytes * chunks / (g.in_rows * g.in_cols) / params.dram_bytes_per_cycle * load.engines
+        )
         if pixels_outer:  # all weights come during the first pixel tile, and input beside them
             first = rows * cols * chunks * g.block_count * channel_tiles / load.engines
-            start += max(0.0, 2 * weight_bytes * chunks * channel_tiles / params.dram_word - first)
+            start += max(0.0, 2 * weight_bytes * chunks * channel_tiles / params.dram_bytes_per_cycle - first)
     return int(max(units) + 0.05 * sum(units) + start * load.engines)

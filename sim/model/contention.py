@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil
 
 from hw.isa import INSN_BYTES, Insn, Op
 from hw.job import COMPLETION
@@ -113,16 +114,20 @@ class Memory:
         """Cycles of the longest burst: while LV2 holds its data up, the row of the next is being opened."""
         return self._burst(self.params.axi_burst_beats)
 
+    def _bus(self, beats: int) -> int:
+        """Cycles in which the bus moves ``beats``."""
+        return ceil(beats * self.params.dram_word / self.params.dram_bytes_per_cycle)
+
     def _burst(self, beats: int) -> int:
         held = max(self.rivals.lv2_writes(Op.LD2), self.rivals.lv2_reads(Op.ST2))
-        return beats + max(self.params.dram_row_miss, beats * (held - 1))
+        return self._bus(beats) + max(self.params.dram_row_miss, beats * (held - 1))
 
     @cached_property
     def insn(self) -> int:
         """Cycles to fetch one instruction, its share of opening a row, and the row it has closed, included."""
         beats = INSN_BYTES // self.params.dram_word
         per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BYTES // self.params.dram_word) // beats)
-        return beats + -(-2 * self.params.dram_row_miss // per_burst)
+        return self._bus(beats) + -(-2 * self.params.dram_row_miss // per_burst)
 
     @property
     def _foreign_insn(self) -> int:
@@ -204,6 +209,7 @@ class Memory:
         reads = p.axi_outstanding * self._load_turns + 2 * FETCH_AHEAD // 4 * others
         reads = min(_QUEUE_BURSTS, reads) + 1
         queue = (2 if self._store_turns else 1) * reads * self.burst
+        queue += self._bus(1) - 1  # the bus is not ready again at once
         return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY
 
     def transfer(self, op: Op, bursts: int, rows: int, beats: int, held: int = 1) -> int:
@@ -213,6 +219,6 @@ class Memory:
         """
         p, between = self.params, self.between(op)
         misses = bursts if between else rows
-        own = beats + max(misses * p.dram_row_miss, beats * (held - 1)) + bursts * between
+        own = self._bus(beats) + max(misses * p.dram_row_miss, beats * (held - 1)) + bursts * between
         round_trip = bursts * (p.dram_latency + _BUS_LATENCY) // p.axi_outstanding
         return int(max(own, round_trip) * self.slowdown) + 1

@@ -30,7 +30,7 @@ def situation(
         halt=sum(intervals) / len(intervals) / 2 if intervals else remaining,
         dump_bytes=moved,
         restore_bytes=moved,
-        bandwidth=params.dram_word,
+        bandwidth=params.dram_bytes_per_cycle,
         switch=_SWITCH_ACCESSES * costs.register_access,
         killable=killable,
         notice=notice,

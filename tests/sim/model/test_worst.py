@@ -52,6 +52,17 @@ def test_loads_alone_open_rows_once():
     assert expected <= cycles("LD2 len=4096 hi=4096", rivals=only(Op.LD2)) <= expected + 4
 
 
+@pytest.mark.parametrize("bandwidth", [70, 50, 3])
+def test_a_slower_bus_takes_longer_for_every_beat(bandwidth):
+    slow = TINY.replace(dram_bandwidth=bandwidth)
+    words = 4096 // TINY.dram_word
+    memory = Memory(slow, only(Op.LD2))
+    assert memory.burst >= TINY.axi_burst_beats * 100 / bandwidth + TINY.dram_row_miss
+    assert memory.latency - Memory(TINY, only(Op.LD2)).latency >= 100 / bandwidth - 1
+    taken = cycles("LD2 len=4096 hi=4096", slow, only(Op.LD2))
+    assert taken >= (words * 100 / bandwidth + 2 * TINY.dram_row_miss) * memory.slowdown
+
+
 @pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
 def test_every_burst_waits_for_every_engine(params):
     load = "LD2 len=4096 hi=4096"
