@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from sim.rtl.native.bits import Word, sliced, width_of
 from sim.rtl.native.design import Design, ReadPort, Register, WritePort
 from sim.rtl.native.expr import Expressions, computed, literal, mask
-from sim.rtl.native.groups import nodes_of
+from sim.rtl.native.groups import depends_on, nodes_of
 from sim.rtl.native.layout import Layout, field_of, is_source, row_of
 from sim.rtl.native.nodes import Node
 from sim.rtl.native.order import Schedule, written
 from sim.rtl.native.place import Block, Branch, Choice, place, sides_of, values
 from sim.rtl.native.slices import WORD
-
-SURELY_CHANGED = 100000  #: so many registers behind one condition are not compared with what they were
 
 
 class GroupWriter:
@@ -117,6 +115,12 @@ class GroupWriter:
         for reader in readers:
             sets[reader // WORD] |= 1 << reader % WORD
         return [f"s->{when}[{word}] |= {bits:#x}ull;" for word, bits in sorted(sets.items())]
+
+    def _again(self, *words: Word) -> None:
+        """Have this group evaluated again if the words depend on a register that it does not watch."""
+        unwatched = self._schedule.unwatched[self._place]
+        if unwatched and unwatched & depends_on(self._design, self._own, words):
+            self._lines += self._flag([self._place], "next")
 
     # -- operations ------------------------------------------------------------------------------------------
     def _block(self, block: Block) -> None:
@@ -260,12 +264,12 @@ class GroupWriter:
                 value = self._expressions.word(values(register)[i])
                 kind = computed(self._design.nodes[register.node].width)
                 self._lines.append(f"const {kind} v{register.node} = {value};")
-            sure = bool(choice.conditions)
-            self._update([register.node for register in choice.registers], sure)
+            self._again(*(values(register)[i] for register in choice.registers))
+            self._update([register.node for register in choice.registers])
         self._lines.append("}")
 
-    def _update(self, nodes: list[int], often: bool) -> None:
-        """Registers ``r`` take the values ``v``; ``often``: if this is done, they will have changed."""
+    def _update(self, nodes: list[int]) -> None:
+        """Registers ``r`` take the values ``v``."""
         sets: dict[tuple[frozenset[int], bool], list[int]] = defaultdict(list)
         for node in nodes:
             sets[frozenset(self._schedule.readers.get(node, ())), node in self._layout.deferred].append(node)
@@ -275,7 +279,7 @@ class GroupWriter:
                 self._commits += [f"s->r{node} = s->n{node};" for node in members if
                                   f"s->r{node} = s->n{node};" not in self._commits]  # fmt: skip
             then = [*self._flag(readers, "next"), *(["pending = 1;"] if deferred else [])]
-            if not then or (often and len(members) >= SURELY_CHANGED):
+            if not then:
                 self._lines += [*stores, *then]
                 continue
             different = " | ".join(f"(v{node} ^ s->r{node})" for node in members)
@@ -296,7 +300,8 @@ class GroupWriter:
             value = self._row_bits(port.memory, f"a{first}", start, width)
             value = value if inside else f"a{first} < {memory.depth} ? {value} : 0"
             self._lines.append(f"const {computed(width)} v{node} = {value};")
-        self._update([node for node, _, _ in port.words], False)
+        self._again(port.address)
+        self._update([node for node, _, _ in port.words])
         self._lines.append("}")
 
     def _write(self, port: WritePort, block: Block) -> None:
@@ -308,6 +313,7 @@ class GroupWriter:
         some = " | ".join(self._expressions.word(condition) for condition in conditions)
         self._lines.append(f"if ({some}) {{")
         self._block(block)
+        self._again(port.address, port.data)
         self._lines.append(f"const u64 a = {self._expressions.word(port.address)};")
         if memory.depth < 1 << width_of(port.address):
             self._lines.append(f"if (a < {memory.depth}) {{")

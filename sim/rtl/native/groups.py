@@ -35,6 +35,19 @@ def nodes_of(words: Iterable[Word]) -> set[int]:
     return {piece.node for word in words for piece in word if piece.node != CONSTANT}
 
 
+def depends_on(design: Design, own: set[int], words: Iterable[Word]) -> set[int]:
+    """All nodes that the words name, and what those of them that are in ``own`` depend on."""
+    result: set[int] = set()
+    work = list(nodes_of(words))
+    while work:
+        node = work.pop()
+        if node not in result:
+            result.add(node)
+            if node in own:
+                work.extend(nodes_of(design.nodes[node].args))
+    return result
+
+
 def sink_words(design: Design, sink: Sink) -> list[Word]:
     """What a sink reads."""
     match sink:

@@ -10,21 +10,24 @@ from dataclasses import dataclass
 
 from sim.rtl.native.cells import NetlistError
 from sim.rtl.native.design import Design, ReadPort, Register, WritePort
-from sim.rtl.native.groups import Group, nodes_of, sink_words
+from sim.rtl.native.groups import Group, depends_on, nodes_of, sink_words
 from sim.rtl.native.nodes import SOURCES
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """``groups`` in order. By node: ``readers``, the groups that read it from the state, and ``home``, the group that
-    computes it. ``memory_readers``: the groups that read a memory. ``in_place``: registers that change at once."""
+    """``groups`` in order. By node: ``readers``, the groups that are evaluated when it has changed, and ``home``, the
+    group that computes it. ``memory_readers``: the groups that read a memory. ``in_place``: registers that change at
+    once, and ``written_at_once``: such memories. ``unwatched``: for each group the registers that it reads without
+    being evaluated when they change; it has itself evaluated again while a condition under which it reads them holds."""
 
     groups: list[Group]
     readers: dict[int, set[int]]
     home: dict[int, int]
     memory_readers: dict[int, set[int]]
     in_place: set[int]
-    written_at_once: set[int]  #: memories
+    written_at_once: set[int]
+    unwatched: list[set[int]]
 
 
 def group_reads(design: Design, group: Group) -> set[int]:
@@ -58,21 +61,61 @@ def make_schedule(design: Design, groups: list[Group]) -> Schedule:
     position = {number: place for place, number in enumerate(order)}
     ordered = [groups[number] for number in order]
 
+    everybody = set().union(*reads)
+    restless = _restless(design)
+    unwatched = [needs & restless - _always_read(design, group, everybody) for group, needs in zip(groups, reads, strict=True)]
     readers: dict[int, set[int]] = defaultdict(set)
+    lookers: dict[int, set[int]] = defaultdict(set)
     memory_readers: dict[int, set[int]] = defaultdict(set)
     for number, needs in enumerate(reads):
         for node in needs:
-            readers[node].add(position[number])
+            lookers[node].add(position[number])
+            if node not in unwatched[number]:
+                readers[node].add(position[number])
         for memory in memories_read(design, groups[number]):
             memory_readers[memory].add(position[number])
     in_place, at_once = set(), set()
     for place, group in enumerate(ordered):
         for sink in group.sinks:
-            in_place.update(node for node in written(sink) if max(readers[node], default=-1) <= place)
+            in_place.update(node for node in written(sink) if max(lookers[node], default=-1) <= place)
             if isinstance(sink, WritePort) and max(memory_readers[sink.memory], default=-1) < place:
                 at_once.add(sink.memory)
     homes = {node: position[number] for node, number in home.items()}
-    return Schedule(ordered, readers, homes, memory_readers, in_place, at_once)
+    return Schedule(ordered, readers, homes, memory_readers, in_place, at_once, [unwatched[number] for number in order])
+
+
+def _restless(design: Design) -> set[int]:
+    """Registers that change in nearly every cycle: counters that nothing holds."""
+    result = set()
+    for register in design.registers:
+        near = nodes_of([register.default]) if register.default is not None else set()
+        near |= nodes_of(word for node in near for word in design.nodes[node].args)
+        counts = any(design.nodes[node].op == "add" for node in near)
+        if counts and register.node in near:
+            result.add(register.node)
+    # A counter of more than one word: its upper words come with its lowest.
+    cells = {design.nodes[node].info[1] for node in result}  # type: ignore[index]
+    return {register.node for register in design.registers if design.nodes[register.node].info[1] in cells}  # type: ignore[index]
+
+
+def _always_read(design: Design, group: Group, published: set[int]) -> set[int]:
+    """What a group reads whatever conditions hold in it."""
+    own = set(group.nodes)
+    words = []
+    for sink in group.sinks:
+        match sink:
+            case Register():
+                words += [condition for condition, _ in sink.pairs]
+                if not sink.pairs or sink.default is not None:
+                    words += sink_words(design, sink)
+            case ReadPort():
+                words.append(sink.enable)
+            case WritePort():
+                words += [enable for _, _, enable in sink.enables]
+            case str():
+                words += sink_words(design, sink)
+    words += [word for node in own & published for word in design.nodes[node].args]
+    return depends_on(design, own, words)
 
 
 def _order(design: Design, groups: list[Group], reads: list[set[int]], home: dict[int, int]) -> list[int]:
