@@ -61,13 +61,13 @@ $(BIN)/python:
 	    { rm -rf $(VENV); echo "error: python3 has no venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 
 $(RUN_STAMP): $(DEPS) | $(BIN)/python
-	@echo "==> [2/3] installing Caesura and what it runs on: amaranth, onnxruntime, yosys, zig ... (about a minute)"
+	@echo "==> [2/3] installing Caesura and what it runs on: amaranth, onnxruntime, zig ... (about a minute)"
 	@$(PIP) install -q -c constraints.txt setuptools
 	@$(PIP) install -q -c constraints.txt --no-build-isolation -e .
 	@touch $@
 
 $(DEV_STAMP): $(RUN_STAMP)
-	@echo "==> [3/3] installing test tools: pytest, ruff, mypy, cocotb, z3, scikit-learn ..."
+	@echo "==> [3/3] installing test tools: pytest, ruff, mypy, cocotb, yosys, z3, scikit-learn ..."
 	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
 	@echo "==> ready: $(BIN)/caesura --help"

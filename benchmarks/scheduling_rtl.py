@@ -149,9 +149,8 @@ def _idle_error(lab: Lab) -> Measured:
 def _campaign(lab: Lab) -> Measured:
     """Random scenarios on ``tiny`` in which a request did not end, or an output differs from the model alone."""
     failures = {seed: problem for seed in range(56) if (problem := check_random(seed))}
-    return Measured(
-        len(failures), True, {"measured_on": f"{DEFAULT_BACKEND}, tiny", "scenarios": 56, "failed_seeds": failures}
-    )
+    detail = {"measured_on": f"{DEFAULT_BACKEND}, tiny", "scenarios": 56, "failed_seeds": failures}
+    return Measured(len(failures), True, detail)
 
 
 def check_random(seed: int, preset: str = "tiny") -> str | None:
