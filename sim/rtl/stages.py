@@ -14,6 +14,7 @@ from rich.console import Console
 from sim.rtl.toolchain import cache_dir
 
 INTERVAL = 10.0  #: seconds between lines where standard error is not a terminal
+COMPARABLE = 4  #: sizes further apart say nothing about each other: what a stage costs at least is not known
 DURATIONS = "durations.json"  #: in the cache folder: seconds and size of the last run of each stage
 
 
@@ -32,7 +33,7 @@ class Stages:
         """Everything inside is the stage called ``name``.
 
         ``size`` is what its duration grows with, such as the bytes of a netlist. The time expected is the last time on
-        this machine, scaled by size; ``seconds`` if there was none.
+        this machine, scaled by size; ``seconds`` if there was none of a comparable size.
         """
         self._announce()
         expected = _expected(name, size, seconds)
@@ -103,7 +104,7 @@ def _durations() -> dict[str, list[float]]:
 def _expected(name: str, size: int, default: float) -> float:
     try:
         seconds, before = _durations()[name]
-        return seconds * size / before
+        return seconds * size / before if before / COMPARABLE <= size <= before * COMPARABLE else default
     except (KeyError, TypeError, ValueError, ZeroDivisionError):
         return default
 

@@ -5,7 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,15 +79,24 @@ def link(compiler: Compiler, objects: Sequence[str], flags: Sequence[str], work:
     return work / name
 
 
-def run_tool(what: str, command: Sequence[str], work: Path, log: Path) -> None:
-    """Run ``command`` in the folder ``work``, appending its output to ``log``. Raises :class:`BuildError`, which says
-    that ``what`` failed and why."""
+def run_tool(
+    what: str, command: Sequence[str], work: Path, log: Path, environment: Mapping[str, str] | None = None
+) -> None:
+    """Run ``command`` in the folder ``work``, appending its output to ``log``; ``environment`` is added to that of this
+    process. Raises :class:`BuildError`, which says that ``what`` failed and why."""
     with open(log, "a") as output:
         output.write(shlex.join(command) + "\n")
         output.flush()
         start = output.tell()
         try:
-            done = subprocess.run(command, cwd=work, stdout=output, stderr=output, env=tool_environment(), check=False)
+            done = subprocess.run(
+                command,
+                cwd=work,
+                stdout=output,
+                stderr=output,
+                env={**tool_environment(), **(environment or {})},
+                check=False,
+            )
         except OSError as error:
             raise BuildError(f"{what} could not be started ({command[0]}: {error.strerror})") from None
     if done.returncode:

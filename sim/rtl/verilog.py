@@ -31,14 +31,18 @@ def write_verilog(params: SocParams, out_dir: Path) -> Path:
     """
     require_yosys("Verilog")
     path = Path(out_dir) / f"{TOP}.v"
+    path.write_text(converted(to_rtlil(Soc(params), name=TOP, separator="_")))
+    return path
+
+
+def converted(rtlil: str) -> str:
+    """The netlist ``rtlil``, from :func:`sim.rtl.rtlil.to_rtlil`, as Verilog."""
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         work = Path(folder)
-        rtlil = to_rtlil(Soc(params), name=TOP, separator="_")
         (work / "netlist.il").write_text(READ_REGISTER.sub(_zero, rtlil))
         run_yosys(CONVERSION, work, work / "yosys.log")
         text = (work / "netlist.v").read_text()
-    path.write_text(MEMORY.sub(_zero_at_power_on, text))
-    return path
+    return MEMORY.sub(_zero_at_power_on, text)
 
 
 def _zero_at_power_on(declaration: re.Match) -> str:

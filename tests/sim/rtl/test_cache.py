@@ -156,7 +156,8 @@ def test_stages_tell_the_time_of_the_last_run_scaled_by_size(capfd):
 
     cache.cache_dir().mkdir()
     assert "simulator: cutting, 0 s of about 77 s" in run(10)
-    assert "simulator: cutting, 0 s of about 6 s" in run(100)
+    assert "simulator: cutting, 0 s of about 2 s" in run(33)
+    assert "simulator: cutting, 0 s of about 77 s" in run(1000)
     (cache.cache_dir() / stages.DURATIONS).write_text("{")
     assert "of about 77 s" in run(10)
 
