@@ -11,7 +11,13 @@ from caesura.api import UsageError
 from compiler.ir import CompileError
 from hw.params import ParamError
 from sim.bus import BusError, BusTimeout
+from sim.rtl.side_by_side import DisagreementError
+from sim.rtl.toolchain import BuildError
 from sw.driver import DriverError
+
+
+class NotAvailableError(RuntimeError):
+    """What a figure needs is not there, which is nobody's fault; says what, and how to get it."""
 
 
 class Measured(NamedTuple):
@@ -35,7 +41,9 @@ class Figure:
         """Measure. What cannot be compiled or run makes a row without a value that says why."""
         try:
             value, correct, detail = self.measure(lab)
-        except (CompileError, DriverError, ParamError, BusError, BusTimeout) as error:
+        except NotAvailableError as error:
+            return Row(self.name, None, self.target, True, {"error": str(error)}, skipped=True)
+        except (CompileError, DriverError, ParamError, BusError, BusTimeout, BuildError, DisagreementError) as error:
             return Row(self.name, None, self.target, False, {"error": str(error)})
         return Row(self.name, value, self.target, correct, detail)
 

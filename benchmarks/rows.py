@@ -25,18 +25,19 @@ class Target:
 @dataclass(frozen=True)
 class Row:
     """One figure. ``value`` is None if it could not be measured; ``ok``: it meets ``must`` and every output it
-    rests on equals the golden result."""
+    rests on equals the golden result, or it was ``skipped`` as something it needs is not installed."""
 
     name: str
     value: float | None
     target: Target
     correct: bool
     detail: dict[str, Any] = field(default_factory=dict)
+    skipped: bool = False
 
     @property
     def ok(self) -> bool:
         """See the class."""
-        return self.correct and self.value is not None and self.target.met(self.value)
+        return self.skipped or (self.correct and self.value is not None and self.target.met(self.value))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: ``name, value, unit, must, aim, ok, detail``."""

@@ -15,6 +15,7 @@ from benchmarks.rows import Row
 from caesura.api import UsageError, resolve
 from caesura.progress import Progress
 from caesura.show import table
+from sim.backends import BACKENDS
 
 BENCHES: dict[str, Callable[[], list[Figure]]] = {
     "utilisation": utilisation.figures,
@@ -55,6 +56,7 @@ class BenchReport:
         for row in self.rows:
             value = "" if row.value is None else f"{row.value:,.2f}"
             mark = Text("ok", "green") if row.ok else Text("NOT OK", "bold red")
+            mark = Text("skipped", "yellow") if row.skipped else mark
             must, aim = f"{row.target.must:,g}", f"{row.target.aim:,g}"
             rows.add_row(row.name, value, row.target.unit, must, aim, mark, _explanation(row))
         return Group(head, rows)
@@ -71,10 +73,12 @@ def run_bench(
 ) -> BenchReport:
     """Measure the figures of benchmark ``name``; see ``benchmarks.figures.select`` for the selection.
 
-    Raises :class:`UsageError` for an unknown benchmark or figure, ``ParamError`` for an unknown preset.
+    Raises :class:`UsageError` for an unknown benchmark, backend or figure, ``ParamError`` for an unknown preset.
     """
     if name not in BENCHES:
         raise UsageError(f"no benchmark named {name!r}; known are {', '.join(BENCHES)}")
+    if backend not in BACKENDS:
+        raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
     params = resolve(preset)
     chosen = select(BENCHES[name](), only, everything)
     with Progress() as progress, Lab(params, backend, progress, check_layers=check_layers) as lab:

@@ -70,7 +70,7 @@ def test_a_wrong_output_is_found(monkeypatch):
     ("arguments", "message"),
     [
         (["speed"], "no benchmark named 'speed'; known are utilisation, preemption, simspeed, scheduling"),
-        (["simspeed", "--only", "watts"], "no figure matches 'watts'; there are resnet50_seconds, cycles_per_second"),
+        (["simspeed", "--only", "watts"], "no figure matches 'watts'; there are native_over_cxxrtl"),
         (["simspeed", "--preset", "huge"], "no preset named 'huge'"),
         (["simspeed", "--backend", "fpga"], "no backend named 'fpga'"),
     ],

@@ -1,0 +1,71 @@
+"""Several simulations of the same netlist, driven by the same calls."""
+
+from typing import TypeVar
+
+from sim.rtl.base import RtlBus, Until
+
+Answer = TypeVar("Answer")
+
+
+class DisagreementError(AssertionError):
+    """Two simulations of the same netlist differ; names cycle, what differs and the values."""
+
+
+class SideBySideBus(RtlBus):
+    """:class:`sim.bus.Bus` over simulations that are fresh from power-on. Every call goes to all of them.
+
+    All must answer the same, or :class:`DisagreementError` is raised. Closing closes all.
+
+    Parameters
+    ----------
+    buses : by name, at least one, with the same parameters and costs
+    """
+
+    def __init__(self, buses: dict[str, RtlBus]) -> None:
+        first = next(iter(buses.values()))
+        super().__init__(first.params, first.costs, None)
+        self.buses = buses
+
+    def same(self, what: str, answers: list[Answer]) -> Answer:
+        """The answer that all gave to the question ``what``."""
+        if any(answer != answers[0] for answer in answers):
+            shown = ", ".join(f"{name} {answer}" for name, answer in zip(self.buses, answers, strict=True))
+            raise DisagreementError(f"{what} differs in cycle {self._cycle}: {shown}")
+        return answers[0]
+
+    # -- hooks -----------------------------------------------------------------------------------------------
+    def _start_access(self, write: bool, address: int, value: int) -> None:
+        for bus in self.buses.values():
+            bus._start_access(write, address, value)
+
+    def _response(self) -> tuple[int, bool]:
+        return self.same("the response", [bus._response() for bus in self.buses.values()])
+
+    def _irq(self) -> bool:
+        return self.same("the interrupt line", [bus._irq() for bus in self.buses.values()])
+
+    def _run(self, limit: int, until: Until) -> tuple[int, bool]:
+        return self.same("the length of a run", [bus._run(limit, until) for bus in self.buses.values()])
+
+    def _load(self, address: int, size: int) -> bytes:
+        contents = [bus._load(address, size) for bus in self.buses.values()]
+        if any(content != contents[0] for content in contents):
+            at = next(i for i in range(size) if len({content[i] for content in contents}) > 1)
+            self.same(f"DRAM at {address + at:#x}", [content[at] for content in contents])
+        return contents[0]
+
+    def _store(self, address: int, data: bytes) -> None:
+        for bus in self.buses.values():
+            bus._store(address, data)
+
+    def _stall(self, rate: int, seed: int) -> None:
+        for bus in self.buses.values():
+            bus._stall(rate, seed)
+
+    def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
+        for bus in self.buses.values():
+            bus._dram_timing(latency, row_miss, bandwidth)
+
+    def _release(self) -> None:
+        for bus in self.buses.values():
+            bus.close()
