@@ -14,7 +14,9 @@ from sim.rtl.top import SimTop
 __all__ = ["FLAGS", "GENERATOR_SOURCES", "NetlistError", "generate"]
 
 FLAGS = ("-std=c11", "-O2", "-fPIC", "-fomit-frame-pointer", "-fno-stack-protector", "-w")
-GENERATOR_SOURCES = tuple(sorted(path for path in Path(__file__).parent.iterdir() if path.suffix in (".py", ".c", ".h")))
+GENERATOR_SOURCES = tuple(
+    sorted(path for path in Path(__file__).parent.iterdir() if path.suffix in (".py", ".c", ".h"))
+)
 
 
 def generate(top: SimTop) -> dict[str, str]:

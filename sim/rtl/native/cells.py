@@ -49,7 +49,7 @@ def read_cells(top: SimTop) -> Cells:
         ports["__".join(map(str, path))] = (Value.cast(value), direction)
     design = Fragment.get(top, None).prepare(ports=ports, hierarchy=("sim_top",))
     netlist = nir.Netlist()
-    # What else ``build_netlist`` does serves the hierarchy of a written netlist; loops are found when cells are ordered.
+    # What else ``build_netlist`` does serves a netlist that is written out; loops are found when cells are ordered.
     ir._emit_netlist(netlist, design)
     netlist.resolve_all_nets()
     inputs = {

@@ -4,28 +4,28 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from sim.rtl.native.bits import Word, sliced, width_of
-from sim.rtl.native.design import Design, ReadPort, Register, WritePort
-from sim.rtl.native.expr import Expressions, computed, literal, mask
+from sim.rtl.native.design import Design, ReadPort, WritePort
+from sim.rtl.native.expr import computed, literal
 from sim.rtl.native.groups import depends_on, nodes_of
-from sim.rtl.native.layout import Layout, field_of, is_source, row_of
-from sim.rtl.native.nodes import Node
+from sim.rtl.native.layout import Layout, row_of
+from sim.rtl.native.operations import Operations
 from sim.rtl.native.order import Schedule, written
-from sim.rtl.native.place import Block, Branch, Choice, place, sides_of, values
+from sim.rtl.native.place import Block, Choice, Placement, place, values
 from sim.rtl.native.slices import WORD
 
 
 class GroupWriter:
-    """Writes the functions of the group at ``place`` in ``schedule``."""
+    """Writes the functions of the group at ``place_`` in ``schedule``."""
 
     def __init__(self, design: Design, schedule: Schedule, layout: Layout, place_: int) -> None:
         self._design, self._schedule, self._layout, self._place = design, schedule, layout, place_
         self._group = schedule.groups[place_]
-        self._own = set(self._group.nodes)
         self._published = [node for node in self._group.nodes if layout.published(node, place_)]
         self._placement = place(design, self._group, set(self._published))
-        self._early = self._read_too_late()
-        self._expressions = Expressions(design.nodes, self._name)
-        self._lines: list[str] = []
+        self._own = set(self._group.nodes)
+        self._early = _read_too_late(self._placement, design) & schedule.in_place
+        self._operations = Operations(design, self._placement, self._own, self._early)
+        self._expressions, self._lines = self._operations.expressions, self._operations.lines
         self._commits: list[str] = []
 
     def functions(self) -> str:
@@ -43,50 +43,12 @@ class GroupWriter:
         """Whether there is a function that commits, once :meth:`functions` was called."""
         return bool(self._commits)
 
-    # -- names -----------------------------------------------------------------------------------------------
-    def _name(self, number: int) -> str:
-        node = self._design.nodes[number]
-        if number in self._own:
-            return f"t{number}"
-        if number in self._early:
-            return f"p{number}"
-        field = f"s->{field_of(node, number)}"
-        return field if node.width > 16 else f"((u32){field})"
-
-    def _read_too_late(self) -> set[int]:
-        """Registers that change in place and are then still read: by choices other than their own."""
-        owners: dict[int, object] = {}
-        for choice in self._placement.choices:
-            owners.update({register.node: choice for register in choice.registers})
-        for port, _ in self._placement.reads:
-            owners.update({node: port for node, _, _ in port.words})
-        late: set[int] = set()
-        for choice in self._placement.choices:
-            words = [word for arm in choice.arms if arm is not self._placement.root for word in self._arm_words(arm)]
-            words += [word for register in choice.registers for word in values(register)]
-            words += choice.conditions
-            late |= {node for node in nodes_of(words) if owners.get(node, choice) is not choice}
-        for port, block in self._placement.reads:
-            words = [port.address, port.enable, *self._arm_words(block)]
-            late |= {node for node in nodes_of(words) if owners.get(node, port) is not port}
-        for write, block in self._placement.writes:
-            words = [write.address, write.data, *(enable for _, _, enable in write.enables), *self._arm_words(block)]
-            late |= {node for node in nodes_of(words) if node in owners}
-        return late & self._schedule.in_place
-
-    def _arm_words(self, block: Block) -> Iterable[Word]:
-        for number in block.nodes:
-            yield from self._design.nodes[number].args
-            branch = self._placement.branches.get(number)
-            for side in branch.sides if branch else ():
-                yield from self._arm_words(side)
-
     # -- the function ----------------------------------------------------------------------------------------
     def _evaluate(self) -> None:
         for number in sorted(self._early):
             node = self._design.nodes[number]
             self._lines.append(f"const {computed(node.width)} p{number} = s->r{number};")
-        self._block(self._placement.root)
+        self._operations.block(self._placement.root)
         for name in self._placement.outputs:
             self._lines.append(f"s->o_{name} = {self._expressions.word(self._design.outputs[name])};")
         self._publish()
@@ -122,116 +84,6 @@ class GroupWriter:
         if unwatched and unwatched & depends_on(self._design, self._own, words):
             self._lines += self._flag([self._place], "next")
 
-    # -- operations ------------------------------------------------------------------------------------------
-    def _block(self, block: Block) -> None:
-        """Operations in an order in which they can be computed: a branch comes after all that its members need."""
-        inside, done = set(block.nodes), set()
-        work = sorted(block.nodes, reverse=True)
-        while work:
-            number = work[-1]
-            branch = self._placement.branches.get(number)
-            waits = [] if number in done else [n for n in self._needs(number, branch) if n in inside and n not in done]
-            if waits:
-                work += sorted(waits, reverse=True)
-                continue
-            work.pop()
-            if number in done:
-                continue
-            done.update(branch.members if branch else (number,))
-            if branch:
-                self._branch(branch)
-            else:
-                self._operation(number, self._design.nodes[number])
-
-    def _needs(self, number: int, branch: Branch | None) -> set[int]:
-        if branch is None:
-            return nodes_of(self._design.nodes[number].args)
-        words = [*branch.conditions, *(word for side in branch.sides for word in self._arm_words(side))]
-        words += [word for member in branch.members for word in self._design.nodes[member].args]
-        return nodes_of(words)
-
-    def _branch(self, branch: Branch) -> None:
-        for member in branch.members:
-            self._lines.append(f"{computed(self._design.nodes[member].width)} t{member};")
-        for i, side in enumerate(branch.sides):
-            self._lines.append(self._arm_head(i, branch.conditions))
-            self._block(side)
-            for member in branch.members:
-                _, values_ = sides_of(self._design.nodes[member])
-                self._lines.append(f"t{member} = {self._expressions.word(values_[i])};")
-        self._lines.append("}")
-
-    def _operation(self, number: int, node: Node) -> None:
-        kind = computed(min(node.width, WORD))
-        if node.op == "wide_shr":
-            self._wide_shift(number, node)
-        elif node.op == "pick":
-            self._pick(number, node, kind)
-        elif node.op == "part":
-            self._part(number, node, kind)
-        elif node.op == "aread":
-            self._asynchronous_read(number, node, kind)
-        else:
-            self._lines.append(f"const {kind} t{number} = {self._expressions.operation(node)};")
-
-    def _arm_head(self, i: int, conditions: tuple[Word, ...]) -> str:
-        before = "} else " if i else ""
-        if i == len(conditions):
-            return f"{before}{{"
-        return f"{before}if ({self._expressions.word(conditions[i])}) {{"
-
-    def _array(self, name: str, word: Word) -> None:
-        """The words of ``word`` and a zero behind them."""
-        items = ", ".join([*self._expressions.words64(word), "0"])
-        self._lines.append(f"const u64 {name}[] = {{{items}}};")
-
-    def _wide_shift(self, number: int, node: Node) -> None:
-        count = -(-width_of(node.args[0]) // WORD)
-        out = -(-node.width // WORD)
-        self._array(f"a{number}", node.args[0])
-        self._lines.append(f"u64 t{number}[{out + 1}];")
-        amount = self._expressions.word(node.args[1])
-        self._lines.append(f"shift_right(t{number}, {out}, a{number}, {count}, {amount});")
-        self._lines.append(f"t{number}[{out}] = 0;")
-        if node.width % WORD:
-            self._lines.append(f"t{number}[{out - 1}] &= {literal((1 << node.width % WORD) - 1, WORD)};")
-
-    def _pick(self, number: int, node: Node, kind: str) -> None:
-        index, *choices = node.args
-        self._lines.append(f"{kind} t{number} = 0;")
-        self._lines.append(f"switch ({self._expressions.word(index)}) {{")
-        for i, value in enumerate(choices):
-            self._lines.append(f"case {i}: t{number} = {self._expressions.word(value)}; break;")
-        self._lines.append("}")
-
-    def _part(self, number: int, node: Node, kind: str) -> None:
-        value, offset = node.args
-        count = -(-width_of(value) // WORD)
-        self._array(f"a{number}", value)
-        at = self._expressions.word(offset)
-        self._lines.append(
-            f"const {kind} t{number} = ({kind})bits_within(a{number}, {count}, {at}) & {mask(node.width)};"
-        )
-
-    def _asynchronous_read(self, number: int, node: Node, kind: str) -> None:
-        memory, start = node.info  # type: ignore[misc]
-        address = self._expressions.word(node.args[0])
-        self._lines.append(f"{kind} t{number} = 0;")
-        row = self._row_bits(memory, f"a{number}", start, node.width)
-        self._lines.append(f"{{ const u64 a{number} = {address};")
-        self._lines.append(f"if (a{number} < {self._design.memories[memory].depth}) t{number} = {row}; }}")
-
-    def _row_bits(self, memory: int, address: str, start: int, width: int) -> str:
-        """``width`` bits from ``start`` of a row of a memory."""
-        row = row_of(self._design.memories[memory])
-        kind = computed(width)
-        if row.words == 1:
-            value = f"s->m{memory}[{address}]"
-            value = f"(u64){value} >> {start}" if start else value
-            whole = width == self._design.memories[memory].width
-            return f"({kind})({value})" + ("" if whole else f" & {mask(width)}")
-        return f"({kind})row_bits(s->m{memory} + {address} * {row.words}, {start}, {width})"
-
     # -- results for other groups ----------------------------------------------------------------------------
     def _publish(self) -> None:
         sets: dict[frozenset[int], list[int]] = defaultdict(list)
@@ -256,10 +108,12 @@ class GroupWriter:
 
     # -- registers -------------------------------------------------------------------------------------------
     def _choice(self, choice: Choice) -> None:
+        if not choice.arms:  # registers that never change
+            return
         for i, arm in enumerate(choice.arms):
-            self._lines.append(self._arm_head(i, choice.conditions))
+            self._lines.append(self._operations.head(i, choice.conditions))
             if arm is not self._placement.root:
-                self._block(arm)
+                self._operations.block(arm)
             for register in choice.registers:
                 value = self._expressions.word(values(register)[i])
                 kind = computed(self._design.nodes[register.node].width)
@@ -293,11 +147,11 @@ class GroupWriter:
         memory = self._design.memories[port.memory]
         first = port.words[0][0]
         self._lines.append(f"if ({self._expressions.word(port.enable)}) {{")
-        self._block(block)
+        self._operations.block(block)
         self._lines.append(f"const u64 a{first} = {self._expressions.word(port.address)};")
         inside = memory.depth >= 1 << width_of(port.address)
         for node, start, width in port.words:
-            value = self._row_bits(port.memory, f"a{first}", start, width)
+            value = self._operations.row_bits(port.memory, f"a{first}", start, width)
             value = value if inside else f"a{first} < {memory.depth} ? {value} : 0"
             self._lines.append(f"const {computed(width)} v{node} = {value};")
         self._again(port.address)
@@ -312,7 +166,7 @@ class GroupWriter:
         conditions = list(dict.fromkeys(enable for _, _, enable in port.enables))
         some = " | ".join(self._expressions.word(condition) for condition in conditions)
         self._lines.append(f"if ({some}) {{")
-        self._block(block)
+        self._operations.block(block)
         self._again(port.address, port.data)
         self._lines.append(f"const u64 a = {self._expressions.word(port.address)};")
         if memory.depth < 1 << width_of(port.address):
@@ -350,33 +204,31 @@ class GroupWriter:
         if whole and len(parts) * 8 == width and width == WORD:
             bits = tuple(piece for _, _, enable in parts for piece in enable)
             return f"BYTES[{self._expressions.word(sliced(bits, 0, 8))}]"
-        terms = [
-            f"((0 - (u64){self._expressions.word(enable)}) & {literal(((1 << (stop - start)) - 1) << (start - low), WORD)})"
-            for start, stop, enable in parts
-        ]
+        terms = []
+        for start, stop, enable in parts:
+            mask = literal((1 << (stop - low)) - (1 << (start - low)), WORD)
+            terms.append(f"((0 - (u64){self._expressions.word(enable)}) & {mask})")
         return f"({' | '.join(terms)})"
 
 
-def settle_function(design: Design) -> str:
-    """``settle``: the outputs as they are now, from the state alone; it changes nothing else."""
-    own: set[int] = set()
-    work = list(nodes_of(design.outputs.values()))
-    while work:
-        number = work.pop()
-        if number not in own and not is_source(design.nodes[number]):
-            own.add(number)
-            work.extend(nodes_of(design.nodes[number].args))
-
-    def name(number: int) -> str:
-        node = design.nodes[number]
-        return f"t{number}" if number in own else f"((u{64 if node.width > 32 else 32})s->{field_of(node, number)})"
-
-    expressions = Expressions(design.nodes, name)
-    lines = [
-        f"  const {computed(design.nodes[n].width)} t{n} = {expressions.operation(design.nodes[n])};" for n in sorted(own)
-    ]
-    lines += [f"  s->o_{output} = {expressions.word(word)};" for output, word in design.outputs.items()]
-    return "void settle(State *s) {\n" + "\n".join(lines) + "\n}\n"
-
-
-__all__ = ["GroupWriter", "Register", "settle_function"]
+def _read_too_late(placement: Placement, design: Design) -> set[int]:
+    """Registers that change in place and are then still read: by choices other than their own."""
+    within = Operations(design, placement, set(), set()).words_within
+    owners: dict[int, object] = {}
+    for choice in placement.choices:
+        owners.update({register.node: choice for register in choice.registers})
+    for port, _ in placement.reads:
+        owners.update({node: port for node, _, _ in port.words})
+    late: set[int] = set()
+    for choice in placement.choices:
+        words = [word for arm in choice.arms if arm is not placement.root for word in within(arm)]
+        words += [word for register in choice.registers for word in values(register)]
+        words += choice.conditions
+        late |= {node for node in nodes_of(words) if owners.get(node, choice) is not choice}
+    for port, block in placement.reads:
+        words = [port.address, port.enable, *within(block)]
+        late |= {node for node in nodes_of(words) if owners.get(node, port) is not port}
+    for write, block in placement.writes:
+        words = [write.address, write.data, *(enable for _, _, enable in write.enables), *within(block)]
+        late |= {node for node in nodes_of(words) if node in owners}
+    return late

@@ -5,7 +5,7 @@ Values are zero-extended, and computed in ``u32`` or ``u64``, never in the types
 
 from collections.abc import Callable
 
-from sim.rtl.native.bits import CONSTANT, Piece, Word, constant, constant_of, placed, sliced, width_of
+from sim.rtl.native.bits import CONSTANT, Piece, Word, constant, constant_of, cut, placed, sliced, width_of
 from sim.rtl.native.nodes import Node
 
 Name = Callable[[int], str]  #: the C expression of a node's value
@@ -55,7 +55,7 @@ class Expressions:
                 fixed |= piece.low << at
             else:
                 terms.append(self._piece(piece, kind, at))
-        if fixed:
+        if fixed or not terms:
             terms.append(literal(fixed, width))
         return terms[0] if len(terms) == 1 else f"({' | '.join(terms)})"
 
@@ -77,9 +77,7 @@ class Expressions:
         if len(word) < 2 or not (word[-1].repeat or word[-1].width == 1):
             return None
         last, before = word[-1], word[-2]
-        if before.node == CONSTANT or before.repeat and before.low != last.low:
-            return None
-        if before.node != last.node or before.low + before.width - 1 != last.low or before.repeat:
+        if before.node != last.node or before.repeat or before.low + before.width - 1 != last.low:
             return None
         return self.signed(word[:-1], width)
 
@@ -92,7 +90,9 @@ class Expressions:
             return self._shifted(f"({kind})(bits_of({value}, {piece.low}) & {mask(piece.width)})", at)
         if piece.repeat:
             one = value if node.width == 1 else f"({value} >> {piece.low} & 1)"
-            return self._shifted(f"(-({kind}){one} & {literal((1 << piece.width) - 1, 64 if kind == 'u64' else 32)})", at)
+            return self._shifted(
+                f"(-({kind}){one} & {literal((1 << piece.width) - 1, 64 if kind == 'u64' else 32)})", at
+            )
         if piece.low:
             value = f"({value} >> {piece.low})"
         if piece.low + piece.width < node.width:
@@ -211,12 +211,14 @@ class Expressions:
 
     def _any(self, node: Node) -> str:
         kind = "u64" if any(self._nodes[p.node].width > 32 for p in node.args[0]) else "u32"
-        terms = []
+        terms: list[str] = []
         for piece in node.args[0]:
             source = self._nodes[piece.node]
             value = self._name(piece.node)
             if source.width > 64:
-                terms.append(self._piece(piece, "u64", 0))
+                bits = 1 if piece.repeat else piece.width
+                parts = [cut(piece, at, min(64, bits - at)) for at in range(0, bits, 64)]
+                terms.extend(self._piece(part, "u64", 0) for part in parts)
             elif piece.width == source.width:
                 terms.append(value)
             else:

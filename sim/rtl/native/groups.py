@@ -1,7 +1,7 @@
 """Operations and state in groups, each of which is evaluated as a whole when something that it reads has changed.
 
-Registers of one module form sinks. An operation that one group alone uses belongs to it; what several use is gathered by
-who uses it. Nothing that is made so can close a loop: a sink is used by nobody within the cycle, and the users of a
+Registers of one module form sinks. An operation that one group alone uses belongs to it; what several use is gathered
+by who uses it. Nothing that is made so can close a loop: a sink is used by nobody within the cycle, and the users of a
 shared group all come after it.
 """
 

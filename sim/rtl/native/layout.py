@@ -81,7 +81,7 @@ class Layout:
 
     def _natural(self, node: int) -> tuple:
         """Name without numbers, then the numbers, then the bit."""
-        name, cell, start = self._design.nodes[node].info  # type: ignore[misc]
+        name, cell, start = self._design.nodes[node].info
         parts = re.split(r"(\d+)", name or "")
         return tuple(parts[::2]), tuple(map(int, parts[1::2])), cell if name is None else 0, start, node
 

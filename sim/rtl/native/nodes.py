@@ -22,6 +22,7 @@ Operations and their arguments (words; ``c`` has one bit):
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from sim.rtl.native.bits import CONSTANT, Piece, Word, constant, constant_of, joined, sliced, width_of
 
@@ -29,6 +30,7 @@ ONE, ZERO = constant(1, 1), constant(0, 1)
 
 SOURCES = ("input", "reg", "rdata")
 _SAME_WIDTH = ("and", "or", "xor", "add", "sub", "mul")
+_LIMB = 62  #: bits of a sum that are added at a time where it is wider than an integer
 _COMMUTES = ("and", "or", "xor", "add", "mul", "eq", "ne")
 
 
@@ -39,7 +41,7 @@ class Node:
     op: str
     width: int
     args: tuple[Word, ...]
-    info: object
+    info: Any
     module: int
 
 
@@ -51,12 +53,12 @@ class Builder:
     module: int = 0
     _known: dict[tuple, int] = field(default_factory=dict)
 
-    def source(self, op: str, width: int, info: object) -> Word:
+    def source(self, op: str, width: int, info: Any) -> Word:
         """A node without arguments, never shared."""
         self.nodes.append(Node(op, width, (), info, self.module))
         return (Piece(len(self.nodes) - 1, 0, width),)
 
-    def op(self, op: str, width: int, *args: Word, info: object = None) -> Word:
+    def op(self, op: str, width: int, *args: Word, info: Any = None) -> Word:
         """The operation ``op``, simplified where its arguments allow it."""
         simpler = self._simplified(op, width, args)
         if simpler is not None:
@@ -82,6 +84,18 @@ class Builder:
     def either(self, a: Word, b: Word) -> Word:
         """Or of two words."""
         return self.op("or", width_of(a), a, b)
+
+    def sum(self, a: Word, b: Word, carry: Word) -> tuple[Word, Word]:
+        """``a + b + carry`` of two words of any one width, and the carry out."""
+        result: Word = ()
+        for at in range(0, width_of(a), _LIMB):
+            width = min(_LIMB, width_of(a) - at)
+            room = constant(0, 2)  # two carries cannot meet, but the sum of three has no simpler form
+            x, y = joined(sliced(a, at, width) + room), joined(sliced(b, at, width) + room)
+            total = self.op("add", width + 2, self.op("add", width + 2, x, y), joined(carry + constant(0, width + 1)))
+            result += sliced(total, 0, width)
+            carry = sliced(total, width, 1)
+        return joined(result), carry
 
     def chain(self, width: int, pairs: list[tuple[Word, Word]], default: Word) -> Word:
         """The value of the first pair whose condition is set, else ``default``."""
@@ -158,7 +172,7 @@ class Builder:
         for known, other in ((known_a, b), (known_b, a)):
             if known is None:
                 continue
-            if op == "and" and known == 0 or op == "or" and known == (1 << width) - 1:
+            if (op == "and" and known == 0) or (op == "or" and known == (1 << width) - 1):
                 return constant(known, width)
             if known == (0 if op != "and" else (1 << width) - 1):
                 return other

@@ -16,17 +16,16 @@ from sim.rtl.native.nodes import SOURCES
 
 @dataclass(frozen=True)
 class Schedule:
-    """``groups`` in order. By node: ``readers``, the groups that are evaluated when it has changed, and ``home``, the
-    group that computes it. ``memory_readers``: the groups that read a memory. ``in_place``: registers that change at
-    once, and ``written_at_once``: such memories. ``unwatched``: for each group the registers that it reads without
-    being evaluated when they change; it has itself evaluated again while a condition under which it reads them holds."""
+    """Numbers of groups are places in ``groups``; ``readers`` and ``home`` are by node."""
 
-    groups: list[Group]
-    readers: dict[int, set[int]]
-    home: dict[int, int]
-    memory_readers: dict[int, set[int]]
-    in_place: set[int]
-    written_at_once: set[int]
+    groups: list[Group]  #: in order
+    readers: dict[int, set[int]]  #: groups that are evaluated when the node has changed
+    home: dict[int, int]  #: the group that computes it
+    memory_readers: dict[int, set[int]]  #: groups that read a memory
+    in_place: set[int]  #: registers that change at once
+    written_at_once: set[int]  #: memories that do
+    #: For each group, registers that it reads without being evaluated when they change: only under some condition. It
+    #: has itself evaluated again for as long as that holds.
     unwatched: list[set[int]]
 
 
@@ -43,7 +42,7 @@ def group_reads(design: Design, group: Group) -> set[int]:
 def memories_read(design: Design, group: Group) -> set[int]:
     """Memories that a group looks into."""
     result = {sink.memory for sink in group.sinks if isinstance(sink, ReadPort)}
-    return result | {design.nodes[node].info[0] for node in group.nodes if design.nodes[node].op == "aread"}  # type: ignore[index]
+    return result | {design.nodes[node].info[0] for node in group.nodes if design.nodes[node].op == "aread"}
 
 
 def written(sink: object) -> list[int]:
@@ -63,7 +62,9 @@ def make_schedule(design: Design, groups: list[Group]) -> Schedule:
 
     everybody = set().union(*reads)
     restless = _restless(design)
-    unwatched = [needs & restless - _always_read(design, group, everybody) for group, needs in zip(groups, reads, strict=True)]
+    unwatched = [
+        needs & restless - _always_read(design, group, everybody) for group, needs in zip(groups, reads, strict=True)
+    ]
     readers: dict[int, set[int]] = defaultdict(set)
     lookers: dict[int, set[int]] = defaultdict(set)
     memory_readers: dict[int, set[int]] = defaultdict(set)
@@ -74,7 +75,8 @@ def make_schedule(design: Design, groups: list[Group]) -> Schedule:
                 readers[node].add(position[number])
         for memory in memories_read(design, groups[number]):
             memory_readers[memory].add(position[number])
-    in_place, at_once = set(), set()
+    in_place: set[int] = set()
+    at_once: set[int] = set()
     for place, group in enumerate(ordered):
         for sink in group.sinks:
             in_place.update(node for node in written(sink) if max(lookers[node], default=-1) <= place)
@@ -94,8 +96,8 @@ def _restless(design: Design) -> set[int]:
         if counts and register.node in near:
             result.add(register.node)
     # A counter of more than one word: its upper words come with its lowest.
-    cells = {design.nodes[node].info[1] for node in result}  # type: ignore[index]
-    return {register.node for register in design.registers if design.nodes[register.node].info[1] in cells}  # type: ignore[index]
+    cells = {design.nodes[node].info[1] for node in result}
+    return {register.node for register in design.registers if design.nodes[register.node].info[1] in cells}
 
 
 def _always_read(design: Design, group: Group, published: set[int]) -> set[int]:

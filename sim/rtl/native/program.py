@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from sim.rtl.native.design import Design
-from sim.rtl.native.emit import GroupWriter, settle_function
-from sim.rtl.native.expr import computed
+from sim.rtl.native.emit import GroupWriter
 from sim.rtl.native.layout import Layout, row_of
+from sim.rtl.native.operations import settle_function
 from sim.rtl.native.order import Schedule
 from sim.rtl.native.slices import WORD
 
@@ -24,7 +24,9 @@ def program(design: Design, schedule: Schedule, host_memory: int) -> dict[str, s
     files = {"state.h": _header(design, layout, len(writers), commits)}
     for number, text in enumerate(_chunks(functions)):
         files[f"groups{number}.c"] = f'#include "state.h"\n{text}'
-    files["start.c"] = '#include "state.h"\n' + _tables(len(writers), commits) + _initial(design, layout) + _registers(design)
+    files["start.c"] = (
+        '#include "state.h"\n' + _tables(len(writers), commits) + _initial(design, layout) + _registers(design)
+    )
     files["runtime.c"] = _ports(design, schedule, host_memory) + _RUNTIME.read_text()
     files["settle.c"] = '#include "state.h"\n' + settle_function(design)
     return files
@@ -93,7 +95,7 @@ def _initial(design: Design, layout: Layout) -> str:
 
 
 def _registers(design: Design) -> str:
-    """Names of all registers, and where their parts lie: (place in ``State``, bytes, width, word and bit of the output)."""
+    """Names of all registers, and where their parts lie: place in ``State``, bytes, width; word and bit of the list."""
     names, entries, at = [], [], 0
     for flop in design.flops:
         bits = sum(width for _, width in flop.words)
@@ -106,7 +108,8 @@ def _registers(design: Design) -> str:
     lines, table = "\n  ".join(names or ['""']), ",\n  ".join(entries)
     return (
         f"const char REGISTER_NAMES[] =\n  {lines};\n"
-        f"const RegisterPart PARTS[] = {{\n  {table}\n}};\nconst u32 PART_COUNT = {len(entries)}, REGISTER_WORDS = {at};\n"
+        f"const RegisterPart PARTS[] = {{\n  {table}\n}};\n"
+        f"const u32 PART_COUNT = {len(entries)}, REGISTER_WORDS = {at};\n"
     )
 
 
@@ -122,6 +125,3 @@ def _ports(design: Design, schedule: Schedule, host_memory: int) -> str:
     body = "".join(f"  s->next[{reader // WORD}] |= 1ull << {reader % WORD};\n" for reader in sorted(watching))
     lines.append(f"static void host_acted(State *s) {{\n{body}}}\n")
     return "".join(lines)
-
-
-__all__ = ["computed", "program"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from amaranth.hdl import _nir as nir
 
 from sim.rtl.native.bits import CONSTANT, Word, placed, width_of
-from sim.rtl.native.cells import TOP, Cells, output_width, word
+from sim.rtl.native.cells import TOP, Cells, word
 
 WORD = 64  #: bits of the widest integer
 FIELD = 16  #: consumers of narrower parts of a wide cell do not cut it
@@ -187,7 +187,12 @@ def _cut(cells: Cells, inputs: _Inputs, need: dict[int, int]) -> dict[int, list[
                 continue
             for at, piece in placed(operand.word):
                 inner = bit - at - operand.offset
-                if 0 < inner < piece.width and piece.node in cuttable and not piece.repeat and linked(index, piece.node):
+                if (
+                    0 < inner < piece.width
+                    and piece.node in cuttable
+                    and not piece.repeat
+                    and linked(index, piece.node)
+                ):
                     add(piece.node, piece.low + inner)
         for reader, low, width, at in readers[index]:
             if low < bit < low + width and linked(index, reader):
@@ -208,5 +213,3 @@ def _subdivided(cuts: list[int], width: int) -> list[int]:
     for start, stop in zip([0, *cuts], [*cuts, width], strict=True):
         result.extend(range(start, stop, WORD))
     return result
-
-
