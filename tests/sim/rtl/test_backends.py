@@ -1,4 +1,4 @@
-"""pysim and cxxrtl on the same calls: same data, same cycles, same errors."""
+"""All backends on the same calls: same data, same cycles, same errors."""
 
 import random
 import re
@@ -9,6 +9,7 @@ from hw.params import preset
 from sim.bus import Bus, BusError, BusTimeout, HostCosts
 from sim.rtl import PysimBus, SimTop
 from sim.rtl.cxxrtl import CxxrtlBus
+from sim.rtl.native.bus import NativeBus
 from tests.sim.rtl.stub_soc import (
     BAD,
     BEATS,
@@ -29,10 +30,15 @@ def interpreted(**options):
 
 
 def native(**options):
+    return NativeBus(PARAMS, top, **options)
+
+
+def cxxrtl(**options):
     return CxxrtlBus(PARAMS, top, **options)
 
 
-BACKENDS = [interpreted, native]
+COMPILED = [native, cxxrtl]
+BACKENDS = [interpreted, *COMPILED]
 
 
 def top():
@@ -80,13 +86,15 @@ def random_traffic(bus, seed):
 
 @pytest.mark.parametrize("per_256", [None, 64, 200])
 @pytest.mark.parametrize("costs", [HostCosts(), HostCosts.free()], ids=["costs", "free"])
-def test_both_backends_agree_cycle_for_cycle(per_256, costs):
-    with interpreted(costs=costs) as reference, native(costs=costs) as compiled:
+def test_backends_agree_cycle_for_cycle(per_256, costs):
+    with interpreted(costs=costs) as reference, native(costs=costs) as ours, cxxrtl(costs=costs) as theirs:
         for seed in range(3):
-            if per_256 is not None:
-                reference.set_stalls(seed + 1, per_256)
-                compiled.set_stalls(seed + 1, per_256)
-            assert random_traffic(reference, seed) == random_traffic(compiled, seed)
+            seen = []
+            for bus in (reference, ours, theirs):
+                if per_256 is not None:
+                    bus.set_stalls(seed + 1, per_256)
+                seen.append(random_traffic(bus, seed))
+            assert seen[0] == seen[1] == seen[2]
 
 
 def dma_cycles(bus):
@@ -119,8 +127,9 @@ def test_impossible_stalls_are_named(bus, settings):
         bus.set_stalls(*settings)
 
 
-def test_the_outputs_agree_in_every_single_cycle():
-    with PysimBus(top(), costs=HostCosts.free()) as reference, native(costs=HostCosts.free()) as compiled:
+@pytest.mark.parametrize("backend", COMPILED)
+def test_the_outputs_agree_in_every_single_cycle(backend):
+    with PysimBus(top(), costs=HostCosts.free()) as reference, backend(costs=HostCosts.free()) as compiled:
         lines = []
         for bus in (reference, compiled):
             bus.write_mem(0, bytes(range(256)))
@@ -203,7 +212,7 @@ def test_a_closed_bus_refuses_everything(bus):
             call()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", [interpreted, cxxrtl])
 def test_waveforms_are_written(backend, tmp_path):
     path = tmp_path / "wave.vcd"
     with backend(vcd=path) as bus:
