@@ -1,5 +1,8 @@
 """The native simulator: Amaranth's netlist as C that evaluates only what has changed."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from amaranth.hdl import _nir as nir
@@ -21,11 +24,24 @@ GENERATOR_SOURCES = tuple(
 
 def generate(top: SimTop) -> dict[str, str]:
     """C files (name to text) of a simulator of ``top``. Raises :class:`NetlistError` for what it cannot simulate."""
-    cells = read_cells(top)
-    memory = _host_memory(cells)
-    design = lower(cells, [memory])
-    schedule = make_schedule(design, make_groups(design))
-    return program(design, schedule, memory)
+    with _uncollected():
+        cells = read_cells(top)
+        memory = _host_memory(cells)
+        design = lower(cells, [memory])
+        schedule = make_schedule(design, make_groups(design))
+        return program(design, schedule, memory)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """A netlist is millions of objects of which none becomes garbage: looking for some takes half of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _host_memory(cells: Cells) -> int:

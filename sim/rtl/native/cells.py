@@ -3,8 +3,9 @@
 NIR is an internal interface of Amaranth 0.5: what this reader does not know is refused by name.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from amaranth.hdl import Fragment, Value
 from amaranth.hdl import _ir as ir
@@ -35,6 +36,14 @@ class Cells:
     outputs: Mapping[str, Word]
     names: Mapping[int, str]
     clock: int
+    _words: dict[int, Word] = field(default_factory=dict)
+
+    def word(self, nets: nir.Value) -> Word:
+        """The nets of a cell's input as runs of bits of one cell."""
+        key = id(nets)  # the cells keep it alive
+        if key not in self._words:
+            self._words[key] = word(nets)
+        return self._words[key]
 
     def where(self, cell: nir.Cell) -> str:
         """For messages."""
@@ -50,8 +59,9 @@ def read_cells(top: SimTop) -> Cells:
     design = Fragment.get(top, None).prepare(ports=ports, hierarchy=("sim_top",))
     netlist = nir.Netlist()
     # What else ``build_netlist`` does serves a netlist that is written out; loops are found when cells are ordered.
-    ir._emit_netlist(netlist, design)
-    netlist.resolve_all_nets()
+    with _unchecked_values():
+        ir._emit_netlist(netlist, design)
+        netlist.resolve_all_nets()
     inputs = {
         name: (Piece(TOP, start, width),) for name, (start, width) in netlist.top.ports_i.items() if name != "clk"
     }
@@ -59,6 +69,21 @@ def read_cells(top: SimTop) -> Cells:
     modules = [".".join(module.name[1:]) for module in netlist.modules]
     clock = TOP << 16 | netlist.top.ports_i["clk"][0]
     return Cells(netlist.cells, modules, inputs, outputs, _register_names(netlist, modules), clock)
+
+
+@contextmanager
+def _unchecked_values() -> Iterator[None]:
+    """Amaranth looks at each of millions of nets to see that it is one, which takes a quarter of all elaboration."""
+
+    def unchecked(kind: type, nets=()):
+        return tuple.__new__(kind, (nets,) if isinstance(nets, nir.Net) else nets)
+
+    checked = nir.Value.__new__
+    nir.Value.__new__ = unchecked
+    try:
+        yield
+    finally:
+        nir.Value.__new__ = checked
 
 
 def _register_names(netlist: nir.Netlist, modules: list[str]) -> dict[int, str]:
@@ -79,42 +104,32 @@ def word(nets: nir.Value) -> Word:
     """The nets as runs of bits of one cell."""
     result: list[Piece] = []
     i, count = 0, len(nets)
-    values = [int(net) for net in nets]
     while i < count:
-        first = values[i]
+        first = int(nets[i])
         if first < 0:
             raise NetlistError("a net without a driver")
         j = i + 1
         if first < 2:
             number = first
-            while j < count and 0 <= values[j] < 2:
-                number |= values[j] << (j - i)
+            while j < count and 0 <= nets[j] < 2:
+                number |= nets[j] << (j - i)
                 j += 1
-            result.append(Piece(CONSTANT, number, j - i))
-        elif j < count and values[j] == first:
-            while j < count and values[j] == first:
+            result.append(Piece(CONSTANT, int(number), j - i))
+        elif j < count and nets[j] == first:
+            while j < count and nets[j] == first:
                 j += 1
             result.append(Piece(first >> 16, first & 0xFFFF, j - i, True))
         else:
-            while j < count and values[j] == first + (j - i):
+            # Whole cells are common: compare them at once.
+            if nets[i:] == tuple(range(first, first + count - i)):
+                j = count
+            while j < count and nets[j] == first + (j - i):
                 j += 1
             result.append(Piece(first >> 16, first & 0xFFFF, j - i))
         i = j
     return tuple(result)
 
 
-def output_width(cell: nir.Cell) -> int:
-    """Bits that ``cell`` drives."""
-    match cell:
-        case nir.Operator() | nir.Part() | nir.SyncReadPort() | nir.AsyncReadPort():
-            return cell.width
-        case nir.AssignmentList():
-            return len(cell.default)
-        case nir.FlipFlop():
-            return len(cell.data)
-        case nir.PriorityMatch():
-            return len(cell.inputs)
-        case nir.Matches():
-            return 1
-        case _:
-            return 0
+def bit(net: nir.Net) -> Word:
+    """A single net."""
+    return (Piece(CONSTANT, int(net), 1),) if net < 2 else (Piece(net >> 16, net & 0xFFFF, 1),)

@@ -3,7 +3,7 @@
 from amaranth.hdl import _nir as nir
 
 from sim.rtl.native.bits import CONSTANT, Piece, Word, constant, constant_of, cut, joined, sliced, width_of
-from sim.rtl.native.cells import TOP, Cells, NetlistError, word
+from sim.rtl.native.cells import TOP, Cells, NetlistError, bit
 from sim.rtl.native.nodes import ONE, ZERO, Builder
 from sim.rtl.native.slices import WORD, Slices
 
@@ -123,13 +123,13 @@ class Combinational:
             case nir.Part():
                 return self._part(cell, start, width)
             case nir.AsyncReadPort():
-                address = self.resolve(word(cell.addr))
+                address = self.resolve(self._cells.word(cell.addr))
                 self.builder.module = cell.module_idx
                 return self.builder.op("aread", width, address, info=(cell.memory, start))
         raise NetlistError(f"{self._cells.where(cell)}: cells of type {type(cell).__name__} cannot be simulated")
 
     def _operator(self, cell: nir.Operator, start: int, width: int) -> Word:
-        op, words = cell.operator, [word(value) for value in cell.inputs]
+        op, words = cell.operator, [self._cells.word(value) for value in cell.inputs]
         b = self.builder
         if op in ("&", "|", "^", "~"):
             args = [self.resolve(sliced(one, start, width)) for one in words]
@@ -201,10 +201,10 @@ class Combinational:
     # -- conditions ------------------------------------------------------------------------------------------
     def net(self, net: nir.Net) -> Word:
         """A single bit."""
-        return self.resolve(word(nir.Value((net,))))
+        return self.resolve(bit(net))
 
     def _matches(self, cell: nir.Matches) -> Word:
-        value = self.resolve(word(cell.value))
+        value = self.resolve(self._cells.word(cell.value))
         b = self.builder
         b.module = cell.module_idx
         result = ZERO
@@ -277,17 +277,17 @@ class Combinational:
                         )
                         taken.append(one.cond.bit)
             at = end
-        return result, self.resolve(sliced(word(cell.default), start, width))
+        return result, self.resolve(sliced(self._cells.word(cell.default), start, width))
 
     def _match_of(self, net: nir.Net) -> nir.PriorityMatch | None:
         cell = self._cells.cells[net.cell] if net.is_cell else None
         return cell if isinstance(cell, nir.PriorityMatch) else None
 
     def _value(self, one: nir.Assignment, start: int, width: int) -> Word:
-        return self.resolve(sliced(word(one.value), start - one.start, width))
+        return self.resolve(sliced(self._cells.word(one.value), start - one.start, width))
 
     def _part(self, cell: nir.Part, start: int, width: int) -> Word:
-        value, offset = self.resolve(word(cell.value)), self.resolve(word(cell.offset))
+        value, offset = self.resolve(self._cells.word(cell.value)), self.resolve(self._cells.word(cell.offset))
         b = self.builder
         b.module = cell.module_idx
         count = -(-width_of(value) // cell.stride)

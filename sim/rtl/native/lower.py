@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from amaranth.hdl import _nir as nir
 
 from sim.rtl.native.bits import Piece, Word, constant_of, sliced, width_of
-from sim.rtl.native.cells import TOP, Cells, NetlistError, word
+from sim.rtl.native.cells import TOP, Cells, NetlistError
 from sim.rtl.native.combinational import Combinational
 from sim.rtl.native.design import Design, Flop, Memory, ReadPort, Register, WritePort
 from sim.rtl.native.nodes import Builder
@@ -61,7 +61,7 @@ class _Lowering:
         self._clocked(cell)
         if int(cell.arst) != 0:
             raise NetlistError(f"{self._cells.where(cell)}: asynchronous resets cannot be simulated")
-        data = word(cell.data)
+        data = self._cells.word(cell.data)
         for start, width in self._words.words(index):
             node = self._words.node(index, start)
             pairs, default = self._next(sliced(data, start, width), width)
@@ -84,12 +84,12 @@ class _Lowering:
         if cell.transparent_for:
             raise NetlistError(f"{self._cells.where(cell)}: transparent read ports cannot be simulated")
         words = tuple((self._words.node(index, start), start, width) for start, width in self._words.words(index))
-        address, enable = self._words.resolve(word(cell.addr)), self._words.net(cell.en)
+        address, enable = self._words.resolve(self._cells.word(cell.addr)), self._words.net(cell.en)
         return ReadPort(cell.memory, address, enable, words, cell.module_idx)
 
     def _write_port(self, cell: nir.SyncWritePort) -> WritePort:
         self._clocked(cell)
-        enable = self._words.resolve(word(cell.en))
+        enable = self._words.resolve(self._cells.word(cell.en))
         parts: list[tuple[int, int, Word]] = []
         for at in range(width_of(enable)):
             bit = sliced(enable, at, 1)
@@ -98,11 +98,15 @@ class _Lowering:
             else:
                 parts.append((at, 1, bit))
         enables = tuple(part for part in parts if constant_of(part[2]) != 0)
-        address, data = self._words.resolve(word(cell.addr)), self._words.resolve(word(cell.data))
+        address, data = (
+            self._words.resolve(self._cells.word(cell.addr)),
+            self._words.resolve(self._cells.word(cell.data)),
+        )
         return WritePort(cell.memory, address, data, enables, cell.module_idx)
 
     def _memory(self, cell: nir.Memory) -> Memory:
-        initial = tuple((row, value) for row, value in enumerate(cell.init) if value)
+        # A DRAM has millions of rows, all zero.
+        initial = tuple((row, value) for row, value in enumerate(cell.init) if value) if any(cell.init) else ()
         name = ".".join(part for part in (self._cells.modules[cell.module_idx], cell.name) if part)
         return Memory(name, cell.width, cell.depth, initial)
 

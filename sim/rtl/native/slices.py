@@ -12,7 +12,7 @@ from typing import NamedTuple
 from amaranth.hdl import _nir as nir
 
 from sim.rtl.native.bits import CONSTANT, Word, placed, width_of
-from sim.rtl.native.cells import TOP, Cells, word
+from sim.rtl.native.cells import TOP, Cells, bit
 
 WORD = 64  #: bits of the widest integer
 FIELD = 16  #: consumers of narrower parts of a wide cell do not cut it
@@ -30,8 +30,9 @@ class Operand(NamedTuple):
     low: bool = False
 
 
-def operands(cell: nir.Cell) -> list[Operand]:
+def operands(cells: Cells, cell: nir.Cell) -> list[Operand]:
     """All inputs of ``cell``, without clocks."""
+    word = cells.word
     match cell:
         case nir.Operator():
             words = [word(value) for value in cell.inputs]
@@ -44,7 +45,7 @@ def operands(cell: nir.Cell) -> list[Operand]:
         case nir.AssignmentList():
             result = [Operand(word(cell.default), 0)]
             for one in cell.assignments:
-                result += [Operand(word(nir.Value((one.cond,)))), Operand(word(one.value), one.start)]
+                result += [Operand(bit(one.cond)), Operand(word(one.value), one.start)]
             return result
         case nir.FlipFlop():
             return [Operand(word(cell.data), 0)]
@@ -53,9 +54,9 @@ def operands(cell: nir.Cell) -> list[Operand]:
         case nir.Matches():
             return [Operand(word(cell.value))]
         case nir.PriorityMatch():
-            return [Operand(word(nir.Value((cell.en,)))), Operand(word(cell.inputs))]
+            return [Operand(bit(cell.en)), Operand(word(cell.inputs))]
         case nir.SyncReadPort():
-            return [Operand(word(cell.addr)), Operand(word(nir.Value((cell.en,))))]
+            return [Operand(word(cell.addr)), Operand(bit(cell.en))]
         case nir.AsyncReadPort():
             return [Operand(word(cell.addr))]
         case nir.SyncWritePort():
@@ -90,12 +91,12 @@ class _Inputs:
     """Operands by cell, computed once."""
 
     def __init__(self, cells: Cells) -> None:
-        self._cells = cells.cells
+        self._cells = cells
         self._known: dict[int, list[Operand]] = {}
 
     def __getitem__(self, index: int) -> list[Operand]:
         if index not in self._known:
-            self._known[index] = operands(self._cells[index])
+            self._known[index] = operands(self._cells, self._cells.cells[index])
         return self._known[index]
 
 

@@ -139,12 +139,14 @@ class RandomSoc(wiring.Component):
             lambda: a + b, lambda: a - b, lambda: a < b, lambda: a >= b, lambda: -a,
             lambda: x == y, lambda: a != b, lambda: x < y, lambda: x <= y, lambda: x > y, lambda: x >= y,
             lambda: x.as_unsigned() // y.as_unsigned(), lambda: x.as_unsigned() % y.as_unsigned(),
-            lambda: x << y.as_unsigned()[:5], lambda: x >> y.as_unsigned()[:6], lambda: a.as_unsigned() >> y.as_unsigned()[:8],
+            lambda: x << y.as_unsigned()[:5], lambda: x >> y.as_unsigned()[:6],
+            lambda: a.as_unsigned() >> y.as_unsigned()[:8],
             lambda: Mux(self._value(0), a, b), lambda: Cat(a, b), lambda: Cat(a[: len(a) // 2], b, a[len(a) // 2 :]),
             lambda: a.any(), lambda: a.all(), lambda: a.xor(), lambda: a.bool(),
             # Cat: Amaranth 0.5's simulator looks beyond the width of operators in parts.
             lambda: Cat(a).bit_select(y.as_unsigned()[:7], rng.randrange(1, 30)),
             lambda: Cat(a).word_select(y.as_unsigned()[:3], rng.choice((1, 4, 8, 16, 64, 80))),
-            lambda: a[0].replicate(rng.randrange(1, 70)), lambda: x.as_unsigned().matches("--1", "10-") if len(x) == 3 else x,
+            lambda: a[0].replicate(rng.randrange(1, 70)),
+            lambda: x.as_unsigned().matches("--1", "10-") if len(x) == 3 else x,
             lambda: Mux(self._value(0), x, y),
         ))()  # fmt: skip
