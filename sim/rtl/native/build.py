@@ -1,6 +1,7 @@
 """How the native library is made: the generator writes C, which is compiled."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from hw.params import SocParams
@@ -17,22 +18,23 @@ LINK_FLAGS = ("-nostdlib",)
 COMPILER_SPEED = 5e-6
 
 
-def recipe(make: Callable[[], SimTop], params: SocParams) -> Recipe:
-    """How the library for the design ``make()`` is made."""
+def recipe(make: Callable[[], SimTop], params: SocParams, *, profile: bool = False) -> Recipe:
+    """How the library for the design ``make()`` is made. ``profile``: one that counts and times its evaluations."""
+    flags = (*native.FLAGS, *(("-DPROFILE",) if profile else ()))
 
     def prepare(stages: Stages) -> Files:
         with stages.stage("elaboration, and C code", size=params.macs, seconds=0.3 * params.macs):
             return native.generate(make())
 
-    tools = (CC.version, *native.FLAGS, *LINK_FLAGS, *(path.read_text() for path in native.GENERATOR_SOURCES))
-    return Recipe("native", tools, prepare, _build)
+    tools = (CC.version, *flags, *LINK_FLAGS, *(path.read_text() for path in native.GENERATOR_SOURCES))
+    return Recipe("native", tools, prepare, partial(_build, flags))
 
 
-def _build(files: Files, work: Path, log: Path, stages: Stages) -> Path:
+def _build(flags: tuple[str, ...], files: Files, work: Path, log: Path, stages: Stages) -> Path:
     for name, text in files.items():
         (work / name).write_text(text)
     sources = [Source(work / name) for name in files if name.endswith(".c")]
     size = sum(map(len, files.values()))
     with stages.stage("compilation of C", size=size, seconds=COMPILER_SPEED * size):
-        objects = compile_all(CC, sources, [*native.FLAGS, f"-I{work}"], work, log)
+        objects = compile_all(CC, sources, [*flags, f"-I{work}"], work, log)
         return link(CC, objects, LINK_FLAGS, work, log)

@@ -25,7 +25,11 @@ def program(design: Design, schedule: Schedule, host_memory: int) -> dict[str, s
     for number, text in enumerate(_chunks(functions)):
         files[f"groups{number}.c"] = f'#include "state.h"\n{text}'
     files["start.c"] = (
-        '#include "state.h"\n' + _tables(len(writers), commits) + _initial(design, layout) + _registers(design)
+        '#include "state.h"\n'
+        + _tables(len(writers), commits)
+        + _modules(design, schedule)
+        + _initial(design, layout)
+        + _registers(design)
     )
     files["runtime.c"] = _ports(design, schedule, host_memory) + _RUNTIME.read_text()
     files["settle.c"] = '#include "state.h"\n' + settle_function(design)
@@ -59,7 +63,7 @@ typedef struct { u64 place; u32 bytes; u64 value; } Initial;
 typedef struct { u64 place; u32 bytes, width, word, low; } RegisterPart;
 extern const Initial INITIAL[];
 extern const RegisterPart PARTS[];
-extern const char REGISTER_NAMES[];
+extern const char REGISTER_NAMES[], GROUP_MODULES[];
 extern const u32 INITIALS, PART_COUNT, REGISTER_WORDS;
 void settle(State *s);
 """
@@ -74,6 +78,11 @@ def _tables(groups: int, commits: list[int]) -> str:
         f"void (*const EVALUATE[GROUPS])(State *) = {{{evaluate}}};\n"
         f"void (*const COMMIT[GROUPS])(State *) = {{{commit}}};\n"
     )
+
+
+def _modules(design: Design, schedule: Schedule) -> str:
+    names = "\n  ".join(f'"{design.modules[group.module] or "top"}\\n"' for group in schedule.groups)
+    return f"const char GROUP_MODULES[] =\n  {names};\n"
 
 
 def _initial(design: Design, layout: Layout) -> str:

@@ -5,6 +5,25 @@
 
 enum Until { LIMIT = 0, IRQ = 1, RESPONSE = 2 };
 
+#ifdef PROFILE
+static u64 evaluations[GROUPS], ticks[GROUPS];
+
+static inline void evaluate(State *s, int group) {
+  const u64 begin = __builtin_readcyclecounter();
+  EVALUATE[group](s);
+  ticks[group] += __builtin_readcyclecounter() - begin;
+  evaluations[group]++;
+}
+
+// For every group how often it was evaluated, and the processor's ticks in it, of all simulations together.
+void caesura_profile(u64 *counts, u64 *times) {
+  memcpy(counts, evaluations, sizeof evaluations);
+  memcpy(times, ticks, sizeof ticks);
+}
+#else
+static inline void evaluate(State *s, int group) { EVALUATE[group](s); }
+#endif
+
 // One clock cycle. Outputs are afterwards what they were during the cycle.
 static inline void cycle(State *s) {
   for (int k = 0; k < WORDS; k++) {
@@ -15,7 +34,7 @@ static inline void cycle(State *s) {
     // A group only asks for groups that come after it.
     for (u64 set; (set = s->now[k]);) {
       s->now[k] = set & (set - 1);
-      EVALUATE[64 * k + __builtin_ctzll(set)](s);
+      evaluate(s, 64 * k + __builtin_ctzll(set));
     }
   }
   for (u32 i = 0; i < s->commit_count; i++) COMMIT[s->commits[i]](s);
@@ -86,6 +105,9 @@ u64 caesura_outputs(void *handle) {
 
 // The DRAM as bytes.
 void *caesura_memory(void *handle) { return ((State *)handle)->HOST_MEMORY; }
+
+// A line with the module of every group.
+const char *caesura_group_modules(void) { return GROUP_MODULES; }
 
 // A line "<bits> <name>" for every register.
 const char *caesura_register_names(void) { return REGISTER_NAMES; }

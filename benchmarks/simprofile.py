@@ -1,0 +1,56 @@
+"""Where the native simulator's time goes while a workload runs:
+
+    python -m benchmarks.simprofile [--preset base] [--workload resnet50] [--depth 3]
+
+A row for each module down to ``--depth`` levels: its groups of logic, how many of them are evaluated in a cycle, and
+its share of the time.
+"""
+
+import argparse
+from collections import defaultdict
+
+from rich.console import Console
+
+import caesura
+from benchmarks.workloads import inputs, workload
+from caesura.show import table
+from hw.params import preset
+from sim.rtl import SimTop
+from sim.rtl.digest import design_digest
+from sim.rtl.native.profile import ProfilingBus
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="base")
+    parser.add_argument("--workload", default="resnet50")
+    parser.add_argument("--depth", type=int, default=3)
+    arguments = parser.parse_args()
+    params = preset(arguments.preset)
+
+    def make() -> SimTop:
+        from hw.soc import Soc
+
+        return SimTop(params, Soc(params))
+
+    bus = ProfilingBus(params, make, source=design_digest(params))
+    with caesura.Device(bus) as device:
+        model = device.load(caesura.compile(workload(arguments.workload), params))
+        model.run(inputs(arguments.workload))
+        cycles, modules = bus.cycle, bus.profile()
+    rows: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0])
+    for one in modules:
+        row = rows[".".join(one.module.split(".")[: arguments.depth])]
+        for i, value in enumerate((one.groups, one.evaluations / cycles, 100 * one.share)):
+            row[i] += value
+    shown = table(f"{arguments.workload} on {params.name}", "module", ">groups", ">evaluated in a cycle", ">time")
+    for name, (groups, evaluated, share) in sorted(rows.items(), key=lambda row: -row[1][2]):
+        shown.add_row(name, f"{groups:.0f}", f"{evaluated:.1f}", f"{share:.1f} %")
+    total = [sum(row[i] for row in rows.values()) for i in range(2)]
+    shown.add_row("all", f"{total[0]:.0f}", f"{total[1]:.1f}", "")
+    Console().print(shown)
+
+
+if __name__ == "__main__":
+    main()
