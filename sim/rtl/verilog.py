@@ -35,12 +35,14 @@ def write_verilog(params: SocParams, out_dir: Path) -> Path:
     return path
 
 
-def converted(rtlil: str) -> str:
-    """The netlist ``rtlil``, from :func:`sim.rtl.rtlil.to_rtlil`, as Verilog."""
+def converted(rtlil: str, *, collect: bool = True) -> str:
+    """The netlist ``rtlil``, from :func:`sim.rtl.rtlil.to_rtlil`, as Verilog. ``collect`` gathers the ports of each
+    memory in one cell, which Yosys cannot do for one of the size of a DRAM."""
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         work = Path(folder)
         (work / "netlist.il").write_text(READ_REGISTER.sub(_zero, rtlil))
-        run_yosys(CONVERSION, work, work / "yosys.log")
+        commands = [command for command in CONVERSION if collect or command != "memory_collect"]
+        run_yosys(commands, work, work / "yosys.log")
         text = (work / "netlist.v").read_text()
     return MEMORY.sub(_zero_at_power_on, text)
 
