@@ -1,65 +1,27 @@
-"""``caesura bench``: runs a benchmark and reports one row per figure."""
+"""The door to the package ``benchmarks``, which the public interface and the command line do without."""
 
-import importlib.metadata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import importlib
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING
 
-from rich.console import Group
-from rich.text import Text
+from caesura.api import UsageError
 
-from benchmarks import preemption, scheduling, simspeed, utilisation
-from benchmarks.figures import Figure, select
-from benchmarks.lab import Lab
-from benchmarks.rows import Row
-from caesura.api import UsageError, resolve
-from caesura.progress import Progress
-from caesura.show import table
-from sim.backends import BACKENDS
-
-BENCHES: dict[str, Callable[[], list[Figure]]] = {
-    "utilisation": utilisation.figures,
-    "preemption": preemption.figures,
-    "simspeed": simspeed.figures,
-    "scheduling": scheduling.figures,
-}
+if TYPE_CHECKING:
+    from benchmarks.report import BenchReport
 
 
-@dataclass(frozen=True)
-class BenchReport:
-    """The rows of one benchmark."""
-
-    bench: str
-    preset: str
-    backend: str
-    rows: list[Row]
-
-    @property
-    def ok(self) -> bool:
-        """Every row meets what it must."""
-        return all(row.ok for row in self.rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: ``bench, preset, backend, version, rows``."""
-        return {
-            "bench": self.bench,
-            "preset": self.preset,
-            "backend": self.backend,
-            "version": _version(),
-            "rows": [row.to_dict() for row in self.rows],
-        }
-
-    def to_tables(self) -> Group:
-        """For a terminal."""
-        head = Text(f"{self.bench} on {self.preset} ({self.backend})")
-        rows = table("", "figure", ">value", "unit", ">must", ">aim", "", "explanation")
-        for row in self.rows:
-            value = "" if row.value is None else f"{row.value:,.2f}"
-            mark = Text("ok", "green") if row.ok else Text("NOT OK", "bold red")
-            mark = Text("skipped", "yellow") if row.skipped else mark
-            must, aim = f"{row.target.must:,g}", f"{row.target.aim:,g}"
-            rows.add_row(row.name, value, row.target.unit, must, aim, mark, _explanation(row))
-        return Group(head, rows)
+def benchmarks(module: str, wanted_by: str) -> ModuleType:
+    """The module ``benchmarks.<module>``. Raises :class:`UsageError` where the package is not installed."""
+    try:
+        return importlib.import_module(f"benchmarks.{module}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("benchmarks", f"benchmarks.{module}"):
+            raise
+        raise UsageError(
+            f"{wanted_by} needs the package 'benchmarks', which is not installed: "
+            "run it in a checkout of Caesura, or install Caesura from one (pip install -e .)"
+        ) from None
 
 
 def run_bench(
@@ -70,39 +32,7 @@ def run_bench(
     only: Sequence[str] = (),
     everything: bool = False,
     check_layers: bool = False,
-) -> BenchReport:
-    """Measure the figures of benchmark ``name``; see ``benchmarks.figures.select`` for the selection.
-
-    Raises :class:`UsageError` for an unknown benchmark, backend or figure, ``ParamError`` for an unknown preset.
-    """
-    if name not in BENCHES:
-        raise UsageError(f"no benchmark named {name!r}; known are {', '.join(BENCHES)}")
-    if backend not in BACKENDS:
-        raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
-    params = resolve(preset)
-    chosen = select(BENCHES[name](), only, everything)
-    with Progress() as progress, Lab(params, backend, progress, check_layers=check_layers) as lab:
-        return BenchReport(name, preset, backend, [figure.row(lab) for figure in chosen])
-
-
-def _explanation(row: Row) -> str:
-    """Short: why there is no value, what is wrong, or which layer or part of the cycles is behind the value."""
-    if "error" in row.detail:
-        return row.detail["error"]
-    if not row.correct:
-        return row.detail.get("outputs", "outputs differ from onnxruntime's")
-    if "worst" in row.detail:
-        return f"worst: {row.detail['worst']}"
-    parts = row.detail.get("parts")
-    if not parts:
-        return ""
-    losses = sorted(((cycles, name) for name, cycles in parts.items() if name != "peak"), reverse=True)[:2]
-    lost = ", ".join(f"{name} {cycles / row.detail['cycles']:.1%}" for cycles, name in losses)
-    return f"{row.detail['cycles']:,} cycles; lost: {lost}"
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("caesura")
-    except importlib.metadata.PackageNotFoundError:  # run from a checkout that is not installed
-        return "not installed"
+) -> "BenchReport":
+    """Measure the figures of benchmark ``name``: see ``benchmarks.report.run_bench``. Raises :class:`UsageError`."""
+    report = benchmarks("report", "caesura bench")
+    return report.run_bench(name, preset, backend, only=only, everything=everything, check_layers=check_layers)

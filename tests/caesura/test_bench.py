@@ -1,16 +1,19 @@
 """``caesura bench`` and ``caesura run --profile`` on the compiled RTL of ``tiny``."""
 
+import importlib
 import json
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import lab
+from benchmarks import BENCHES, lab, report
 from benchmarks.figures import Figure
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from benchmarks.utilisation import run_detail
 from benchmarks.workloads import workload
-from caesura import bench
 from caesura.progress import Progress
 from hw.params import preset
 from sim.backends import DEFAULT_BACKEND
@@ -31,7 +34,8 @@ def measure(name):
 def small(monkeypatch):
     """A benchmark of two small layers."""
     figures = [Figure(GEMM, Target(30, 90), measure(GEMM)), Figure(CONV, Target(99.9, 100), measure(CONV))]
-    monkeypatch.setitem(bench.BENCHES, "small", lambda: figures)
+    monkeypatch.setattr(report, "BENCHES", ("small",))
+    monkeypatch.setitem(sys.modules, "benchmarks.small", SimpleNamespace(figures=lambda: figures))
 
 
 def test_json(small):
@@ -81,8 +85,29 @@ def test_user_errors(arguments, message):
     assert message in err
 
 
+def test_help_names_every_benchmark():
+    code, out, _ = caesura_command("bench", "--help")
+    assert code == 0
+    assert all(name in out for name in BENCHES)
+
+
+def test_the_command_line_does_without_the_benchmarks():
+    """They are not imported, and where they are not installed, what needs them says so."""
+    program = """
+import sys
+import caesura, caesura.cli, caesura.scenario.rtl
+assert not [name for name in sys.modules if name.split(".")[0] == "benchmarks"]
+sys.modules["benchmarks"] = None  # as if it were not installed
+sys.argv = ["caesura", "bench", "utilisation"]
+caesura.cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "caesura bench needs the package 'benchmarks'" in " ".join(done.stderr.split())
+
+
 def test_the_figures_of_the_issue_are_there():
-    names = [figure.name for figure in bench.BENCHES["utilisation"]()]
+    names = [figure.name for figure in importlib.import_module("benchmarks.utilisation").figures()]
     assert len(set(names)) == len(names)
     for name in (
         "gemm_1024x1024x1024", "gemm_512x512x512", "conv_64x56x56_64_k3_s1_p1", "resnet50_convolutions",

@@ -1,0 +1,102 @@
+"""What ``caesura bench`` does: measures the figures of a benchmark and reports one row for each."""
+
+import importlib
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from benchmarks import BENCHES
+from benchmarks.figures import select
+from benchmarks.lab import Lab
+from benchmarks.rows import Row
+from caesura.api import UsageError, resolve
+from caesura.progress import Progress
+from caesura.show import table
+from sim.backends import BACKENDS
+
+
+@dataclass(frozen=True)
+class BenchReport:
+    """The rows of one benchmark."""
+
+    bench: str
+    preset: str
+    backend: str
+    rows: list[Row]
+
+    @property
+    def ok(self) -> bool:
+        """Every row meets what it must."""
+        return all(row.ok for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: ``bench, preset, backend, version, rows``."""
+        return {
+            "bench": self.bench,
+            "preset": self.preset,
+            "backend": self.backend,
+            "version": _version(),
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+    def to_tables(self) -> Group:
+        """For a terminal."""
+        head = Text(f"{self.bench} on {self.preset} ({self.backend})")
+        rows = table("", "figure", ">value", "unit", ">must", ">aim", "", "explanation")
+        for row in self.rows:
+            value = "" if row.value is None else f"{row.value:,.2f}"
+            mark = Text("ok", "green") if row.ok else Text("NOT OK", "bold red")
+            mark = Text("skipped", "yellow") if row.skipped else mark
+            must, aim = f"{row.target.must:,g}", f"{row.target.aim:,g}"
+            rows.add_row(row.name, value, row.target.unit, must, aim, mark, _explanation(row))
+        return Group(head, rows)
+
+
+def run_bench(
+    name: str,
+    preset: str,
+    backend: str,
+    *,
+    only: Sequence[str] = (),
+    everything: bool = False,
+    check_layers: bool = False,
+) -> BenchReport:
+    """Measure the figures of benchmark ``name``; see ``benchmarks.figures.select`` for the selection.
+
+    Raises :class:`UsageError` for an unknown benchmark, backend or figure, ``ParamError`` for an unknown preset.
+    """
+    if name not in BENCHES:
+        raise UsageError(f"no benchmark named {name!r}; known are {', '.join(BENCHES)}")
+    if backend not in BACKENDS:
+        raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
+    params = resolve(preset)
+    chosen = select(importlib.import_module(f"benchmarks.{name}").figures(), only, everything)
+    with Progress() as progress, Lab(params, backend, progress, check_layers=check_layers) as lab:
+        return BenchReport(name, preset, backend, [figure.row(lab) for figure in chosen])
+
+
+def _explanation(row: Row) -> str:
+    """Short: why there is no value, what is wrong, or which layer or part of the cycles is behind the value."""
+    if "error" in row.detail:
+        return row.detail["error"]
+    if not row.correct:
+        return row.detail.get("outputs", "outputs differ from onnxruntime's")
+    if "worst" in row.detail:
+        return f"worst: {row.detail['worst']}"
+    parts = row.detail.get("parts")
+    if not parts:
+        return ""
+    losses = sorted(((cycles, name) for name, cycles in parts.items() if name != "peak"), reverse=True)[:2]
+    lost = ", ".join(f"{name} {cycles / row.detail['cycles']:.1%}" for cycles, name in losses)
+    return f"{row.detail['cycles']:,} cycles; lost: {lost}"
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("caesura")
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout that is not installed
+        return "not installed"
