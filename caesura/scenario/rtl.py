@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from caesura import api
+from caesura.bench import benchmarks
 from caesura.inputs import Sample, random_samples
 from caesura.scenario.arrivals import times
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
@@ -41,7 +42,7 @@ class RtlRunner:
 
     def __init__(self, backend: str = DEFAULT_BACKEND, rule: Callable[[Situation], Choice] = choose) -> None:
         self._backend, self._rule = backend, rule
-        self._images: dict[tuple[Path, str, int, int], Image] = {}
+        self._images: dict[tuple[Path, SocParams, int, int], Image] = {}
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
@@ -80,7 +81,7 @@ class RtlRunner:
         return images
 
     def _image(self, path: Path, params: SocParams, engines: int, limit: int) -> Image:
-        key = (path, params.digest(), engines, limit)
+        key = (path, params, engines, limit)  # all of params: estimates depend on the DRAM's timing, digests do not
         if key not in self._images:
             self._images[key] = api.compile(path, params, engines=engines, options=Options(lv2_limit=limit))
         return self._images[key]
@@ -103,9 +104,7 @@ def _file(name: str, model: Model, folder: Path) -> Path:
     if model.onnx is not None:
         return folder / model.onnx
     if model.workload is not None:
-        from benchmarks.workloads import workload  # large, and only needed for models that are generated
-
-        return workload(model.workload)
+        return benchmarks("workloads", f"model {name!r} (workload {model.workload!r})").workload(model.workload)
     raise ScenarioError(
         f"model {name!r} has only layers with durations, which backend 'synthetic' runs; give onnx or workload"
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scheduling_rtl import check_random
+from caesura import api
 from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario
 from caesura.scenario.rtl import RtlRunner
 from hw.params import ParamError
@@ -65,6 +66,28 @@ def test_the_preset_can_be_changed_and_copies_be_told():
     begun = sorted(run.decided for run in outcome.layers if run.layer == 0)
     assert begun[1] < min(frame.end for frame in outcome.frames)  # they do not take turns
     assert runner.mismatches == []
+
+
+def test_models_are_compiled_for_the_memory_they_run_on(monkeypatch):
+    """Parameters with equal digests may have other estimates."""
+    compiled = []
+
+    def compile(path, params, **options):
+        compiled.append(params.dram_latency)
+        return api_compile(path, params, **options)
+
+    api_compile = api.compile
+    monkeypatch.setattr(api, "compile", compile)
+    runner = RtlRunner()
+    for latency in (40, 400, 40):
+        content = {
+            "name": "x",
+            "machine": {"params": {"dram_latency": latency}},
+            "models": {"m": {"workload": "gemm_1x64x64"}},
+            "streams": [{"name": "s", "stages": [{"model": "m"}], "arrivals": {"kind": "trace", "times": [0]}}],
+        }
+        runner.run(parse_scenario(content | {"time_unit": "cycles"}, "test"), Policies.named("fcfs"), Path())
+    assert compiled == [40, 400]
 
 
 def test_the_end_of_work_on_the_cpu_can_be_announced():
