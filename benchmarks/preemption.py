@@ -95,12 +95,12 @@ def _p99(run: Interrupted, cycles: list[int]) -> Measured:
 
 def _move_time(lab: Lab, campaign: Campaign) -> Measured:
     """Cycles of all dumps and restores for an urgent model that wants all of LV2, over those that their bytes take at
-    the width of the bus. Single ratios are in the detail: small dumps cost more, as a job takes hundreds of cycles to
-    start.
+    the bandwidth of the DRAM. Single ratios are in the detail: small dumps cost more, as a job takes hundreds of
+    cycles to start.
     """
     run = campaign.of(lab, DISPLACED, LARGE)
-    switches, width = run.of(LARGE.workload), lab.params.dram_word
-    moved = [(s.moved_cycles, (s.dumped + s.restored) / width) for s in switches]
+    switches, bandwidth = run.of(LARGE.workload), lab.params.dram_bytes_per_cycle
+    moved = [(s.moved_cycles, (s.dumped + s.restored) / bandwidth) for s in switches]
     ratios = [cycles / least for cycles, least in moved]
     detail = {
         "mean": round(float(np.mean(ratios)), 3),

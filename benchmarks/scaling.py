@@ -25,6 +25,7 @@ def scaled(params: SocParams) -> tuple[SocParams, str]:
         f"{larger.engines} engines of {larger.pes} PEs instead of {params.engines} of {params.pes} ({larger.macs} MACs "
         f"instead of {params.macs}), {larger.vec_lanes} vector lanes and {larger.lv1_bytes >> 10} KiB of LV1 per "
         f"engine; LV2 of the same size in {larger.lv2_banks} banks of {larger.lv1_word} bytes; "
-        f"DRAM {larger.dram_word} bytes per cycle instead of {params.dram_word}, at the same latency"
+        f"DRAM {larger.dram_bytes_per_cycle:g} bytes per cycle instead of {params.dram_bytes_per_cycle:g}, "
+        "at the same latency"
     )
     return larger, how
