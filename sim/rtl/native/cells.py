@@ -87,16 +87,16 @@ def _unchecked_values() -> Iterator[None]:
 
 
 def _register_names(netlist: nir.Netlist, modules: list[str]) -> dict[int, str]:
-    """Hierarchical names of flip-flops and of the outputs of synchronous read ports."""
+    """Hierarchical names of flip-flops: those that a written netlist gives them."""
     result: dict[int, str] = {}
-    for signal, value in netlist.signals.items():
-        if not value or not value[0].is_cell or value[0].bit:
-            continue
-        cell = netlist.cells[value[0].cell]
-        if isinstance(cell, nir.FlipFlop) and len(value) == len(cell.data) and value[-1].cell == value[0].cell:
-            index = value[0].cell
-            name = ".".join(part for part in (modules[cell.module_idx], signal.name) if part)
-            result.setdefault(index, name)
+    for index, module in enumerate(netlist.modules):
+        for signal, name in module.signal_names.items():
+            value = netlist.signals[signal]
+            if not value or not value[0].is_cell or value[0].bit or value[-1] >> 16 != value[0] >> 16:
+                continue
+            cell = netlist.cells[value[0].cell]
+            if isinstance(cell, nir.FlipFlop) and cell.module_idx == index and len(value) == len(cell.data):
+                result.setdefault(value[0].cell, ".".join(part for part in (modules[index], name) if part))
     return result
 
 
