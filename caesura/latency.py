@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from caesura.show import table
-from compiler.backend.bound import worst_intervals
 from hw.image import Image, LiveRange
 from hw.isa import INSN_BYTES, LV2_SEGMENTS, Insn
 from hw.job import COMPLETION, JOB
 from hw.params import SocParams
 from sim.bus import LINE_BYTES, HostCosts
-from sim.model.contention import Memory, Others, Rivals
+from sim.timing.bound import worst_intervals
+from sim.timing.contention import Memory, Others, Rivals
 from sw.driver.dump import Move, Stage, row_bytes, save
 from sw.driver.footprint import LV2, engines_of
 from sw.driver.footprint import Memory as OnChip

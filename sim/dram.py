@@ -8,8 +8,8 @@ from amaranth.lib.wiring import In
 
 from hw.interfaces import ADDR, AXI_ID_WIDTH, Axi4
 from hw.params import SocParams
+from hw.timing import DRAM_QUEUE_BURSTS
 
-QUEUE_BURSTS = 16  #: requests of each direction the controller looks ahead
 QUEUE_BEATS = 32  #: beats of write data it buffers
 FULL = 100  #: bandwidth in percent at which the bus carries one beat per cycle
 TIME = 32  #: bits of time stamps, compared modulo 2^32
@@ -37,7 +37,7 @@ class Dram(wiring.Component):
       are spaced by the beats of each burst, and by ``dram_row_miss`` cycles where another row must be opened.
       Banks work side by side: a row opens while the bus carries the data of other banks.
     * The first beat of a read is valid ``dram_latency`` cycles after its request was accepted if the row is open
-      and bank and bus are idle. Latencies overlap for up to ``QUEUE_BURSTS`` requests.
+      and bank and bus are idle. Latencies overlap for up to ``DRAM_QUEUE_BURSTS`` requests.
     * Every ``dram_refresh_interval`` cycles bus and banks stop for ``dram_refresh_cycles`` and all rows close.
 
     Bursts beyond ``dram_bytes`` answer DECERR, read zeros and write nothing. Bursts are taken to be incrementing,
@@ -82,8 +82,8 @@ class Dram(wiring.Component):
         self._clocks(m)
         self._stalls(m)
         self._bus_due = Signal()  # the bandwidth allows a beat now
-        m.submodules.reads = reads = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
-        m.submodules.writes = writes = SyncFIFOBuffered(width=self._request.size, depth=QUEUE_BURSTS)
+        m.submodules.reads = reads = SyncFIFOBuffered(width=self._request.size, depth=DRAM_QUEUE_BURSTS)
+        m.submodules.writes = writes = SyncFIFOBuffered(width=self._request.size, depth=DRAM_QUEUE_BURSTS)
         self._accept(m, reads, writes)
         self._serve(m, reads, writes)
         return m

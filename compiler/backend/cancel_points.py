@@ -12,11 +12,11 @@ from compiler.backend.schedule import Schedule
 from compiler.backend.tasks import Task
 from hw.isa import Op, Unit
 from hw.params import SocParams
-from sim.model.contention import Memory, Others, Rivals
-from sim.model.worst import work
+from hw.timing import ISSUE_SPACING
+from sim.timing.contention import Memory, Others, Rivals
+from sim.timing.longest import work
 
 _DRAM = (Op.LD2, Op.ST2)
-_ISSUE = 3  #: cycles from one instruction to the next as the executor issues them
 _SPACINGS = 4  #: points lie this part of the interval apart, at most
 _WAITING = 2  #: weight of the cycles of loads and stores beside other engines, added to the cycles between points
 _FULL = 1.3  #: times the spacing: that sum from one point to the next, at most
@@ -75,7 +75,7 @@ class Timeline:
         passed, now = [0], 0
         for task, start in zip(schedule.tasks, schedule.starts, strict=True):
             queue = queues.setdefault(task.unit, deque())
-            now += _ISSUE
+            now += ISSUE_SPACING
             if len(queue) == params.unit_queue_depth:
                 now = max(now, queue.popleft())
             queue.append(start)

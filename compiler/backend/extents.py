@@ -11,7 +11,7 @@ import numpy as np
 from compiler.backend.tasks import Task
 from hw.isa import Lv0Space, Lv0View, Op
 from hw.params import SocParams
-from sim.model.strided import Box
+from sim.functional.strided import Box
 
 Space = Literal["dram", "lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc"]
 _LOOPS = ("2", "1", "0")

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiler import ir
-from compiler.backend.bound import set_bounds
 from compiler.backend.budget import Budget
 from compiler.backend.cancel import Body
 from compiler.backend.copies import contiguous
@@ -18,6 +17,7 @@ from compiler.ir import CompileError
 from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.isa import INSN_BYTES, Insn, Op
 from hw.params import KIB, SocParams
+from sim.timing.bound import set_bounds
 
 _DRAM_ALIGN = 64
 _PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too

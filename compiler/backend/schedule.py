@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compiler.backend.cost import insn_cycles
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Task
 from hw.isa import Unit
 from hw.params import SocParams
+from sim.timing.typical import insn_cycles
 
 
 @dataclass

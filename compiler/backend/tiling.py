@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.backend.cost import START
 from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry
 from compiler.backend.layers import ConvLayer
 from compiler.backend.pitch import words_per_run
@@ -17,6 +16,7 @@ from compiler.backend.share import imbalance
 from compiler.ir import CompileError
 from hw.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
 from hw.params import SocParams
+from hw.timing import UNIT_START
 
 PARAMS_SLOTS = 4  #: LV1 buffers of VEC parameters; with two, LD1 would wait for VEC before it loads further tiles
 _LV0_SLOTS = 4  #: buffers of an LV0 memory, at most
@@ -312,13 +312,13 @@ def _estimate(
     if layer.depthwise:
         channels = max(tile.channels for tile in layer.tiles)
         ld1_words = runs * words_per_run(load.pitch, min(channels, word), word)
-    mac = steps * START + channel_tiles * pixels * chunks * g.block_count
+    mac = steps * UNIT_START + channel_tiles * pixels * chunks * g.block_count
     mac = max(mac, steps * g.block_count * params.rows)
-    ld0 = act_loads[0] * (START + act_words) + weight_loads[0] * (START + weight_bytes / word)
-    ld1 = act_loads[1] * (START + ld1_words) + weight_loads[1] * (START / group + weight_bytes / word)
+    ld0 = act_loads[0] * (UNIT_START + act_words) + weight_loads[0] * (UNIT_START + weight_bytes / word)
+    ld1 = act_loads[1] * (UNIT_START + ld1_words) + weight_loads[1] * (UNIT_START / group + weight_bytes / word)
     if layer.addition:
-        ld1 += channel_tiles * (tiles * START + pixels)
-    vec = channel_tiles * (tiles * START + pixels * params.vec_groups) * (2 if layer.addition else 1)
+        ld1 += channel_tiles * (tiles * UNIT_START + pixels)
+    vec = channel_tiles * (tiles * UNIT_START + pixels * params.vec_groups) * (2 if layer.addition else 1)
     dram = weight_bytes * chunks * channel_tiles / params.dram_bytes_per_cycle
     if load.in_dram:
         repeats = passes if pixels_outer else channel_tiles
@@ -326,7 +326,7 @@ def _estimate(
             repeats
             * tiles
             * chunks
-            * (START + params.dram_latency / 4 + share * g.lv1_bytes / params.dram_bytes_per_cycle)
+            * (UNIT_START + params.dram_latency / 4 + share * g.lv1_bytes / params.dram_bytes_per_cycle)
         )
     instructions = (
         steps + sum(act_loads.values()) + weight_loads[0] + weight_loads[1] / group + 2 * channel_tiles * tiles

@@ -9,21 +9,19 @@ from hw.interfaces import ADDR, PC, BusReadPort
 from hw.isa import INSN_BITS, INSN_BYTES
 from hw.job import Fault
 from hw.params import SocParams
-
-AHEAD = 16  #: instructions buffered or on their way: hides 256 cycles of latency at one per 16 cycles
-BURST_BYTES = 256  #: longest fetch burst, if the bus allows it
+from hw.timing import FETCH_AHEAD, FETCH_BURST_BYTES
 
 #: One fetched instruction. A ``fault`` other than NONE takes the place of the instruction at ``pc``.
 FETCHED = data.StructLayout({"insn": INSN_BITS, "pc": PC, "fault": 8})
 
 
-def burst_words(params: SocParams, limit: int = BURST_BYTES) -> int:
+def burst_words(params: SocParams, limit: int = FETCH_BURST_BYTES) -> int:
     """Bus words of the bursts that fetch instructions and descriptors: a power of two, at most ``limit`` bytes."""
     return min(params.axi_burst_beats, limit // params.dram_word)
 
 
 class InstructionFetch(wiring.Component):
-    """Reads instructions from a segment in order, up to :data:`AHEAD` instructions ahead of their use.
+    """Reads instructions from a segment in order, up to :data:`FETCH_AHEAD` instructions ahead of their use.
 
     Bursts are aligned, so they never cross 4 KiB, and stay within the segment. Fetching past its end delivers a
     LIMIT fault in place of an instruction, an error response a BUS fault.
@@ -63,7 +61,7 @@ class InstructionFetch(wiring.Component):
         word = self.params.dram_word
         per_insn = INSN_BYTES // word
         chunk = burst_words(self.params)
-        capacity = AHEAD * per_insn
+        capacity = FETCH_AHEAD * per_insn
         word_bits = word.bit_length() - 1
 
         running = self.running

@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.control.unit_queue import IN_FLIGHT
 from hw.interfaces import COMMAND, UnitPort
+from hw.timing import UNIT_IN_FLIGHT
 
 SETTLE = 4  #: cycles a unit must have been idle before it is reset
 
@@ -63,7 +63,7 @@ class Ld2Share(wiring.Component):
         unit = self.unit
         to_loader = Signal()  # whose commands are in the unit, or on offer to it
         offering = Signal()
-        in_flight = Signal(range(IN_FLIGHT + 1))
+        in_flight = Signal(range(UNIT_IN_FLIGHT + 1))
         recovering, settled = Signal(), Signal(range(SETTLE + 1))
 
         accepted = Signal()
@@ -74,7 +74,7 @@ class Ld2Share(wiring.Component):
             self.loader.ready.eq(accepted & to_loader),
             self.body.ready.eq(accepted & ~to_loader),
         ]
-        room = (in_flight != IN_FLIGHT) & ~recovering & ~unit.fault
+        room = (in_flight != UNIT_IN_FLIGHT) & ~recovering & ~unit.fault
         empty = in_flight == 0
         with m.If(offering):
             with m.If(accepted | recovering):

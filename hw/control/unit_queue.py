@@ -9,8 +9,7 @@ from hw.control.ram_queue import RamQueue
 from hw.interfaces import ADDR, COMMAND, PC
 from hw.isa import FORMATS, INSN_BITS, UNIT_OF, Unit, format_bits
 from hw.params import SocParams
-
-IN_FLIGHT = 4  #: commands a unit may have accepted without having finished them
+from hw.timing import UNIT_IN_FLIGHT
 
 #: Which ends of a command have a segment; the others are checked against the size of a memory.
 _SOURCE_SEGMENT = (Unit.LD2, Unit.ST2, Unit.LD1)
@@ -66,9 +65,9 @@ class UnitQueue(wiring.Component):
                 "head_pc": Out(PC),
             }
         )
-        self._flying = RamQueue(data.StructLayout({"signal": n, "pc": PC}), IN_FLIGHT)
-        self._in_flight = Signal(range(IN_FLIGHT + 1))  #: commands accepted and not yet signalled
-        self._owed = Signal(range(IN_FLIGHT + 1))  #: of those, commands that are done
+        self._flying = RamQueue(data.StructLayout({"signal": n, "pc": PC}), UNIT_IN_FLIGHT)
+        self._in_flight = Signal(range(UNIT_IN_FLIGHT + 1))  #: commands accepted and not yet signalled
+        self._owed = Signal(range(UNIT_IN_FLIGHT + 1))  #: of those, commands that are done
         self._granted = Signal()  #: the head has its semaphores
 
     def _entry(self) -> data.StructLayout:
@@ -118,7 +117,7 @@ class UnitQueue(wiring.Component):
 
         # To the unit, as long as there is room to remember the command until it is done.
         m.d.comb += [
-            self.cmd.valid.eq(queue.o.valid & (granted | ~needs) & (in_flight != IN_FLIGHT) & ~self.halt),
+            self.cmd.valid.eq(queue.o.valid & (granted | ~needs) & (in_flight != UNIT_IN_FLIGHT) & ~self.halt),
             self.cmd.payload.insn.eq(insn),
             take.eq(self.cmd.valid & self.cmd.ready),
         ]

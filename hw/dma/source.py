@@ -8,10 +8,9 @@ from hw.dma.fifo import StreamFifo
 from hw.dma.layouts import log2, run_layout, word_index, word_layout
 from hw.interfaces import ADDR, PC, BusReadPort, ReadPort
 from hw.params import SocParams
+from hw.timing import WORDS_AHEAD
 
 BUS_SOURCE_TAG = {"pc": PC, "src": ADDR}  #: what a run from DRAM carries, to name the one that failed
-
-WORDS_AHEAD = 8  #: words a scratchpad source fetches ahead; 5 cover request, response and queue
 
 
 class ScratchpadSource(wiring.Component):

@@ -11,10 +11,10 @@ from hw.dma.unit import CopyUnit
 from hw.isa import Lv0Space, Lv0View
 from hw.params import SocParams
 from hw.scratchpad import word_bits
+from hw.timing import RUNS_AHEAD
 
 #: Fields that must be multiples of the LV1 word where the accumulators are the destination.
 _WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0")
-RUNS_AHEAD = 8  #: runs between a scratchpad source and the realigner; covers the latency of one-word runs
 
 
 class Ld1Unit(CopyUnit):

@@ -2,9 +2,10 @@ import pytest
 from amaranth.hdl import Assert, Assume, Cat, Const, Mux, Signal
 
 from hw.control.decode import field_bits
-from hw.control.unit_queue import IN_FLIGHT, UnitQueue
+from hw.control.unit_queue import UnitQueue
 from hw.isa import Op, Unit
 from hw.params import preset
+from hw.timing import UNIT_IN_FLIGHT
 from tests.formal.harness import prove, specification
 
 PARAMS = preset("tiny").replace(unit_queue_depth=2, semaphores=16)
@@ -20,7 +21,7 @@ def test_unit_queue_keeps_order_and_loses_nothing(tmp_path):
     m.submodules.dut = dut = UnitQueue(PARAMS, Unit.MAC)
     push, grant, ready, done, needs = Signal(), Signal(), Signal(), Signal(), Signal()
     pushed, taken, finished = Signal(8), Signal(8), Signal(8)
-    flying = Signal(range(IN_FLIGHT + 1))
+    flying = Signal(range(UNIT_IN_FLIGHT + 1))
     accepted = Signal()
     insn = dut.push.payload.insn
     m.d.comb += [
@@ -69,7 +70,7 @@ def test_every_command_waits_once_and_signals_once_for_ever(tmp_path):
     push = Signal()
     needs, signals = Signal(PARAMS.semaphores), Signal(PARAMS.semaphores)
     insn, memory = dut.push.payload.insn, dut._flying
-    flying = Signal(range(IN_FLIGHT + 1))  # in the unit: accepted, and not done
+    flying = Signal(range(UNIT_IN_FLIGHT + 1))  # in the unit: accepted, and not done
     accepted, remembered = Signal(), Signal()
     sent = dut.cmd.payload
     m.d.comb += [
@@ -94,10 +95,10 @@ def test_every_command_waits_once_and_signals_once_for_ever(tmp_path):
         Assert(~accepted | memory.i.ready),
         Assert(entry.signal == field_bits(sent.insn, Op.MAC, "signal")[: PARAMS.semaphores]),
         Assert(entry.pc == sent.pc),
-        Assert(dut._in_flight <= IN_FLIGHT),
+        Assert(dut._in_flight <= UNIT_IN_FLIGHT),
         Assert(dut._in_flight == memory._level + memory.o.valid),
         Assert(dut._in_flight == flying + dut._owed),
-        Assert(memory._level <= IN_FLIGHT),
+        Assert(memory._level <= UNIT_IN_FLIGHT),
     ]
     # Completions and signals keep step: what is owed is paid as soon as the memory shows it.
     m.d.comb += [

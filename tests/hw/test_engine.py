@@ -7,7 +7,7 @@ from hw.isa import VEC_HEADER, Insn, MacMode, Op, assemble
 from hw.job import Fault, JobFlag
 from hw.params import preset
 from hw.regs import EngineState
-from sim.model.functional import Machine
+from sim.functional.machine import Machine
 from tests.hw.soc_bench import CODE, DATA, DATA_BYTES, LV2_BYTES, SocBench
 
 PARAMS = preset("tiny")

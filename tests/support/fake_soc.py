@@ -14,7 +14,7 @@ from hw.job import COMPLETION, JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, Job
 from hw.params import SocParams
 from hw.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, register_map
 from sim.bus import LINE_BYTES, BusError, HostCosts
-from sim.model.functional import FunctionalFault, Machine
+from sim.functional.machine import FunctionalFault, Machine
 
 CYCLES_PER_INSTRUCTION = 100
 _COMPLETION, _FAULT, _HALTED = 1, 2, 4

@@ -9,8 +9,8 @@ from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.image import Image
 from hw.params import SocParams
-from sim.model.races import RaceChecker
-from sim.model.runner import run_image
+from sim.check.races import RaceChecker
+from sim.functional.runner import run_image
 
 
 class GraphBuilder:

@@ -5,13 +5,14 @@ import pytest
 
 from compiler import ir
 from compiler.backend.cancel_points import Wanted
-from compiler.backend.cost import START, insn_cycles
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.image import Image
 from hw.isa import INSN_BYTES, Insn, Op
 from hw.params import SocParams, preset
-from sim.model.cancel import check_points
+from hw.timing import UNIT_START
+from sim.check.preemption import check_points
+from sim.timing.typical import insn_cycles
 from tests.compiler.backend.graphs import GraphBuilder, random_inputs
 
 TINY, BASE = preset("tiny"), preset("base")
@@ -127,7 +128,7 @@ def test_without_an_interval_there_are_no_points_and_only_long_instructions_diff
         assert [str(i) for i in plain if i.op is op] == [str(i) for i in dense if i.op is op]
     assert _macs(plain) == _macs(dense)
     cycles = [insn_cycles(i.op, i.fields, TINY) for i in dense if i.op is Op.MAC]
-    assert max(cycles) <= Wanted(DENSE.cancel_interval).longest + START
+    assert max(cycles) <= Wanted(DENSE.cancel_interval).longest + UNIT_START
     assert max(cycles) < max(insn_cycles(i.op, i.fields, TINY) for i in plain if i.op is Op.MAC)
 
 

@@ -10,7 +10,7 @@ from compiler.backend.move import merge, tiles
 from compiler.backend.views import View, Window
 from hw.isa import Insn, Op
 from hw.params import preset
-from sim.model.functional import Machine
+from sim.functional.machine import Machine
 
 TINY = preset("tiny")
 SEGMENTS = [(0, 0)] * 6 + [(0, TINY.lv2_bytes), (0, 0)]

@@ -11,8 +11,8 @@ from compiler.host import run_host
 from compiler.ir import CompileError
 from hw.image import Image
 from hw.params import preset
-from sim.model.races import RaceChecker
-from sim.model.runner import run_image
+from sim.check.races import RaceChecker
+from sim.functional.runner import run_image
 from tests.support.networks import DIGITS, network
 
 

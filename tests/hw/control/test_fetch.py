@@ -3,10 +3,11 @@ from itertools import pairwise
 
 import pytest
 
-from hw.control.fetch import AHEAD, InstructionFetch
+from hw.control.fetch import InstructionFetch
 from hw.isa import INSN_BYTES
 from hw.job import Fault
 from hw.params import preset
+from hw.timing import FETCH_AHEAD
 from tests.support.memories import serve_bus_read
 from tests.support.streams import Stalls, check_held, simulate, stream_get
 
@@ -114,15 +115,15 @@ def test_it_reads_ahead_and_no_further():
     async def testbench(ctx) -> None:
         await bench.start(ctx, 0, 0, MEMORY)
         await ctx.tick().repeat(400)
-        assert len(bench.addresses()) == AHEAD * INSN_BYTES // bench.params.dram_word
+        assert len(bench.addresses()) == FETCH_AHEAD * INSN_BYTES // bench.params.dram_word
         cycles = 0
-        for pc in range(AHEAD):
+        for pc in range(FETCH_AHEAD):
             await bench.expect(ctx, pc, 0)
         async for _ in ctx.tick():
             cycles += 1
             if cycles > 100:
                 break
-        assert len(bench.addresses()) > AHEAD * INSN_BYTES // bench.params.dram_word
+        assert len(bench.addresses()) > FETCH_AHEAD * INSN_BYTES // bench.params.dram_word
 
     bench.run(testbench)
 

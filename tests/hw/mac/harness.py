@@ -8,7 +8,7 @@ import numpy as np
 from hw.isa import FORMATS, Insn, Op
 from hw.mac.unit import MacUnit
 from hw.params import SocParams, preset
-from sim.model.functional import Machine
+from sim.functional.machine import Machine
 from tests.support.streams import Stalls, simulate, stream_put
 
 SMALL = preset("tiny").replace(lv0_act_bytes=1024, lv0_wgt_bytes=1024, lv0_acc_rows=32)

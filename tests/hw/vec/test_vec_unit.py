@@ -9,7 +9,7 @@ from hw.isa import VEC_HEADER, Insn, Op, VecOp
 from hw.job import Fault
 from hw.params import preset
 from hw.vec.unit import VecUnit
-from sim.model.functional import FunctionalFault, Machine
+from sim.functional.machine import FunctionalFault, Machine
 from tests.support.memories import serve_read, serve_write
 from tests.support.streams import Stalls, check_held, feed, simulate
 

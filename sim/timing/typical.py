@@ -6,8 +6,8 @@ from typing import Any
 
 from hw.isa import Op
 from hw.params import SocParams
+from hw.timing import UNIT_START
 
-START = 12  #: cycles from the start of an instruction to its first element, and from its last to its signal
 _DRAM_OPS = (Op.LD2, Op.ST2)
 
 
@@ -15,18 +15,18 @@ def copy_cycles(op: Op, runs: int, length: int, params: SocParams, engines: int 
     """A copy of ``runs`` runs of ``length`` bytes; ``engines`` share DRAM."""
     if op in _DRAM_OPS:
         moved = engines * runs * -(-length // params.dram_word) * params.dram_word
-        return START + params.dram_latency + ceil(moved / params.dram_bytes_per_cycle)
-    return START + runs * -(-length // params.lv1_word)
+        return UNIT_START + params.dram_latency + ceil(moved / params.dram_bytes_per_cycle)
+    return UNIT_START + runs * -(-length // params.lv1_word)
 
 
 def mac_cycles(blocks: int, pixels: int, params: SocParams) -> int:
     """``blocks`` weight blocks over ``pixels`` pixels; loading a block takes as long as ``rows`` pixels."""
-    return START + blocks * max(pixels, params.rows)
+    return UNIT_START + blocks * max(pixels, params.rows)
 
 
 def vec_cycles(vectors: int, window: int) -> int:
     """``vectors`` vectors of ``window`` elements each."""
-    return START + vectors * window
+    return UNIT_START + vectors * window
 
 
 def insn_cycles(op: Op, fields: Mapping[str, Any], params: SocParams, engines: int = 1) -> int:

@@ -2,7 +2,7 @@
 
 In-order queues and first-in, first-out semaphores make a max-plus system: what any unit does later makes nothing else
 happen earlier. So the time at which every instruction has ended is bounded by a walk through the program in which
-each takes its longest (:mod:`sim.model.worst`), however the units interleave in a real run.
+each takes its longest (:mod:`sim.timing.longest`), however the units interleave in a real run.
 
 A pause that comes just after the executor has passed a point takes effect at the next one: the longest wait. At that
 moment a unit may still owe what its queue holds and what it has begun, the last ``unit_queue_depth + 1 + IN_FLIGHT``
@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from compiler.backend.traffic import beside
 from hw.image import CancelPoint, JobInfo
 from hw.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
-from sim.model import worst
-from sim.model.contention import FETCH_AHEAD, FETCH_BYTES, LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
+from hw.timing import ABANDON, DRAINED, FETCH_AHEAD, FETCH_BURST_BYTES, GRANT, ISSUE, POINT, TO_HEAD, UNIT_IN_FLIGHT
+from sim.timing import longest
+from sim.timing.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
+from sim.timing.traffic import beside
 
 _DRAM = (Op.LD2, Op.ST2)
 #: Whether conflicts with own units at LV1, and at LV2, are charged to each word rather than once at the end.
@@ -54,9 +55,9 @@ def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, 
             walk = partial(_walk, window, params, dict(counts.at(window.first)), loads)
             yield _least(walk, rivals_of([*window.stretch(), *loads], others))
 
-    most = [*bounds([], worst.IN_FLIGHT)]
+    most = [*bounds([], longest.IN_FLIGHT)]
     if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
-        most = [*map(max, most, bounds([worst.abandoned(params)], worst.IN_FLIGHT | {Unit.LD2: 0}))]
+        most = [*map(max, most, bounds([longest.abandoned(params)], longest.IN_FLIGHT | {Unit.LD2: 0}))]
     completion = Memory(params, Rivals(others)).completion
     return Bounds(most[:-1], most[-1] + completion)
 
@@ -236,7 +237,7 @@ class _Walk:
         """What is left of loads of prologues when the walk begins; the next load starts in an empty unit."""
         for insn in loads:
             work = self._count(insn)
-            self._loaded = self._free[Unit.LD2] = work.cycles + work.latency + worst.ABANDON
+            self._loaded = self._free[Unit.LD2] = work.cycles + work.latency + ABANDON
 
     def queued(self, insn: Insn, owed: bool) -> None:
         """An instruction that was issued before the walk begins, and ended before it unless ``owed``."""
@@ -251,15 +252,15 @@ class _Walk:
         if insn.op not in UNIT_OF:  # a CANCEL
             return
         unit = UNIT_OF[insn.op]
-        burst = min(self._params.axi_burst_beats * self._params.dram_word, FETCH_BYTES) // INSN_BYTES
+        burst = min(self._params.axi_burst_beats * self._params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
         bursts = (self._fetched + burst - 1) // burst
         self._fetched += 1
         here = self._memory.latency + self._memory.job + bursts * self._memory.fetch
-        self._issued = max(self._issued + worst.ISSUE, here)
+        self._issued = max(self._issued + ISSUE, here)
         taken = self._taken[unit]
         depth = self._params.unit_queue_depth + 1
         if len(taken) >= depth:
-            self._issued = max(self._issued, taken[-depth] + worst.ISSUE)
+            self._issued = max(self._issued, taken[-depth] + ISSUE)
         self._charge(self._memory.insn)
         self._run(insn, self._issued)
 
@@ -270,15 +271,15 @@ class _Walk:
         conflicts += 0 if self._rivals.own_lv1 else lost(self._accesses, LV1_PORTS)
         conflicts += 0 if self._rivals.own_lv2 else lost(self._accesses, LV2_PORTS)
         retired = self._memory.completion  # that of the job before
-        return max([self._issued, self._loaded, retired, *ends]) + conflicts + worst.POINT + worst.DRAINED
+        return max([self._issued, self._loaded, retired, *ends]) + conflicts + POINT + DRAINED
 
     def _charge(self, cycles: int) -> None:
         """Other traffic of this engine may hold its loads and stores up."""
         for op in _DRAM:
             self._debt[op] += int(cycles * self._memory.slowdown) + 1
 
-    def _count(self, insn: Insn) -> worst.Work:
-        work = worst.work(insn, self._params, self._rivals, self._memory)
+    def _count(self, insn: Insn) -> longest.Work:
+        work = longest.work(insn, self._params, self._rivals, self._memory)
         for client, words in work.accesses:
             self._accesses[client] = self._accesses.get(client, 0) + words
         return work
@@ -286,16 +287,16 @@ class _Walk:
     def _run(self, insn: Insn, issued: int) -> None:
         unit = UNIT_OF[insn.op]
         done, taken = self._done[unit], self._taken[unit]
-        ready = max(issued + worst.TO_HEAD if issued else 0, self._wait(insn)) + worst.GRANT
-        if len(done) >= worst.MOST_IN_FLIGHT:
-            ready = max(ready, done[-worst.MOST_IN_FLIGHT] + worst.ISSUE)
+        ready = max(issued + TO_HEAD if issued else 0, self._wait(insn)) + GRANT
+        if len(done) >= UNIT_IN_FLIGHT:
+            ready = max(ready, done[-UNIT_IN_FLIGHT] + ISSUE)
         work = self._count(insn)
         begins = max(ready, self._free[unit])
         self._free[unit] = begins + work.cycles + self._debt[insn.op]
         self._debt[insn.op] = 0
         if insn.op is Op.VEC and self._rivals.own_lv1:
             for op in _PARAMETER_RIVALS:
-                self._debt[op] += worst.parameter_words(insn, self._params)
+                self._debt[op] += longest.parameter_words(insn, self._params)
         taken.append(begins + work.latency)
         done.append(self._free[unit] + work.latency)
         self._signal(insn, done[-1])

@@ -12,7 +12,7 @@ from compiler.frontend import import_model
 from compiler.host import run_host
 from hw.image import Image
 from hw.params import preset
-from sim.model.cancel import Report, check_points
+from sim.check.preemption import Report, check_points
 from tests.support.networks import DIGITS, network
 
 

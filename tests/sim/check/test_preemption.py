@@ -18,8 +18,8 @@ from hw.image import (
 )
 from hw.isa import VEC_HEADER, assemble
 from hw.params import preset
-from sim.model.cancel import Report, check_points
-from sim.model.runner import run_image
+from sim.check.preemption import Report, check_points
+from sim.functional.runner import run_image
 
 TINY = preset("tiny")
 

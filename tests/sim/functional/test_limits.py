@@ -5,8 +5,8 @@ import pytest
 
 from hw.isa import COPY_FORMAT, Insn, Op
 from hw.job import Fault
-from sim.model.functional import FunctionalFault, Machine
-from sim.model.limits import first_beyond
+from sim.functional.limits import first_beyond
+from sim.functional.machine import FunctionalFault, Machine
 from tests.hw.dma.harness import SMALL, Bench, Segments, command, reference
 
 LIMIT = 300

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from hw.isa import Insn, MacMode, Op
 from hw.params import SocParams
-from sim.model.state import Access, Engine, Segments
-from sim.model.strided import Box
-from sim.model.units import Units
+from sim.functional.state import Access, Engine, Segments
+from sim.functional.strided import Box
+from sim.functional.units import Units
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 A unit is a pipeline. It is described by a *rate-latency* pair: with ``F(i) = max(ready(i), F(i - 1)) + work(i)``
 instruction i is done by ``F(i) + latency``, where ``ready`` is when it has its semaphores and the unit could take it.
 ``work`` counts every cycle in which the narrowest stage can be held up: misalignment, conflicts at the banks of a
-scratchpad, bursts of other masters at the DRAM (:mod:`sim.model.contention`).
+scratchpad, bursts of other masters at the DRAM (:mod:`sim.timing.contention`).
 """
 
 from dataclasses import dataclass
@@ -11,17 +11,11 @@ from math import gcd
 
 from hw.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
 from hw.params import SocParams
-from sim.model.contention import Memory, Rivals
+from hw.timing import MAC_IN_FLIGHT, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
+from sim.timing.contention import Memory, Rivals
 
-ISSUE = 2  #: cycles of an instruction in the executor
-POINT = 3  #: cycles of a CANCEL in the executor
-TO_HEAD = 4  #: from the executor to the head of a unit's queue
-GRANT = 9  #: from the last signal until the unit sees the command: every unit may be granted first
-MOST_IN_FLIGHT = 4  #: commands a unit queue lets its unit have
-DRAINED = 20  #: from the last signal to HALTED, and the rest of what is in a pipeline behind :data:`IN_FLIGHT`
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
-IN_FLIGHT = dict.fromkeys(Unit, MOST_IN_FLIGHT) | {Unit.MAC: 2, Unit.VEC: 1}
-ABANDON = 20  #: from a pause to the abort of the loads of a prologue, and from their last data to a unit that is reset
+IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}
 _PLAN = 6  #: cycles between commands in the planner of a copy unit
 _COPY_LATENCY = 30  #: from a scratchpad copy's start to its first word, and from its last to its signal
 _MAC_LATENCY = 16

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.image import Image
-from sim.model.cuts import Cut, Orders, Tracer, stale_points
-from sim.model.disturb import DeclarationError, declared_semaphores, differing, disturb, undeclared
-from sim.model.functional import Machine
-from sim.model.liveness import first_reader, memories
-from sim.model.runner import HostCall, load, place_segments, put
-from sim.model.sequence import lagging
-from sim.model.state import Engine, FunctionalFault, Segments
+from sim.check.liveness import first_reader, memories
+from sim.check.poison import DeclarationError, declared_semaphores, differing, disturb, undeclared
+from sim.check.stretches import Cut, Orders, Tracer, stale_points
+from sim.functional.machine import Machine
+from sim.functional.runner import HostCall, load, place_segments, put
+from sim.functional.sequence import lagging
+from sim.functional.state import Engine, FunctionalFault, Segments
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ def check_points(
 ) -> Report:
     """Check cancellation points (all, or those numbered ``points``) and job starts of one inference.
 
-    ``inputs`` and ``host`` as in :func:`sim.model.runner.run_image`. Bodies run in the order of the job table, or, with
-    ``lagging_engine``, those of all other engines as far ahead of it as events allow. Bytes that only a job of another
-    engine needs which may be running just then are left alone, as are no others.
+    ``inputs`` and ``host`` as in :func:`sim.functional.runner.run_image`. Bodies run in the order of the job table, or,
+    with ``lagging_engine``, those of all other engines as far ahead of it as events allow. Bytes that only a job of
+    another engine needs which may be running just then are left alone, as are no others.
     """
     segments = place_segments(image)
     orders = (

@@ -7,12 +7,12 @@ import numpy.typing as npt
 
 from hw.image import Image, LiveRange
 from hw.isa import LV2_SEGMENTS, Op
-from sim.model.cuts import Cut
-from sim.model.functional import Machine
-from sim.model.liveness import memories
-from sim.model.state import Segments
-from sim.model.strided import Box
-from sim.model.units import Units
+from sim.check.liveness import memories
+from sim.check.stretches import Cut
+from sim.functional.machine import Machine
+from sim.functional.state import Segments
+from sim.functional.strided import Box
+from sim.functional.units import Units
 
 _RELOADS = (Op.LD2, Op.LD1, Op.LD0)
 
@@ -26,7 +26,7 @@ def disturb(machine: Machine, image: Image, segments: Segments, cut: Cut, rng: n
 
     In the order of the hardware's contract: dirty ranges, clean ranges of LV2 from DRAM, windows of jobs that have not
     started (by their prologues), then the point's ``reload`` instructions and semaphores. Raises
-    :class:`DeclarationError`, or :class:`sim.model.state.FunctionalFault` from an instruction that is run again.
+    :class:`DeclarationError`, or :class:`sim.functional.state.FunctionalFault` from an instruction that is run again.
     """
     engine = 0 if cut.job is None else image.meta.jobs[cut.job].engine
     live = cut.live(image)

@@ -5,13 +5,13 @@ import pytest
 import caesura
 from caesura.inputs import random_samples
 from caesura.latency import halt_bound
-from compiler.backend.bound import worst_intervals
 from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.image import Image
 from hw.isa import INSN_BYTES, Insn, Op, assemble
 from hw.params import preset
-from sim.model.contention import Others
+from sim.timing.bound import worst_intervals
+from sim.timing.contention import Others
 from tests.support.networks import DIGITS, network
 from tests.support.pauses import random_pauses
 

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from hw.image import Image, StepInfo, TensorInfo
 from hw.isa import LV2_SEGMENTS
-from sim.model.functional import Machine, Observer
-from sim.model.sequence import turns
-from sim.model.state import Segments
+from sim.functional.machine import Machine, Observer
+from sim.functional.sequence import turns
+from sim.functional.state import Segments
 
 Arrays = dict[str, npt.NDArray]
 HostCall = Callable[[bytes, Mapping[str, npt.NDArray]], Mapping[str, npt.NDArray]]
@@ -35,7 +35,7 @@ def run_image(
     ``host(model, arrays)`` runs a host step: serialised ONNX model and its inputs by name; returns outputs by name.
 
     Segments 0 to 5 are placed in DRAM one after the other from address 4096, each aligned to 64 bytes; segments 6 and 7
-    in LV2, likewise from 0. Prologues run as early as they may: see :func:`sim.model.sequence.turns`.
+    in LV2, likewise from 0. Prologues run as early as they may: see :func:`sim.functional.sequence.turns`.
     """
     machine = machine or Machine(image.params, observer=observer)
     segments = place_segments(image)

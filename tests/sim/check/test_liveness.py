@@ -5,8 +5,8 @@ import pytest
 
 from hw.isa import Insn, MacMode, Op
 from hw.params import preset
-from sim.model.functional import Machine
-from sim.model.liveness import Executed, Liveness, effective, first_reader, memories
+from sim.check.liveness import Executed, Liveness, effective, first_reader, memories
+from sim.functional.machine import Machine
 
 TINY = preset("tiny")
 SEGMENTS = [(0, 0), (0, 4096), (0, 4096), (4096, 4096), (0, 0), (0, 0), (0, 8192), (8192, 8192)]

@@ -21,9 +21,9 @@ from hw.isa import (
 )
 from hw.job import Fault, FaultUnit
 from hw.params import SocParams
-from sim.model.limits import first_beyond
-from sim.model.state import Access, Engine, FunctionalFault, Segments
-from sim.model.strided import Box
+from sim.functional.limits import first_beyond
+from sim.functional.state import Access, Engine, FunctionalFault, Segments
+from sim.functional.strided import Box
 
 _DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
 _ADDRESS_SPACE = 1 << 32

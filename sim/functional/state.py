@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hw.isa import Insn
 from hw.job import Fault, FaultUnit
 from hw.params import SocParams
-from sim.model.strided import Box
+from sim.functional.strided import Box
 
 Segments = Sequence[tuple[int, int]]  #: (base, limit) of each of the eight segments, bytes
 

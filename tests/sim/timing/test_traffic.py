@@ -1,8 +1,8 @@
 """What an image does to DRAM at the most."""
 
-from compiler.backend.traffic import beside
 from hw.isa import assemble
 from hw.params import preset
+from sim.timing.traffic import beside
 
 TINY, BASE = preset("tiny"), preset("base")
 MAC = "MAC p0=16 n0=16"  # 256 cycles

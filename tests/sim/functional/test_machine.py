@@ -6,7 +6,7 @@ import pytest
 from hw.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0Space, Lv0View, Op, VecOp
 from hw.job import Fault
 from hw.params import preset
-from sim.model.functional import FunctionalFault, Machine
+from sim.functional.machine import FunctionalFault, Machine
 
 TINY = preset("tiny")
 SEGMENTS = [(0, 4096), (4096, 4096), (8192, 4096), (12288, 4096), (0, 0), (0, 0), (0, 8192), (8192, 8192)]

@@ -8,11 +8,8 @@ from math import ceil
 from hw.isa import INSN_BYTES, Insn, Op
 from hw.job import COMPLETION
 from hw.params import SocParams
+from hw.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES, RETIRED
 
-RETIRED = 120  #: from a job's end until its completion goes to DRAM
-FETCH_AHEAD = 16  #: instructions the executor's fetch reads ahead
-FETCH_BYTES = 256  #: longest fetch burst
-_QUEUE_BURSTS = 16  #: reads, and writes, that wait at the DRAM
 _BUS_LATENCY = 40  #: the same of a copy from or to DRAM, without the DRAM
 
 
@@ -126,13 +123,13 @@ class Memory:
     def insn(self) -> int:
         """Cycles to fetch one instruction, its share of opening a row, and the row it has closed, included."""
         beats = INSN_BYTES // self.params.dram_word
-        per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BYTES // self.params.dram_word) // beats)
+        per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BURST_BYTES // self.params.dram_word) // beats)
         return self._bus(beats) + -(-2 * self.params.dram_row_miss // per_burst)
 
     @property
     def _foreign_insn(self) -> int:
         """The same for another engine: what this one loads and stores opens rows with every burst anyway."""
-        return self.insn - self.params.dram_row_miss * INSN_BYTES // FETCH_BYTES
+        return self.insn - self.params.dram_row_miss * INSN_BYTES // FETCH_BURST_BYTES
 
     @property
     def few_stores(self) -> int:
@@ -207,7 +204,7 @@ class Memory:
         """From a request of an idle client to its first data: all that may be queued before it, but :attr:`job`."""
         p, others = self.params, self.rivals.others.engines
         reads = p.axi_outstanding * self._load_turns + 2 * FETCH_AHEAD // 4 * others
-        reads = min(_QUEUE_BURSTS, reads) + 1
+        reads = min(DRAM_QUEUE_BURSTS, reads) + 1
         queue = (2 if self._store_turns else 1) * reads * self.burst
         queue += self._bus(1) - 1  # the bus is not ready again at once
         return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backend.cost import START, insn_cycles
 from hw.isa import UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
-from sim.model.contention import FETCH_AHEAD, Others
-from sim.model.worst import MOST_IN_FLIGHT
+from hw.timing import FETCH_AHEAD, UNIT_IN_FLIGHT, UNIT_START
+from sim.timing.contention import Others
+from sim.timing.typical import insn_cycles
 
 _FEW_STORES = 64  #: bursts that may all come at once
 _SPANS = (16_384, 20_480, 24_576, 28_672, 32_768, 49_152, 65_536)  #: cycles for which instructions are counted
@@ -52,9 +52,9 @@ def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:
     unit between two that are issued within a span, those left out, are no more than the span.
     """
     issued = [insn for insn in insns if insn.op in UNIT_OF] * 2  # one inference behind the other
-    held = params.unit_queue_depth + 1 + MOST_IN_FLIGHT
+    held = params.unit_queue_depth + 1 + UNIT_IN_FLIGHT
     units = np.array([UNIT_OF[insn.op] for insn in issued])
-    cycles = np.array([insn_cycles(insn.op, insn.fields, params) - START for insn in issued])
+    cycles = np.array([insn_cycles(insn.op, insn.fields, params) - UNIT_START for insn in issued])
     most = {span: np.full(len(issued), len(issued)) for span in _SPANS}
     for unit in _ON_CHIP:
         before = np.concatenate([[0], np.cumsum(np.where(units == unit, cycles, 0))])

@@ -4,8 +4,8 @@ import pytest
 
 from hw.isa import INSN_BYTES, Insn, assemble
 from hw.params import preset
-from sim.model.functional import Machine
-from sim.model.races import RaceChecker, RaceError
+from sim.check.races import RaceChecker, RaceError
+from sim.functional.machine import Machine
 
 TINY = preset("tiny")
 SEGMENTS = [(0, 4096)] * 6 + [(0, 8192), (8192, 8192)]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hw.isa import UNIT_OF, Insn, Op, Unit
 from hw.params import SocParams
-from sim.model.state import Access
+from sim.functional.state import Access
 
 _UNITS = len(Unit)
 
@@ -24,7 +24,7 @@ class RaceError(Exception):
 
 
 class RaceChecker:
-    """An observer of :class:`sim.model.functional.Machine`; raises :class:`RaceError` at the second access."""
+    """An observer of :class:`sim.functional.machine.Machine`; raises :class:`RaceError` at the second access."""
 
     def __init__(self, params: SocParams) -> None:
         self._sizes = {

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from hw.image import CancelPoint, Image, LiveRange, StepInfo
 from hw.isa import Op
 from hw.job import FaultUnit
-from sim.model.functional import Machine
-from sim.model.liveness import Executed, Liveness, Needs, effective
-from sim.model.runner import Arrays, HostCall, get, run_host
-from sim.model.sequence import may_start, turns
-from sim.model.state import Segments
+from sim.check.liveness import Executed, Liveness, Needs, effective
+from sim.functional.machine import Machine
+from sim.functional.runner import Arrays, HostCall, get, run_host
+from sim.functional.sequence import may_start, turns
+from sim.functional.state import Segments
 
 Orders = Mapping[int, Sequence[int]]  #: first job of a step -> order of its bodies
 

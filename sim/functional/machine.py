@@ -2,7 +2,7 @@
 
 Instructions run in program order on NumPy memories. Because every wait of a legal program is satisfied by signals
 earlier in program order, the result equals that of the hardware, whose units overlap; whether a program is legal in
-that sense (no data races hidden by the order) is what :mod:`sim.model.races` checks, as an observer of this machine.
+that sense (no data races hidden by the order) is what :mod:`sim.check.races` checks, as an observer of this machine.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from hw.isa import INSN_BYTES, UNIT_OF, Insn, IsaError, Op
 from hw.job import Fault, FaultUnit
 from hw.params import SocParams
-from sim.model.state import FunctionalFault, Halt, Observer, Segments
-from sim.model.units import Units, bits
+from sim.functional.state import FunctionalFault, Halt, Observer, Segments
+from sim.functional.units import Units, bits
 
 __all__ = ["FunctionalFault", "Halt", "Machine", "Observer", "Segments"]
 

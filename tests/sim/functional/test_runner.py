@@ -6,7 +6,7 @@ import pytest
 from hw.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.isa import assemble
 from hw.params import preset
-from sim.model.runner import HostMissing, run_image
+from sim.functional.runner import HostMissing, run_image
 
 TINY = preset("tiny")
 RUN = "len=16 hi=16 hi1=1 hi0=1"

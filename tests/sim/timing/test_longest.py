@@ -4,8 +4,8 @@ import pytest
 
 from hw.isa import Insn, Op, assemble
 from hw.params import preset
-from sim.model.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
-from sim.model.worst import work
+from sim.timing.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
+from sim.timing.longest import work
 
 TINY, BASE = preset("tiny"), preset("base")
 ALL = Rivals()
