@@ -16,7 +16,7 @@ DEPS      := pyproject.toml constraints.txt
 TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/digits benchmarks)))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint mypy format clean
+.PHONY: help setup demo test test-all lint mypy format baseline clean
 
 help: ## list the targets
 	@echo "usage: make TARGET   [PYTHON=python3] [JOBS=2]"
@@ -47,6 +47,9 @@ mypy: setup ## the type checker alone
 format: setup ## apply ruff's fixes and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+baseline: $(RUN_STAMP) ## rewrite benchmarks/baseline.json, after a change of cycles or code that is meant (minutes)
+	@$(BIN)/python -m benchmarks.baseline --write
 
 clean: ## remove .venv, caches and out/
 	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
