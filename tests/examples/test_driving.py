@@ -1,5 +1,7 @@
 """The worked example of cancellation points: its numbers as a schedule, and two real models on the RTL."""
 
+import contextlib
+import io
 import itertools
 import json
 
@@ -11,9 +13,11 @@ from examples.driving import demo
 from examples.driving.chart import chart
 from hw.params import preset
 from sw.driver import Device
+from tests.support.documented import check_documented, documented
 from tests.support.fake_soc import FakeSoc
 
 FREE = Times(dump=0, restore=0)
+DOCUMENTED_WIDTH = "105"  #: columns of the terminal of the documented timelines
 
 
 @pytest.mark.parametrize(
@@ -86,19 +90,26 @@ def test_latencies_of_the_three_ways_on_a_device():
 
 @pytest.fixture(scope="module")
 def demo_run(tmp_path_factory):
-    """Exit code, output and trace of the demo on ``tiny``, and what it measured."""
+    """Exit code of the demo on ``tiny``, what it measured, its trace, and what it printed at a console's width."""
     trace = tmp_path_factory.mktemp("driving") / "trace.json"
-    seen = {}
+    seen, show = {}, demo.show
+
+    def show_and_keep(console, workload, runs):
+        seen.update(workload=workload, runs=runs)
+        show(console, workload, runs)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CAESURA_MODELS", raising=False)
         patch.setattr("sys.argv", ["demo", "--trace", str(trace)])
-        patch.setattr(demo, "show", lambda console, workload, runs: seen.update(workload=workload, runs=runs))
-        code = demo.main()
-    return code, seen["workload"], seen["runs"], json.loads(trace.read_text())
+        patch.setenv("COLUMNS", DOCUMENTED_WIDTH)
+        patch.setattr(demo, "show", show_and_keep)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            code = demo.main()
+    return code, seen["workload"], seen["runs"], json.loads(trace.read_text()), printed.getvalue()
 
 
 def test_the_demo_succeeds_with_outputs_of_undisturbed_runs(demo_run):
-    code, _, runs, _ = demo_run
+    code, _, runs, _, _ = demo_run
     assert code == 0
     assert all(run.equal for run in runs.values())
     assert sum(request.preempted for request in runs["with preemption"].requests) == 2
@@ -106,12 +117,12 @@ def test_the_demo_succeeds_with_outputs_of_undisturbed_runs(demo_run):
 
 
 def test_planning_takes_a_third_of_perception(demo_run):
-    _, workload, _, _ = demo_run
+    _, workload, _, _, _ = demo_run
     assert 9.5 < workload.planning_units < 10.5
 
 
 def test_measured_latencies_are_those_of_the_worked_example(demo_run):
-    _, _, runs, _ = demo_run
+    _, _, runs, _, _ = demo_run
     alone, without, preempted = (runs[way].schedule.latencies for way in WAYS)
     assert alone == pytest.approx([55, 55], abs=0.5)
     assert without == pytest.approx([70, 80], abs=0.5)
@@ -120,16 +131,24 @@ def test_measured_latencies_are_those_of_the_worked_example(demo_run):
 
 
 def test_the_demo_writes_a_trace_with_every_kind(demo_run):
-    _, _, _, trace = demo_run
+    _, _, _, trace, _ = demo_run
     names = [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]
     for start in ("pause", "drain", "dump", "restore", "resume", "suspended", "running"):
         assert any(name.startswith(start) for name in names), start
     assert not any(name.startswith("waiting") for name in names)  # planning was announced
 
 
-def test_the_demo_prints_its_tables(demo_run, capsys):
-    _, workload, runs, _ = demo_run
-    demo.show(demo.Console(width=120), workload, runs)
-    out = capsys.readouterr().out
+def test_the_demo_prints_its_tables(demo_run):
+    out = demo_run[-1]
     assert "latency of a frame" in out and "what each preemption cost" in out
     assert out.count("accelerator") == 3
+
+
+@pytest.mark.parametrize("page", ["README.md", "examples/driving/README.md"])
+def test_the_demo_prints_what_is_documented(demo_run, page):
+    check_documented(documented(page, "with preemption"), _without_trace(demo_run[-1]))
+
+
+def _without_trace(printed):
+    """The documented run writes none."""
+    return "\n".join(line for line in printed.splitlines() if "perfetto" not in line)
