@@ -56,7 +56,7 @@ def run(
     backend: Backend = DEFAULT_BACKEND,
     check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
     as_json: Json = False,
-    vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file")] = None,
+    vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file (cxxrtl, pysim)")] = None,
     samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
     engines: Engines = None,
