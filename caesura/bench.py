@@ -3,12 +3,25 @@
 import importlib
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+
+from rich.console import RenderableType
 
 from caesura.api import UsageError
 
-if TYPE_CHECKING:
-    from benchmarks.report import BenchReport
+
+class BenchReport(Protocol):
+    """What a benchmark says; ``benchmarks.report`` makes it."""
+
+    @property
+    def ok(self) -> bool:
+        """Every row meets what it must."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+
+    def to_tables(self) -> RenderableType:
+        """For a terminal."""
 
 
 def benchmarks(module: str, wanted_by: str) -> ModuleType:
@@ -32,7 +45,7 @@ def run_bench(
     only: Sequence[str] = (),
     everything: bool = False,
     check_layers: bool = False,
-) -> "BenchReport":
+) -> BenchReport:
     """Measure the figures of benchmark ``name``: see ``benchmarks.report.run_bench``. Raises :class:`UsageError`."""
     report = benchmarks("report", "caesura bench")
     return report.run_bench(name, preset, backend, only=only, everything=everything, check_layers=check_layers)

@@ -5,19 +5,16 @@ Each check yields problems as text that names the place; ``Image.validate`` turn
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from hw.image_tables import Contents, LiveRange
 from hw.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError, Op
 from hw.params import ParamError, SocParams
-
-if TYPE_CHECKING:
-    from hw.image import Image, LiveRange
 
 _ITEM_BYTES = {"int8": 1, "uint8": 1, "float32": 4, "int32": 4, "int64": 8}
 _LOADS = (Op.LD2, Op.LD1, Op.LD0)
 
 
-def problems(image: "Image") -> Iterator[str]:
+def problems(image: Contents) -> Iterator[str]:
     """Everything that is wrong with ``image``, worst first; later checks rely on earlier ones."""
     try:
         params = image.params
@@ -37,7 +34,7 @@ def problems(image: "Image") -> Iterator[str]:
     yield from _relocations(image)
 
 
-def _code(image: "Image") -> Iterator[str]:
+def _code(image: Contents) -> Iterator[str]:
     if len(image.code) % INSN_BYTES:
         yield f"code section has {len(image.code)} bytes, not a multiple of {INSN_BYTES}"
     for pc in range(_count(image)):
@@ -47,11 +44,11 @@ def _code(image: "Image") -> Iterator[str]:
             yield f"code, PC {pc}: {error}"
 
 
-def _count(image: "Image") -> int:
+def _count(image: Contents) -> int:
     return len(image.code) // INSN_BYTES
 
 
-def _segments(image: "Image", params: SocParams) -> Iterator[str]:
+def _segments(image: Contents, params: SocParams) -> Iterator[str]:
     sizes, meta = image.meta.segment_sizes, image.meta
     if sizes[0] < len(image.code) or sizes[1] < len(image.weights):
         yield "code or weights do not fit their segment"
@@ -61,7 +58,7 @@ def _segments(image: "Image", params: SocParams) -> Iterator[str]:
         yield f"host models do not match host_sizes {meta.host_sizes}"
 
 
-def _tensors(image: "Image") -> Iterator[str]:
+def _tensors(image: Contents) -> Iterator[str]:
     sizes, names = image.meta.segment_sizes, set()
     for tensor in image.meta.tensors:
         size = _ITEM_BYTES[tensor.dtype] * math.prod(tensor.shape)
@@ -74,7 +71,7 @@ def _tensors(image: "Image") -> Iterator[str]:
         names.add(tensor.name)
 
 
-def _ports(image: "Image") -> Iterator[str]:
+def _ports(image: Contents) -> Iterator[str]:
     shapes = {tensor.name: tensor.shape for tensor in image.meta.tensors}
     for port in image.meta.inputs + image.meta.outputs:
         if port.tensor not in shapes:
@@ -85,7 +82,7 @@ def _ports(image: "Image") -> Iterator[str]:
             yield f"port {port.name!r}: {port.perm} is not a permutation"
 
 
-def _jobs(image: "Image", params: SocParams) -> Iterator[str]:
+def _jobs(image: Contents, params: SocParams) -> Iterator[str]:
     meta, count = image.meta, _count(image)
     for i, job in enumerate(meta.jobs):
         if not 0 <= job.layer < len(meta.layers) or not 0 <= job.engine < params.engines:
@@ -100,7 +97,7 @@ def _jobs(image: "Image", params: SocParams) -> Iterator[str]:
                 yield f"job {i}: event {event} beyond the image's {meta.events}"
 
 
-def _steps(image: "Image") -> Iterator[str]:
+def _steps(image: Contents) -> Iterator[str]:
     meta, names = image.meta, {tensor.name for tensor in image.meta.tensors}
     for i, step in enumerate(meta.steps):
         if step.kind == "jobs" and not 0 <= step.first <= step.first + step.count <= len(meta.jobs):
@@ -112,7 +109,7 @@ def _steps(image: "Image") -> Iterator[str]:
                 yield f"step {i}: no tensor {name!r}"
 
 
-def _points(image: "Image", params: SocParams) -> Iterator[str]:
+def _points(image: Contents, params: SocParams) -> Iterator[str]:
     meta, count = image.meta, _count(image)
     memories = _Memories(image, params)
     for i, job in enumerate(meta.jobs):
@@ -140,7 +137,7 @@ def _points(image: "Image", params: SocParams) -> Iterator[str]:
 class _Memories:
     """Sizes of what live ranges lie in, and of the DRAM segments that clean ones are loaded from."""
 
-    def __init__(self, image: "Image", params: SocParams) -> None:
+    def __init__(self, image: Contents, params: SocParams) -> None:
         self._segments = image.meta.segment_sizes
         self._sizes = {("lv2", segment): self._segments[segment] for segment in LV2_SEGMENTS} | {
             ("lv1", 0): params.lv1_bytes,
@@ -149,7 +146,7 @@ class _Memories:
             ("lv0_acc", 0): 4 * params.out_channels * params.lv0_acc_rows,
         }
 
-    def problems(self, live: list["LiveRange"]) -> Iterator[str]:
+    def problems(self, live: list[LiveRange]) -> Iterator[str]:
         for one in live:
             size = self._sizes.get((one.space, one.segment), -1)
             if one.size < 0 or not 0 <= one.offset <= size - one.size:
@@ -157,17 +154,17 @@ class _Memories:
             elif one.space == "lv2" and not one.dirty and not self._in_dram(one):
                 yield f"the copy of a clean range, {one.size} bytes at {one.source_offset}, leaves its segment"
 
-    def _in_dram(self, one: "LiveRange") -> bool:
+    def _in_dram(self, one: LiveRange) -> bool:
         source = one.source_segment
         inside = 0 <= source < SEGMENTS and source not in LV2_SEGMENTS
         return inside and 0 <= one.source_offset <= self._segments[source] - one.size
 
 
-def _op(image: "Image", pc: int) -> Op:
+def _op(image: Contents, pc: int) -> Op:
     return Op(image.code[pc * INSN_BYTES])
 
 
-def _relocations(image: "Image") -> Iterator[str]:
+def _relocations(image: Contents) -> Iterator[str]:
     meta, count = image.meta, _count(image)
     for i, entry in enumerate(meta.relocations):
         if not 0 <= entry.pc < count:

@@ -1,0 +1,169 @@
+"""The tables of an image: tensors, ports, layers, jobs, steps, cancellation points. This module imports no RTL."""
+
+from typing import Literal, Protocol
+
+import pydantic
+from pydantic.dataclasses import dataclass
+
+from hw.params import SocParams
+
+_STRICT = pydantic.ConfigDict(extra="forbid")
+
+
+@dataclass(config=_STRICT)
+class TensorInfo:
+    """A tensor with a home in DRAM: dense, row-major, channels last, at ``offset`` of ``segment`` (2 to 5)."""
+
+    name: str
+    dtype: Literal["int8", "uint8", "float32", "int64", "int32"]
+    shape: list[int]
+    segment: int
+    offset: int
+    scale: float = 1.0
+    zero_point: int = 0
+
+
+@dataclass(config=_STRICT)
+class PortInfo:
+    """A model input or output as the user sees it, and how the host converts it to or from ``tensor``.
+
+    Input: x (``shape``, ``dtype``) is quantised if ``quantise`` (saturate(round_half_even(x / scale) + zero_point)),
+    then transposed by ``perm`` and stored. Output: the inverse order (transpose by ``perm``, dequantise), then
+    reshaped to ``shape``.
+    """
+
+    name: str
+    dtype: str
+    shape: list[int]
+    tensor: str
+    perm: list[int]
+    quantise: bool = False
+
+
+@dataclass(config=_STRICT)
+class LayerInfo:
+    """A layer (operator after fusion). Durations in cycles; measured ones are None until profiled."""
+
+    name: str
+    kind: str
+    nodes: list[str]  #: names of the ONNX nodes it stands for
+    output: str  #: ONNX name of the tensor it computes
+    macs: int = 0
+    input_bytes: int = 0
+    weight_bytes: int = 0
+    output_bytes: int = 0
+    estimated_load: int = 0
+    estimated_compute: int = 0
+    measured_load: int | None = None
+    measured_compute: int | None = None
+
+
+@dataclass(config=_STRICT)
+class LiveRange:
+    """On-chip bytes needed after a cancellation point. ``dirty``: no copy elsewhere, so dump and restore.
+
+    Clean ranges of LV2 are reloaded from ``source_offset`` of DRAM segment ``source_segment``, all others by the
+    point's ``reload`` instructions. Offsets: in ``segment`` (LV2), in LV1, in the memory of each PE (``lv0_act``,
+    ``lv0_wgt``), or 4 * ``out_channels`` times the accumulator row (``lv0_acc``; all PEs together).
+    """
+
+    space: Literal["lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc"]
+    segment: int  #: 6 or 7 in LV2, 0 elsewhere
+    offset: int
+    size: int
+    dirty: bool
+    source_segment: int = 0
+    source_offset: int = 0
+
+
+@dataclass(config=_STRICT)
+class JobInfo:
+    """A job to submit, in ring order of its ``engine`` slot. Events are numbered within the image; the driver maps
+    them to hardware events: before the body starts event ``wait[i][0]`` must have been signalled ``wait[i][1]``
+    times since the inference began. ``live``: ranges of LV2 that hold data before the body starts, the job's own weight
+    window (``window``: offset in segment 7 and size, filled by the prologue) left out."""
+
+    layer: int
+    engine: int
+    body_pc: int
+    prologue_pc: int | None = None
+    window_after: int = 0
+    waits: list[tuple[int, int]] = pydantic.Field(default_factory=list)
+    signal: int | None = None
+    window: tuple[int, int] = (0, 0)
+    worst_cycles: int = 0  #: bound on the cycles from its start, or its last cancellation point, to its end
+    live: list[LiveRange] = pydantic.Field(default_factory=list)
+
+
+@dataclass(config=_STRICT)
+class StepInfo:
+    """One step of an inference, in order: jobs ``first`` to ``first + count`` of the job table on the accelerator, or
+    ONNX model ``host`` (index into the host models) on the CPU, reading and writing tensors by name."""
+
+    kind: Literal["jobs", "host"]
+    first: int = 0
+    count: int = 0
+    host: int = 0
+    inputs: list[str] = pydantic.Field(default_factory=list)
+    outputs: list[str] = pydantic.Field(default_factory=list)
+    reason: str = ""  #: why it runs on the CPU
+
+
+@dataclass(config=_STRICT)
+class CancelPoint:
+    """A cancellation point: CANCEL instruction ``point`` (its index in the table) at ``pc`` of job ``job``.
+
+    Once dirty ranges are back and ``reload`` (PCs of LD2, LD1 and LD0 instructions) has run again in this order, waits
+    and signals left out, the job goes on at ``pc`` + 1 with ``semaphores`` (number, count; the others zero).
+    """
+
+    point: int
+    job: int
+    pc: int
+    estimated_interval: int = 0  #: cycles from the point or job start before
+    live: list[LiveRange] = pydantic.Field(default_factory=list)
+    reload: list[int] = pydantic.Field(default_factory=list)
+    semaphores: list[tuple[int, int]] = pydantic.Field(default_factory=list)
+    worst_interval: int = 0  #: bound on the cycles from a pause after the point before to HALTED here
+
+
+@dataclass(config=_STRICT)
+class Relocation:
+    """A field of the instruction at ``pc`` to which the loader adds the value of ``symbol``."""
+
+    pc: int
+    field: str
+    symbol: str
+
+
+@dataclass(config=_STRICT)
+class ImageMeta:
+    """The metadata section."""
+
+    model: str
+    params: dict[str, int | str]
+    segment_sizes: list[int]  #: bytes of each of the eight segments; 6 and 7 lie in LV2
+    tensors: list[TensorInfo]
+    inputs: list[PortInfo]
+    outputs: list[PortInfo]
+    layers: list[LayerInfo]
+    jobs: list[JobInfo]
+    steps: list[StepInfo]
+    events: int = 0  #: events the jobs use
+    cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
+    relocations: list[Relocation] = pydantic.Field(default_factory=list)
+    kernel_attributes: dict[str, str | int] = pydantic.Field(default_factory=dict)
+    host_sizes: list[int] = pydantic.Field(default_factory=list)  #: bytes of each host model
+
+
+class Contents(Protocol):
+    """All of an image, as its checks see it."""
+
+    meta: ImageMeta
+    code: bytes
+    weights: bytes
+    host_models: list[bytes]
+
+    @property
+    def params(self) -> SocParams:
+        """The parameters that the image was built for."""

@@ -1,0 +1,71 @@
+"""Imports point down, and never in a circle; imports for types alone count like others."""
+
+import ast
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+ROOT = Path(__file__).parents[1]
+#: What a package may import of ours, itself left out.
+FLOORS = {
+    "hw": set(),
+    "sim": {"hw"},
+    "sw": {"hw", "sim.bus", "sim.trace"},
+    "compiler": {"hw", "sim.functional", "sim.timing", "sim.check"},
+    "caesura": {"hw", "sim", "sw", "compiler"},
+    "benchmarks": {"hw", "sim", "sw", "compiler", "caesura", "examples"},
+}
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for package in FLOORS:
+        for path in (ROOT / package).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path: Path) -> set[str]:
+    """The modules of ours that a file names, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= below & MODULES.keys() or {node.module}
+    return {name for name in found if name.split(".")[0] in FLOORS}
+
+
+GRAPH = nx.DiGraph([(name, other) for name, path in MODULES.items() for other in imports(path) if other in MODULES])
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_imports_point_down(package):
+    allowed = FLOORS[package] | {package}
+    up = [
+        f"{name} imports {other}"
+        for name, path in MODULES.items()
+        if name.split(".")[0] == package
+        for other in imports(path)
+        if not any(other == one or other.startswith(f"{one}.") for one in allowed)
+    ]
+    assert not up
+
+
+#: The rooms of the driver name the device, for its type alone: the one circle that is left.
+KNOWN = [{"device", "halting", "preemption", "report", "supervisor", "transfers"}]
+
+
+def test_there_are_no_circles():
+    circles = [group for group in nx.strongly_connected_components(GRAPH) if len(group) > 1]
+    assert circles == [{f"sw.driver.{name}" for name in group} for group in KNOWN]
+
+
+def test_the_check_sees_imports():
+    assert GRAPH.has_edge("sim.bus", "hw.params") and len(GRAPH) > 200
