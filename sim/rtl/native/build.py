@@ -8,7 +8,7 @@ from hw.params import SocParams
 from sim.rtl import native
 from sim.rtl.cache import Files, Recipe
 from sim.rtl.stages import Stages
-from sim.rtl.toolchain import CC, Source, compile_all, link
+from sim.rtl.toolchain import CC, BuildError, Source, compile_all, link
 from sim.rtl.top import SimTop
 
 #: Linked against nothing: what C needs is in the process that loads the library. With any standard library zig first
@@ -24,7 +24,10 @@ def recipe(make: Callable[[], SimTop], params: SocParams, *, profile: bool = Fal
 
     def prepare(stages: Stages) -> Files:
         with stages.stage("elaboration, and C code", size=params.macs, seconds=0.3 * params.macs):
-            return native.generate(make())
+            try:
+                return native.generate(make())
+            except native.NetlistError as error:
+                raise BuildError(f"the native simulator cannot simulate this design: {error}") from None
 
     tools = (CC.version, *flags, *LINK_FLAGS, *(path.read_text() for path in native.GENERATOR_SOURCES))
     return Recipe("native", tools, prepare, partial(_build, flags))
