@@ -24,7 +24,7 @@ from onnx import helper, numpy_helper
 
 from compiler import reference
 from compiler.frontend.load import load
-from compiler.frontend.source import Signature, Source, session, session_options
+from compiler.frontend.source import Signature, Source, session
 from compiler.ir import Concat, Conv, Eltwise, Graph, Op, Pad, Permute, Pool, Reshape, Table, Tensor
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
@@ -188,11 +188,9 @@ def _layer(source: Source, inputs: list[Tensor], output: Tensor) -> _Layer:
 
 def _session_and_kernels(model: onnx.ModelProto) -> tuple[onnxruntime.InferenceSession, set[str]]:
     """A session, and the operator types that onnxruntime's optimiser made of the model."""
-    options = session_options()
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         path = Path(folder) / "optimised.onnx"
-        options.optimized_model_filepath = str(path)
-        run = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        run = session(model, path)
         return run, {node.op_type for node in onnx.load(str(path)).graph.node}
 
 
