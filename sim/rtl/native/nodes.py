@@ -90,7 +90,7 @@ class Builder:
         result: Word = ()
         for at in range(0, width_of(a), _LIMB):
             width = min(_LIMB, width_of(a) - at)
-            room = constant(0, 2)  # two carries cannot meet, but the sum of three has no simpler form
+            room = constant(0, 2)  # for the carry of either addition; only one of them can carry
             x, y = joined(sliced(a, at, width) + room), joined(sliced(b, at, width) + room)
             total = self.op("add", width + 2, self.op("add", width + 2, x, y), joined(carry + constant(0, width + 1)))
             result += sliced(total, 0, width)
