@@ -9,7 +9,7 @@ from benchmarks.lab import Lab
 from benchmarks.rows import Row, Target
 from caesura.api import UsageError
 from compiler.ir import CompileError
-from hw.params import ParamError
+from hw.contract.params import ParamError
 from sim.bus import BusError, BusTimeout
 from sim.rtl.side_by_side import DisagreementError
 from sim.rtl.toolchain import BuildError

@@ -17,8 +17,8 @@ from caesura.progress import Progress, estimated_cycles
 from compiler import golden
 from compiler.backend.options import Options
 from compiler.compile import compile_with_report
-from hw.image import Image
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.params import SocParams
 from sim.bus import Progress as CycleCallback
 from sw.runtime import RunStats
 

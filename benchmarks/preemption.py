@@ -18,7 +18,7 @@ from benchmarks.rows import Target
 from benchmarks.switches import Interrupted, Urgent, interrupted
 from caesura.latency import latency_bound
 from compiler.backend.options import Options
-from hw.params import KIB, SocParams
+from hw.contract.params import KIB, SocParams
 
 LONG = "resnet50"
 INTERVAL = 10_000

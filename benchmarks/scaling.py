@@ -1,6 +1,6 @@
 """Hardware with four times the MACs of another, for the speed-up figure."""
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 FACTOR = 4
 

@@ -14,7 +14,7 @@ from rich.console import Console
 import caesura
 from benchmarks.workloads import inputs, workload
 from caesura.show import table
-from hw.params import preset
+from hw.contract.params import preset
 from sim.rtl import SimTop
 from sim.rtl.digest import design_digest
 from sim.rtl.native.profile import ProfilingBus

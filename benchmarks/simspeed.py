@@ -24,13 +24,13 @@ from benchmarks.rows import Target
 from benchmarks.verilator import installed, open_verilator
 from benchmarks.workloads import inputs, workload
 from compiler import golden
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.bus import HostCosts
 from sim.rtl import BuildError, RtlBus, SimTop, open_bus
 from sim.rtl.digest import design_digest
 
 NETWORK = "resnet50"
-_BUILD = "import sys, hw.params, sim.rtl; sim.rtl.open_bus(hw.params.preset(sys.argv[1])).close()"
+_BUILD = "import sys, hw.contract.params, sim.rtl; sim.rtl.open_bus(hw.contract.params.preset(sys.argv[1])).close()"
 
 
 def figures() -> list[Figure]:

@@ -12,7 +12,7 @@ from benchmarks.lab import Lab
 from benchmarks.workloads import inputs, workload
 from compiler import golden
 from compiler.backend.options import Options
-from hw.image import Image
+from hw.contract.image import Image
 from sw.runtime import Session
 from sw.runtime.choice import Choice
 from sw.runtime.priority import PriorityRuntime

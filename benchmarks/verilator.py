@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.bus import HostCosts
 from sim.rtl.cache import Files, Recipe, library
 from sim.rtl.compiled import CompiledBus

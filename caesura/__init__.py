@@ -11,8 +11,8 @@
 
 from caesura.api import Device, Model, UsageError, compile, open, run
 from compiler.ir import CompileError
-from hw.image import Image, ImageError
-from hw.params import PRESETS, ParamError, SocParams
+from hw.contract.image import Image, ImageError
+from hw.contract.params import PRESETS, ParamError, SocParams
 from sim.bus import BusError, BusTimeout, HostCosts
 from sw.driver import DeviceFault, DeviceTimeout, DriverError
 from sw.runtime import InputError, LayerStats, RunStats

@@ -8,8 +8,8 @@ from types import TracebackType
 import numpy.typing as npt
 
 from compiler.backend.options import Options
-from hw.image import Image
-from hw.params import SocParams, preset
+from hw.contract.image import Image
+from hw.contract.params import SocParams, preset
 from sim.backends import BACKENDS, DEFAULT_BACKEND
 from sim.bus import Bus, Progress
 from sw.driver import Device as Driver

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from caesura.api import Device, Model
 from compiler import golden
 from compiler.ir import Graph, Host, Op, Reshape
-from hw.image import Image
+from hw.contract.image import Image
 
 Arrays = dict[str, npt.NDArray]
 

@@ -18,9 +18,9 @@ from caesura.progress import Progress, estimated_cycles
 from caesura.show_points import point_fields, points_summary, points_table
 from compiler.backend.options import Options
 from compiler.ir import CompileError, Graph
-from hw.image import MAGIC, Image, ImageError
-from hw.isa import IsaError
-from hw.params import PRESETS, ParamError, preset
+from hw.contract.image import MAGIC, Image, ImageError
+from hw.contract.isa import IsaError
+from hw.contract.params import PRESETS, ParamError, preset
 from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError

@@ -7,7 +7,7 @@ from rich.table import Table
 from caesura import api
 from caesura.inputs import random_samples
 from caesura.show import table
-from hw.image import Image
+from hw.contract.image import Image
 from sim.backends import DEFAULT_BACKEND
 from sim.bus import Progress
 from sw.runtime import reference

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hw.image import Image, PortInfo
+from hw.contract.image import Image, PortInfo
 from sw.runtime import InputError
 
 Sample = dict[str, npt.NDArray]

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from caesura.show import table
-from hw.image import Image, LiveRange
-from hw.isa import INSN_BYTES, LV2_SEGMENTS, Insn
-from hw.job import COMPLETION, JOB
-from hw.params import SocParams
+from hw.contract.image import Image, LiveRange
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn
+from hw.contract.job import COMPLETION, JOB
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sim.bus import LINE_BYTES, HostCosts
 from sim.timing.bound import worst_intervals
 from sim.timing.contention import Memory, Others, Rivals
@@ -129,27 +130,27 @@ def _dumps(image: Image, engines: Iterable[int], window: int, others: Others) ->
         result += [max(timed, key=lambda pair: pair[1])] if timed else []
     shared = min(window, sum(max((_dirty(live) for live in lives), default=0) for lives in places.values()))
     if shared:
-        program = _dump(params, [("lv2", shared)])
+        program = _dump(params, [(Space.LV2, shared)])
         result.append((program, worst_intervals(program, params, others).end))
     return result
 
 
 def _dirty(live: Iterable[LiveRange]) -> int:
-    return sum(r.size for r in live if r.dirty and r.space == "lv2")
+    return sum(r.size for r in live if r.dirty and r.space == Space.LV2)
 
 
-def _private(live: Iterable[LiveRange]) -> tuple[tuple[str, int], ...]:
+def _private(live: Iterable[LiveRange]) -> tuple[tuple[Space, int], ...]:
     """Memory and bytes of the ranges of LV1 and of accumulators."""
-    return tuple(sorted((r.space, r.size) for r in live if r.dirty and r.space in ("lv1", "lv0_acc")))
+    return tuple(sorted((r.space, r.size) for r in live if r.dirty and r.space in (Space.LV1, Space.LV0_ACC)))
 
 
-def _dump(params: SocParams, sizes: Iterable[tuple[str, int]]) -> list[Insn]:
+def _dump(params: SocParams, sizes: Iterable[tuple[Space, int]]) -> list[Insn]:
     """The driver's program for pieces of these sizes, wherever they lie."""
     row = row_bytes(params)
     lv1, lv2 = Stage((0, STAGE_BYTES), row), Stage((0, STAGE_BYTES), row)
     program = Program(params)
     for space, size in sizes:
-        memory: OnChip = {"lv1": ("lv1", 0), "lv0_acc": ("acc", 0), "lv2": LV2}[space]
+        memory: OnChip = (space, 0)
         most = LV2_PIECE if memory == LV2 else PRIVATE_PIECE
         for at in range(0, size, most):
             save(program, Move(memory, at, min(most, size - at), at), lv1, lv2)

@@ -19,7 +19,7 @@ events       no body ran: the next job waited for jobs of other engines
 turnaround   no body ran, for neither reason: retiring a job and starting another, or the end of the run elsewhere
 ============ ====================================================================================================
 
-The hardware counts every cycle in which MAC waited under one cause (``hw.job.COUNTERS``): under ``dram`` if that
+The hardware counts every cycle in which MAC waited under one cause (``job.COUNTERS``): under ``dram`` if that
 applies, else under the missing semaphore of the lowest class. In cycles in which several were missing, activations thus
 hide accumulators, and both hide weights; the last to come is alone in the end.
 
@@ -32,10 +32,10 @@ from typing import Any
 
 from caesura.roofline import Roofline, layer_roofline, network_roofline
 from compiler.backend.semaphores import WAITS
-from hw.image import Image
-from hw.isa import Unit
-from hw.job import COUNTERS
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.isa import Unit
+from hw.contract.job import COUNTERS
+from hw.contract.params import SocParams
 from sw.driver import JobResult
 
 #: Parts in which MAC waited, and the counters of each.

@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 from rich.status import Status
 
-from hw.image import Image
+from hw.contract.image import Image
 
 
 def estimated_cycles(image: Image) -> int:

@@ -14,8 +14,8 @@ Latency, refresh, filling and draining are not in it: they are losses, which a p
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hw.image import LayerInfo
-from hw.params import SocParams
+from hw.contract.image import LayerInfo
+from hw.contract.params import SocParams
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Roofline:
 
 
 def layer_roofline(params: SocParams, layer: LayerInfo, counters: Mapping[str, int]) -> Roofline:
-    """The bound of ``layer``, whose jobs counted ``counters`` in total (``hw.job.COUNTERS``)."""
+    """The bound of ``layer``, whose jobs counted ``counters`` in total (``hw.contract.job.COUNTERS``)."""
     loads = min(counters["prologue_bytes"] + counters["ld2_bytes"], layer.input_bytes + layer.weight_bytes)
     stores = min(counters["st2_bytes"], layer.output_bytes)
     lanes = params.engines * params.vec_lanes

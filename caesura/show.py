@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from compiler.ir import Conv, Graph, Op, Tensor
-from hw.image import Image
-from hw.isa import INSN_BYTES, disassemble
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.isa import INSN_BYTES, disassemble
+from hw.contract.params import SocParams
 
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
 
@@ -114,7 +114,7 @@ def _macs(graph: Graph, op: Op) -> int:
 
 
 def listing(image: Image) -> str:
-    """Assembler text of an image's code, with a comment where a job enters. ``hw.isa.assemble`` reads it."""
+    """Assembler text of an image's code, with a comment where a job enters. ``hw.contract.isa.assemble`` reads it."""
     entries: dict[int, list[str]] = {}
     for i, job in enumerate(image.meta.jobs):
         layer = image.meta.layers[job.layer].name

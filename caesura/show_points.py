@@ -6,9 +6,10 @@ from typing import Any
 from rich.table import Table
 
 from caesura.show import table
-from hw.image import CancelPoint, Image
+from hw.contract.image import CancelPoint, Image
+from hw.contract.spaces import Space
 
-_PER_PE = ("lv0_act", "lv0_wgt")
+_PER_PE = (Space.LV0_ACT, Space.LV0_WGT)
 
 
 def live_bytes(image: Image, point: CancelPoint, dirty: bool) -> int:

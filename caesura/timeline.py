@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from hw.image import LayerInfo
+from hw.contract.image import LayerInfo
 from sim.trace import Span
 from sw.driver import JobResult
 from sw.runtime import spans as runtime

@@ -9,8 +9,8 @@ from compiler.backend.options import Options, Report
 from compiler.backend.pipeline import build
 from compiler.frontend import import_model
 from compiler.ir import Graph
-from hw.image import Image
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.params import SocParams
 
 
 @dataclass

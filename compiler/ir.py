@@ -173,7 +173,7 @@ class Host(Op):
 
 @dataclass
 class Port:
-    """A model input or output and its host-side conversion; see ``hw.image.PortInfo``."""
+    """A model input or output and its host-side conversion; see ``hw.contract.image.PortInfo``."""
 
     name: str
     dtype: str

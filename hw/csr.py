@@ -1,13 +1,13 @@
-"""The AXI4-Lite slave and the register files behind it, both derived from the tables in ``hw.regs``."""
+"""The AXI4-Lite slave and the register files behind it, both derived from the tables in ``hw.contract.regs``."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.regs import ENGINE_BASE, ENGINE_STRIDE, Access, Reg
 from hw.interfaces import Axi4Lite
 from hw.mux_tree import mux_tree
 from hw.registers import Registers
-from hw.regs import ENGINE_BASE, ENGINE_STRIDE, Access, Reg
 
 ADDR_BITS = 16
 BLOCK_BITS = (ENGINE_STRIDE - 1).bit_length()  #: bits of a byte address within one register block

@@ -4,16 +4,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from hw.contract.isa import Unit
+from hw.contract.params import SocParams
+from hw.contract.regs import ENGINE_REGS, EngineState
 from hw.control.engine_control import EngineControl
 from hw.control.events import EventPort
 from hw.csr import RegisterBus, RegisterFile
 from hw.dma.units import Ld0Unit, Ld1Unit, Ld2Unit, St1Unit, St2Unit
 from hw.engine_reset import EngineReset
 from hw.interfaces import BusReadPort, BusWritePort, ReadPort, WritePort
-from hw.isa import Unit
 from hw.mac.unit import MacUnit
-from hw.params import SocParams
-from hw.regs import ENGINE_REGS, EngineState
 from hw.scratchpad import NarrowRead, NarrowWrite, Scratchpad, word_bits
 from hw.vec.unit import VecUnit
 

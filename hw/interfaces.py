@@ -4,11 +4,12 @@ Streams follow ``amaranth.lib.stream``: ``valid`` and payload hold until ``ready
 ``ready``.
 """
 
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.isa import INSN_BITS
-from hw.params import SocParams
+from hw.contract.isa import FORMATS, INSN_BITS, Op, format_bits
+from hw.contract.params import SocParams
 
 ADDR = 32  #: bits of every byte address (DRAM, LV2 and offsets alike)
 PC = 24  #: bits of an instruction index within the code segment
@@ -22,8 +23,16 @@ COMMAND = data.StructLayout(
     }
 )  # fmt: skip
 
-#: What a unit reports when it cannot go on: ``hw.job.Fault``, the PC of the command, the offending offset.
+#: What a unit reports when it cannot go on: ``hw.contract.job.Fault``, the PC of the command, the offending offset.
 FAULT = data.StructLayout({"code": 8, "pc": PC, "addr": ADDR})
+
+
+def struct_layout(op: Op):
+    """The format of ``op`` as an Amaranth ``StructLayout`` of 512 bits, for RTL (padding field ``reserved``)."""
+    fields = FORMATS[op]
+    members = {f.name: signed(f.width) if f.signed else unsigned(f.width) for f in fields}
+    members["reserved"] = unsigned(INSN_BITS - format_bits(fields))
+    return data.StructLayout(members)
 
 
 class UnitPort(wiring.Signature):
@@ -37,7 +46,7 @@ class UnitPort(wiring.Signature):
     * ``abort``: level; the unit stops issuing new memory requests, lets outstanding ones return, discards them,
       and drops ``busy``. Only an engine reset leaves this state.
     * ``busy``: a command is in progress or memory requests are outstanding.
-    * ``mon_*``: what happens this cycle, for the per-job counters (see ``hw.job.COUNTERS``): ``mon_bytes`` is the
+    * ``mon_*``: what happens this cycle, for the per-job counters (see ``job.COUNTERS``): ``mon_bytes`` is the
       number of source bytes read (DMA), ``mon_active`` an accepted operand (MAC, VEC), ``mon_stalled`` a cycle
       lost to the other side of a port, ``mon_extent`` with ``mon_extent_valid`` the end offset of a write.
     """

@@ -3,7 +3,7 @@
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.regs import Access, Reg
+from hw.contract.regs import Access, Reg
 
 
 class RegisterElement(wiring.Signature):

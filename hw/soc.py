@@ -5,12 +5,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.axi.interconnect import AxiInterconnect
+from hw.contract.params import SocParams
+from hw.contract.regs import GLOBAL_REGS, ID_VALUE, VERSION_VALUE
 from hw.control.events import EventCounters
 from hw.csr import ADDR_BITS, CsrSlave, RegisterFile
 from hw.engine import READERS, WRITERS, Engine
 from hw.interfaces import AXI_ID_WIDTH, Axi4, Axi4Lite
-from hw.params import SocParams
-from hw.regs import GLOBAL_REGS, ID_VALUE, VERSION_VALUE
 from hw.scratchpad import Scratchpad
 
 
@@ -20,7 +20,7 @@ class Soc(wiring.Component):
     Members
     -------
     axil : In(Axi4Lite)
-        Registers, see ``hw.regs``.
+        Registers, see ``hw.contract.regs``.
     axi : Out(Axi4)
         Memory: ``params.dram_word`` data bytes; ID 3e + i is read client i, ID 2e + i write client i of engine e.
     irq : Out(1)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 
 @dataclass(frozen=True)

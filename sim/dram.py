@@ -6,9 +6,9 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In
 
+from hw.contract.params import SocParams
+from hw.contract.timing import DRAM_QUEUE_BURSTS
 from hw.interfaces import ADDR, AXI_ID_WIDTH, Axi4
-from hw.params import SocParams
-from hw.timing import DRAM_QUEUE_BURSTS
 
 QUEUE_BEATS = 32  #: beats of write data it buffers
 FULL = 100  #: bandwidth in percent at which the bus carries one beat per cycle

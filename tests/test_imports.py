@@ -1,6 +1,8 @@
 """Imports point down, and never in a circle; imports for types alone count like others."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import networkx as nx
@@ -68,4 +70,16 @@ def test_there_are_no_circles():
 
 
 def test_the_check_sees_imports():
-    assert GRAPH.has_edge("sim.bus", "hw.params") and len(GRAPH) > 200
+    assert GRAPH.has_edge("sim.bus", "hw.contract.params") and len(GRAPH) > 200
+
+
+def test_contracts_need_no_amaranth():
+    """Drivers and tools read the contracts where no HDL is installed."""
+    for path in sorted((ROOT / "hw" / "contract").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            outside = [n for n in names if n.startswith("amaranth") or (n.startswith("hw.") and "contract" not in n)]
+            assert not outside, f"{path.name} imports {outside}"
+    code = "import sys, hw.contract.image, hw.contract.regs, hw.contract.timing; sys.exit('amaranth' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0

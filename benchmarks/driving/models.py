@@ -15,7 +15,7 @@ from benchmarks.workloads.cache import cached
 from benchmarks.workloads.images import image
 from benchmarks.workloads.layers import Activation, Network
 from benchmarks.workloads.registry import write_network
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 CLASSES = 8  #: of a cell of the map: road, car, and so on
 CELLS = 16  #: the map is as wide and as high as that

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.driving import models
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime import Session
 from sw.runtime.request import Inputs

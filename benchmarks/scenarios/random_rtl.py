@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.driving.models import models
 from benchmarks.scenarios.random_stream import Spread, random_stream
 from caesura.scenario import Scenario, parse_scenario
-from hw import params as presets
+from hw.contract import params as presets
 
 #: Workloads that take a few thousand cycles each on ``tiny``, some more.
 SMALL = (

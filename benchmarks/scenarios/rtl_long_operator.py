@@ -10,7 +10,7 @@ from benchmarks.workloads.cache import cached
 from benchmarks.workloads.layers import Network
 from benchmarks.workloads.registry import write_network
 from caesura.scenario import Scenario, parse_scenario
-from hw.params import KIB
+from hw.contract.params import KIB
 
 UNIT = 5000  #: cycles, of which the long operator takes about 60, each short one 1 to 3
 HARDWARE = {"preset": "tiny", "params": {"engines": 4, "lv2_bytes": 256 * KIB}}

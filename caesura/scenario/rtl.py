@@ -17,8 +17,8 @@ from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Closed, Model, Scenario, ScenarioError, Stream
 from compiler.backend.options import Options
 from compiler.ir import CompileError
-from hw.image import Image
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.params import SocParams
 from sim.backends import DEFAULT_BACKEND
 from sw.driver import Device
 from sw.driver.ranges import normalise

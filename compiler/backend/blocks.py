@@ -5,8 +5,8 @@ import numpy.typing as npt
 
 from compiler.backend.geometry import Chunk, taps_per_block
 from compiler.backend.layers import ChannelTile, ConvLayer
-from hw.isa import VEC_HEADER
-from hw.params import SocParams
+from hw.contract.isa import VEC_HEADER
+from hw.contract.params import SocParams
 
 
 def tile_weights(layer: ConvLayer, tile: ChannelTile) -> npt.NDArray:
@@ -51,7 +51,7 @@ def _pad(data: npt.NDArray, axis: int, multiple: int, value: int) -> npt.NDArray
 
 
 def vec_params(params: SocParams, bias: npt.NDArray[np.int32], scale: npt.NDArray[np.float32], **header: int) -> bytes:
-    """A VEC parameter block: ``header`` fields of ``hw.isa.VEC_HEADER``, then bias and scale per channel."""
+    """A VEC parameter block: ``header`` fields of ``hw.contract.isa.VEC_HEADER``, then bias and scale per channel."""
     raw = b"".join(int(header.get(name, 0)).to_bytes(size, "little", signed=True) for name, size, _ in VEC_HEADER)
     entries = np.zeros(len(bias), [("bias", "<i4"), ("scale", "<f4")])
     entries["bias"], entries["scale"] = bias, scale

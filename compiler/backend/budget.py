@@ -8,7 +8,7 @@ from compiler import ir
 from compiler.backend.layers import ConvLayer, Layer
 from compiler.backend.operand import Staging
 from compiler.backend.tiling import params_bytes
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 

@@ -14,9 +14,10 @@ from compiler.backend.live_lv2 import LayerMemory
 from compiler.backend.schedule import Schedule
 from compiler.backend.tasks import Task
 from compiler.ir import CompileError
-from hw.image import CancelPoint, LiveRange
-from hw.isa import Insn, Op
-from hw.params import SocParams
+from hw.contract.image import CancelPoint, LiveRange
+from hw.contract.isa import Insn, Op
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 
 _MOST = 1 << 16  #: numbers of points in a CANCEL instruction
 
@@ -120,7 +121,7 @@ def _ranges(held: Held) -> list[LiveRange]:
 
 
 def _range(extent: Extent, dirty: bool) -> LiveRange:
-    assert extent.space != "dram"
+    assert extent.space != Space.DRAM
     return LiveRange(extent.space, extent.segment, extent.low, extent.high - extent.low, dirty)
 
 

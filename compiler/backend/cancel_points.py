@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from compiler.backend.schedule import Schedule
 from compiler.backend.tasks import Task
-from hw.isa import Op, Unit
-from hw.params import SocParams
-from hw.timing import ISSUE_SPACING
+from hw.contract.isa import Op, Unit
+from hw.contract.params import SocParams
+from hw.contract.timing import ISSUE_SPACING
 from sim.timing.contention import Memory, Others, Rivals
 from sim.timing.longest import work
 

@@ -18,8 +18,8 @@ from compiler.backend.layers import ChannelTile, ConvLayer
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan, lv0_slots
-from hw.isa import Lv0Space, Lv0View, Op
-from hw.params import SocParams
+from hw.contract.isa import Lv0Space, Lv0View, Op
+from hw.contract.params import SocParams
 
 Group = tuple[ChannelTile, ...]
 

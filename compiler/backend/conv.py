@@ -8,7 +8,6 @@ from compiler.backend.blocks import vec_params
 from compiler.backend.constants import Constants
 from compiler.backend.copies import Loop, contiguous, copy_fields
 from compiler.backend.geometry import Chunk, Geometry, PixelTile, geometry, input_window, tile_window
-from compiler.backend.homes import LV2
 from compiler.backend.job import Job, Stage
 from compiler.backend.layers import ChannelTile, ConvLayer
 from compiler.backend.macs import parts
@@ -21,8 +20,8 @@ from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.tiling import PARAMS_SLOTS, ConvPlan, lv0_slots, pixel_tiles
 from compiler.backend.views import Window
 from compiler.ir import CompileError
-from hw.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, VecOp
-from hw.params import SocParams
+from hw.contract.isa import TABLE_BYTES, Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
+from hw.contract.params import SocParams
 
 
 @dataclass(frozen=True)
@@ -297,7 +296,7 @@ class ConvGenerator:
             self._slot = spill.fill(box)
         loops = [Loop(box.rows, row, box.cols * width), Loop(box.cols, pitch, width)]
         fields = copy_fields(source, self._slot.address + tile.out - first.out, loops, tile.outs)
-        self._gathered.append(self._job.emit(Op.ST1, fields | {"dst_seg": LV2}))
+        self._gathered.append(self._job.emit(Op.ST1, fields | {"dst_seg": Segment.LV2}))
         if tile is last:
             spill.filled_by(self._slot, self._gathered)
             whole = replace(box, c=first.out, channels=width)

@@ -4,23 +4,22 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from compiler.backend.tasks import Task
-from hw.isa import Lv0Space, Lv0View, Op
-from hw.params import SocParams
+from hw.contract.isa import Lv0Space, Lv0View, Op
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sim.functional.strided import Box
 
-Space = Literal["dram", "lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc"]
 _LOOPS = ("2", "1", "0")
 
 
 @dataclass(frozen=True)
 class Extent:
     """Bytes ``low`` to ``high`` of a memory: of ``segment`` in DRAM and LV2, of each PE's memory in ``lv0_act`` and
-    ``lv0_wgt``, counted as :class:`hw.image.LiveRange` does in ``lv0_acc``."""
+    ``lv0_wgt``, counted as :class:`hw.contract.image.LiveRange` does in ``lv0_acc``."""
 
     space: Space
     segment: int
@@ -42,24 +41,24 @@ def written(task: Task, params: SocParams) -> Extent:
     f = task.fields
     if task.op is Op.MAC:
         rows, row = (f.get("p1", 1) - 1) * f.get("acc_s", 0) + f.get("p0", 1), 4 * params.out_channels
-        return Extent("lv0_acc", 0, f.get("acc", 0) * row, (f.get("acc", 0) + rows) * row)
+        return Extent(Space.LV0_ACC, 0, f.get("acc", 0) * row, (f.get("acc", 0) + rows) * row)
     if task.op is Op.VEC:
         low, high = _span(f.get("d", 0), [(f.get(f"n{i}", 1), f.get(f"d_s{i}", 0)) for i in _LOOPS])
-        return Extent("lv1", 0, low, high + params.vec_lanes - 1)
+        return Extent(Space.LV1, 0, low, high + params.vec_lanes - 1)
     low, high = _span(f.get("dst", 0), [(f.get(f"n{i}", 1), f.get(f"dst_s{i}", 0)) for i in _LOOPS])
     high += f.get("len", 1) - 1
     if task.op is Op.LD0:
         return _lv0(f, low, high, params)
     if task.op is Op.LD1:
-        return Extent("lv1", 0, low, high)
+        return Extent(Space.LV1, 0, low, high)
     segment = f.get("dst_seg", 0)
-    return Extent("dram" if task.op is Op.ST2 else "lv2", segment, low, high)
+    return Extent(Space.DRAM if task.op is Op.ST2 else Space.LV2, segment, low, high)
 
 
 def _lv0(fields: Mapping[str, int], low: int, high: int, params: SocParams) -> Extent:
-    spaces: dict[int, Space] = {Lv0Space.ACT: "lv0_act", Lv0Space.WGT: "lv0_wgt", Lv0Space.ACC: "lv0_acc"}
+    spaces: dict[int, Space] = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT, Lv0Space.ACC: Space.LV0_ACC}
     space = spaces[fields.get("space", 0)]
-    if space != "lv0_acc" and fields.get("view", 0) == Lv0View.INTERLEAVED:
+    if space != Space.LV0_ACC and fields.get("view", 0) == Lv0View.INTERLEAVED:
         line = params.lv1_word
         low, high = low // line * params.rows, -(-high // line) * params.rows
     return Extent(space, 0, low, high)
@@ -72,8 +71,8 @@ def source(task: Task) -> Extent | None:
         return None
     low, high = box.bounds()
     if task.op in (Op.LD0, Op.ST1):
-        return Extent("lv1", 0, low, high)
-    return Extent("dram" if task.op is Op.LD2 else "lv2", task.fields.get("src_seg", 0), low, high)
+        return Extent(Space.LV1, 0, low, high)
+    return Extent(Space.DRAM if task.op is Op.LD2 else Space.LV2, task.fields.get("src_seg", 0), low, high)
 
 
 def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:

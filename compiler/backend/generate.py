@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from compiler.backend.budget import Budget
 from compiler.backend.conv import Addend, ConvGenerator
 from compiler.backend.geometry import PixelTile
-from compiler.backend.homes import SHARED, Homes
+from compiler.backend.homes import Homes
 from compiler.backend.job import Job
 from compiler.backend.layers import (
     ChannelTile,
@@ -27,8 +27,8 @@ from compiler.backend.taper import ENDS
 from compiler.backend.tiling import ConvPlan, Load, params_bytes, pixel_tiles, plan_conv, sum_params_bytes
 from compiler.backend.vector import eltwise_job, max_job
 from compiler.ir import CompileError
-from hw.isa import TABLE_BYTES
-from hw.params import SocParams
+from hw.contract.isa import TABLE_BYTES, Segment
+from hw.contract.params import SocParams
 
 
 @dataclass
@@ -57,7 +57,7 @@ def generate(layer: Layer, number: int, homes: Homes, budget: Budget, params: So
     else:
         raise CompileError(f"operator {layer.name!r}: no generator for {layer.kind}")
     if layer.output in homes.exports:
-        made.jobs.append(export_job(params, number, output.view, homes.exports[layer.output], SHARED))
+        made.jobs.append(export_job(params, number, output.view, homes.exports[layer.output], Segment.SHARED))
     return made
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from compiler.backend.layers import ConvLayer
 from compiler.backend.views import Window
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from compiler.backend.firstfit import FirstFit
 from compiler.backend.layers import ConvLayer, EltwiseLayer, Layer, MaxLayer, PadLayer
 from compiler.backend.pitch import padded_pitches
 from compiler.backend.views import View
-from hw.params import SocParams
+from hw.contract.isa import Segment
+from hw.contract.params import SocParams
 
-WEIGHTS, INPUTS, OUTPUTS, SCRATCH, SHARED, LV2 = 1, 2, 3, 4, 5, 6
 _STRIDED = (ConvLayer, EltwiseLayer, MaxLayer, PadLayer)  #: layers that read and write tensors with gaps
 _DRAM_ALIGN = 64
 
@@ -62,7 +62,7 @@ class Homes:
         home = self.by_tensor[name]
         assert home.segment is not None
         dense = View.dense(home.segment, home.offset, tensor.nhwc)
-        return dense.spread(home.pitch) if home.pitch and home.segment == LV2 else dense
+        return dense.spread(home.pitch) if home.pitch and home.segment == Segment.LV2 else dense
 
 
 def place(graph: ir.Graph, layers: list[Layer], params: SocParams, reserve: int, budget: int, observe: bool) -> Homes:
@@ -89,7 +89,7 @@ def _share(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
         home = made.setdefault(root[name], Home(tensor.size, len(layers), -1))
         homes.by_tensor[name] = home
         if tensor.data is not None:
-            home.segment = WEIGHTS
+            home.segment = Segment.WEIGHTS
     for number, layer in enumerate(layers):
         host = isinstance(layer.op, ir.Host)
         written = layer.op.outputs if isinstance(layer.op, ir.Host) else [layer.output]
@@ -98,11 +98,11 @@ def _share(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
             home.start, home.end = min(home.start, number), max(home.end, number)
             home.uses += 1
             if host and home.segment is None:
-                home.segment = SHARED
+                home.segment = Segment.SHARED
     for port in graph.outputs:
-        homes.by_tensor[port.tensor].segment = OUTPUTS
+        homes.by_tensor[port.tensor].segment = Segment.OUTPUTS
     for port in graph.inputs:
-        homes.by_tensor[port.tensor].segment = INPUTS
+        homes.by_tensor[port.tensor].segment = Segment.INPUTS
 
 
 def _concatenate_in_place(graph: ir.Graph, layers: list[Layer], homes: Homes) -> None:
@@ -225,7 +225,7 @@ def _best_packing(waiting: list[Home], params: SocParams, reserve: int, budget: 
 def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observe: bool) -> None:
     unique = {id(home): home for home in homes.by_tensor.values() if home.size and home.end >= 0}
     for home in homes.by_tensor.values():  # inputs and outputs that no layer touches
-        if home.segment in (INPUTS, OUTPUTS):
+        if home.segment in (Segment.INPUTS, Segment.OUTPUTS):
             unique[id(home)] = home
     waiting = [home for home in unique.values() if home.segment is None]
     best = _best_packing(waiting, params, reserve, budget)
@@ -233,20 +233,20 @@ def _allocate(homes: Homes, params: SocParams, reserve: int, budget: int, observ
     for home in waiting:
         offset = best.offsets.get(id(home))
         if offset is not None:
-            home.segment, home.offset = LV2, offset
+            home.segment, home.offset = Segment.LV2, offset
             home.size += home.padding
         elif observe:
-            home.segment = SHARED
+            home.segment = Segment.SHARED
         else:
-            home.segment, home.offset = SCRATCH, scratch.place(home.size, home.start, home.end) or 0
-    sizes = {INPUTS: 0, OUTPUTS: 0, SHARED: 0}
+            home.segment, home.offset = Segment.SCRATCH, scratch.place(home.size, home.start, home.end) or 0
+    sizes: dict[int, int] = {Segment.INPUTS: 0, Segment.OUTPUTS: 0, Segment.SHARED: 0}
     for home in unique.values():
         if home.segment in sizes:
             home.offset = sizes[home.segment]
             sizes[home.segment] += _aligned(home.size)
     if observe:
         _export(homes, sizes)
-    homes.sizes = sizes | {SCRATCH: scratch.extent, LV2: best.extent}
+    homes.sizes = sizes | {Segment.SCRATCH: scratch.extent, Segment.LV2: best.extent}
     homes.moved = best.moved
     homes.constants = _constants(homes)
 
@@ -257,10 +257,10 @@ def _export(homes: Homes, sizes: dict[int, int]) -> None:
     places: dict[str, int] = {}
     for name, tensor in homes.tensors.items():
         root = homes.root[name]
-        if (name in homes.inside or homes.by_tensor[name].segment == LV2) and tensor.data is None:
+        if (name in homes.inside or homes.by_tensor[name].segment == Segment.LV2) and tensor.data is None:
             if root not in places:
-                places[root] = sizes[SHARED]
-                sizes[SHARED] += _aligned(tensor.size)
+                places[root] = sizes[Segment.SHARED]
+                sizes[Segment.SHARED] += _aligned(tensor.size)
             homes.exports[name] = places[root]
 
 

@@ -4,15 +4,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from compiler.backend.copies import MAX_RUN, Loop, contiguous, copy_fields
-from compiler.backend.homes import LV2, WEIGHTS
 from compiler.backend.operand import Kept
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.views import View, Window
-from hw.isa import Op
-from hw.params import SocParams
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
 
-WINDOW = 7  #: segment of the weight windows
 _FETCHES_AHEAD = 32  #: pieces of weights a body may load ahead of their use; semaphores count no further than 255
 
 
@@ -73,10 +71,12 @@ class Job:
         if self.own_loads and address not in self._fetched:
             self._fetched.add(address)
             fill = self._fetching.fill(address)
-            loads = self.emit_all(Op.LD2, contiguous(address, address, size), src_seg=WEIGHTS, dst_seg=WINDOW)
+            loads = self.emit_all(
+                Op.LD2, contiguous(address, address, size), src_seg=Segment.WEIGHTS, dst_seg=Segment.WINDOWS
+            )
             self._fetching.filled_by(fill, loads)
             self.fetches += loads
-        tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=WINDOW)
+        tasks = self.emit_all(Op.LD1, contiguous(address, target, size), src_seg=Segment.WINDOWS)
         if fill:
             for task in tasks:
                 self._fetching.read_by(fill, task)
@@ -93,7 +93,9 @@ class Job:
         """LD2 of ``data`` from the weight segment to ``slot`` of segment 6."""
         address = len(self.stream)
         self.stream += data
-        tasks = self.emit_all(Op.LD2, contiguous(address, slot, len(data)), src_seg=WEIGHTS, dst_seg=LV2)
+        tasks = self.emit_all(
+            Op.LD2, contiguous(address, slot, len(data)), src_seg=Segment.WEIGHTS, dst_seg=Segment.LV2
+        )
         self.streamed += tasks
         return tasks
 
@@ -134,7 +136,7 @@ class Job:
             box.y_step // part.y_step,
             box.x_step // part.x_step,
         )
-        task = self.emit(Op.LD1, _pixels(staged.view, inner, target, row, run, fill) | {"src_seg": LV2})
+        task = self.emit(Op.LD1, _pixels(staged.view, inner, target, row, run, fill) | {"src_seg": Segment.LV2})
         if staged.fill is not None:
             stage.ring.read_by(staged.fill, task)
         return [task]
@@ -151,7 +153,7 @@ class Job:
         assert spill is not None
         slot, line = spill.fill(key), box.cols * box.channels
         loops = [Loop(box.rows, row, line), Loop(box.cols, pixel, box.channels)]
-        store = self.emit(Op.ST1, copy_fields(source, slot.address, loops, box.channels) | {"dst_seg": LV2})
+        store = self.emit(Op.ST1, copy_fields(source, slot.address, loops, box.channels) | {"dst_seg": Segment.LV2})
         spill.filled_by(slot, [store])
         spill.read_by(slot, self.spill(view, box, slot.address))
         return store
@@ -161,7 +163,7 @@ class Job:
         line = box.cols * box.channels
         loops = [Loop(box.rows, line, view.strides[1]), Loop(box.cols, box.channels, view.strides[2])]
         fields = copy_fields(source, view.address(box.n, box.y, box.x, box.c), loops, box.channels)
-        return self.emit(Op.ST2, fields | {"src_seg": LV2, "dst_seg": view.segment})
+        return self.emit(Op.ST2, fields | {"src_seg": Segment.LV2, "dst_seg": view.segment})
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Stage:
         """LD2 of the part of ``box`` inside the tensor into the next buffer."""
         part = view.clip(box)
         if part is None:
-            return Staged(None, box, View.dense(LV2, 0, (1, 0, 0, box.channels)))
+            return Staged(None, box, View.dense(Segment.LV2, 0, (1, 0, 0, box.channels)))
         slot = self.ring.fill(key)
         line = part.cols * part.channels
         loops = [
@@ -199,9 +201,9 @@ class Stage:
         ]
         source = view.address(part.n, part.y, part.x, part.c)
         fields = copy_fields(source, slot.address, loops, part.channels)
-        task = job.emit(Op.LD2, fields | {"src_seg": view.segment, "dst_seg": LV2})
+        task = job.emit(Op.LD2, fields | {"src_seg": view.segment, "dst_seg": Segment.LV2})
         self.ring.filled_by(slot, [task])
-        staged = Staged(slot, part, View.dense(LV2, slot.address, (1, part.rows, part.cols, part.channels)))
+        staged = Staged(slot, part, View.dense(Segment.LV2, slot.address, (1, part.rows, part.cols, part.channels)))
         self._held[key] = staged
         return staged
 

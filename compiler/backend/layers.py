@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.ir import Eltwise, Op, Requantise
-from hw.isa import VecOp
+from hw.contract.isa import VecOp
 
 
 @dataclass

@@ -8,15 +8,15 @@ from compiler import ir
 from compiler.backend.budget import Budget
 from compiler.backend.cancel import Body
 from compiler.backend.copies import contiguous
-from compiler.backend.homes import INPUTS, OUTPUTS, SHARED, WEIGHTS, Homes
-from compiler.backend.job import WINDOW, Job
+from compiler.backend.homes import Homes
+from compiler.backend.job import Job
 from compiler.backend.layers import ConvLayer, HostLayer, Layer
 from compiler.backend.schedule import Schedule
 from compiler.backend.windows import WindowRing
 from compiler.ir import CompileError
-from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
-from hw.isa import INSN_BYTES, Insn, Op
-from hw.params import KIB, SocParams
+from hw.contract.image import CancelPoint, Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.params import KIB, SocParams
 from sim.timing.bound import set_bounds
 
 _DRAM_ALIGN = 64
@@ -165,8 +165,8 @@ class Linker:
         for name, tensor in self.homes.tensors.items():
             home = self.homes.by_tensor[name]
             if name in self.homes.exports:
-                segment, offset = SHARED, self.homes.exports[name]
-            elif home.segment in (INPUTS, OUTPUTS, SHARED) and name not in self.homes.inside:
+                segment, offset = int(Segment.SHARED), self.homes.exports[name]
+            elif home.segment in (Segment.INPUTS, Segment.OUTPUTS, Segment.SHARED) and name not in self.homes.inside:
                 segment, offset = home.segment, home.offset
             else:
                 continue
@@ -195,7 +195,7 @@ def _prologue(source: int, target: int, size: int, piece: int) -> list[Insn]:
     loads = []
     for at in range(0, size, piece):
         for fields in contiguous(source + at, target + at, min(piece, size - at)):
-            loads.append(Insn(Op.LD2, fields | {"src_seg": WEIGHTS, "dst_seg": WINDOW}))
+            loads.append(Insn(Op.LD2, fields | {"src_seg": Segment.WEIGHTS, "dst_seg": Segment.WINDOWS}))
     return loads
 
 

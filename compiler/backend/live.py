@@ -16,15 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.extents import Extent, copied_runs, overwrites, source, written
-from compiler.backend.job import WINDOW, Job
+from compiler.backend.job import Job
 from compiler.backend.tasks import Fill, Task
-from hw.image import LiveRange
-from hw.isa import Op
-from hw.params import SocParams
+from hw.contract.image import LiveRange
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 
 _COMPUTED = (Op.MAC, Op.VEC, Op.ST1)  #: what fills a buffer with data that exists nowhere else
 _MOST_COPIES = 16  #: runs of one load to LV2 that are listed one by one
-_LV0 = ("lv0_act", "lv0_wgt")
+_LV0 = (Space.LV0_ACT, Space.LV0_WGT)
 _LEVELS = {Op.LD2: 0, Op.LD1: 1, Op.LD0: 2}
 
 
@@ -43,7 +44,7 @@ def copies(load: Task) -> list[LiveRange]:
     """The clean ranges of LV2 that one of :attr:`Held.staged` fills, once its addresses are fixed."""
     segment, home = load.fields["src_seg"], load.fields["dst_seg"]
     runs = copied_runs(load, _MOST_COPIES) or []
-    return [LiveRange("lv2", home, to, size, False, segment, start) for start, to, size in runs]
+    return [LiveRange(Space.LV2, home, to, size, False, segment, start) for start, to, size in runs]
 
 
 class Buffers:
@@ -70,7 +71,7 @@ class Buffers:
             return False
         kept = self._resident
         inside = kept is not None and kept.base <= task.fields["dst"] < kept.base + kept.size
-        return inside or task.fields["dst_seg"] == WINDOW
+        return inside or task.fields["dst_seg"] == Segment.WINDOWS
 
     def _cuts(self, fill: Fill) -> tuple[int, int]:
         """First and last cut at which a buffer is live; the first is behind the last if none."""

@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from compiler.backend.extents import Extent, source, written
-from compiler.backend.homes import LV2, WEIGHTS, Home, Homes
-from compiler.backend.job import WINDOW, Job
+from compiler.backend.homes import Home, Homes
+from compiler.backend.job import Job
 from compiler.backend.tasks import Task
-from hw.image import LiveRange
-from hw.isa import Op
-from hw.params import SocParams
+from hw.contract.image import LiveRange
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 
 Bounds = tuple[int, int]  #: first byte and one past the last; equal if there is none
 _NOTHING = (0, 0)
@@ -86,7 +87,7 @@ class JobAccesses:
         weights: Accesses,
     ) -> None:  # fmt: skip
         bounds, resident = (extent.low, extent.high), self.job.resident
-        if extent.segment == WINDOW:
+        if extent.segment == Segment.WINDOWS:
             weights.add(position, bounds)
         elif resident and resident.base <= extent.low < resident.base + resident.size:
             kept.add(position, bounds)
@@ -103,7 +104,7 @@ class LayerMemory:
         self, homes: Homes, layer: int, jobs: Sequence[tuple[Job, Sequence[Task]]], params: SocParams, engines: int
     ) -> None:  # fmt: skip
         unique = {id(home): home for home in homes.by_tensor.values()}.values()
-        on_chip = (home for home in unique if home.segment == LV2 and home.size)
+        on_chip = (home for home in unique if home.segment == Segment.LV2 and home.size)
         self._homes = [home for home in on_chip if home.start <= layer <= home.end]
         self._layer, self._alone = layer, engines == 1
         self._jobs = [JobAccesses(job, order, self._homes, params) for job, order in jobs]
@@ -113,9 +114,11 @@ class LayerMemory:
         again and needs its sources."""
         again = [(task.fields.get("src_seg", 0), source(task)) for task in reload if task.op is Op.LD1]
         sources = [(segment, (extent.low, extent.high)) for segment, extent in again if extent]
-        ranges = self._homes_at(number, cut, [bounds for segment, bounds in sources if segment == LV2])
-        ranges += self._kept_at(number, cut, [bounds for segment, bounds in sources if segment == LV2])
-        return ranges + self._weights_at(number, cut, [bounds for segment, bounds in sources if segment == WINDOW])
+        ranges = self._homes_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
+        ranges += self._kept_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
+        return ranges + self._weights_at(
+            number, cut, [bounds for segment, bounds in sources if segment == Segment.WINDOWS]
+        )
 
     def before(self, number: int) -> list[LiveRange]:
         """Live ranges before job ``number`` starts, its weight window left out."""
@@ -133,7 +136,7 @@ class LayerMemory:
                 later = self._later(number, cut, index)
                 low, high = _common((low, high), hull([*own, *later]))
             if low < high:
-                ranges.append(LiveRange("lv2", LV2, low, high - low, dirty=True))
+                ranges.append(LiveRange(Space.LV2, Segment.LV2, low, high - low, dirty=True))
         return ranges
 
     def _later(self, number: int, cut: int, home: int) -> list[Bounds]:
@@ -151,7 +154,9 @@ class LayerMemory:
         later = [job.kept_reads.all for job in self._jobs[number + 1 :] if job.job.resident is kept]
         low, high = _common(present, hull([*own, accesses.kept_reads.after(cut), *later]))
         offset = kept.source.offset + kept.first + low - kept.base
-        return [LiveRange("lv2", LV2, low, high - low, False, kept.source.segment, offset)] if low < high else []
+        if low >= high:
+            return []
+        return [LiveRange(Space.LV2, Segment.LV2, low, high - low, False, kept.source.segment, offset)]
 
     def _weights_at(self, number: int, cut: int, again: list[Bounds]) -> list[LiveRange]:
         """The job's weights in its window. Reads were noted relative to the window."""
@@ -163,7 +168,11 @@ class LayerMemory:
             low, high = _common((low, high), accesses.weight_loads.before(cut))
         if low >= high:
             return []
-        return [LiveRange("lv2", WINDOW, job.window_at + low, high - low, False, WEIGHTS, job.blob_at + low)]
+        return [
+            LiveRange(
+                Space.LV2, Segment.WINDOWS, job.window_at + low, high - low, False, Segment.WEIGHTS, job.blob_at + low
+            )
+        ]
 
 
 def _common(a: Bounds, b: Bounds) -> Bounds:

@@ -16,8 +16,8 @@ from compiler.backend.layers import (
     PadLayer,
     Region,
 )
-from hw.isa import VecOp
-from hw.params import SocParams
+from hw.contract.isa import VecOp
+from hw.contract.params import SocParams
 
 
 def lower(graph: ir.Graph, params: SocParams) -> list[Layer]:

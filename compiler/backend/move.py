@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from compiler.backend.copies import MAX_RUN, Loop, copy_fields
-from compiler.backend.homes import LV2
 from compiler.backend.job import Job, Stage
 from compiler.backend.layers import PadLayer
 from compiler.backend.operand import Operand, Staging
@@ -11,8 +10,8 @@ from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Ring
 from compiler.backend.vector import boxes
 from compiler.backend.views import View, Window
-from hw.isa import Op
-from hw.params import SocParams
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
 
 _MAX_TILE = 8192
 Dims = list[tuple[int, int, int]]  #: (count, source stride, destination stride), outermost first
@@ -73,18 +72,18 @@ class Mover:
             load = self.job.emit(Op.LD1, _copy(src, fill.address, reads) | {"src_seg": source.segment})
         else:
             slot = self._stage.fill(None)
-            fields = _copy(src, slot.address, reads) | {"src_seg": source.segment, "dst_seg": LV2}
+            fields = _copy(src, slot.address, reads) | {"src_seg": source.segment, "dst_seg": Segment.LV2}
             self._stage.filled_by(slot, [self.job.emit(Op.LD2, fields)])
-            load = self.job.emit(Op.LD1, _copy(slot.address, fill.address, [(size, 1, 1)]) | {"src_seg": LV2})
+            load = self.job.emit(Op.LD1, _copy(slot.address, fill.address, [(size, 1, 1)]) | {"src_seg": Segment.LV2})
             self._stage.read_by(slot, load)
         self._ring.filled_by(fill, [load])
         if target.on_chip:
             store = self.job.emit(Op.ST1, _copy(fill.address, dst, writes) | {"dst_seg": target.segment})
         else:
             slot = self._spill.fill(None)
-            store = self.job.emit(Op.ST1, _copy(fill.address, slot.address, [(size, 1, 1)]) | {"dst_seg": LV2})
+            store = self.job.emit(Op.ST1, _copy(fill.address, slot.address, [(size, 1, 1)]) | {"dst_seg": Segment.LV2})
             self._spill.filled_by(slot, [store])
-            fields = _copy(slot.address, dst, writes) | {"src_seg": LV2, "dst_seg": target.segment}
+            fields = _copy(slot.address, dst, writes) | {"src_seg": Segment.LV2, "dst_seg": target.segment}
             self._spill.read_by(slot, self.job.emit(Op.ST2, fields))
         self._ring.read_by(fill, store)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hw.params import KIB
+from hw.contract.params import KIB
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,16 @@ from compiler.backend.cancel import bodies
 from compiler.backend.cancel_points import Wanted
 from compiler.backend.fuse import fuse
 from compiler.backend.generate import Generated, generate
-from compiler.backend.homes import LV2, Homes, place
+from compiler.backend.homes import Homes, place
 from compiler.backend.layers import ConvLayer, Layer
 from compiler.backend.link import Linker, Scheduled, macs
 from compiler.backend.lower import lower
 from compiler.backend.options import LayerReport, Options, Report
 from compiler.backend.order import defer
 from compiler.backend.schedule import schedule
-from hw.image import Image
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.isa import Segment
+from hw.contract.params import SocParams
 
 #: DRAM words of one load of a prologue. A pause that is withdrawn repeats what has not landed of up to four of them;
 #: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).
@@ -79,8 +80,8 @@ def _divide(graph: ir.Graph, layers: list[Layer], params: SocParams, options: Op
         if best is None or homes.moved < best[1].moved:
             best = budget, homes
     assert best is not None
-    budget = best[0].extended(best[1].sizes[LV2], lv2, params)
-    used = max(best[1].sizes[LV2], budget.staging_end) + budget.windows * budget.engines
+    budget = best[0].extended(best[1].sizes[Segment.LV2], lv2, params)
+    used = max(best[1].sizes[Segment.LV2], budget.staging_end) + budget.windows * budget.engines
     if used > lv2:
         raise ir.CompileError(
             f"model {graph.name!r} needs {used} bytes of LV2 for its tiles and weights, {lv2} are allowed: choose a "

@@ -9,7 +9,7 @@ import math
 
 from compiler import ir
 from compiler.backend.layers import ConvLayer, Layer
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 _GAIN = 1.1  #: the factor by which loads must get shorter to be worth the bytes
 

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from compiler.backend.copies import contiguous
-from compiler.backend.homes import LV2
 from compiler.backend.job import Job
 from compiler.backend.operand import Kept
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Ring, Task
 from compiler.backend.views import View, Window
-from hw.isa import Op
+from hw.contract.isa import Op, Segment
 
 _AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
 _PIECE = 1024  #: bytes of one load, whole bursts: short, so that other loads to LV2 get in and a pause need not wait
@@ -28,7 +27,7 @@ class Resident:
     def __init__(self, view: View, base: int, first: int, last: int, boxes: Iterable[Window]) -> None:
         self.kept, self._loaded = Kept(view, base, first, last - first), first
         self._needed = _pixels(view, boxes)
-        self._view = View.dense(LV2, base - first, view.shape)
+        self._view = View.dense(Segment.LV2, base - first, view.shape)
 
     @staticmethod
     def span(view: View, boxes: list[Window]) -> tuple[int, int]:
@@ -65,7 +64,7 @@ class Resident:
             end = min(last, ((offset + first) // _PIECE + 1) * _PIECE - offset)
             if self._needed[first // pixel : -(-end // pixel)].any():
                 for fields in contiguous(offset + first, self._view.offset + first, end - first):
-                    yield fields | {"src_seg": source.segment, "dst_seg": LV2}
+                    yield fields | {"src_seg": source.segment, "dst_seg": Segment.LV2}
             first = end
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from compiler.backend.semaphores import Sem
 from compiler.backend.tasks import Task
-from hw.isa import Unit
-from hw.params import SocParams
+from hw.contract.isa import Unit
+from hw.contract.params import SocParams
 from sim.timing.typical import insn_cycles
 
 

@@ -5,12 +5,12 @@ A ring of buffers takes a pair: ``*_FULL`` from the unit that fills a buffer to 
 ``OWN_READY`` is VEC's own: an instruction that reads from LV1 what the one before wrote there waits for it.
 
 Numbers are chosen for the counters of waiting cycles, which tell semaphores apart by their number modulo
-``hw.job.SEMAPHORE_CLASSES``: those that MAC and VEC wait for have the classes of ``WAITS``, and ``*_FULL`` is even.
+``job.SEMAPHORE_CLASSES``: those that MAC and VEC wait for have the classes of ``WAITS``, and ``*_FULL`` is even.
 """
 
 import enum
 
-from hw.isa import Unit
+from hw.contract.isa import Unit
 
 
 class Sem(enum.IntEnum):

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from compiler.backend.semaphores import PAIRS, Sem
-from hw.isa import UNIT_OF, Insn, Op, Unit
+from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 
 
 @dataclass(eq=False)

@@ -14,9 +14,9 @@ from compiler.backend.layers import ConvLayer
 from compiler.backend.pitch import words_per_run
 from compiler.backend.share import imbalance
 from compiler.ir import CompileError
-from hw.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
-from hw.params import SocParams
-from hw.timing import UNIT_START
+from hw.contract.isa import INSN_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES
+from hw.contract.params import SocParams
+from hw.contract.timing import UNIT_START
 
 PARAMS_SLOTS = 4  #: LV1 buffers of VEC parameters; with two, LD1 would wait for VEC before it loads further tiles
 _LV0_SLOTS = 4  #: buffers of an LV0 memory, at most

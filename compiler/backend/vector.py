@@ -15,8 +15,8 @@ from compiler.backend.share import Share
 from compiler.backend.tasks import Fill, Ring, Task
 from compiler.backend.views import View, Window
 from compiler.ir import CompileError, Requantise
-from hw.isa import TABLE_BYTES, Op, VecOp
-from hw.params import SocParams
+from hw.contract.isa import TABLE_BYTES, Op, VecOp
+from hw.contract.params import SocParams
 
 _MAX_TILE = 8192  #: bytes of one operand per tile: enough to hide start-up, small enough to overlap early
 _MAX_COUNT = (1 << 12) - 1

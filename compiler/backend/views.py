@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from compiler.backend.copies import Loop
-from hw.isa import LV2_SEGMENTS
+from hw.contract.isa import LV2_SEGMENTS
 
 
 @dataclass(frozen=True)

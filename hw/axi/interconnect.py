@@ -5,8 +5,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi.arbiter import RoundRobin
+from hw.contract.params import SocParams
 from hw.interfaces import AXI_ID_WIDTH, Axi4, BusReadPort, BusWritePort
-from hw.params import SocParams
 
 BURST_INCR = 1
 CACHE_BUFFERABLE = 0b0011  # normal memory, not cached

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.isa import FORMATS, INSN_BITS, UNIT_OF, Op, Unit, format_bits
-from hw.params import SocParams
+from hw.contract.isa import FORMATS, INSN_BITS, UNIT_OF, Op, Unit, format_bits
+from hw.contract.params import SocParams
 
 MASKS = ("wait", "signal")
 
@@ -23,7 +23,7 @@ def field_bits(insn: Value, op: Op, name: str) -> Value:
 
 
 class Decoder(wiring.Component):
-    """Classifies an instruction, combinationally; every check derives from ``hw.isa.FORMATS``.
+    """Classifies an instruction, combinationally; every check derives from ``hw.contract.isa.FORMATS``.
 
     Legal means: an opcode of ``ops``, reserved bits zero, counts at least one, semaphore masks that name existing
     semaphores only. With ``semaphores=False`` (prologues) the masks must be empty.

@@ -4,10 +4,10 @@ from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import SEGMENTS
+from hw.contract.job import JOB
+from hw.contract.params import SocParams
 from hw.interfaces import ADDR, PC
-from hw.isa import SEGMENTS
-from hw.job import JOB
-from hw.params import SocParams
 
 HEADER_WORDS = 16  #: 64-bit words of a descriptor before the segment table
 HEADER_BITS = 4

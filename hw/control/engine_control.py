@@ -4,6 +4,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from hw.contract.isa import Unit
+from hw.contract.job import Fault, FaultUnit
+from hw.contract.params import SocParams
+from hw.contract.regs import ENGINE_REGS, EngineState
 from hw.control.events import EventPort
 from hw.control.executor import Executor
 from hw.control.faults import FaultCollector
@@ -16,11 +20,7 @@ from hw.control.ring import JobRing
 from hw.control.semaphores import SemaphoreFile
 from hw.control.unit_queue import UnitQueue
 from hw.interfaces import BusReadPort, BusWritePort, UnitPort
-from hw.isa import Unit
-from hw.job import Fault, FaultUnit
-from hw.params import SocParams
 from hw.registers import Registers
-from hw.regs import ENGINE_REGS, EngineState
 
 _OTHERS = tuple(unit for unit in Unit if unit != Unit.LD2)
 
@@ -31,7 +31,7 @@ class EngineControl(wiring.Component):
     Members
     -------
     units : In(UnitPort).array(7)
-        The units, by ``hw.isa.Unit``.
+        The units, by ``hw.contract.isa.Unit``.
     ld2_reset : Out(1)
         Reset the LD2 unit alone: a prologue faulted, or is abandoned.
     body_fetch, load_fetch : Out(BusReadPort)

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 EVENT_BITS = 6  #: bits of an event number
 

@@ -4,6 +4,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import Op, Unit
+from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
+from hw.contract.params import SocParams
+from hw.contract.regs import EngineState
 from hw.control.decode import Decoder, field_bits
 from hw.control.descriptor import HEADER_BITS, JOB_FAULT, HeaderRead, SegmentRead, word_of
 from hw.control.events import EVENT_BITS
@@ -11,10 +15,6 @@ from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
 from hw.control.retire import ENDED
 from hw.interfaces import COMMAND, PC, BusReadPort
-from hw.isa import Op, Unit
-from hw.job import SEMAPHORES, Fault, FaultUnit, JobFlag
-from hw.params import SocParams
-from hw.regs import EngineState
 
 SETTLE = 4  #: cycles the units must have been idle before an aborted job counts as ended
 _SEM_WORD = word_of("sem0")
@@ -67,7 +67,7 @@ class Executor(wiring.Component):
     released : Out(32)
         Jobs that have ended = index of the current job.
     state : Out(4)
-        ``hw.regs.EngineState``.
+        ``hw.contract.regs.EngineState``.
     begin, measure : Out(1)
         A body starts (clear counters and semaphores); a body is in progress.
     issued, starved : Out(1)

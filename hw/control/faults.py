@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import Unit
+from hw.contract.job import Fault
+from hw.contract.params import SocParams
 from hw.control.descriptor import JOB_FAULT
 from hw.interfaces import FAULT, PC
-from hw.isa import Unit
-from hw.job import Fault
-from hw.params import SocParams
 
 STUCK_CYCLES = 16  #: how long nothing may be able to move before it counts as a deadlock
 

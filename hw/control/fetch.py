@@ -5,11 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import INSN_BITS, INSN_BYTES
+from hw.contract.job import Fault
+from hw.contract.params import SocParams
+from hw.contract.timing import FETCH_AHEAD, FETCH_BURST_BYTES
 from hw.interfaces import ADDR, PC, BusReadPort
-from hw.isa import INSN_BITS, INSN_BYTES
-from hw.job import Fault
-from hw.params import SocParams
-from hw.timing import FETCH_AHEAD, FETCH_BURST_BYTES
 
 #: One fetched instruction. A ``fault`` other than NONE takes the place of the instruction at ``pc``.
 FETCHED = data.StructLayout({"insn": INSN_BITS, "pc": PC, "fault": 8})

@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.timing import UNIT_IN_FLIGHT
 from hw.interfaces import COMMAND, UnitPort
-from hw.timing import UNIT_IN_FLIGHT
 
 SETTLE = 4  #: cycles a unit must have been idle before it is reset
 

@@ -5,6 +5,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import Op
+from hw.contract.job import Fault, FaultUnit, JobFlag
+from hw.contract.params import SocParams
 from hw.control.decode import Decoder, field_bits
 from hw.control.descriptor import (
     HEADER_BITS,
@@ -17,9 +20,6 @@ from hw.control.descriptor import (
 )
 from hw.control.fetch import InstructionFetch
 from hw.interfaces import ADDR, COMMAND, FAULT, PC, BusReadPort
-from hw.isa import Op
-from hw.job import Fault, FaultUnit, JobFlag
-from hw.params import SocParams
 
 #: What is kept of a prologue, per slot: 32-bit words in this order.
 PROLOGUE_WORDS = ("start_lo", "start_hi", "end_lo", "end_hi", "bytes", "busy", "stalled", "occupancy")

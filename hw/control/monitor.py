@@ -4,9 +4,9 @@ from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import Unit
+from hw.contract.job import COUNTERS, SEMAPHORE_CLASSES
 from hw.interfaces import ADDR
-from hw.isa import Unit
-from hw.job import COUNTERS, SEMAPHORE_CLASSES
 
 PROLOGUE_COUNTERS = 4  #: the first of ``COUNTERS``; the loader keeps those
 BODY_COUNTERS = tuple(name for name, _ in COUNTERS[PROLOGUE_COUNTERS:])
@@ -23,13 +23,13 @@ class Monitor(wiring.Component):
     -------
     clear, enable : In(1)
     activity : In(ACTIVITY).array(7)
-        By ``hw.isa.Unit``.
+        By ``hw.contract.isa.Unit``.
     missing : In(SEMAPHORE_CLASSES).array(2)
         Classes of the semaphores that the heads of the queues of MAC and VEC miss.
     loading : In(1)
         LD2 works, for the body or for a prologue.
     mac_empty, instructions, fetch_stalled : In(1)
-        Cycles to count, see ``hw.job.COUNTERS``.
+        Cycles to count, see ``hw.contract.job.COUNTERS``.
     counters : Out(32).array
         Those of ``COUNTERS`` that do not belong to the prologue, in order.
     """

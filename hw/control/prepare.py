@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.job import JobFlag
+from hw.contract.params import SocParams
 from hw.control.descriptor import HEADER_BITS, HeaderRead, SegmentRead, member, word_of
 from hw.control.events import EVENT_BITS
 from hw.interfaces import ADDR, PC
-from hw.job import JobFlag
-from hw.params import SocParams
 
 #: What the executor needs to know of a job.
 JOB_INFO = data.StructLayout(

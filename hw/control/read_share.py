@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.params import SocParams
 from hw.interfaces import BusReadPort
-from hw.params import SocParams
 
 BURSTS = 32  #: bursts in flight
 

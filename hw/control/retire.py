@@ -5,6 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.job import COMPLETION, COUNTERS, JobFlag
+from hw.contract.params import SocParams
 from hw.control.descriptor import JOB_FAULT, RamRead
 from hw.control.events import EVENT_BITS
 from hw.control.fetch import burst_words
@@ -12,9 +14,7 @@ from hw.control.loader import PROLOGUE_WORDS
 from hw.control.monitor import BODY_COUNTERS, PROLOGUE_COUNTERS
 from hw.control.prepare import JOB_INFO
 from hw.interfaces import ADDR, BusWritePort
-from hw.job import COMPLETION, COUNTERS, JobFlag
 from hw.mux_tree import mux_tree
-from hw.params import SocParams
 
 _WORDS = COMPLETION.size // 4
 COUNTER_WORD = COMPLETION[COUNTERS[0][0]].offset // 4  #: completion word of the first counter

@@ -6,6 +6,9 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
+from hw.contract.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, JobFlag
+from hw.contract.params import SocParams
 from hw.control.descriptor import (
     HEADER_BITS,
     HEADER_WORDS,
@@ -17,9 +20,6 @@ from hw.control.descriptor import (
 )
 from hw.control.fetch import burst_words
 from hw.interfaces import ADDR, PC, BusReadPort
-from hw.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
-from hw.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, JobFlag
-from hw.params import SocParams
 
 _WORDS = JOB.size // 8
 _KNOWN_FLAGS = sum(JobFlag)

@@ -8,8 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi.arbiter import RoundRobin
-from hw.job import SEMAPHORE_CLASSES, SEMAPHORES
-from hw.params import SocParams
+from hw.contract.job import SEMAPHORE_CLASSES, SEMAPHORES
+from hw.contract.params import SocParams
 
 _LOADED = 8  #: semaphores loaded at once
 Planes = list[Value]  #: a vector of numbers as bit planes: element b holds bit b of every number

@@ -4,12 +4,12 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import FORMATS, INSN_BITS, UNIT_OF, Unit, format_bits
+from hw.contract.params import SocParams
+from hw.contract.timing import UNIT_IN_FLIGHT
 from hw.control.decode import field_bits
 from hw.control.ram_queue import RamQueue
 from hw.interfaces import ADDR, COMMAND, PC
-from hw.isa import FORMATS, INSN_BITS, UNIT_OF, Unit, format_bits
-from hw.params import SocParams
-from hw.timing import UNIT_IN_FLIGHT
 
 #: Which ends of a command have a segment; the others are checked against the size of a memory.
 _SOURCE_SEGMENT = (Unit.LD2, Unit.ST2, Unit.LD1)

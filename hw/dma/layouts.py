@@ -7,8 +7,8 @@ source word that holds the byte for position 0 of the frame is word 0 of the run
 
 from amaranth.lib import data
 
+from hw.contract.isa import FORMATS, Op
 from hw.interfaces import ADDR
-from hw.isa import FORMATS, Op
 
 LEN = next(f.width for f in FORMATS[Op.LD1] if f.name == "len")  #: bits of a run's length
 

@@ -6,10 +6,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import Op
+from hw.contract.job import Fault
 from hw.dma.layouts import LEN, log2, run_layout
-from hw.interfaces import ADDR, COMMAND, FAULT
-from hw.isa import Op, struct_layout
-from hw.job import Fault
+from hw.interfaces import ADDR, COMMAND, FAULT, struct_layout
 
 #: One side of a copy within a memory of its own: from the fields of a command, the size of that memory in bytes.
 MemorySize = Callable[[data.View], "int | Value"]

@@ -4,10 +4,10 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.params import SocParams
 from hw.dma.fifo import StreamFifo
 from hw.dma.layouts import beat_layout, log2
 from hw.interfaces import ADDR, PC, BusWritePort, Lv0WritePort, WritePort
-from hw.params import SocParams
 
 WORDS_BEHIND = 8  #: words a burst may be announced ahead of its first data, so that bursts follow without a gap
 LV0_TAG = {"pe_mask": 16, "space": 2, "view": 1}  #: what a beat for LV0 carries

@@ -4,11 +4,11 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.params import SocParams
+from hw.contract.timing import WORDS_AHEAD
 from hw.dma.fifo import StreamFifo
 from hw.dma.layouts import log2, run_layout, word_index, word_layout
 from hw.interfaces import ADDR, PC, BusReadPort, ReadPort
-from hw.params import SocParams
-from hw.timing import WORDS_AHEAD
 
 BUS_SOURCE_TAG = {"pc": PC, "src": ADDR}  #: what a run from DRAM carries, to name the one that failed
 

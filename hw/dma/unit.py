@@ -4,16 +4,16 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
+from hw.contract.job import Fault
 from hw.dma.fifo import StreamFifo
 from hw.dma.layouts import run_layout
 from hw.dma.planner import Forbidden, MemorySize, Planner
 from hw.dma.realign import Realign
 from hw.interfaces import UnitPort
-from hw.job import Fault
 
 
 class CopyUnit(wiring.Component):
-    """Runs copy instructions in order; see ``COPY_FORMAT`` in ``hw.isa`` for what they mean.
+    """Runs copy instructions in order; see ``COPY_FORMAT`` in ``hw.contract.isa`` for what they mean.
 
     A source fetches ahead while the realigner works on earlier runs; up to ``runs_ahead`` runs lie between them. The
     next command is taken when the planner has emitted the last run of this one. ``mon_extent`` reports a run when it

@@ -5,13 +5,13 @@ Every unit has the members ``unit``: Out(UnitPort), ``src`` and ``dst``: Out(por
 
 from amaranth.hdl import Cat, Mux, Value
 
+from hw.contract.isa import Lv0Space, Lv0View
+from hw.contract.params import SocParams
+from hw.contract.timing import RUNS_AHEAD
 from hw.dma.sink import BUS_SINK_TAG, LV0_TAG, BusSink, Lv0Sink, ScratchpadSink
 from hw.dma.source import BUS_SOURCE_TAG, BusSource, ScratchpadSource
 from hw.dma.unit import CopyUnit
-from hw.isa import Lv0Space, Lv0View
-from hw.params import SocParams
 from hw.scratchpad import word_bits
-from hw.timing import RUNS_AHEAD
 
 #: Fields that must be multiples of the LV1 word where the accumulators are the destination.
 _WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0")

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 _ROW_WORDS = 4  #: LV1 words of a row: arrays are square, and an accumulator has four bytes
 

@@ -5,9 +5,9 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import Lv0Space, Lv0View
+from hw.contract.params import SocParams
 from hw.interfaces import Lv0WritePort
-from hw.isa import Lv0Space, Lv0View
-from hw.params import SocParams
 
 
 class Lv0Memory(wiring.Component):

@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.interfaces import COMMAND, FAULT, PC
-from hw.isa import MAC_FORMAT, MacMode, Op, struct_layout
-from hw.job import Fault
+from hw.contract.isa import MAC_FORMAT, MacMode, Op
+from hw.contract.job import Fault
+from hw.contract.params import SocParams
+from hw.interfaces import COMMAND, FAULT, PC, struct_layout
 from hw.loops import LoopNest, StridedAddress
-from hw.params import SocParams
 
 ACT_WIDTH, ACC_WIDTH, COUNT = 18, 14, 12  #: signed address bits with room for one stride, and bits of a count
 

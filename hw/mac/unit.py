@@ -6,13 +6,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.isa import Lv0Space
+from hw.contract.params import SocParams
 from hw.interfaces import Lv0WritePort, UnitPort
-from hw.isa import Lv0Space
 from hw.mac.accumulators import AccReadPort, Accumulators
 from hw.mac.array import PeArray, sign_flip
 from hw.mac.lv0 import Lv0Memory
 from hw.mac.sequencer import MacSequencer
-from hw.params import SocParams
 
 
 class MacUnit(wiring.Component):

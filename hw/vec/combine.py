@@ -4,8 +4,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.params import SocParams
 from hw.interfaces import WritePort
-from hw.params import SocParams
 from hw.scratchpad import word_bits
 from hw.vec.walker import LV1_ADDR
 

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.isa import TABLE_BYTES, VecOp
+from hw.contract.isa import TABLE_BYTES, VecOp
 from hw.vec.requantise import LATENCY as REQUANTISE_LATENCY
 from hw.vec.requantise import Requantise
 
@@ -24,7 +24,7 @@ SETTINGS = data.StructLayout(
 
 
 class Lane(wiring.Component):
-    """Computes one byte per window; see ``VEC_FORMAT`` in ``hw.isa``.
+    """Computes one byte per window; see ``VEC_FORMAT`` in ``hw.contract.isa``.
 
     Everything moves when ``en`` is high; ``valid`` says whether there is an operand, ``first`` marks the first one of
     a window. The result of a window leaves ``LATENCY`` enabled cycles after its last operand; ``bias`` and ``scale``

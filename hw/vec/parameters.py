@@ -5,8 +5,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VEC_HEADER
-from hw.params import SocParams
+from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VEC_HEADER
+from hw.contract.params import SocParams
 from hw.vec.lane import TABLE_ROW_BYTES
 from hw.vec.walker import LV1_ADDR
 

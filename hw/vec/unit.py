@@ -4,11 +4,11 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
-from hw.interfaces import ReadPort, UnitPort, WritePort
-from hw.isa import Op, VecOp, struct_layout
-from hw.job import Fault
+from hw.contract.isa import Op, VecOp
+from hw.contract.job import Fault
+from hw.contract.params import SocParams
+from hw.interfaces import ReadPort, UnitPort, WritePort, struct_layout
 from hw.mac.accumulators import AccReadPort
-from hw.params import SocParams
 from hw.scratchpad import word_bits
 from hw.vec import lane
 from hw.vec.combine import WriteCombiner
@@ -21,7 +21,7 @@ STEP = data.StructLayout({"valid": 1, "d": LV1_ADDR, "group": 8, "first": 1, "fi
 
 
 class VecUnit(wiring.Component):
-    """Runs VEC instructions in order; see ``VEC_FORMAT`` in ``hw.isa``.
+    """Runs VEC instructions in order; see ``VEC_FORMAT`` in ``hw.contract.isa``.
 
     One operand vector per cycle; results leave through a write combiner. The parameter block is read before the first
     operand, and an instruction starts when the one before has landed. Operands that share an LV1 word with the one

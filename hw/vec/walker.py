@@ -4,7 +4,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.isa import Op, struct_layout
+from hw.contract.isa import Op
+from hw.interfaces import struct_layout
 
 LV1_ADDR = 24  #: bits of an LV1 byte address in a VEC instruction
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import Insn, MacMode, Op
-from hw.params import SocParams
+from hw.contract.isa import Insn, MacMode, Op
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sim.functional.state import Access, Engine, Segments
 from sim.functional.strided import Box
 from sim.functional.units import Units
@@ -48,13 +49,13 @@ Needs = list[npt.NDArray[np.uint8]]  #: for each memory of :func:`memories`, one
 def memories(units: Units) -> Iterator[Memory]:
     """Every on-chip memory of the SoC, always in the same order."""
     p = units.params
-    yield Memory("lv2", -1, units.lv2, 1, p.lv2_bytes)
+    yield Memory(Space.LV2, -1, units.lv2, 1, p.lv2_bytes)
     for number, engine in enumerate(units.engines):
-        yield Memory("lv1", number, engine.lv1, 1, p.lv1_bytes)
-        yield Memory("act", number, engine.act.reshape(-1), p.rows, p.lv0_act_bytes)
-        yield Memory("wgt", number, engine.wgt.reshape(-1), p.rows, p.lv0_wgt_bytes)
+        yield Memory(Space.LV1, number, engine.lv1, 1, p.lv1_bytes)
+        yield Memory(Space.LV0_ACT, number, engine.act.reshape(-1), p.rows, p.lv0_act_bytes)
+        yield Memory(Space.LV0_WGT, number, engine.wgt.reshape(-1), p.rows, p.lv0_wgt_bytes)
         acc = engine.acc.view(np.uint8).reshape(-1)
-        yield Memory("acc", number, acc, 4 * p.out_channels, acc.size)
+        yield Memory(Space.LV0_ACC, number, acc, 4 * p.out_channels, acc.size)
 
 
 class Liveness:
@@ -72,7 +73,7 @@ class Liveness:
             if step.insn.op is Op.LD0:
                 self._forget_lv0(step, engine)
             for access in step.accesses:
-                if access.write and access.space in ("lv1", "lv2"):
+                if access.write and access.space in (Space.LV1, Space.LV2):
                     self._bytes(access, engine)[...] = 0
                 elif access.write and step.insn.op is Op.MAC:
                     engine.acc[access.where.indices()] = -step.insn["accumulate"]
@@ -85,7 +86,7 @@ class Liveness:
         return [np.packbits(memory.data != 0) for memory in memories(self._shadow)]
 
     def _bytes(self, access: Access, engine: Engine) -> npt.NDArray[np.uint8]:
-        return access.where.view(self._shadow.lv2 if access.space == "lv2" else engine.lv1)
+        return access.where.view(self._shadow.lv2 if access.space == Space.LV2 else engine.lv1)
 
     def _forget_lv0(self, step: Executed, engine: Engine) -> None:
         # Which bytes of which PE a load writes is best known to the unit itself: let it copy "not needed" there.
@@ -95,12 +96,12 @@ class Liveness:
 
     def _need(self, access: Access, insn: Insn, engine: Engine) -> None:
         params = self._shadow.params
-        if access.space in ("lv1", "lv2"):
+        if access.space in (Space.LV1, Space.LV2):
             self._bytes(access, engine)[...] = 1
-        elif access.space == "acc":
+        elif access.space == Space.LV0_ACC:
             engine.acc[access.where.indices(), : insn["n0"] * params.vec_lanes] = -1
-        elif access.space in ("act", "wgt"):
-            memory = engine.act if access.space == "act" else engine.wgt
+        elif access.space in (Space.LV0_ACT, Space.LV0_WGT):
+            memory = engine.act if access.space == Space.LV0_ACT else engine.wgt
             memory.reshape(params.pes, -1, params.rows)[:, access.where.indices().reshape(-1)] = 1
 
 
@@ -123,8 +124,8 @@ def effective(insn: Insn, accesses: Sequence[Access], engine: Engine, params: So
     reads = []
     for i2, i1, i0, tap in np.argwhere(used).tolist():
         word = insn["act"] + i2 * insn["k2_s"] + i1 * insn["k1_s"] + i0 * insn["k0_s"] + tap
-        reads.append(Access("act", Box(word, pixels, strides), False))
-    return (*reads, *(access for access in accesses if access.space != "act"))
+        reads.append(Access(Space.LV0_ACT, Box(word, pixels, strides), False))
+    return (*reads, *(access for access in accesses if access.space != Space.LV0_ACT))
 
 
 def first_reader(program: Iterable[Executed], memory: Memory, byte: int) -> Executed | None:

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from hw.image import Image, LiveRange
-from hw.isa import LV2_SEGMENTS, Op
+from hw.contract.image import Image, LiveRange
+from hw.contract.isa import LV2_SEGMENTS, Op, Segment
+from hw.contract.spaces import Space
 from sim.check.liveness import memories
 from sim.check.stretches import Cut
 from sim.functional.machine import Machine
@@ -40,7 +41,7 @@ def disturb(machine: Machine, image: Image, segments: Segments, cut: Cut, rng: n
     for view, value in zip(kept, saved, strict=True):
         view[...] = value
     for r in live:
-        if not r.dirty and r.space == "lv2":
+        if not r.dirty and r.space == Space.LV2:
             live_view(machine, segments, engine, r)[...] = _source(machine, segments, r)
     for job in cut.loaded:
         machine.run_prologue(image.code, image.meta.jobs[job].prologue_pc or 0, segments, image.meta.jobs[job].engine)
@@ -65,7 +66,7 @@ def undeclared(
         live_view(plan, segments, engine, r)[...] = 1
     for job in cut.loaded:
         offset, size = image.meta.jobs[job].window
-        start = segments[LV2_SEGMENTS[1]][0] + offset
+        start = segments[Segment.WINDOWS][0] + offset
         plan.lv2[start : start + size] = 1
     for pc in cut.point.reload if cut.point is not None else []:
         insn = machine.fetch(image.code, pc)
@@ -95,21 +96,21 @@ def live_view(machine: Units, segments: Segments, engine: int, r: LiveRange) -> 
     size = memory.shape[-1]
     if r.offset < 0 or r.size < 1 or r.offset + r.size > size:
         raise DeclarationError(f"live range {r.offset} to {r.offset + r.size} leaves {name} ({size} bytes)")
-    if r.dirty and r.space in ("lv0_act", "lv0_wgt"):
+    if r.dirty and r.space in (Space.LV0_ACT, Space.LV0_WGT):
         raise DeclarationError(f"dirty range {r.offset} to {r.offset + r.size} of {name}: no instruction reads it back")
     return memory[..., r.offset : r.offset + r.size]
 
 
 def _memory(machine: Units, segments: Segments, engine: int, r: LiveRange) -> tuple[npt.NDArray[np.uint8], str]:
     own = machine.engines[engine]
-    if r.space == "lv2":
+    if r.space == Space.LV2:
         if r.segment not in LV2_SEGMENTS:
             raise DeclarationError(f"live range of LV2 in segment {r.segment}, which lies in DRAM")
         base, limit = segments[r.segment]
         return machine.lv2[base : base + limit], f"segment {r.segment}"
-    if r.space == "lv0_acc":
+    if r.space == Space.LV0_ACC:
         return own.acc.view(np.uint8).reshape(-1), r.space
-    return {"lv1": own.lv1, "lv0_act": own.act, "lv0_wgt": own.wgt}[r.space], r.space
+    return {Space.LV1: own.lv1, Space.LV0_ACT: own.act, Space.LV0_WGT: own.wgt}[r.space], r.space
 
 
 def _source(machine: Machine, segments: Segments, r: LiveRange) -> npt.NDArray[np.uint8]:

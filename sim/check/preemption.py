@@ -14,7 +14,8 @@ from itertools import chain, islice
 import numpy as np
 import numpy.typing as npt
 
-from hw.image import Image
+from hw.contract.image import Image
+from hw.contract.spaces import Space
 from sim.check.liveness import first_reader, memories
 from sim.check.poison import DeclarationError, declared_semaphores, differing, disturb, undeclared
 from sim.check.stretches import Cut, Orders, Tracer, stale_points
@@ -171,7 +172,7 @@ class _Check:
             return
         sizes = {True: 0, False: 0}
         for r in cut.point.live:
-            sizes[r.dirty] += r.size * (self._image.params.pes if r.space in ("lv0_act", "lv0_wgt") else 1)
+            sizes[r.dirty] += r.size * (self._image.params.pes if r.space in (Space.LV0_ACT, Space.LV0_WGT) else 1)
         needed = sum(int(np.unpackbits(need).sum()) for need in cut.needs)
         self._report.points.append(PointBytes(cut.point.point, sizes[True], sizes[False], needed))
 

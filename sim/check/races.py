@@ -12,8 +12,9 @@ The order is exact for semaphores with one signalling and one waiting unit, whic
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import UNIT_OF, Insn, Op, Unit
-from hw.params import SocParams
+from hw.contract.isa import UNIT_OF, Insn, Op, Unit
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sim.functional.state import Access
 
 _UNITS = len(Unit)
@@ -28,9 +29,9 @@ class RaceChecker:
 
     def __init__(self, params: SocParams) -> None:
         self._sizes = {
-            "lv1": params.lv1_bytes, "lv2": params.lv2_bytes, "dram": params.dram_bytes,
-            "act": params.lv0_act_bytes // params.rows, "wgt": params.lv0_wgt_bytes // params.rows,
-            "acc": params.lv0_acc_rows,
+            Space.LV1: params.lv1_bytes, Space.LV2: params.lv2_bytes, Space.DRAM: params.dram_bytes,
+            Space.LV0_ACT: params.lv0_act_bytes // params.rows, Space.LV0_WGT: params.lv0_wgt_bytes // params.rows,
+            Space.LV0_ACC: params.lv0_acc_rows,
         }  # fmt: skip
         self._sequence = 0
         self._pcs: list[int] = [-1]
@@ -75,9 +76,8 @@ class RaceChecker:
         if len({u for e, u in ends if e == end}) > 1:
             raise RaceError(f"PC {pc}: semaphore {sem} has several units at its {end} end")
 
-    def _times(self, engine: int, space: str, unit: Unit, write: bool, access: Access) -> npt.NDArray[np.int32]:
-        shared = space in ("lv2", "dram")
-        key = (-1 if shared else engine, space, unit, write)
+    def _times(self, engine: int, space: Space, unit: Unit, write: bool, access: Access) -> npt.NDArray[np.int32]:
+        key = (_owner(engine, space), space, unit, write)
         if key not in self._last:
             self._last[key] = np.zeros(self._sizes[space], np.int32)
         return access.where.view(self._last[key])
@@ -87,9 +87,9 @@ class RaceChecker:
             for wrote in (True, False):
                 if not (wrote or access.write):
                     continue
-                if other is unit and not (wrote and not access.write and access.space == "lv1"):
+                if other is unit and not (wrote and not access.write and access.space == Space.LV1):
                     continue
-                if (-1 if access.space in ("lv2", "dram") else engine, access.space, other, wrote) not in self._last:
+                if (_owner(engine, access.space), access.space, other, wrote) not in self._last:
                     continue
                 latest = int(self._times(engine, access.space, other, wrote, access).max(initial=0))
                 if latest > clock[other] and latest > self._floor:
@@ -102,3 +102,8 @@ class RaceChecker:
 
 def _bits(mask: int) -> list[int]:
     return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
+
+
+def _owner(engine: int, space: Space) -> int:
+    """The engine whose memory ``space`` is, -1 if all share it."""
+    return -1 if space in (Space.LV2, Space.DRAM) else engine

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hw.image import CancelPoint, Image, LiveRange, StepInfo
-from hw.isa import Op
-from hw.job import FaultUnit
+from hw.contract.image import CancelPoint, Image, LiveRange, StepInfo
+from hw.contract.isa import Op
+from hw.contract.job import FaultUnit
 from sim.check.liveness import Executed, Liveness, Needs, effective
 from sim.functional.machine import Machine
 from sim.functional.runner import Arrays, HostCall, get, run_host

@@ -11,9 +11,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import INSN_BYTES, UNIT_OF, Insn, IsaError, Op
-from hw.job import Fault, FaultUnit
-from hw.params import SocParams
+from hw.contract.isa import INSN_BYTES, UNIT_OF, Insn, IsaError, Op, Segment
+from hw.contract.job import Fault, FaultUnit
+from hw.contract.params import SocParams
 from sim.functional.state import FunctionalFault, Halt, Observer, Segments
 from sim.functional.units import Units, bits
 
@@ -52,7 +52,7 @@ class Machine(Units):
         ``stop_at``: cancellation point at which to stop; the result says where the body stands, or is None if it
         reached END. It goes on as a job with ``body_pc`` = ``halt.pc + 1`` and ``halt.semaphores``.
         """
-        base, limit = segments[0]
+        base, limit = segments[Segment.CODE]
         code = self.dram[base : base + limit].tobytes()
         if prologue_pc is not None:
             self.run_prologue(code, prologue_pc, segments, engine)

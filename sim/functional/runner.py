@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from hw.image import Image, StepInfo, TensorInfo
-from hw.isa import LV2_SEGMENTS
+from hw.contract.image import Image, StepInfo, TensorInfo
+from hw.contract.isa import LV2_SEGMENTS, Segment
 from sim.functional.machine import Machine, Observer
 from sim.functional.sequence import turns
 from sim.functional.state import Segments
@@ -50,8 +50,8 @@ def run_image(
 
 def load(machine: Machine, image: Image, segments: Segments, inputs: Mapping[str, npt.NDArray]) -> None:
     """Write code, weights and inputs to DRAM; ValueError if an input is not what its tensor holds."""
-    _write(machine, segments[0][0], np.frombuffer(image.code, np.uint8))
-    _write(machine, segments[1][0], np.frombuffer(image.weights, np.uint8))
+    _write(machine, segments[Segment.CODE][0], np.frombuffer(image.code, np.uint8))
+    _write(machine, segments[Segment.WEIGHTS][0], np.frombuffer(image.weights, np.uint8))
     for port in image.meta.inputs:
         info = image.tensor(port.tensor)
         value = np.asarray(inputs[port.name])

@@ -7,9 +7,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import Insn
-from hw.job import Fault, FaultUnit
-from hw.params import SocParams
+from hw.contract.isa import Insn
+from hw.contract.job import Fault, FaultUnit
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sim.functional.strided import Box
 
 Segments = Sequence[tuple[int, int]]  #: (base, limit) of each of the eight segments, bytes
@@ -37,7 +38,7 @@ class Halt:
 class Access:
     """Bytes (``lv1``, ``lv2``, ``dram``), words (``act``, ``wgt``) or rows (``acc``) an instruction touched."""
 
-    space: str
+    space: Space
     where: Box
     write: bool
 

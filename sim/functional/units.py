@@ -1,11 +1,11 @@
-"""What each instruction does to the memories: the definitions of ``hw.isa`` in NumPy."""
+"""What each instruction does to the memories: the definitions of ``hw.contract.isa`` in NumPy."""
 
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import (
+from hw.contract.isa import (
     FORMATS,
     LV2_SEGMENTS,
     TABLE_BYTES,
@@ -19,14 +19,16 @@ from hw.isa import (
     Op,
     VecOp,
 )
-from hw.job import Fault, FaultUnit
-from hw.params import SocParams
+from hw.contract.job import Fault, FaultUnit
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sim.functional.limits import first_beyond
 from sim.functional.state import Access, Engine, FunctionalFault, Segments
 from sim.functional.strided import Box
 
 _DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
 _ADDRESS_SPACE = 1 << 32
+_LV0 = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT}
 
 
 class Units:
@@ -62,7 +64,7 @@ class Units:
     def _fault(self, code: Fault, addr: int, why: str) -> FunctionalFault:
         return FunctionalFault(code, self._pc, addr % _ADDRESS_SPACE, self._unit, why)
 
-    def _touch(self, space: str, box: Box, write: bool, limit: int, base: int = 0) -> Box:
+    def _touch(self, space: Space, box: Box, write: bool, limit: int, base: int = 0) -> Box:
         """Check ``box``, whose offsets are relative to ``base``, against ``limit``; note it as an access."""
         low, high = box.bounds()
         if low < 0 or high > limit:
@@ -73,17 +75,17 @@ class Units:
             self.accesses.append(Access(space, moved, write))
         return moved
 
-    def _view(self, memory: npt.NDArray, space: str, box: Box, write: bool, base: int = 0, limit: int | None = None):
+    def _view(self, memory: npt.NDArray, space: Space, box: Box, write: bool, base: int = 0, limit: int | None = None):
         """A view of ``box`` in ``memory`` after the limit check."""
         limit = memory.size - base if limit is None else limit
         return self._touch(space, box, write, limit, base).view(memory)
 
-    def _segment(self, segments: Segments, number: int, lv2: bool) -> tuple[npt.NDArray, str, int, int]:
+    def _segment(self, segments: Segments, number: int, lv2: bool) -> tuple[npt.NDArray, Space, int, int]:
         """Memory, its name, base and limit of a segment that must lie in LV2 (or DRAM)."""
         if (number in LV2_SEGMENTS) != lv2:
             raise self._fault(Fault.ILLEGAL, 0, f"segment {number} is on the wrong level")
         base, limit = segments[number]
-        return (self.lv2, "lv2", base, limit) if lv2 else (self.dram, "dram", base, limit)
+        return (self.lv2, Space.LV2, base, limit) if lv2 else (self.dram, Space.DRAM, base, limit)
 
     def _check_runs(self, f: dict, src_limit: int, dst_limit: int) -> None:
         """Raise the LIMIT fault of a copy, before it has written anything."""
@@ -91,7 +93,7 @@ class Units:
         if culprit is not None:
             raise self._fault(Fault.LIMIT, culprit, f"limits: source {src_limit}, destination {dst_limit}")
 
-    def _read_runs(self, f: dict, memory, space: str, base: int, limit: int) -> npt.NDArray[np.uint8]:
+    def _read_runs(self, f: dict, memory, space: Space, base: int, limit: int) -> npt.NDArray[np.uint8]:
         """The (n2, n1, n0, len) bytes that a copy writes: source bytes inside the clip box, fill elsewhere."""
         src = f["src"] - _ADDRESS_SPACE if f["src"] >> 31 else f["src"]
         shape = (f["n2"], f["n1"], f["n0"], f["len"])
@@ -110,7 +112,7 @@ class Units:
         return runs
 
     def _copy(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
-        lv1 = (engine.lv1, "lv1", 0, self.params.lv1_bytes)
+        lv1 = (engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
         if op is Op.ST1:
             source = lv1
         else:
@@ -133,10 +135,10 @@ class Units:
             self._load_accumulators(f, engine)
             return
         memory = engine.act if space is Lv0Space.ACT else engine.wgt
-        name, (pes, size), row = space.name.lower(), memory.shape, self.params.rows
+        name, (pes, size), row = _LV0[space], memory.shape, self.params.rows
         interleaved = f["view"] == Lv0View.INTERLEAVED
         self._check_runs(f, self.params.lv1_bytes, size * pes if interleaved else size)
-        runs = self._read_runs(f, engine.lv1, "lv1", 0, self.params.lv1_bytes)
+        runs = self._read_runs(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
         box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         low, high = box.bounds()
         word = row * pes if interleaved else row
@@ -163,10 +165,10 @@ class Units:
                 raise self._fault(Fault.ILLEGAL, 0, f"LD0.{name} is not a multiple of {word} with space ACC")
         memory, row = engine.acc.view(np.uint8).reshape(-1), 4 * self.params.out_channels
         self._check_runs(f, self.params.lv1_bytes, memory.size)
-        runs = self._read_runs(f, engine.lv1, "lv1", 0, self.params.lv1_bytes)
+        runs = self._read_runs(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
         box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         low, high = box.bounds()
-        self.accesses.append(Access("acc", Box(low // row, ((high - 1) // row - low // row + 1,), (1,)), True))
+        self.accesses.append(Access(Space.LV0_ACC, Box(low // row, ((high - 1) // row - low // row + 1,), (1,)), True))
         box.view(memory)[...] = runs
 
     def _mac(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
@@ -181,9 +183,9 @@ class Units:
         wgt = Box(f["wgt"], (blocks * rows,), (1,))
         acc = Box(f["acc"], (f["p1"], f["p0"]), (f["acc_s"], 1))
         words = engine.act.reshape(p.pes, -1, rows)
-        self._touch("act", act, False, words.shape[1])
-        self._touch("wgt", wgt, False, p.lv0_wgt_bytes // rows)
-        self._touch("acc", acc, True, p.lv0_acc_rows)
+        self._touch(Space.LV0_ACT, act, False, words.shape[1])
+        self._touch(Space.LV0_WGT, wgt, False, p.lv0_wgt_bytes // rows)
+        self._touch(Space.LV0_ACC, acc, True, p.lv0_acc_rows)
         pixels = f["p1"] * f["p0"]
         raw = words[:, act.indices().reshape(blocks, taps, pixels), :]
         x = _widen(raw, f["x_signed"], f["x_zp"])  # (pe, block, tap, pixel, byte)
@@ -224,22 +226,22 @@ class Units:
         else:
             window = (f["k1"], f["k0"])
             box = Box(f["a"], (*shape, *window, lanes), (*(f[n] for n in _A_STRIDES), 1))
-            s = _signed(self._view(lv1, "lv1", box, False), f["a_signed"]) - head["zp_a"]
+            s = _signed(self._view(lv1, Space.LV1, box, False), f["a_signed"]) - head["zp_a"]
             s = s.max(axis=(3, 4)) if f["op"] == VecOp.MAX else s.sum(axis=(3, 4))
             if f["op"] == VecOp.LIN:
                 s = s * head["ma"]
         if f["b_en"]:
             box = Box(f["b"], (*shape, lanes), (*(f[n] for n in _B_STRIDES), 1))
-            b = _signed(self._view(lv1, "lv1", box, False), f["b_signed"]) - head["zp_b"]
+            b = _signed(self._view(lv1, Space.LV1, box, False), f["b_signed"]) - head["zp_b"]
             s = s * b if f["op"] == VecOp.MUL else s + b * head["mb"]
         elif f["op"] == VecOp.MUL:
             raise self._fault(Fault.ILLEGAL, 0, "MUL without b_en")
         bias, scale = self._channel_params(f, lv1)
         y = requantise(s + bias, scale, head["zp_y"], head["lo"], head["hi"]).astype(np.uint8)
         if f["table"]:
-            y = self._view(lv1, "lv1", Box(f["t"], (TABLE_BYTES,), (1,)), False)[y]
+            y = self._view(lv1, Space.LV1, Box(f["t"], (TABLE_BYTES,), (1,)), False)[y]
         target = Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1))
-        self._view(lv1, "lv1", target, True)[...] = y
+        self._view(lv1, Space.LV1, target, True)[...] = y
 
     def _vec_raw(self, f: dict, engine: Engine) -> None:
         """RAW: vector i2 takes bytes i2 * lanes ... of the accumulators of each lane group."""
@@ -251,13 +253,13 @@ class Units:
         raw = np.ascontiguousarray(self._accumulators(f, engine), "<i4").view(np.uint8).reshape(*shape, 4, lanes)
         target = Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1))
         quarters = np.arange(4)
-        self._view(engine.lv1, "lv1", target, True)[...] = raw[quarters, :, :, quarters]
+        self._view(engine.lv1, Space.LV1, target, True)[...] = raw[quarters, :, :, quarters]
 
     def _accumulators(self, f: dict, engine: Engine) -> npt.NDArray[np.int32]:
         """Operand A of a VEC with ``src_acc``: (n2, n1, n0, lanes)."""
         p, shape = self.params, (f["n2"], f["n1"])
         rows = Box(f["a"], shape, (f["a_s2"], f["a_s1"]))
-        self._touch("acc", rows, False, p.lv0_acc_rows)
+        self._touch(Space.LV0_ACC, rows, False, p.lv0_acc_rows)
         groups = engine.acc[rows.indices()].reshape(*shape, p.vec_groups, p.vec_lanes)
         return groups[:, :, : f["n0"]]
 
@@ -274,7 +276,7 @@ class Units:
                     raise self._fault(Fault.ILLEGAL, f[name], f"VEC.{name} is not a multiple of {unit}")
 
     def _vec_header(self, at: int, lv1: npt.NDArray[np.uint8]) -> dict[str, int]:
-        raw = self._view(lv1, "lv1", Box(at, (self.params.vec_header_bytes,), (1,)), False).tobytes()
+        raw = self._view(lv1, Space.LV1, Box(at, (self.params.vec_header_bytes,), (1,)), False).tobytes()
         head, offset = {}, 0
         for name, size, _ in VEC_HEADER:
             head[name] = int.from_bytes(raw[offset : offset + size], "little", signed=True)
@@ -286,7 +288,7 @@ class Units:
         lanes = self.params.vec_lanes
         groups = f["n0"] if f["per_channel"] else 1
         size = groups * lanes * VEC_CHANNEL_BYTES
-        raw = self._view(lv1, "lv1", Box(f["p"] + self.params.vec_header_bytes, (size,), (1,)), False).tobytes()
+        raw = self._view(lv1, Space.LV1, Box(f["p"] + self.params.vec_header_bytes, (size,), (1,)), False).tobytes()
         entries = np.frombuffer(raw, [("bias", "<i4"), ("scale", "<f4")]).reshape(groups, lanes)
         return entries["bias"].astype(np.int64), entries["scale"]
 

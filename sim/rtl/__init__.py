@@ -2,7 +2,7 @@
 
 from os import PathLike
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.backends import BACKENDS, DEFAULT_BACKEND
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus

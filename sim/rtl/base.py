@@ -3,7 +3,7 @@
 import enum
 from abc import ABC, abstractmethod
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.bus import LINE_BYTES, BusError, BusTimeout, HostCosts, Progress
 
 REGISTER_TIMEOUT = 10_000  #: cycles a register access may take

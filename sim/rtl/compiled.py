@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus, Until
 from sim.rtl.toolchain import BuildError

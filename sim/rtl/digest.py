@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import hw
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 _SIM = Path(__file__).parents[1]
 _HW = Path(hw.__file__).parent

@@ -4,8 +4,8 @@ from amaranth.hdl import ClockDomain, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.params import SocParams
 from hw.interfaces import Axi4Lite
-from hw.params import SocParams
 from sim.dram import Dram, timing_ports
 
 

@@ -18,10 +18,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from hw.image import CancelPoint, JobInfo
-from hw.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
-from hw.params import SocParams
-from hw.timing import ABANDON, DRAINED, FETCH_AHEAD, FETCH_BURST_BYTES, GRANT, ISSUE, POINT, TO_HEAD, UNIT_IN_FLIGHT
+from hw.contract.image import CancelPoint, JobInfo
+from hw.contract.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
+from hw.contract.params import SocParams
+from hw.contract.timing import (
+    ABANDON,
+    DRAINED,
+    FETCH_AHEAD,
+    FETCH_BURST_BYTES,
+    GRANT,
+    ISSUE,
+    POINT,
+    TO_HEAD,
+    UNIT_IN_FLIGHT,
+)
 from sim.timing import longest
 from sim.timing.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
 from sim.timing.traffic import beside

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil
 
-from hw.isa import INSN_BYTES, Insn, Op
-from hw.job import COMPLETION
-from hw.params import SocParams
-from hw.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES, RETIRED
+from hw.contract.isa import INSN_BYTES, Insn, Op
+from hw.contract.job import COMPLETION
+from hw.contract.params import SocParams
+from hw.contract.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES, RETIRED
 
 _BUS_LATENCY = 40  #: the same of a copy from or to DRAM, without the DRAM
 

@@ -9,9 +9,9 @@ scratchpad, bursts of other masters at the DRAM (:mod:`sim.timing.contention`).
 from dataclasses import dataclass
 from math import gcd
 
-from hw.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
-from hw.params import SocParams
-from hw.timing import MAC_IN_FLIGHT, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
+from hw.contract.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
+from hw.contract.params import SocParams
+from hw.contract.timing import MAC_IN_FLIGHT, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
 from sim.timing.contention import Memory, Rivals
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.

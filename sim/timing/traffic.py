@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.isa import UNIT_OF, Insn, Op, Unit
-from hw.params import SocParams
-from hw.timing import FETCH_AHEAD, UNIT_IN_FLIGHT, UNIT_START
+from hw.contract.isa import UNIT_OF, Insn, Op, Unit
+from hw.contract.params import SocParams
+from hw.contract.timing import FETCH_AHEAD, UNIT_IN_FLIGHT, UNIT_START
 from sim.timing.contention import Others
 from sim.timing.typical import insn_cycles
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any
 
-from hw.isa import Op
-from hw.params import SocParams
-from hw.timing import UNIT_START
+from hw.contract.isa import Op
+from hw.contract.params import SocParams
+from hw.contract.timing import UNIT_START
 
 _DRAM_OPS = (Op.LD2, Op.ST2)
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hw.image import CancelPoint
-from hw.job import COUNTERS
+from hw.contract.image import CancelPoint
+from hw.contract.job import COUNTERS
 from sw.driver.errors import DriverError
 from sw.driver.loaded import LoadedModel
 from sw.driver.suspension import QueuedJob
@@ -12,7 +12,7 @@ from sw.driver.suspension import QueuedJob
 
 @dataclass(frozen=True)
 class JobResult:
-    """One job that ran: times are the SoC's global cycle count, ``counters`` those of ``hw.job.COUNTERS``."""
+    """One job that ran: times are the SoC's global cycle count, ``counters`` those of ``hw.contract.job.COUNTERS``."""
 
     model: LoadedModel
     job: int  #: index in the image's job table
@@ -57,7 +57,7 @@ class Books:
         return job_id
 
     def finish(self, engine: int, entry: dict[str, int]) -> None:
-        """A job retired; ``entry``: members of its ``hw.job.COMPLETION``."""
+        """A job retired; ``entry``: members of its ``hw.contract.job.COMPLETION``."""
         known = self.outstanding.pop(entry["job_id"], None)
         if known is None:
             raise DriverError(f"engine {engine}: completion of job id {entry['job_id']}, which is not outstanding")

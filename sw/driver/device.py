@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from hw.image import Image
-from hw.job import COMPLETION, COUNTERS, JOB
+from hw.contract.image import Image
+from hw.contract.job import COMPLETION, COUNTERS, JOB
 from sim.bus import Bus
 from sw.driver import report
 from sw.driver.allocator import Allocator
@@ -62,7 +62,7 @@ class Device:
     def load(self, image: Image) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
 
-        Raises ``hw.image.ImageError`` for an image that is damaged or built for other parameters,
+        Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
         image.validate(f"image {image.meta.model!r}")

@@ -7,14 +7,15 @@ Supervisor programs see all of DRAM as segment 1 and all of LV2 as segment 6. LV
 from dataclasses import dataclass
 from itertools import cycle
 
-from hw.isa import Insn, Lv0Space, Op, VecOp
-from hw.params import SocParams
+from hw.contract.isa import Insn, Lv0Space, Op, Segment, VecOp
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sw.driver.footprint import LV2, Memory
 from sw.driver.program import Access, Program
 from sw.driver.ranges import Range
 
-DRAM_SEGMENT, LV2_SEGMENT = 1, 6
-DRAM: Memory = ("dram", 0)
+DRAM_SEGMENT, LV2_SEGMENT = int(Segment.WEIGHTS), int(Segment.LV2)
+DRAM: Memory = (Space.DRAM, 0)
 RUN = 4096  #: bytes of one run of a long copy
 SLOTS = 4  #: of a stage: enough for every unit on the way to work on one
 SLOT_BYTES = 2048  #: large enough to hide a unit's start, small enough to fill the pipeline early
@@ -84,7 +85,7 @@ def save(program: Program, move: Move, lv1: Stage | None = None, lv2: Stage | No
     """Append the dump of ``move``. LV1 needs a stage in ``lv2``, accumulators (whole rows) in both."""
     if move.memory == LV2:
         _store2(program, move.start, move.address, move.size)
-    elif move.memory[0] == "lv1":
+    elif move.memory[0] == Space.LV1:
         assert lv2 is not None
         for at, size in _pieces(move, lv2.slot):
             slot = lv2.next()
@@ -96,9 +97,8 @@ def save(program: Program, move: Move, lv1: Stage | None = None, lv2: Stage | No
         for at, size in _pieces(move, _whole_rows(program.params, lv1, lv2)):
             low, slot, engine = lv1.next(), lv2.next(), move.memory[1]
             _raw(program, move.memory, move.start + at, size, low)
-            _copy(
-                program, Op.ST1, (("lv1", engine), low, low + size), (LV2, slot, slot + size), {"dst_seg": LV2_SEGMENT}
-            )
+            source, target = ((Space.LV1, engine), low, low + size), (LV2, slot, slot + size)
+            _copy(program, Op.ST1, source, target, {"dst_seg": LV2_SEGMENT})
             _store2(program, slot, move.address + at, size)
 
 
@@ -106,7 +106,7 @@ def load(program: Program, move: Move, lv1: Stage | None = None, lv2: Stage | No
     """Append the way back of ``move``, with stages as for :func:`save`."""
     if move.memory == LV2:
         _load2(program, move.address, move.start, move.size)
-    elif move.memory[0] == "lv1":
+    elif move.memory[0] == Space.LV1:
         assert lv2 is not None
         for at, size in _pieces(move, lv2.slot):
             slot = lv2.next()
@@ -118,7 +118,7 @@ def load(program: Program, move: Move, lv1: Stage | None = None, lv2: Stage | No
         for at, size in _pieces(move, _whole_rows(program.params, lv1, lv2)):
             low, slot, engine = lv1.next(), lv2.next(), move.memory[1]
             _load2(program, move.address + at, slot, size)
-            staged = (("lv1", engine), low, low + size)
+            staged = ((Space.LV1, engine), low, low + size)
             _copy(program, Op.LD1, (LV2, slot, slot + size), staged, {"src_seg": LV2_SEGMENT})
             target = (move.memory, move.start + at, move.start + at + size)
             _copy(program, Op.LD0, staged, target, {"space": Lv0Space.ACC})
@@ -128,7 +128,7 @@ def instructions(params: SocParams, move: Move) -> int:
     """Most instructions that :func:`save` or :func:`load` appends, with stages of any size it accepts."""
     if move.memory == LV2:
         return 2
-    slot = params.lv1_word if move.memory[0] == "lv1" else row_bytes(params)
+    slot = params.lv1_word if move.memory[0] == Space.LV1 else row_bytes(params)
     return 3 * -(-move.size // slot)
 
 
@@ -154,7 +154,7 @@ def _raw(program: Program, memory: Memory, start: int, size: int, target: int) -
         "n2": _INT32, "n1": size // row, "n0": p.vec_groups,
         "d_s2": p.vec_lanes, "d_s1": row, "d_s0": _INT32 * p.vec_lanes,
     }  # fmt: skip
-    program.add(Op.VEC, fields, [(memory, start, start + size)], [(("lv1", memory[1]), target, target + size)])
+    program.add(Op.VEC, fields, [(memory, start, start + size)], [((Space.LV1, memory[1]), target, target + size)])
 
 
 def reload(program: Program, insns: list[Insn], engine: int) -> None:
@@ -162,7 +162,7 @@ def reload(program: Program, insns: list[Insn], engine: int) -> None:
 
     Their waits and signals are left out; the program's own order takes their place.
     """
-    spaces = {Op.LD2: ("dram", "lv2"), Op.LD1: ("lv2", "lv1"), Op.LD0: ("lv1", "lv0")}
+    spaces = {Op.LD2: (Space.DRAM, Space.LV2), Op.LD1: (Space.LV2, Space.LV1), Op.LD0: (Space.LV1, Space.LV0_ACT)}
     for insn in insns:
         source, target = spaces[insn.op]
         fields = {name: value for name, value in insn.fields.items() if name not in ("wait", "signal")}
@@ -172,9 +172,9 @@ def reload(program: Program, insns: list[Insn], engine: int) -> None:
         program.add(insn.op, fields, [read], [write])
 
 
-def _memory(space: str, engine: int, segment: int) -> Memory:
+def _memory(space: Space, engine: int, segment: int) -> Memory:
     """Segments of one job do not overlap, so each counts as a memory of its own."""
-    return (space, engine) if space in ("lv1", "lv0") else (space, segment)
+    return (space, engine) if space in (Space.LV1, Space.LV0_ACT) else (space, segment)
 
 
 def _reach(insn: Insn, side: str) -> tuple[int, int]:

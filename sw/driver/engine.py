@@ -2,8 +2,8 @@
 
 from collections import deque
 
-from hw.job import COMPLETION, JOB, Fault, FaultUnit, JobFlag
-from hw.regs import EngineState
+from hw.contract.job import COMPLETION, JOB, Fault, FaultUnit, JobFlag
+from hw.contract.regs import EngineState
 from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
 from sw.driver.registers import RegisterFile, field_value
@@ -17,7 +17,7 @@ _WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
 class EngineQueue:
     """Rings of 2 ** ``log2`` entries at ``ring`` (jobs) and ``completions`` in DRAM, both multiples of 256.
 
-    Indices are free-running counts as in ``hw.job``; Python integers here, 32 bits in registers.
+    Indices are free-running counts as in ``hw.contract.job``; Python integers here, 32 bits in registers.
     """
 
     def __init__(self, bus: Bus, regs: RegisterFile, number: int, *, ring: int, completions: int, log2: int) -> None:
@@ -100,7 +100,7 @@ class EngineQueue:
         self._write("CONTROL", field_value("CONTROL", enable=1))
 
     def push(self, **descriptor: int) -> None:
-        """Write one job descriptor (members of ``hw.job.JOB``) to the ring; :meth:`ring_doorbell` announces it."""
+        """Write one job descriptor (members of ``job.JOB``) to the ring; :meth:`ring_doorbell` announces it."""
         if not self.free:
             raise DriverError(f"engine {self.number}: the job ring is full ({self.capacity} entries)")
         self._store(self._guard(self._submitted, descriptor))

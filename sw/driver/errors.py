@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hw.job import Fault
+from hw.contract.job import Fault
 
 
 class DriverError(RuntimeError):

@@ -1,20 +1,21 @@
 """What a job may overwrite on chip, and where to put a model so that this is least.
 
-An on-chip memory is named by (space, engine): ``("lv2", 0)``, ``("lv1", e)``, ``("acc", e)`` in bytes, and
-``("lv0", e)``, one element that stands for activation and weight memories, whose content is always loaded again.
+An on-chip memory is named by (space, engine): ``(LV2, 0)``, ``(LV1, e)``, ``(LV0_ACC, e)`` in bytes, and
+``(LV0_ACT, e)``, one element that stands for activation and weight memories, whose content is always loaded again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from hw.image import Image
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sw.driver.errors import DriverError
 from sw.driver.ranges import Range, intersect, normalise, overlap, size
 
-Memory = tuple[str, int]
+Memory = tuple[Space, int]
 Footprint = Mapping[Memory, Sequence[Range]]  #: ranges of each memory that may be written
-LV2: Memory = ("lv2", 0)
+LV2: Memory = (Space.LV2, 0)
 _INT32 = 4
 
 
@@ -28,9 +29,9 @@ def footprint(params: SocParams, windows: Iterable[Range], engines: Iterable[int
     result: dict[Memory, list[Range]] = {LV2: normalise(windows)}
     for e in engines:
         result |= {
-            ("lv1", e): [(0, params.lv1_bytes)],
-            ("acc", e): [(0, accumulator_bytes(params))],
-            ("lv0", e): [(0, 1)],
+            (Space.LV1, e): [(0, params.lv1_bytes)],
+            (Space.LV0_ACC, e): [(0, accumulator_bytes(params))],
+            (Space.LV0_ACT, e): [(0, 1)],
         }
     return result
 

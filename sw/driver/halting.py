@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from hw.regs import EngineState
+from hw.contract.regs import EngineState
 from sw.driver.engine import EngineQueue
 from sw.driver.errors import DeviceTimeout, DriverError
 from sw.driver.loaded import LoadedModel

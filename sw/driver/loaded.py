@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from hw.image import Image, JobInfo, PortInfo, TensorInfo
-from hw.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError
-from hw.job import JOB_MAGIC, JobFlag
+from hw.contract.image import Image, JobInfo, PortInfo, TensorInfo
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError
+from hw.contract.job import JOB_MAGIC, JobFlag
 from sim.bus import Bus
 from sw.driver.errors import DriverError
 from sw.driver.events import EventLease

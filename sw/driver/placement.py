@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hw.image import Image, ImageError
-from hw.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn
+from hw.contract.image import Image, ImageError
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn
 from sw.driver.allocator import Allocator
 from sw.driver.errors import OutOfMemory
 

@@ -9,8 +9,8 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from hw.image import CancelPoint
-from hw.isa import LV2_SEGMENTS
+from hw.contract.image import CancelPoint
+from hw.contract.isa import LV2_SEGMENTS
 from sw.driver import reserve, suspension
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.footprint import LV2, choose_windows, engines_of, footprint

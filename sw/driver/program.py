@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from itertools import count
 
-from hw.isa import UNIT_OF, Insn, Op, Unit
-from hw.params import SocParams
+from hw.contract.isa import UNIT_OF, Insn, Op, Unit
+from hw.contract.params import SocParams
 from sw.driver.footprint import Memory
 
 Access = tuple[Memory, int, int]  #: memory, first byte, end

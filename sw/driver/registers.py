@@ -1,7 +1,7 @@
-"""Register access by name, from the tables of ``hw.regs``."""
+"""Register access by name, from the tables of ``hw.contract.regs``."""
 
-from hw.params import SocParams
-from hw.regs import ENGINE_REGS, GLOBAL_REGS, ID_VALUE, VERSION_VALUE, Reg, register_map
+from hw.contract.params import SocParams
+from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS, ID_VALUE, VERSION_VALUE, Reg, register_map
 from sim.bus import Bus
 from sw.driver.errors import DeviceMismatch
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from hw.image import Image, LiveRange
-from hw.params import SocParams
+from hw.contract.image import Image, LiveRange
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sw.driver.footprint import LV2, engines_of, footprint
 from sw.driver.loaded import LoadedModel
 from sw.driver.ranges import intersect, size
@@ -11,7 +12,7 @@ from sw.driver.staging import STAGE_BYTES
 from sw.driver.suspension import Suspension
 
 _SLACK = 16 * 1024  #: alignment of the copies
-_PRIVATE = ("lv1", "lv0_acc")
+_PRIVATE = (Space.LV1, Space.LV0_ACC)
 
 
 def worst_case(
@@ -24,10 +25,8 @@ def worst_case(
     """
     wanted = footprint(params, [], engines_of(incoming.image))
     window = sum(end - start for start, end in incoming.windows())
-    lv2 = sum(_worst(model.image, e, ("lv2",)) for model in models for e in engines_of(model.image))
-    private = sum(
-        _worst(model.image, e, _PRIVATE) for model in models for e in engines_of(model.image) if ("lv1", e) in wanted
-    )
+    lv2 = sum(_worst(model.image, e, (Space.LV2,)) for model in models for e in engines_of(model.image))
+    private = sum(_worst(m.image, e, _PRIVATE) for m in models for e in engines_of(m.image) if (Space.LV1, e) in wanted)
     for s in suspensions:
         lv2 += size(s.on_chip(LV2))
         for memory, ranges in wanted.items():
@@ -38,7 +37,7 @@ def worst_case(
 
 def worst_dirty(model: LoadedModel) -> int:
     """Most dirty bytes at any point of ``model``, all memories and engines."""
-    return sum(_worst(model.image, e, ("lv2", *_PRIVATE)) for e in engines_of(model.image))
+    return sum(_worst(model.image, e, (Space.LV2, *_PRIVATE)) for e in engines_of(model.image))
 
 
 def _worst(image: Image, engine: int, spaces: Sequence[str]) -> int:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sw.driver.dump import SLOT_BYTES, SLOTS, Stage, row_bytes
 from sw.driver.errors import DriverError
 from sw.driver.footprint import LV2, Footprint
@@ -27,7 +28,7 @@ class Part:
     def clobbers(self) -> Footprint:
         """What the stages overwrite."""
         result: dict = {LV2: [self.lv2.where]} if self.lv2 else {}
-        return result | ({("lv1", self.engine): [self.lv1.where]} if self.lv1 else {})
+        return result | ({(Space.LV1, self.engine): [self.lv1.where]} if self.lv1 else {})
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Room:
         ``share``-th of its range."""
         row = row_bytes(params)
         low = None
-        if any(piece.memory[0] == "acc" for piece in pieces):
+        if any(piece.memory[0] == Space.LV0_ACC for piece in pieces):
             low = _stage(params, self.lv1.get(engine, ()), 1)
             if low is None:
                 return None
@@ -114,7 +115,7 @@ def parts(params: SocParams, work: Mapping[int, Sequence[Piece]], room: Room) ->
     for engine, pieces in work.items():
         private = [p for p in pieces if p.memory != LV2]
         lv2 = [p for p in pieces if p.memory == LV2]
-        for memory in ("acc", "lv1"):
+        for memory in (Space.LV0_ACC, Space.LV1):
             staged = [p for p in private if p.memory[0] == memory]
             if not staged:
                 continue
@@ -144,12 +145,12 @@ def plan_dump(
                 raise DriverError("no place in LV2 to pass data of a suspended task through: unload a model")
             pieces.append(left.pop())
     groups: list[list[Part]] = []
-    for memories in (("lv2",), ("lv1",), ("acc",)):
+    for memories in ((Space.LV2,), (Space.LV1,), (Space.LV0_ACC,)):
         group = []
         for engine, pieces in work.items():
             chosen = {engine: [p for p in pieces if p.memory[0] in memories]}
             freed = [(p.start, p.end) for p in pieces if p.memory == LV2]
-            low = [*room.lv1.get(engine, ()), *((p.start, p.end) for p in pieces if p.memory[0] == "lv1")]
+            low = [*room.lv1.get(engine, ()), *((p.start, p.end) for p in pieces if p.memory[0] == Space.LV1)]
             planned = parts(params, chosen, Room(freed, {engine: low}))
             if planned is None:
                 raise DriverError(f"engine {engine}: the place freed in LV2 is too small to pass accumulators through")

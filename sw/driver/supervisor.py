@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hw.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
-from hw.job import JOB_MAGIC, JobFlag
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
+from hw.contract.job import JOB_MAGIC, JobFlag
 from sw.driver.dump import DRAM_SEGMENT, LV2_SEGMENT
 from sw.driver.errors import DriverError
 from sw.driver.ranges import Range, overlap

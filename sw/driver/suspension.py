@@ -7,9 +7,10 @@ DRAM, or both; *clean* bytes of LV2 and prefetched weight windows only need to b
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hw.image import CancelPoint, ImageError, LiveRange
-from hw.isa import INSN_BYTES, LV2_SEGMENTS, Insn, Op
-from hw.job import JobFlag
+from hw.contract.image import CancelPoint, ImageError, LiveRange
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.job import JobFlag
+from hw.contract.spaces import Space
 from sw.driver.dump import row_bytes
 from sw.driver.errors import DriverError
 from sw.driver.footprint import LV2, Footprint, Memory
@@ -140,7 +141,7 @@ class Suspension:
         lv2 = footprint.get(LV2, ())
         self.lost_clean = normalise([*self.lost_clean, *intersect([(c.start, c.end) for c in self.clean], lv2)])
         self.windows = {i: w for i, w in self.windows.items() if not overlap([w], lv2)}
-        self.stale |= {e for space, e in footprint if space in ("lv1", "lv0") and footprint[space, e]}
+        self.stale |= {e for space, e in footprint if space in (Space.LV1, Space.LV0_ACT) and footprint[space, e]}
 
     def missing(self) -> list[Piece]:
         """Pieces that must be copied back."""
@@ -194,13 +195,13 @@ def _reload_instruction(model: LoadedModel, code: bytes, pc: int) -> Insn:
 
 def absolute(model: LoadedModel, live: LiveRange, engine: int) -> tuple[Memory, Range]:
     """Where a live range lies on chip; accumulators in whole rows."""
-    if live.space == "lv2":
+    if live.space == Space.LV2:
         base = model.segments[live.segment][0]
         return LV2, (base + live.offset, base + live.offset + live.size)
-    if live.space == "lv1":
-        return ("lv1", engine), (live.offset, live.offset + live.size)
+    if live.space == Space.LV1:
+        return (Space.LV1, engine), (live.offset, live.offset + live.size)
     row = row_bytes(model.image.params)
-    return ("acc", engine), (live.offset // row * row, -(-(live.offset + live.size) // row) * row)
+    return (Space.LV0_ACC, engine), (live.offset // row * row, -(-(live.offset + live.size) // row) * row)
 
 
 Live = tuple[LoadedModel, int, Sequence[LiveRange]]  #: model, engine, its live ranges
@@ -211,7 +212,7 @@ def dirty_pieces(lives: Iterable[Live]) -> list[Piece]:
     by_memory: dict[Memory, list[Range]] = {}
     for model, engine, ranges in lives:
         for live in ranges:
-            if live.dirty and live.space in ("lv0_act", "lv0_wgt"):
+            if live.dirty and live.space in (Space.LV0_ACT, Space.LV0_WGT):
                 raise ImageError(
                     f"image {model.name!r} declares dirty {live.space}, which cannot be dumped: compile again"
                 )
@@ -228,7 +229,7 @@ def clean_ranges(lives: Iterable[Live], pieces: Iterable[Piece]) -> list[CleanRa
     result = []
     for model, engine, ranges in lives:
         for live in ranges:
-            if live.dirty or live.space != "lv2":
+            if live.dirty or live.space != Space.LV2:
                 continue
             _, where = absolute(model, live, engine)
             source = model.segments[live.source_segment][0] + live.source_offset
@@ -241,7 +242,7 @@ def clean_ranges(lives: Iterable[Live], pieces: Iterable[Piece]) -> list[CleanRa
 def prefetched(queue: Sequence[QueuedJob], loaded: int) -> dict[int, Range]:
     """Weight windows that the loader had filled for jobs whose body had not begun, by job id."""
     windows = {}
-    base_of = LV2_SEGMENTS[1]
+    base_of = Segment.WINDOWS
     for job in queue:
         offset, length = job.model.image.meta.jobs[job.job].window
         has = job.descriptor["flags"] & JobFlag.PROLOGUE and length

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from hw.isa import Insn, Op
+from hw.contract.isa import Insn, Op
+from hw.contract.spaces import Space
 from sw.driver.dump import Move, load, reload, save
 from sw.driver.errors import DeviceTimeout, DriverError
 from sw.driver.footprint import LV2, Footprint
@@ -75,7 +76,7 @@ class Transfers:
         free = subtract([(0, params.lv2_bytes)], [*held, *self.running(), *avoid])
         lv1 = {}
         for e in engines:
-            taken = [r for s in self._suspensions for r in s.on_chip(("lv1", e))]
+            taken = [r for s in self._suspensions for r in s.on_chip((Space.LV1, e))]
             lv1[e] = sorted(subtract([(0, params.lv1_bytes)], taken), key=lambda r: r[0] - r[1])
         return Room(preferred(free, wanted.get(LV2, ()), soft), lv1)
 

@@ -7,7 +7,7 @@ here is the job itself, and the distance follows from where it was queued.
 
 from collections.abc import Iterable
 
-from hw.image import Image
+from hw.contract.image import Image
 
 
 def predecessors(image: Image) -> list[int | None]:

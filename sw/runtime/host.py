@@ -3,7 +3,7 @@
 import numpy.typing as npt
 import onnxruntime
 
-from hw.image import ImageError, StepInfo
+from hw.contract.image import ImageError, StepInfo
 
 
 class HostModel:

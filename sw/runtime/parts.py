@@ -4,7 +4,7 @@ model's ring of weight windows while another computes."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hw.image import Image, LayerInfo, StepInfo
+from hw.contract.image import Image, LayerInfo, StepInfo
 from sw.driver.windows import predecessors
 from sw.runtime.policies.contract import LayerCost
 

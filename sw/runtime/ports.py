@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hw.image import PortInfo, TensorInfo
+from hw.contract.image import PortInfo, TensorInfo
 
 
 class InputError(ValueError):

@@ -6,7 +6,7 @@ Requests are taken one at a time; a more urgent arrival suspends the running one
 
 from collections.abc import Callable
 
-from hw.image import JobInfo, LayerInfo
+from hw.contract.image import JobInfo, LayerInfo
 from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
 from sw.driver.footprint import engines_of

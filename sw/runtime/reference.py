@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hw.image import Image
+from hw.contract.image import Image
 from sw.driver import JobResult
 
 

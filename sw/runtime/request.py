@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy.typing as npt
 
-from hw.image import StepInfo
+from hw.contract.image import StepInfo
 from sw.driver import DriverError, LoadedModel
 from sw.runtime.parts import Part, parts_of
 from sw.runtime.session import Arrays, Session

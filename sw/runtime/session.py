@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy.typing as npt
 
-from hw.image import StepInfo
+from hw.contract.image import StepInfo
 from sw.driver import Device, DriverError, JobResult, LoadedModel
 from sw.runtime.host import HostModel
 from sw.runtime.ports import InputError, from_tensor, to_tensor

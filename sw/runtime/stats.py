@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hw.image import Image
-from hw.job import COUNTERS
+from hw.contract.image import Image
+from hw.contract.job import COUNTERS
 from sw.driver import JobResult
 
 

@@ -11,7 +11,7 @@ from benchmarks.lab import Lab
 from benchmarks.workloads import registry
 from benchmarks.workloads.layers import Network
 from caesura.progress import Progress
-from hw.params import preset
+from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
 
 BLOCK = "depthwise_block"

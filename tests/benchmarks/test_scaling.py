@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.scaling import scaled
-from hw.params import ParamError, preset
+from hw.contract.params import ParamError, preset
 
 
 def test_macs_and_bandwidths_are_four_times_those_of_base():

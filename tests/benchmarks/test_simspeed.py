@@ -6,7 +6,7 @@ from benchmarks import race, simspeed
 from benchmarks.lab import Lab
 from benchmarks.race import RaceBus
 from caesura.progress import Progress
-from hw.params import preset
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sim.rtl.side_by_side import DisagreementError
 from tests.sim.rtl.test_backends import dma_cycles, interpreted, native

@@ -15,7 +15,7 @@ from benchmarks.rows import Target
 from benchmarks.utilisation import run_detail
 from benchmarks.workloads import workload
 from caesura.progress import Progress
-from hw.params import preset
+from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
 from tests.system.command import caesura_command
 

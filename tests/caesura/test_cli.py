@@ -5,8 +5,8 @@ import pytest
 
 import caesura
 from caesura import api, cli
-from hw.isa import assemble
-from hw.params import preset
+from hw.contract.isa import assemble
+from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
 from sim.rtl import BuildError
 from tests.support.fake_soc import FakeSoc

@@ -4,9 +4,9 @@ import sys
 import pytest
 
 from caesura import docgen
-from hw.isa import FORMATS
-from hw.job import COMPLETION, JOB, Fault
-from hw.regs import ENGINE_REGS, GLOBAL_REGS
+from hw.contract.isa import FORMATS
+from hw.contract.job import COMPLETION, JOB, Fault
+from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS
 
 
 @pytest.mark.parametrize("name", docgen.PAGES)

@@ -2,7 +2,7 @@
 
 import json
 
-from hw.image import Image
+from hw.contract.image import Image
 from tests.system.command import caesura_command
 
 DIGITS = "examples/digits/digits.onnx"

@@ -11,9 +11,9 @@ from caesura.cli import app
 from caesura.latency import halt_bound, latency_bound
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.image import Image
-from hw.isa import LV2_SEGMENTS
-from hw.params import preset
+from hw.contract.image import Image
+from hw.contract.isa import LV2_SEGMENTS
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device

@@ -6,9 +6,9 @@ import pytest
 
 from caesura.profile import PARTS, profile
 from caesura.profile_table import losses, profile_table
-from hw.image import Image, ImageMeta, JobInfo, LayerInfo
-from hw.job import COUNTERS
-from hw.params import preset
+from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo
+from hw.contract.job import COUNTERS
+from hw.contract.params import preset
 from sw.driver import JobResult
 
 TINY = preset("tiny")  # one engine, 32 MACs

@@ -4,8 +4,8 @@ import pytest
 from rich.console import Console
 
 from caesura import progress
-from hw.image import Image, ImageMeta, LayerInfo
-from hw.params import preset
+from hw.contract.image import Image, ImageMeta, LayerInfo
+from hw.contract.params import preset
 
 
 def test_silent_without_a_terminal(capsys):

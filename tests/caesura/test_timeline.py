@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from caesura.timeline import cycles_by_kind, preemptive_spans
-from hw.params import preset
+from hw.contract.params import preset
 from sim.trace import trace_events
 from sw.driver import Device
 from sw.runtime.choice import Choice

@@ -5,9 +5,9 @@ import random
 import cocotb
 from cocotb.task import bridge
 
-from hw.isa import Op
-from hw.params import preset
-from hw.regs import ID_VALUE, global_reg
+from hw.contract.isa import Op
+from hw.contract.params import preset
+from hw.contract.regs import ID_VALUE, global_reg
 from sim.bus import BusError
 from tests.cocotb.cocotb_bus import CocotbBus
 from tests.hw.soc_bench import END, SocBench, copy

@@ -10,7 +10,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiResp
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.bus import BusError, HostCosts
 
 PERIOD_NS = 10

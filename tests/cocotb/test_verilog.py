@@ -10,7 +10,7 @@ import pytest
 from compiler.compile import compile_model
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
-from hw.params import preset
+from hw.contract.params import preset
 from sim.rtl.verilog import TOP, write_verilog
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.workloads import workload
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.params import preset
+from hw.contract.params import preset
 
 DIGITS = Path("examples/digits/digits.onnx")
 

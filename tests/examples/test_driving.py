@@ -11,7 +11,7 @@ import pytest
 from benchmarks.driving import WAYS, Schedule, Slot, Times, latencies, models, schedule
 from examples.driving import demo
 from examples.driving.chart import chart
-from hw.params import preset
+from hw.contract.params import preset
 from sw.driver import Device
 from tests.support.documented import check_documented, documented
 from tests.support.fake_soc import FakeSoc

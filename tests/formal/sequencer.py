@@ -4,11 +4,11 @@ their contracts allow."""
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 
+from hw.contract.isa import Insn, Op
+from hw.contract.job import Fault
+from hw.contract.params import SocParams, preset
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
-from hw.isa import Insn, Op
-from hw.job import Fault
-from hw.params import SocParams, preset
 
 PARAMS = preset("tiny").replace(unit_queue_depth=2, semaphores=16)
 KINDS = (Op.MAC, Op.LD2, Op.CANCEL, Op.END)  #: what an instruction may be, besides illegal

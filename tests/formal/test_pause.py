@@ -3,13 +3,13 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Fragment, Module, Signal
 
+from hw.contract.isa import UNIT_OF, Op
+from hw.contract.job import Fault
+from hw.contract.regs import EngineState
 from hw.control import executor as executor_module
 from hw.control import loader as loader_module
 from hw.control.executor import Executor
 from hw.control.loader import Loader
-from hw.isa import UNIT_OF, Op
-from hw.job import Fault
-from hw.regs import EngineState
 from tests.formal.harness import prove, specification
 from tests.formal.sequencer import KINDS, PARAMS, AnyFetch, AnyPreparer, instances
 

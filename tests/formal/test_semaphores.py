@@ -1,8 +1,8 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 
+from hw.contract.params import preset
 from hw.control.semaphores import SemaphoreFile
-from hw.params import preset
 from tests.formal.harness import prove, specification
 
 UNITS = 3

@@ -1,11 +1,11 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Const, Mux, Signal
 
+from hw.contract.isa import Op, Unit
+from hw.contract.params import preset
+from hw.contract.timing import UNIT_IN_FLIGHT
 from hw.control.decode import field_bits
 from hw.control.unit_queue import UnitQueue
-from hw.isa import Op, Unit
-from hw.params import preset
-from hw.timing import UNIT_IN_FLIGHT
 from tests.formal.harness import prove, specification
 
 PARAMS = preset("tiny").replace(unit_queue_depth=2, semaphores=16)

@@ -1,9 +1,9 @@
 """Jobs on a whole SoC through its ``Bus``, without compiler and driver."""
 
-from hw.isa import INSN_BYTES, Insn, Op
-from hw.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
-from hw.params import SocParams
-from hw.regs import engine_reg, global_reg
+from hw.contract.isa import INSN_BYTES, Insn, Op
+from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
+from hw.contract.params import SocParams
+from hw.contract.regs import engine_reg, global_reg
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 

@@ -9,9 +9,9 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, connect, flipped
 
+from hw.contract.regs import ENGINE_STRIDE, Access, Reg
 from hw.csr import ADDR_BITS, RESP_OKAY, RESP_SLVERR, CsrSlave, RegisterFile
 from hw.interfaces import Axi4Lite
-from hw.regs import ENGINE_STRIDE, Access, Reg
 from tests.support.streams import Stalls, simulate, until
 
 BLOCKS, ROWS, FIXED = 2, 4, 0xC0FFEE

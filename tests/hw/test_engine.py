@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from hw.isa import VEC_HEADER, Insn, MacMode, Op, assemble
-from hw.job import Fault, JobFlag
-from hw.params import preset
-from hw.regs import EngineState
+from hw.contract.isa import VEC_HEADER, Insn, MacMode, Op, assemble
+from hw.contract.job import Fault, JobFlag
+from hw.contract.params import preset
+from hw.contract.regs import EngineState
 from sim.functional.machine import Machine
 from tests.hw.soc_bench import CODE, DATA, DATA_BYTES, LV2_BYTES, SocBench
 

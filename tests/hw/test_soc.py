@@ -4,11 +4,11 @@ import pytest
 from amaranth.hdl import ClockDomain, Module, Signal
 from amaranth.sim import Simulator
 
+from hw.contract.isa import Insn, Op
+from hw.contract.job import COUNTERS, Fault, FaultUnit, JobFlag
+from hw.contract.params import preset
+from hw.contract.regs import ID_VALUE, EngineState, global_reg
 from hw.control.engine_control import EngineControl
-from hw.isa import Insn, Op
-from hw.job import COUNTERS, Fault, FaultUnit, JobFlag
-from hw.params import preset
-from hw.regs import ID_VALUE, EngineState, global_reg
 from sim.bus import BusError
 from tests.hw.soc_bench import END, ENGINE_MEMORY, LV2_BYTES, SocBench, copy
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from amaranth.sim import Simulator
 
-from hw.params import preset
+from hw.contract.params import preset
 from sim.dram import Dram
 
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024, dram_refresh_interval=2000, dram_refresh_cycles=100)

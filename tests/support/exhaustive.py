@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from hw.image import Image
-from hw.regs import EngineState
+from hw.contract.image import Image
+from hw.contract.regs import EngineState
 from sw.driver import Device, LoadedModel
 from sw.runtime import Session
 

@@ -1,18 +1,18 @@
-"""A SoC for driver tests: the registers and rings of ``hw.regs`` and ``hw.job``, jobs run by the functional model.
+"""A SoC for driver tests: the registers and rings of ``hw/contract``, jobs run by the functional model.
 
 Time is coarse: a job takes ``CYCLES_PER_INSTRUCTION`` for each instruction. Jobs run only while the host waits or
 lets time pass, from one cancellation point to the next, in a seeded order of engines, so that tests meet different
-interleavings. Prologues run as early as ``window_after`` allows. Pausing works as ``hw.regs`` says.
+interleavings. Prologues run as early as ``window_after`` allows. Pausing works as ``hw.contract.regs`` says.
 """
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hw.isa import SEGMENTS, Insn, Op
-from hw.job import COMPLETION, JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
-from hw.params import SocParams
-from hw.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, register_map
+from hw.contract.isa import SEGMENTS, Insn, Op
+from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
+from hw.contract.params import SocParams
+from hw.contract.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, register_map
 from sim.bus import LINE_BYTES, BusError, HostCosts
 from sim.functional.machine import FunctionalFault, Machine
 

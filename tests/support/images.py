@@ -1,8 +1,8 @@
 """Small images written by hand, for tests that need no compiler."""
 
-from hw.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
-from hw.isa import Insn, assemble
-from hw.params import SocParams
+from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
+from hw.contract.isa import Insn, assemble
+from hw.contract.params import SocParams
 
 SIZE = 64  #: bytes that the copying image moves
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from hw.image import Image
-from hw.regs import EngineState, engine_reg
+from hw.contract.image import Image
+from hw.contract.regs import EngineState, engine_reg
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from hw.image import CancelPoint, Image, JobInfo, LiveRange
-from hw.isa import Insn, Op, VecOp, assemble
-from hw.params import SocParams
+from hw.contract.image import CancelPoint, Image, JobInfo, LiveRange
+from hw.contract.isa import Insn, Op, VecOp, assemble
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from tests.support.images import SIZE, copy_image, encode
 
 WEIGHT = 64  #: bytes of weights of each job
@@ -42,7 +43,7 @@ def walking_image(
             JobInfo(
                 layer=min(j, 1), engine=j % params.engines, body_pc=body, prologue_pc=prologue,
                 window=(j * WEIGHT, WEIGHT), waits=[(0, j)] if j and params.engines > 1 else [],
-                signal=0 if params.engines > 1 else None, live=[LiveRange("lv2", 6, 0, SIZE, True)] if j else [],
+                signal=0 if params.engines > 1 else None, live=[LiveRange(Space.LV2, 6, 0, SIZE, True)] if j else [],
             )
         )  # fmt: skip
     raw_code = encode(code)
@@ -56,8 +57,8 @@ def walking_image(
 
 def _walk(code: list[Insn], points: list[CancelPoint], job: int, raw: Insn) -> None:
     """Append the body of one job and its points."""
-    own = LiveRange("lv2", 7, job * WEIGHT, WEIGHT, False, 1, job * WEIGHT)
-    held = LiveRange("lv2", 6, 0, SIZE, True) if job else LiveRange("lv2", 6, 0, SIZE, False, 2, 0)
+    own = LiveRange(Space.LV2, 7, job * WEIGHT, WEIGHT, False, 1, job * WEIGHT)
+    held = LiveRange(Space.LV2, 6, 0, SIZE, True) if job else LiveRange(Space.LV2, 6, 0, SIZE, False, 2, 0)
 
     def point(live: list[LiveRange], reload: list[int], counts: list[tuple[int, int]]) -> None:
         points.append(CancelPoint(len(points), job, len(code), live=live, reload=reload, semaphores=counts))
@@ -67,20 +68,20 @@ def _walk(code: list[Insn], points: list[CancelPoint], job: int, raw: Insn) -> N
     code += assemble(f"LD2 src_seg=2 dst_seg=6 {load} signal=0,1")
     point([held, own], [], [(0, 1), (1, 1)])
     code += assemble(f"LD1 src_seg=6 dst=512 {_plain()} wait=0 signal=2")
-    point([held, own, LiveRange("lv1", 0, 512, SIZE, False)], [len(code) - 1], [(1, 1), (2, 1)])
+    point([held, own, LiveRange(Space.LV1, 0, 512, SIZE, False)], [len(code) - 1], [(1, 1), (2, 1)])
     code += assemble(f"LD0 src=512 {_plain()} space=ACC wait=2 signal=4")
-    point([own, LiveRange("lv0_acc", 0, 0, SIZE, True)], [], [(1, 1), (4, 1)])
+    point([own, LiveRange(Space.LV0_ACC, 0, 0, SIZE, True)], [], [(1, 1), (4, 1)])
     code.append(raw)
-    point([own, LiveRange("lv1", 0, 1024, SIZE, True)], [], [(1, 1), (5, 1)])
+    point([own, LiveRange(Space.LV1, 0, 1024, SIZE, True)], [], [(1, 1), (5, 1)])
     code += assemble(f"ST1 src=1024 dst_seg=6 dst=256 {_plain()} wait=5 signal=6")
-    point([own, LiveRange("lv2", 6, 256, SIZE, True)], [], [(1, 1), (6, 1)])
+    point([own, LiveRange(Space.LV2, 6, 256, SIZE, True)], [], [(1, 1), (6, 1)])
     code += assemble(
         f"ST2 src_seg=6 src=256 dst_seg=3 {_plain()} wait=6,1 signal=7\n"
         f"ST2 src_seg=7 src={job * WEIGHT} dst_seg=4 dst={job * WEIGHT} {_plain(WEIGHT)}\n"
         f"LD1 src_seg=6 src=256 dst=2048 {_plain()} wait=7 signal=8\n"
         f"ST1 src=2048 dst_seg=6 {_plain()} wait=8 signal=9"
     )
-    point([LiveRange("lv2", 6, 0, SIZE, True)], [], [(9, 1)])
+    point([LiveRange(Space.LV2, 6, 0, SIZE, True)], [], [(9, 1)])
     code += assemble("ST2 src_seg=6 dst_seg=3 len=1 hi=1 hi1=1 hi0=1 wait=9\nEND")
 
 

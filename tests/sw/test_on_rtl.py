@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hw.params import preset
-from hw.regs import EngineState
+from hw.contract.params import preset
+from hw.contract.regs import EngineState
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device, DeviceFault, DeviceTimeout

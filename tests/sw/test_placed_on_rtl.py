@@ -9,7 +9,7 @@ from benchmarks.scenarios.rtl_long_operator import HARDWARE, UNIT, long_operator
 from caesura.inputs import random_samples
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.params import KIB, preset
+from hw.contract.params import KIB, preset
 from sim.rtl import open_bus
 from sw.driver import Device
 from sw.runtime import Session

@@ -5,7 +5,7 @@ import pytest
 
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.params import preset
+from hw.contract.params import preset
 from sim.rtl import open_bus
 from sw.driver import Device
 from sw.runtime import Choice, PriorityRuntime, Session

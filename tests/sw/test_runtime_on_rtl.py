@@ -7,8 +7,8 @@ from benchmarks.workloads import workload
 from caesura.inputs import random_samples
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.isa import INSN_BYTES
-from hw.params import preset
+from hw.contract.isa import INSN_BYTES
+from hw.contract.params import preset
 from sim.rtl import open_bus
 from sw.driver import Device, DeviceFault
 from sw.runtime import Choice, Session

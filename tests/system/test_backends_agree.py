@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from hw.isa import FORMATS, Insn, Op
-from hw.params import preset
-from hw.regs import register_map
+from hw.contract.isa import FORMATS, Insn, Op
+from hw.contract.params import preset
+from hw.contract.regs import register_map
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from tests.hw.soc_bench import DATA_BYTES, END, LV2_BYTES, SocBench, copy

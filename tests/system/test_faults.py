@@ -6,9 +6,9 @@ import pytest
 import caesura
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
-from hw.image import Image
-from hw.isa import INSN_BYTES, Insn, Op
-from hw.job import Fault
+from hw.contract.image import Image
+from hw.contract.isa import INSN_BYTES, Insn, Op
+from hw.contract.job import Fault
 from tests.system.command import caesura_command
 
 TINY = caesura.PRESETS["tiny"]

@@ -10,7 +10,7 @@ from caesura.inputs import random_samples
 from compiler import golden
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.params import preset
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sim.rtl.lockstep import LockstepBus

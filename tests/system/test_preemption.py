@@ -9,8 +9,8 @@ from benchmarks.workloads import workload
 from caesura.inputs import random_samples
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.image import Image
-from hw.params import preset
+from hw.contract.image import Image
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device

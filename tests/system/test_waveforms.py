@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from tests.support.images import SIZE, copy_image
 from tests.system.command import run_report
 

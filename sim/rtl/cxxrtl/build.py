@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.rtl import rtlil
 from sim.rtl.cache import Files, Recipe
 from sim.rtl.cxxrtl.partition import partition

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from os import PathLike
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.bus import HostCosts, Progress
 from sim.rtl.cache import library
 from sim.rtl.compiled import CompiledBus

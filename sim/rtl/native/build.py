@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.rtl import native
 from sim.rtl.cache import Files, Recipe
 from sim.rtl.stages import Stages

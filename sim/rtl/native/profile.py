@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
 from sim.rtl.cache import library
 from sim.rtl.compiled import CompiledBus
 from sim.rtl.native.build import recipe

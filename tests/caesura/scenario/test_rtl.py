@@ -8,7 +8,7 @@ from benchmarks.scheduling_rtl import check_random
 from caesura import api
 from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario
 from caesura.scenario.rtl import RtlRunner
-from hw.params import ParamError
+from hw.contract.params import ParamError
 from sw.runtime.choice import Choice
 
 SMALL = Path("examples/scenarios/small_models.toml")

@@ -7,8 +7,8 @@ import numpy as np
 from compiler import ir, reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.image import Image
-from hw.params import SocParams
+from hw.contract.image import Image
+from hw.contract.params import SocParams
 from sim.check.races import RaceChecker
 from sim.functional.runner import run_image
 

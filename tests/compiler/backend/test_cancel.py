@@ -7,10 +7,10 @@ from compiler import ir
 from compiler.backend.cancel_points import Wanted
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.image import Image
-from hw.isa import INSN_BYTES, Insn, Op
-from hw.params import SocParams, preset
-from hw.timing import UNIT_START
+from hw.contract.image import Image
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.params import SocParams, preset
+from hw.contract.timing import UNIT_START
 from sim.check.preemption import check_points
 from sim.timing.typical import insn_cycles
 from tests.compiler.backend.graphs import GraphBuilder, random_inputs
@@ -93,7 +93,11 @@ def test_streamed_weights_survive():
     builder.output(builder.conv(builder.input((1, 1, 1, 5000)), 12, (1, 1)))
     image = _compiled(builder.graph, TINY.replace(lv2_bytes=32 * 1024), DENSE)
     _survives(image, builder.graph, 2)
-    assert any(r.segment == 6 and r.source_segment == 1 for p in image.meta.cancel_points for r in p.live)
+    assert any(
+        r.segment == Segment.LV2 and r.source_segment == Segment.WEIGHTS
+        for p in image.meta.cancel_points
+        for r in p.live
+    )
 
 
 def _code(image: Image) -> list[Insn]:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from compiler.backend.cancel_points import Timeline, Wanted, choose
 from compiler.backend.schedule import Schedule
 from compiler.backend.tasks import Fill, Task
-from hw.isa import Op
-from hw.params import preset
+from hw.contract.isa import Op
+from hw.contract.params import preset
 
 TINY = preset("tiny")
 

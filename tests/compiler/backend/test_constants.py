@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from compiler.backend import generate
 from compiler.backend.constants import groups_of
-from compiler.backend.job import WINDOW
 from compiler.backend.layers import ChannelTile
 from compiler.backend.pipeline import build
-from hw.isa import Op
-from hw.params import preset
+from hw.contract.isa import Op, Segment
+from hw.contract.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
 
 
@@ -34,7 +33,7 @@ def _loads_of_constants(monkeypatch, builder: GraphBuilder, name: str) -> int:
 
     def counting(layer, *rest):
         made = whole(layer, *rest)
-        loads = [t for job in made.jobs for t in job.tasks if t.op is Op.LD1 and t.fields["src_seg"] == WINDOW]
+        loads = [t for job in made.jobs for t in job.tasks if t.op is Op.LD1 and t.fields["src_seg"] == Segment.WINDOWS]
         counts[layer.name] = len(loads)
         return made
 

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler.backend.homes import INPUTS
-from hw.isa import INSN_BYTES, Insn, Op
-from hw.params import preset
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
 
 TINY, BASE = preset("tiny"), preset("base")
@@ -107,7 +106,7 @@ def test_pixels_between_strides_stay_in_dram():
     build.output(build.conv(build.input((1, 14, 14, 1024)), 128, (1, 1), (2, 2)))
     image = check(build.graph, BASE)
     insns = [Insn.decode(image.code[at : at + INSN_BYTES]) for at in range(0, len(image.code), INSN_BYTES)]
-    loads = [i.fields for i in insns if i.op is Op.LD2 and i.fields.get("src_seg", 0) == INPUTS]
+    loads = [i.fields for i in insns if i.op is Op.LD2 and i.fields.get("src_seg", 0) == Segment.INPUTS]
     assert sum(f["len"] * f.get("n0", 1) * f.get("n1", 1) * f.get("n2", 1) for f in loads) == 7 * 7 * 1024
 
 

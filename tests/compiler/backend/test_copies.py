@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from compiler.backend.copies import Loop, contiguous, copy_fields
 from compiler.backend.move import merge, tiles
 from compiler.backend.views import View, Window
-from hw.isa import Insn, Op
-from hw.params import preset
+from hw.contract.isa import Insn, Op
+from hw.contract.params import preset
 from sim.functional.machine import Machine
 
 TINY = preset("tiny")

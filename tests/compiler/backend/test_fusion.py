@@ -7,7 +7,7 @@ from compiler.backend.lower import lower
 from compiler.backend.options import Options
 from compiler.backend.order import defer
 from compiler.backend.pipeline import build
-from hw.params import preset
+from hw.contract.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
 
 BASE = preset("base")

@@ -9,8 +9,8 @@ from compiler import reference
 from compiler.compile import compile_with_report
 from compiler.host import run_host
 from compiler.ir import CompileError
-from hw.image import Image
-from hw.params import preset
+from hw.contract.image import Image
+from hw.contract.params import preset
 from sim.check.races import RaceChecker
 from sim.functional.runner import run_image
 from tests.support.networks import DIGITS, network

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
 
 TINY, BASE = preset("tiny"), preset("base")

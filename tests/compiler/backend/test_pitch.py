@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend.homes import LV2, Homes, place
+from compiler.backend.homes import Homes, place
 from compiler.backend.lower import lower
 from compiler.backend.pitch import words_per_run
-from hw.params import preset
+from hw.contract.isa import Segment
+from hw.contract.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
 
 BASE = preset("base")
@@ -35,7 +36,7 @@ def _homes(builder: GraphBuilder, lv2_bytes: int) -> Homes:
 def test_pitch_of_the_input_of_a_depthwise_layer(channels, pitch):
     builder, x = _block(channels)
     view = _homes(builder, BASE.lv2_bytes).view(x)
-    assert view.segment == LV2 and view.strides[1:] == (9 * pitch, pitch)
+    assert view.segment == Segment.LV2 and view.strides[1:] == (9 * pitch, pitch)
 
 
 def test_other_layers_read_pixels_without_gaps():
@@ -46,7 +47,7 @@ def test_other_layers_read_pixels_without_gaps():
 def test_space_comes_first():
     builder, x = _block(144)
     view = _homes(builder, 90 * 150).view(x)
-    assert view.segment == LV2 and view.is_dense
+    assert view.segment == Segment.LV2 and view.is_dense
 
 
 @pytest.mark.parametrize("channels", [40, 144])

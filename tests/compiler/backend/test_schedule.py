@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from compiler.backend.schedule import schedule
 from compiler.backend.semaphores import PAIRS, Sem
 from compiler.backend.tasks import Ring, Task
-from hw.isa import Op, Unit
-from hw.params import preset
+from hw.contract.isa import Op, Unit
+from hw.contract.params import preset
 
 TINY = preset("tiny")
 

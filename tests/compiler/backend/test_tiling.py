@@ -12,7 +12,7 @@ from compiler.backend.layers import ConvLayer
 from compiler.backend.lower import lower
 from compiler.backend.pipeline import build
 from compiler.backend.tiling import PARAMS_SLOTS, Load, pixel_tiles, plan_conv
-from hw.params import PRESETS, SocParams, preset
+from hw.contract.params import PRESETS, SocParams, preset
 from tests.compiler.backend.graphs import GraphBuilder
 
 KERNELS = st.tuples(st.integers(1, 9), st.integers(1, 9))

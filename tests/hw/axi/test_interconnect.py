@@ -8,7 +8,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hw.axi.interconnect import AxiInterconnect
-from hw.params import preset
+from hw.contract.params import preset
 
 PARAMS = preset("tiny")
 WORD = PARAMS.dram_word

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from amaranth.sim import Simulator
 
+from hw.contract.isa import INSN_BYTES, Insn, Op, Unit
+from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
+from hw.contract.layout import LayoutError
+from hw.contract.params import SocParams, preset
+from hw.contract.regs import EngineState
 from hw.control.engine_control import EngineControl
-from hw.isa import INSN_BYTES, Insn, Op, Unit
-from hw.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
-from hw.layout import LayoutError
-from hw.params import SocParams, preset
-from hw.regs import EngineState
 from tests.support.memories import serve_bus_read, serve_bus_write
 from tests.support.streams import Stalls
 

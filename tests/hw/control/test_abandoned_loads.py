@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from hw.isa import Op, Unit
-from hw.job import Fault, FaultUnit
+from hw.contract.isa import Op, Unit
+from hw.contract.job import Fault, FaultUnit
 from tests.hw.control.bench import END, ControlBench, insn
 from tests.hw.control.test_pause import ENABLE, MAC, PAUSE, all_quiet, cancel, halted, in_job
 

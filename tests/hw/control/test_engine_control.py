@@ -2,9 +2,9 @@ import random
 
 import pytest
 
-from hw.isa import FORMATS, INSN_BITS, INSN_BYTES, Insn, Op, Unit, format_bits
-from hw.job import COUNTERS, Fault, FaultUnit, JobFlag
-from hw.regs import EngineState
+from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Insn, Op, Unit, format_bits
+from hw.contract.job import COUNTERS, Fault, FaultUnit, JobFlag
+from hw.contract.regs import EngineState
 from tests.hw.control.bench import CODE, CPL, END, PARAMS, RING, ControlBench, insn
 
 COMPUTE = (Op.LD1, Op.LD0, Op.MAC, Op.VEC, Op.ST1)

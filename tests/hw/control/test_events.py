@@ -2,8 +2,8 @@ import random
 
 import pytest
 
+from hw.contract.params import preset
 from hw.control.events import EventCounters
-from hw.params import preset
 from tests.support.streams import Stalls, simulate, stream_put, until
 
 PARAMS = preset("tiny").replace(engines=4, events=8)

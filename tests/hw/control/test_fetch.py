@@ -3,11 +3,11 @@ from itertools import pairwise
 
 import pytest
 
+from hw.contract.isa import INSN_BYTES
+from hw.contract.job import Fault
+from hw.contract.params import preset
+from hw.contract.timing import FETCH_AHEAD
 from hw.control.fetch import InstructionFetch
-from hw.isa import INSN_BYTES
-from hw.job import Fault
-from hw.params import preset
-from hw.timing import FETCH_AHEAD
 from tests.support.memories import serve_bus_read
 from tests.support.streams import Stalls, check_held, simulate, stream_get
 

@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 
+from hw.contract.isa import Unit
+from hw.contract.job import SEMAPHORE_CLASSES
+from hw.contract.params import preset
 from hw.control.monitor import BODY_COUNTERS, Monitor
 from hw.control.semaphores import SemaphoreFile
-from hw.isa import Unit
-from hw.job import SEMAPHORE_CLASSES
-from hw.params import preset
 from tests.support.streams import simulate
 
 

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from hw.isa import Insn, Op, Unit
-from hw.job import Fault, FaultUnit, JobFlag
-from hw.regs import EngineState
+from hw.contract.isa import Insn, Op, Unit
+from hw.contract.job import Fault, FaultUnit, JobFlag
+from hw.contract.regs import EngineState
 from tests.hw.control.bench import CPL, END, PARAMS, ControlBench, insn
 from tests.hw.control.test_engine_control import check_semaphores, random_program
 

@@ -1,9 +1,9 @@
 import random
 from itertools import pairwise
 
+from hw.contract.isa import Insn, Op, Unit
+from hw.contract.params import preset
 from hw.control.unit_queue import UnitQueue
-from hw.isa import Insn, Op, Unit
-from hw.params import preset
 from tests.support.streams import Stalls, check_held, feed, simulate, stream_get
 
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from hw.contract.isa import FORMATS, Insn, Lv0Space, Lv0View, Op
+from hw.contract.job import Fault
+from hw.contract.params import SocParams, preset
 from hw.dma.units import Ld0Unit, Ld1Unit, Ld2Unit, St1Unit, St2Unit
 from hw.interfaces import COMMAND
-from hw.isa import FORMATS, Insn, Lv0Space, Lv0View, Op
-from hw.job import Fault
-from hw.params import SocParams, preset
 from tests.support.memories import serve_bus_read, serve_bus_write, serve_read, serve_write
 from tests.support.streams import Stalls, check_held, feed, simulate
 

@@ -6,10 +6,10 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
+from hw.contract.isa import Op
+from hw.contract.params import SocParams
 from hw.dma.units import Ld1Unit, Ld2Unit, St1Unit, St2Unit
 from hw.interfaces import BusReadPort, BusWritePort, UnitPort
-from hw.isa import Op
-from hw.params import SocParams
 from hw.scratchpad import NarrowRead, NarrowWrite, Scratchpad
 from tests.hw.dma.harness import WIDE, Segments, command, copy
 from tests.support.memories import serve_bus_read, serve_bus_write

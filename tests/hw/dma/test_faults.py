@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hw.isa import Insn, Lv0Space, Op
-from hw.job import Fault
+from hw.contract.isa import Insn, Lv0Space, Op
+from hw.contract.job import Fault
 from tests.hw.dma.harness import SMALL, Bench, Segments, command, copy, raw_command, reference, runs
 from tests.hw.dma.test_units import OPS, random_program
 

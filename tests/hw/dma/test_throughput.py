@@ -2,7 +2,7 @@
 
 import pytest
 
-from hw.isa import Insn, Op
+from hw.contract.isa import Insn, Op
 from tests.hw.dma.harness import SMALL, Bench, Segments, command, copy, runs
 
 WORD, NARROW = SMALL.lv1_word, SMALL.dram_word

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from amaranth.back import rtlil
 
-from hw.isa import Insn, Op
-from hw.params import PRESETS, SocParams
+from hw.contract.isa import Insn, Op
+from hw.contract.params import PRESETS, SocParams
 from tests.hw.dma.harness import SMALL, UNITS, WIDE, Bench, Segments, command, copy, lv0_bytes, reference
 
 OPS = (Op.LD1, Op.ST1, Op.LD0, Op.LD2, Op.ST2)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hw.isa import FORMATS, Insn, Op
+from hw.contract.isa import FORMATS, Insn, Op
+from hw.contract.params import SocParams, preset
 from hw.mac.unit import MacUnit
-from hw.params import SocParams, preset
 from sim.functional.machine import Machine
 from tests.support.streams import Stalls, simulate, stream_put
 

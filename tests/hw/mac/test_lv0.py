@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from hw.isa import Lv0Space, Lv0View
+from hw.contract.isa import Lv0Space, Lv0View
+from hw.contract.params import PRESETS, SocParams
 from hw.mac.lv0 import Lv0Memory
-from hw.params import PRESETS, SocParams
 from tests.support.streams import simulate
 
 WORDS = 8  #: LV1 words that a PE's memory holds

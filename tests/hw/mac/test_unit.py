@@ -3,9 +3,9 @@ import random
 import numpy as np
 import pytest
 
-from hw.isa import Insn, Lv0Space, Op
-from hw.job import Fault
-from hw.params import preset
+from hw.contract.isa import Insn, Lv0Space, Op
+from hw.contract.job import Fault
+from hw.contract.params import preset
 from tests.hw.mac.harness import SMALL, MacBench, random_insn, raw_command
 from tests.support.streams import simulate
 

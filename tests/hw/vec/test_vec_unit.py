@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from hw.isa import VEC_HEADER, Insn, Op, VecOp
-from hw.job import Fault
-from hw.params import preset
+from hw.contract.isa import VEC_HEADER, Insn, Op, VecOp
+from hw.contract.job import Fault
+from hw.contract.params import preset
 from hw.vec.unit import VecUnit
 from sim.functional.machine import FunctionalFault, Machine
 from tests.support.memories import serve_read, serve_write

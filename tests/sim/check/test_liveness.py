@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from hw.isa import Insn, MacMode, Op
-from hw.params import preset
+from hw.contract.isa import Insn, MacMode, Op
+from hw.contract.params import preset
+from hw.contract.spaces import Space
 from sim.check.liveness import Executed, Liveness, effective, first_reader, memories
 from sim.functional.machine import Machine
 
@@ -80,6 +81,6 @@ def test_activations_under_zero_weights_are_not_needed():
     insn = Insn(Op.MAC, {"mode": int(MacMode.DEPTHWISE), "w_zp": 7, "act": 3, "p0": 2, "p0_s": 5})
     liveness = Liveness(TINY, SEGMENTS)
     liveness.undo(_run(machine, [insn, Insn(Op.VEC, {"op": 4, "src_acc": 1, "n2": 4, "n1": 2, "a_s1": 1})]))
-    need = dict(zip([m.name for m in memories(machine)], liveness.needs(), strict=True))["act"]
+    need = dict(zip([m.name for m in memories(machine)], liveness.needs(), strict=True))[Space.LV0_ACT]
     words = np.flatnonzero(np.unpackbits(need).reshape(TINY.pes, -1, rows).any(axis=(0, 2)))
     assert words.tolist() == sorted(3 + 5 * x + t for x in range(2) for t in range(taps) if t != 1)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from hw.image import (
+from hw.contract.image import (
     CancelPoint,
     Image,
     ImageMeta,
@@ -16,8 +16,9 @@ from hw.image import (
     StepInfo,
     TensorInfo,
 )
-from hw.isa import VEC_HEADER, assemble
-from hw.params import preset
+from hw.contract.isa import VEC_HEADER, assemble
+from hw.contract.params import preset
+from hw.contract.spaces import Space
 from sim.check.preemption import Report, check_points
 from sim.functional.runner import run_image
 
@@ -50,7 +51,7 @@ ROW = 4 * TINY.out_channels
 
 def _home() -> LiveRange:
     """The result in LV2."""
-    return LiveRange("lv2", 6, 64, 32, dirty=True)
+    return LiveRange(Space.LV2, 6, 64, 32, dirty=True)
 
 
 def _weights(rng: np.random.Generator) -> bytes:
@@ -67,16 +68,16 @@ def _image() -> Image:
     first = CancelPoint(
         point=0, job=0, pc=9, reload=[3, 4, 5, 6, 7], semaphores=[(3, 1), (4, 1)],
         live=[
-            LiveRange("lv0_acc", 0, 0, 4 * ROW, dirty=True),
-            LiveRange("lv0_act", 0, 0, 16, dirty=False),
-            LiveRange("lv0_wgt", 0, 0, 16, dirty=False),
-            LiveRange("lv1", 0, 1024, 96, dirty=False),
-            LiveRange("lv2", 6, 0, 16, dirty=False, source_segment=2),
-            LiveRange("lv2", 7, 0, 128, dirty=False, source_segment=1),
+            LiveRange(Space.LV0_ACC, 0, 0, 4 * ROW, dirty=True),
+            LiveRange(Space.LV0_ACT, 0, 0, 16, dirty=False),
+            LiveRange(Space.LV0_WGT, 0, 0, 16, dirty=False),
+            LiveRange(Space.LV1, 0, 1024, 96, dirty=False),
+            LiveRange(Space.LV2, 6, 0, 16, dirty=False, source_segment=2),
+            LiveRange(Space.LV2, 7, 0, 128, dirty=False, source_segment=1),
         ],
     )  # fmt: skip
     second = CancelPoint(
-        point=1, job=0, pc=12, live=[LiveRange("lv1", 0, 512, 32, dirty=True)], semaphores=[(7, 1)]
+        point=1, job=0, pc=12, live=[LiveRange(Space.LV1, 0, 512, 32, dirty=True)], semaphores=[(7, 1)]
     )  # fmt: skip
     third = CancelPoint(point=2, job=0, pc=14, live=[_home()], semaphores=[(8, 1)])
     meta = ImageMeta(
@@ -122,7 +123,7 @@ def test_a_live_range_left_out_at_a_point_is_found(left_out):
     dropped = image.meta.cancel_points[0].live.pop(left_out)
     report = check_points(image, X)
     kinds = {"lost", "result"}
-    if dropped.space in ("lv0_act", "lv0_wgt", "lv1"):
+    if dropped.space in (Space.LV0_ACT, Space.LV0_WGT, Space.LV1):
         kinds = {"undeclared"}  # the reload brings it back all the same
     elif dropped.dirty:
         kinds |= {"undeclared"}
@@ -193,10 +194,10 @@ def test_a_home_in_lv2_left_out_at_the_start_of_a_job_is_found():
 @pytest.mark.parametrize(
     ("live", "text"),
     [
-        (LiveRange("lv1", 0, TINY.lv1_bytes - 1, 2, True), r"leaves lv1 \(16384 bytes\)"),
-        (LiveRange("lv0_wgt", 0, 0, 4, True), "no instruction reads it back"),
-        (LiveRange("lv2", 2, 0, 4, True), "segment 2, which lies in DRAM"),
-        (LiveRange("lv2", 6, 0, 32, False, 2, 0), r"leaves segment 2 \(16 bytes\)"),
+        (LiveRange(Space.LV1, 0, TINY.lv1_bytes - 1, 2, True), r"leaves lv1 \(16384 bytes\)"),
+        (LiveRange(Space.LV0_WGT, 0, 0, 4, True), "no instruction reads it back"),
+        (LiveRange(Space.LV2, 2, 0, 4, True), "segment 2, which lies in DRAM"),
+        (LiveRange(Space.LV2, 6, 0, 32, False, 2, 0), r"leaves segment 2 \(16 bytes\)"),
     ],
 )
 def test_impossible_ranges_are_named(live, text):
@@ -223,10 +224,10 @@ def _two_engines(live: list[LiveRange]) -> Image:
     image.code = b"".join(insn.encode() for insn in assemble(TWO_ENGINES))
     meta = image.meta
     meta.params, meta.events = TINY.replace(engines=2).to_dict(), 1
-    home = LiveRange("lv2", 6, 0, 32, dirty=True)
+    home = LiveRange(Space.LV2, 6, 0, 32, dirty=True)
     meta.jobs = [
         JobInfo(0, 0, 0),
-        JobInfo(0, 1, 3, signal=0, live=[LiveRange("lv2", 6, 0, 16, dirty=True)]),
+        JobInfo(0, 1, 3, signal=0, live=[LiveRange(Space.LV2, 6, 0, 16, dirty=True)]),
         JobInfo(0, 0, 5, waits=[(0, 1)], live=[home]),
     ]
     meta.steps, meta.cancel_points = [StepInfo("jobs", 0, 3)], [CancelPoint(point=0, job=0, pc=0, live=live)]
@@ -235,7 +236,7 @@ def _two_engines(live: list[LiveRange]) -> Image:
 
 
 def test_another_engine_may_be_ahead():
-    complete = [LiveRange("lv2", 6, 16, 16, dirty=True)]
+    complete = [LiveRange(Space.LV2, 6, 16, 16, dirty=True)]
     for lagging in (None, 1):
         assert check_points(_two_engines([]), X, lagging_engine=lagging).ok
     assert [str(f) for f in check_points(_two_engines([]), X, lagging_engine=0).findings if f.kind == "undeclared"] == [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hw.isa import INSN_BYTES, Insn, assemble
-from hw.params import preset
+from hw.contract.isa import INSN_BYTES, Insn, assemble
+from hw.contract.params import preset
 from sim.check.races import RaceChecker, RaceError
 from sim.functional.machine import Machine
 

@@ -3,8 +3,8 @@ import random
 import numpy as np
 import pytest
 
-from hw.isa import COPY_FORMAT, Insn, Op
-from hw.job import Fault
+from hw.contract.isa import COPY_FORMAT, Insn, Op
+from hw.contract.job import Fault
 from sim.functional.limits import first_beyond
 from sim.functional.machine import FunctionalFault, Machine
 from tests.hw.dma.harness import SMALL, Bench, Segments, command, reference

@@ -1,11 +1,11 @@
-"""The functional model against plain loops over the definitions in hw.isa, on random instructions."""
+"""The functional model against plain loops over the definitions in hw.contract.isa, on random instructions."""
 
 import numpy as np
 import pytest
 
-from hw.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0Space, Lv0View, Op, VecOp
-from hw.job import Fault
-from hw.params import preset
+from hw.contract.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0Space, Lv0View, Op, VecOp
+from hw.contract.job import Fault
+from hw.contract.params import preset
 from sim.functional.machine import FunctionalFault, Machine
 
 TINY = preset("tiny")

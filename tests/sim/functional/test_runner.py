@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hw.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
-from hw.isa import assemble
-from hw.params import preset
+from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
+from hw.contract.isa import assemble
+from hw.contract.params import preset
 from sim.functional.runner import HostMissing, run_image
 
 TINY = preset("tiny")

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi.interconnect import AxiInterconnect
+from hw.contract.params import SocParams
 from hw.interfaces import AXI_ID_WIDTH, Axi4, Axi4Lite
-from hw.params import SocParams
 
 SOURCE, DESTINATION, BEATS, BURSTS, START, DONE = (4 * i for i in range(6))
 DEAD = 0xF00  #: an address that never answers

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from sim.bus import Bus, BusError, BusTimeout, HostCosts
 from sim.rtl import PysimBus, SimTop
 from sim.rtl.cxxrtl import CxxrtlBus

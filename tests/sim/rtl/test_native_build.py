@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from sim.rtl import SimTop, native
 from sim.rtl.native import build
 from sim.rtl.native.bus import NativeBus

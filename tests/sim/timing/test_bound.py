@@ -7,9 +7,9 @@ from caesura.inputs import random_samples
 from caesura.latency import halt_bound
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.image import Image
-from hw.isa import INSN_BYTES, Insn, Op, assemble
-from hw.params import preset
+from hw.contract.image import Image
+from hw.contract.isa import INSN_BYTES, Insn, Op, assemble
+from hw.contract.params import preset
 from sim.timing.bound import worst_intervals
 from sim.timing.contention import Others
 from tests.support.networks import DIGITS, network

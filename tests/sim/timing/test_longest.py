@@ -2,8 +2,8 @@
 
 import pytest
 
-from hw.isa import Insn, Op, assemble
-from hw.params import preset
+from hw.contract.isa import Insn, Op, assemble
+from hw.contract.params import preset
 from sim.timing.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
 from sim.timing.longest import work
 

@@ -1,7 +1,7 @@
 """What an image does to DRAM at the most."""
 
-from hw.isa import assemble
-from hw.params import preset
+from hw.contract.isa import assemble
+from hw.contract.params import preset
 from sim.timing.traffic import beside
 
 TINY, BASE = preset("tiny"), preset("base")

@@ -1,7 +1,7 @@
 import pytest
 
-from hw.job import COUNTERS
-from hw.params import preset
+from hw.contract.job import COUNTERS
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sw.driver import Device, DriverError
 from sw.driver.books import Books

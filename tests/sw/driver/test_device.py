@@ -3,10 +3,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hw.image import ImageError, Relocation
-from hw.isa import Insn
-from hw.job import Fault
-from hw.params import preset
+from hw.contract.image import ImageError, Relocation
+from hw.contract.isa import Insn
+from hw.contract.job import Fault
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sw.driver import Device, DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.placement import relocate

@@ -1,5 +1,5 @@
-from hw.job import JOB, JobFlag
-from hw.params import preset
+from hw.contract.job import JOB, JobFlag
+from hw.contract.params import preset
 from sw.driver.device import Device
 from tests.support.fake_soc import FakeSoc
 

@@ -1,6 +1,6 @@
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from sw.driver.errors import DriverError
 from sw.driver.events import EventPool
 from sw.driver.registers import RegisterFile

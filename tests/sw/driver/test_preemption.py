@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from hw.job import Fault
-from hw.params import preset
-from hw.regs import EngineState
+from hw.contract.job import Fault
+from hw.contract.params import preset
+from hw.contract.regs import EngineState
 from sim.bus import HostCosts
 from sw.driver import Device, DriverError, OutOfMemory
 from sw.driver.engine import EngineQueue

@@ -1,6 +1,6 @@
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from sw.driver.registers import RegisterFile, field_value
 from tests.support.fake_soc import FakeSoc
 

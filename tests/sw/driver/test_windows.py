@@ -1,4 +1,4 @@
-from hw.params import preset
+from hw.contract.params import preset
 from sw.driver.windows import distance, predecessors
 from tests.support.preempt_images import walking_image
 

@@ -1,6 +1,6 @@
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from sw.driver import JobResult
 from sw.runtime import reference
 from sw.runtime.parts import parts_of

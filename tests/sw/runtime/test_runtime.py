@@ -3,9 +3,9 @@ import asyncio
 import numpy as np
 import pytest
 
-from hw.isa import Op
-from hw.job import Fault
-from hw.params import preset
+from hw.contract.isa import Op
+from hw.contract.job import Fault
+from hw.contract.params import preset
 from sw.driver import Device, DeviceFault, DriverError
 from sw.driver.errors import SupervisorFault
 from sw.runtime.choice import Choice

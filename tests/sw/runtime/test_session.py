@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from hw.image import ImageError, StepInfo
-from hw.params import preset
+from hw.contract.image import ImageError, StepInfo
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sw.driver import Device, DeviceFault, DeviceTimeout
 from sw.runtime import InputError, Session

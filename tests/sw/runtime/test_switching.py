@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from sw.driver import Device
 from sw.driver.supervisor import Operation, SupervisorResult
 from sw.runtime.choice import Choice, Situation, choose

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hw.params import preset
+from hw.contract.params import preset
 from sim.rtl import SimTop, yosys
 from sim.rtl.cxxrtl import build
 from sim.rtl.stages import Stages

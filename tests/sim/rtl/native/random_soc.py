@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.params import SocParams
 from hw.interfaces import AXI_ID_WIDTH, Axi4, Axi4Lite
-from hw.params import SocParams
 
 REGISTERS = 60
 WIDTHS = (1, 1, 2, 3, 7, 8, 9, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100, 130)

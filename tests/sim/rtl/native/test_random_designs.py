@@ -3,7 +3,7 @@
 import pytest
 from amaranth.sim import Simulator
 
-from hw.params import preset
+from hw.contract.params import preset
 from sim.bus import HostCosts
 from sim.rtl import SimTop
 from sim.rtl.native.bus import NativeBus

@@ -6,8 +6,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hw.contract.params import preset
 from hw.interfaces import AXI_ID_WIDTH, Axi4, Axi4Lite
-from hw.params import preset
 from sim.rtl import SimTop
 from sim.rtl.native import NetlistError, generate
 

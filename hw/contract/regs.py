@@ -1,13 +1,13 @@
 """The register map: every 32-bit register and bit once. RTL, driver, C header and reference page derive from it.
 
 Global registers start at 0, those of engine e at ``ENGINE_BASE + e * ENGINE_STRIDE``. Accesses are whole
-aligned words over AXI4-Lite; an address that is not in the map answers SLVERR. This module imports no RTL.
+aligned words over AXI4-Lite; an address that is not in the map answers SLVERR.
 """
 
 import enum
 from dataclasses import dataclass
 
-from hw.job import COUNTERS
+from hw.contract.job import COUNTERS
 
 ENGINE_BASE = 0x1000
 ENGINE_STRIDE = 0x1000
@@ -118,7 +118,7 @@ ENGINE_REGS: tuple[Reg, ...] = (
     Reg("HALT_CYCLE_LO", 0x64, Access.RO, "cycle count at which the engine became HALTED"),
     Reg("HALT_CYCLE_HI", 0x68, Access.RO, "its upper half"),
     Reg("SEM", 0x100, Access.RO, "semaphore counts", count=32),
-    Reg("COUNTER", 0x200, Access.RO, "counters of the current job, in the order of `hw.job.COUNTERS`",
+    Reg("COUNTER", 0x200, Access.RO, "counters of the current job, in the order of `hw.contract.job.COUNTERS`",
         count=len(COUNTERS)),
 )  # fmt: skip
 

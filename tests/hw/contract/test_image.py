@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hw.image import CancelPoint, Image, ImageError, JobInfo, LiveRange, Relocation, StepInfo
-from hw.isa import Insn, Op
-from hw.params import preset
+from hw.contract.image import CancelPoint, Image, ImageError, JobInfo, LiveRange, Relocation, StepInfo
+from hw.contract.isa import Insn, Op
+from hw.contract.params import preset
 from tests.support.images import COPY_BODY, copy_image
 
 TINY, BASE = preset("tiny"), preset("base")

@@ -1,7 +1,7 @@
 """Structural parameters of the accelerator, their presets, and what follows from them.
 
 One frozen dataclass holds every number that shapes the hardware. The RTL, the compiler, the simulators and
-the image format read it; nothing else defines a size. This module imports no RTL.
+the image format read it; nothing else defines a size.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from hw.isa import INSN_BYTES, VEC_CHANNEL_BYTES
+from hw.contract.isa import INSN_BYTES, VEC_CHANNEL_BYTES
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -153,7 +153,7 @@ class SocParams:
 
     @property
     def vec_header_bytes(self) -> int:
-        """Bytes of the scalar header of a VEC parameter block (see ``hw.isa.VEC_HEADER``)."""
+        """Bytes of the scalar header of a VEC parameter block (see ``hw.contract.isa.VEC_HEADER``)."""
         return max(32, self.lv1_word)
 
     def replace(self, **changes) -> "SocParams":

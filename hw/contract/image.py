@@ -1,9 +1,8 @@
 """The image container (``.cimg``): everything a driver needs to run one compiled model on one parameter set.
 
-Layout: a 64-byte header, then four sections back to back: metadata (JSON, the dataclasses of ``hw.image_tables``), code
+Layout: a 64-byte header, then four sections back to back: metadata (JSON, the dataclasses of ``image_tables``), code
 (64-byte instructions, segment 0), weights (segment 1) and host models (ONNX parts that run on the CPU). The header
 holds magic, format version, section sizes and a SHA-256 over all sections, so a truncated or altered file is refused.
-This module imports no RTL.
 """
 
 import hashlib
@@ -13,8 +12,8 @@ from pathlib import Path
 import pydantic
 from pydantic.dataclasses import dataclass
 
-from hw.image_check import problems
-from hw.image_tables import (
+from hw.contract.image_check import problems
+from hw.contract.image_tables import (
     CancelPoint,
     ImageMeta,
     JobInfo,
@@ -25,7 +24,7 @@ from hw.image_tables import (
     StepInfo,
     TensorInfo,
 )
-from hw.params import SocParams
+from hw.contract.params import SocParams
 
 MAGIC = b"CIMG"
 VERSION = 1

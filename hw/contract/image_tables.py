@@ -1,11 +1,12 @@
-"""The tables of an image: tensors, ports, layers, jobs, steps, cancellation points. This module imports no RTL."""
+"""The tables of an image: tensors, ports, layers, jobs, steps, cancellation points."""
 
 from typing import Literal, Protocol
 
 import pydantic
 from pydantic.dataclasses import dataclass
 
-from hw.params import SocParams
+from hw.contract.params import SocParams
+from hw.contract.spaces import OnChip
 
 _STRICT = pydantic.ConfigDict(extra="forbid")
 
@@ -67,7 +68,7 @@ class LiveRange:
     ``lv0_wgt``), or 4 * ``out_channels`` times the accumulator row (``lv0_acc``; all PEs together).
     """
 
-    space: Literal["lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc"]
+    space: OnChip
     segment: int  #: 6 or 7 in LV2, 0 elsewhere
     offset: int
     size: int

@@ -6,9 +6,10 @@ Each check yields problems as text that names the place; ``Image.validate`` turn
 import math
 from collections.abc import Iterator
 
-from hw.image_tables import Contents, LiveRange
-from hw.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError, Op
-from hw.params import ParamError, SocParams
+from hw.contract.image_tables import Contents, LiveRange
+from hw.contract.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError, Op, Segment
+from hw.contract.params import ParamError, SocParams
+from hw.contract.spaces import Space
 
 _ITEM_BYTES = {"int8": 1, "uint8": 1, "float32": 4, "int32": 4, "int64": 8}
 _LOADS = (Op.LD2, Op.LD1, Op.LD0)
@@ -114,8 +115,9 @@ def _points(image: Contents, params: SocParams) -> Iterator[str]:
     memories = _Memories(image, params)
     for i, job in enumerate(meta.jobs):
         start, size = job.window
-        if not 0 <= start <= start + size <= meta.segment_sizes[7]:
-            yield f"job {i}: window of {size} bytes at {start} leaves segment 7 ({meta.segment_sizes[7]} bytes)"
+        room = meta.segment_sizes[Segment.WINDOWS]
+        if not 0 <= start <= start + size <= room:
+            yield f"job {i}: window of {size} bytes at {start} leaves segment {Segment.WINDOWS} ({room} bytes)"
         yield from (f"job {i}: {problem}" for problem in memories.problems(job.live))
     for i, point in enumerate(meta.cancel_points):
         place = f"cancellation point {i}"
@@ -139,11 +141,11 @@ class _Memories:
 
     def __init__(self, image: Contents, params: SocParams) -> None:
         self._segments = image.meta.segment_sizes
-        self._sizes = {("lv2", segment): self._segments[segment] for segment in LV2_SEGMENTS} | {
-            ("lv1", 0): params.lv1_bytes,
-            ("lv0_act", 0): params.lv0_act_bytes,
-            ("lv0_wgt", 0): params.lv0_wgt_bytes,
-            ("lv0_acc", 0): 4 * params.out_channels * params.lv0_acc_rows,
+        self._sizes = {(Space.LV2, segment): self._segments[segment] for segment in LV2_SEGMENTS} | {
+            (Space.LV1, 0): params.lv1_bytes,
+            (Space.LV0_ACT, 0): params.lv0_act_bytes,
+            (Space.LV0_WGT, 0): params.lv0_wgt_bytes,
+            (Space.LV0_ACC, 0): 4 * params.out_channels * params.lv0_acc_rows,
         }
 
     def problems(self, live: list[LiveRange]) -> Iterator[str]:
@@ -151,7 +153,7 @@ class _Memories:
             size = self._sizes.get((one.space, one.segment), -1)
             if one.size < 0 or not 0 <= one.offset <= size - one.size:
                 yield f"live range of {one.size} bytes at {one.offset} leaves {one.space} (segment {one.segment})"
-            elif one.space == "lv2" and not one.dirty and not self._in_dram(one):
+            elif one.space == Space.LV2 and not one.dirty and not self._in_dram(one):
                 yield f"the copy of a clean range, {one.size} bytes at {one.source_offset}, leaves its segment"
 
     def _in_dram(self, one: LiveRange) -> bool:

@@ -1,7 +1,7 @@
 import pytest
 
-from hw.params import PRESETS
-from hw.regs import ENGINE_BASE, ENGINE_REGS, ENGINE_STRIDE, GLOBAL_REGS, engine_reg, global_reg, register_map
+from hw.contract.params import PRESETS
+from hw.contract.regs import ENGINE_BASE, ENGINE_REGS, ENGINE_STRIDE, GLOBAL_REGS, engine_reg, global_reg, register_map
 
 BLOCKS = pytest.mark.parametrize("regs", [GLOBAL_REGS, ENGINE_REGS], ids=["global", "engine"])
 

@@ -1,7 +1,7 @@
 """Constants of the hardware's pipelines and queues, each stated once.
 
 The RTL is built with those that shape it; bounds, estimates and orders read the same numbers. They are cycles unless
-the comment says otherwise. No RTL is imported here.
+the comment says otherwise.
 """
 
 # -- instruction fetch ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw.params import DRAM_TIMING, PRESETS, ParamError, SocParams, preset
+from hw.contract.params import DRAM_TIMING, PRESETS, ParamError, SocParams, preset
 
 SIZES = [f.name for f in dataclasses.fields(SocParams) if f.name != "name"]
 

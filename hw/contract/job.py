@@ -2,13 +2,12 @@
 
 Each engine reads descriptors from its job ring and writes one completion per job to its completion ring.
 Ring indices are free-running 32-bit counts; entry i lives at slot i modulo the ring size.
-This module imports no RTL.
 """
 
 import enum
 
-from hw.isa import SEGMENTS
-from hw.layout import Member, Record, consecutive
+from hw.contract.isa import SEGMENTS
+from hw.contract.layout import Member, Record, consecutive
 
 
 class Fault(enum.IntEnum):
@@ -26,7 +25,7 @@ class Fault(enum.IntEnum):
 
 
 class FaultUnit(enum.IntEnum):
-    """Which part of the engine reported a fault; the first seven are ``hw.isa.Unit``."""
+    """Which part of the engine reported a fault; the first seven are ``hw.contract.isa.Unit``."""
 
     LD2 = 0
     ST2 = 1

@@ -5,7 +5,7 @@ from amaranth.hdl import Const
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw.isa import (
+from hw.contract.isa import (
     FORMATS,
     INSN_BITS,
     INSN_BYTES,
@@ -16,8 +16,8 @@ from hw.isa import (
     assemble,
     disassemble,
     format_bits,
-    struct_layout,
 )
+from hw.interfaces import struct_layout
 
 
 @st.composite

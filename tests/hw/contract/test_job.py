@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw.isa import SEGMENTS
-from hw.job import COMPLETION, COUNTERS, JOB, Fault, FaultUnit
-from hw.layout import LayoutError, Member, Record
+from hw.contract.isa import SEGMENTS
+from hw.contract.job import COMPLETION, COUNTERS, JOB, Fault, FaultUnit
+from hw.contract.layout import LayoutError, Member, Record
 
 RECORDS = pytest.mark.parametrize("record", [JOB, COMPLETION], ids=lambda r: r.name)
 

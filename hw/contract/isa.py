@@ -15,7 +15,6 @@ Rules a program keeps (the compiler proves them, the hardware faults or never st
 * a prologue holds only LD2 without semaphores, then END.
 
 Byte addresses throughout, except where a table says "words" (``rows`` bytes) or "rows" (accumulator rows).
-This module imports no RTL.
 """
 
 import enum
@@ -23,8 +22,23 @@ from dataclasses import dataclass, field
 
 INSN_BITS = 512
 INSN_BYTES = INSN_BITS // 8
-SEGMENTS = 8  #: segment table entries of a job
-LV2_SEGMENTS = (6, 7)  #: segments that lie in LV2; all others lie in DRAM
+
+
+class Segment(enum.IntEnum):
+    """The segments of a job: what a base and a limit in its descriptor stand for. All but the last two lie in DRAM."""
+
+    CODE = 0
+    WEIGHTS = 1  #: constants
+    INPUTS = 2
+    OUTPUTS = 3
+    SCRATCH = 4  #: free for data that one inference leaves in DRAM for itself
+    SHARED = 5  #: tensors that CPU steps read or write, spills and observed tensors
+    LV2 = 6  #: tensors, and buffers of one layer
+    WINDOWS = 7  #: weights that prologues bring
+
+
+SEGMENTS = len(Segment)  #: segment table entries of a job
+LV2_SEGMENTS = (Segment.LV2, Segment.WINDOWS)  #: segments that lie in LV2; all others lie in DRAM
 
 
 class IsaError(ValueError):
@@ -263,17 +277,6 @@ TABLE_BYTES = 256
 def format_bits(fields: tuple[Field, ...]) -> int:
     """Bits a format uses; the rest of the instruction is reserved and must be zero."""
     return sum(f.width for f in fields)
-
-
-def struct_layout(op: Op):
-    """The format of ``op`` as an Amaranth ``StructLayout`` of 512 bits, for RTL (padding field ``reserved``)."""
-    from amaranth.hdl import signed, unsigned
-    from amaranth.lib import data
-
-    fields = FORMATS[op]
-    members = {f.name: signed(f.width) if f.signed else unsigned(f.width) for f in fields}
-    members["reserved"] = unsigned(INSN_BITS - format_bits(fields))
-    return data.StructLayout(members)
 
 
 @dataclass(frozen=True)
