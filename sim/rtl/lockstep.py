@@ -41,12 +41,19 @@ class LockstepBus(SideBySideBus):
             )
         self._words = [np.array([at for r in self.compared for at in place[r]], np.intp) for place in places]
         self._register_of_word = np.repeat(range(len(self.compared)), [len(places[0][r]) for r in self.compared])
+        self._names = {name: index for index, (_, name) in enumerate(self.compared)}
         self._compare()
+
+    def value(self, name: str) -> int:
+        """The register of this hierarchical name after the latest cycle. KeyError if it is not compared."""
+        words = self._latest[self._register_of_word == self._names[name]]
+        return sum(int(word) << 64 * k for k, word in enumerate(words))
 
     def _compare(self) -> None:
         a, b = (bus.registers()[words] for bus, words in zip(self._pair, self._words, strict=True))
         if not np.array_equal(a, b):
             self._tell(a, b)
+        self._latest = a
 
     def _tell(self, a: npt.NDArray[np.uint64], b: npt.NDArray[np.uint64]) -> None:
         different = np.unique(self._register_of_word[a != b])
