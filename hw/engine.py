@@ -1,6 +1,6 @@
 """One engine: sequencers, load and store units, LV1, MAC array and vector unit."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, ResetInserter
+from amaranth.hdl import Module, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -8,7 +8,7 @@ from hw.contract.isa import Unit
 from hw.contract.params import SocParams
 from hw.contract.regs import ENGINE_REGS, EngineState
 from hw.control.engine_control import EngineControl
-from hw.control.events import EventPort
+from hw.control.signatures import EventPort
 from hw.csr import RegisterBus, RegisterFile
 from hw.dma.units import Ld0Unit, Ld1Unit, Ld2Unit, St1Unit, St2Unit
 from hw.engine_reset import EngineReset
@@ -118,10 +118,11 @@ class Engine(wiring.Component):
             name = reg.name.lower()
             if name != "status":
                 connect(m, getattr(wires, name), getattr(control.regs, name))
-        status = control.regs.status.r_data
+        m.d.comb += wires.status.r_data.eq(control.regs.status.r_data)
+        with m.If(resetter.busy):
+            m.d.comb += wires.status.r_data.state.eq(EngineState.RESETTING)
         m.d.comb += [
-            wires.status.r_data.eq(Mux(resetter.busy, Cat(Const(EngineState.RESETTING, 4), status[4:]), status)),
-            resetter.request.eq(wires.control.w_stb & wires.control.w_data[1]),
+            resetter.request.eq(wires.control.w_stb & wires.control.w_data.reset),
             resetter.quiet.eq(control.quiet),
             control.halt.eq(resetter.halt),
         ]

@@ -1,22 +1,32 @@
 """Wires between a register file and the logic that owns the registers."""
 
-from amaranth.lib import wiring
+from amaranth.hdl import unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.regs import Access, Reg
+
+
+def word_layout(reg: Reg):
+    """The shape of one register: the fields that the table names, up to the highest, or a word if it names none."""
+    if not reg.bits:
+        return unsigned(32)
+    end = max(bits.low + bits.width for bits in reg.bits)
+    return data.FlexibleLayout(end, {bits.name: data.Field(bits.width, bits.low) for bits in reg.bits})
 
 
 class RegisterElement(wiring.Signature):
     """One register, seen from the register file.
 
     ``r_data`` is what a read returns. Writable registers have ``w_stb``, a pulse with ``w_data``. A register that
-    reading changes may use ``r_stb``, a pulse in the cycle in which ``r_data`` was taken.
+    reading changes may use ``r_stb``, a pulse in the cycle in which ``r_data`` was taken. Both words have the fields
+    that the table names.
     """
 
     def __init__(self, reg: Reg) -> None:
-        members = {"r_data": In(32), "r_stb": Out(1)}
+        members = {"r_data": In(word_layout(reg)), "r_stb": Out(1)}
         if reg.access != Access.RO:
-            members |= {"w_data": Out(32), "w_stb": Out(1)}
+            members |= {"w_data": Out(word_layout(reg)), "w_stb": Out(1)}
         super().__init__(members)
 
 

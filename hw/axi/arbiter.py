@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 
-class RoundRobin(wiring.Component):
+class RoundRobinArbiter(wiring.Component):
     """Grants one of ``count`` requests; whoever was served last comes last.
 
     Members

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.axi.arbiter import RoundRobin
+from hw.axi.arbiter import RoundRobinArbiter
 from hw.contract.params import SocParams
 from hw.interfaces import AXI_ID_WIDTH, Axi4, BusReadPort, BusWritePort
 
@@ -71,7 +71,7 @@ class AxiInterconnect(wiring.Component):
         """Arbitrate ``requests`` into the registers of an address channel; returns (grant, accepted)."""
         axi = self.axi
         valid, ready = getattr(axi, f"{channel}valid"), getattr(axi, f"{channel}ready")
-        m.submodules[f"{channel}_arbiter"] = arbiter = RoundRobin(len(requests))
+        m.submodules[f"{channel}_arbiter"] = arbiter = RoundRobinArbiter(len(requests))
         free, accepted = Signal(), Signal()
         m.d.comb += [
             arbiter.requests.eq(Cat(req.valid for req in requests)),

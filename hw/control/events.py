@@ -1,33 +1,12 @@
 """SoC-wide event counters that order jobs of different engines without the host."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.params import SocParams
-
-EVENT_BITS = 6  #: bits of an event number
-
-
-class EventPort(wiring.Signature):
-    """An engine's access to the events, seen from the engine.
-
-    * ``signal``: stream of event numbers; each adds one.
-    * ``wait``: level; while set with stable ``wait_id`` and ``wait_value``, ``reached`` pulses when the counter is at
-      or past the value (modulo 2^32, signed distance).
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "signal": Out(stream.Signature(EVENT_BITS)),
-                "wait": Out(1),
-                "wait_id": Out(EVENT_BITS),
-                "wait_value": Out(32),
-                "reached": In(1),
-            }
-        )
+from hw.control.signatures import EVENT_BITS, EventPort
 
 
 class EventCounters(wiring.Component):
@@ -85,16 +64,16 @@ class EventCounters(wiring.Component):
                 port = self.engine[e]
                 with m.Case(e):
                     m.d.comb += [
-                        read.addr.eq(Mux(waits, port.wait_id, port.signal.payload)),
+                        read.addr.eq(Mux(waits, port.wait.id, port.signal.payload)),
                         write.data.eq(read.data + 1),
                     ]
                     with m.If(~second):
-                        m.d.sync += asked.eq(Mux(waits, port.wait, port.signal.valid))
+                        m.d.sync += asked.eq(Mux(waits, port.wait.request, port.signal.valid))
                     with m.Elif(asked):
                         m.d.comb += [
                             port.signal.ready.eq(~waits),
                             write.en.eq(port.signal.valid & ~waits),
-                            port.reached.eq(port.wait & waits & ~(read.data - port.wait_value)[31]),
+                            port.wait.reached.eq(port.wait.request & waits & ~(read.data - port.wait.value)[31]),
                         ]
             with m.Default():
                 m.d.comb += [read.addr.eq(self.index), write.data.eq(self.w_data)]

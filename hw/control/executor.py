@@ -9,16 +9,24 @@ from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
 from hw.contract.regs import EngineState
 from hw.control.decode import Decoder, field_bits
-from hw.control.descriptor import HEADER_BITS, JOB_FAULT, HeaderRead, SegmentRead, word_of
-from hw.control.events import EVENT_BITS
+from hw.control.descriptor import HEADER_BITS, JOB_FAULT, word_of
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
-from hw.control.retire import ENDED
-from hw.interfaces import COMMAND, PC, BusReadPort
+from hw.control.signatures import (
+    SEMAPHORE_GROUP,
+    Dispatch,
+    EndedJob,
+    EventWait,
+    ExecutorStatus,
+    LoadedJobs,
+    SemaphoreSetup,
+    Slots,
+)
+from hw.interfaces import PC, BusReadPort
 
 SETTLE = 4  #: cycles the units must have been idle before an aborted job counts as ended
 _SEM_WORD = word_of("sem0")
-_SEM_WORDS = SEMAPHORES // 8  #: 64-bit words of semaphore counts in a descriptor
+_SEM_WORDS = SEMAPHORES // SEMAPHORE_GROUP  #: 64-bit words of semaphore counts in a descriptor
 
 
 class Executor(wiring.Component):
@@ -41,33 +49,25 @@ class Executor(wiring.Component):
     enable, halt : In(1)
     pause : In(1)
         Halt at the next cancellation point or job boundary, and stay until it is taken back.
-    calm : In(1)
-        The loader rests; nothing halts before it does.
-    loaded, load_failed, load_fault : In
-        From :class:`~hw.control.loader.Loader`.
+    loaded : In(LoadedJobs)
+        Nothing halts before the loader rests.
     now : In(64)
-    header, src, dst : Out
-        Read ports of the slots.
+    slots : Out(Slots)
     bus : Out(BusReadPort)
-    command, push, queue_ready : Out(COMMAND), Out(7), In(7)
-        To the unit queues, one at a time.
+    dispatch : Out(Dispatch)
     drained : In(1)
         Queues and units are idle.
     units_quiet : In(1)
         No unit is busy.
-    nonzero : In(semaphores)
+    semaphores : Out(SemaphoreSetup)
     fault, fault_info : In
         From :class:`~hw.control.faults.FaultCollector`.
-    retire_failed : In(1)
-        A completion could not be written: stop for good.
-    event_wait, event_id, event_value, event_reached
-        See :class:`hw.control.events.EventPort`.
-    ended, retire, retire_free, copied
-        To the retirer.
+    event : Out(EventWait)
+    ended : Out(EndedJob)
+        A completion that could not be written stops the executor for good.
     released : Out(32)
         Jobs that have ended = index of the current job.
-    state : Out(4)
-        ``hw.contract.regs.EngineState``.
+    status : Out(ExecutorStatus)
     begin, measure : Out(1)
         A body starts (clear counters and semaphores); a body is in progress.
     issued, starved : Out(1)
@@ -75,71 +75,37 @@ class Executor(wiring.Component):
     blocked : Out(1)
         Dispatch is over, or waits for a full queue.
     abort : Out(1)
-    next_pc : Out(PC)
-        Of the next instruction to dispatch.
-    halt_point, halt_pc : Out
-        The last CANCEL: its number, and the PC after it.
-    halted, in_job : Out(1)
-        Halted since the cycle before (pulse); halted at a cancellation point.
-    halt_cycle : Out(64)
-        When it halted last.
-    sem_load, sem_group, sem_counts : Out(1), Out(2), Out(64)
-        Set semaphores, eight at a time.
     quiet : Out(1)
         No instruction fetch is outstanding.
     """
 
     def __init__(self, params: SocParams) -> None:
         self.params = params
-        units = len(Unit)
         super().__init__(
             {
                 "enable": In(1),
                 "halt": In(1),
                 "pause": In(1),
-                "calm": In(1),
-                "loaded": In(32),
-                "load_failed": In(1),
-                "load_fault": In(JOB_FAULT),
+                "loaded": In(LoadedJobs()),
                 "now": In(64),
-                "header": Out(HeaderRead(params)),
-                "src": Out(SegmentRead(params)),
-                "dst": Out(SegmentRead(params)),
+                "slots": Out(Slots(params)),
                 "bus": Out(BusReadPort(params)),
-                "command": Out(COMMAND),
-                "push": Out(units),
-                "queue_ready": In(units),
+                "dispatch": Out(Dispatch()),
                 "drained": In(1),
                 "units_quiet": In(1),
-                "nonzero": In(params.semaphores),
+                "semaphores": Out(SemaphoreSetup(params)),
                 "fault": In(1),
                 "fault_info": In(JOB_FAULT),
-                "retire_failed": In(1),
-                "event_wait": Out(1),
-                "event_id": Out(EVENT_BITS),
-                "event_value": Out(32),
-                "event_reached": In(1),
-                "ended": Out(ENDED),
-                "retire": Out(1),
-                "retire_free": In(1),
-                "copied": In(1),
+                "event": Out(EventWait()),
+                "ended": Out(EndedJob()),
                 "released": Out(32),
-                "state": Out(4),
+                "status": Out(ExecutorStatus()),
                 "begin": Out(1),
                 "measure": Out(1),
                 "issued": Out(1),
                 "starved": Out(1),
                 "blocked": Out(1),
                 "abort": Out(1),
-                "next_pc": Out(PC),
-                "halt_point": Out(16),
-                "halt_pc": Out(PC),
-                "halted": Out(1),
-                "in_job": Out(1),
-                "halt_cycle": Out(64),
-                "sem_load": Out(1),
-                "sem_group": Out(range(_SEM_WORDS)),
-                "sem_counts": Out(64),
                 "quiet": Out(1),
             }
         )
@@ -151,34 +117,37 @@ class Executor(wiring.Component):
         m.submodules.preparer = preparer = JobPreparer(self.params)
         wiring.connect(m, wiring.flipped(self.bus), fetch.bus)
         fetched = fetch.insn.payload
-        ended = self.ended
+        ended = self.ended.info
         slot = self.released[: self.params.job_slot_bits]
         dispatching = Signal()  # the body's instructions need the segment ports
 
         self._connect_preparer(m, preparer, fetch, dispatching)
         with m.If(dispatching):
-            m.d.comb += self.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot))
+            m.d.comb += self.slots.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot))
         with m.Else():
-            m.d.comb += self.src.addr.eq(preparer.segment.addr)
+            m.d.comb += self.slots.src.addr.eq(preparer.segment.addr)
         restoring, restored = Signal(), Signal(range(_SEM_WORDS + 1))
         still = Signal()  # nothing moves but instruction fetch
         m.d.comb += [
-            still.eq(self.drained & self.units_quiet & self.calm & self.retire_free),
+            still.eq(self.drained & self.units_quiet & self.loaded.resting & self.ended.free),
             preparer.hold.eq(restoring | self.pause),
-            self.header.addr.eq(Mux(restoring, Cat((restored + _SEM_WORD)[:HEADER_BITS], slot), preparer.header.addr)),
-            self.sem_load.eq(restoring & (restored != 0)),
-            self.sem_group.eq(restored - 1),
-            self.sem_counts.eq(self.header.data),
+            self.slots.header.addr.eq(
+                Mux(restoring, Cat((restored + _SEM_WORD)[:HEADER_BITS], slot), preparer.header.addr)
+            ),
+            self.semaphores.clear.eq(self.begin),
+            self.semaphores.load.eq(restoring & (restored != 0)),
+            self.semaphores.group.eq(restored - 1),
+            self.semaphores.counts.eq(self.slots.header.data),
         ]
         m.d.comb += [
             decoder.insn.eq(fetched.insn),
-            self.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
-            self.command.insn.eq(fetched.insn),
-            self.command.pc.eq(fetched.pc),
-            self.command.src_base.eq(self.src.data.base),
-            self.command.src_limit.eq(self.src.data.limit),
-            self.command.dst_base.eq(self.dst.data.base),
-            self.command.dst_limit.eq(self.dst.data.limit),
+            self.slots.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
+            self.dispatch.command.insn.eq(fetched.insn),
+            self.dispatch.command.pc.eq(fetched.pc),
+            self.dispatch.command.src_base.eq(self.slots.src.data.base),
+            self.dispatch.command.src_limit.eq(self.slots.src.data.limit),
+            self.dispatch.command.dst_base.eq(self.slots.dst.data.base),
+            self.dispatch.command.dst_limit.eq(self.slots.dst.data.limit),
             self.quiet.eq(fetch.quiet),
             ended.index.eq(self.released),
         ]
@@ -203,21 +172,21 @@ class Executor(wiring.Component):
 
         def halt_now() -> None:
             m.d.comb += halting_now.eq(1)
-            m.d.sync += self.halt_cycle.eq(self.now)
+            m.d.sync += self.status.cycle.eq(self.now)
 
         m.d.comb += [own.unit.eq(FaultUnit.EXECUTOR), own.pc.eq(pc)]
         with m.FSM() as fsm:
             m.d.comb += [
                 issuing.eq(fsm.ongoing("DECODE") | fsm.ongoing("DISPATCH")),
                 halting.eq(fsm.ongoing("QUIESCE") | fsm.ongoing("SETTLED")),
-                self.in_job.eq(fsm.ongoing("HALTED")),
-                dispatching.eq(issuing | halting | self.in_job | restoring),
+                self.status.in_job.eq(fsm.ongoing("HALTED")),
+                dispatching.eq(issuing | halting | self.status.in_job | restoring),
                 self.measure.eq(issuing | halting | fsm.ongoing("DRAIN") | fsm.ongoing("CHECK")),
                 self.abort.eq(ended.fault.code != Fault.NONE),
-                self.next_pc.eq(Mux(dispatching, fetched.pc, pc)),
+                self.status.next_pc.eq(Mux(dispatching, fetched.pc, pc)),
             ]
             with m.State("IDLE"):
-                with m.If(self.retire_failed):
+                with m.If(self.ended.failed):
                     m.next = "DEAD"
                 with m.Elif(self.pause):
                     with m.If(still & self.enable & ~self.halt):
@@ -235,7 +204,7 @@ class Executor(wiring.Component):
                     ]
                     m.next = "DECODE"
                     with m.If(preparer.job.failed):
-                        m.d.sync += ended.fault.eq(self.load_fault)
+                        m.d.sync += ended.fault.eq(self.loaded.fault)
                         m.next = "ABORT"
                     with m.Elif((preparer.job.flags & JobFlag.RESUME).any()):
                         m.next = "RESTORE"
@@ -263,7 +232,7 @@ class Executor(wiring.Component):
                 with m.Elif(fetch.insn.valid & ~self.halt):
                     m.next = "DISPATCH"
             with m.State("DISPATCH"):
-                accepted = (unit & self.queue_ready).any()
+                accepted = (unit & self.dispatch.ready).any()
                 m.d.comb += self.blocked.eq(~accepted)
                 with m.If(fetched.fault != Fault.NONE):
                     raise_fault(fetched.fault, fetched.pc << 6)
@@ -277,15 +246,15 @@ class Executor(wiring.Component):
                 with m.Elif(cancel):
                     m.d.comb += fetch.insn.ready.eq(1)
                     m.d.sync += [
-                        self.halt_point.eq(field_bits(fetched.insn, Op.CANCEL, "point")),
-                        self.halt_pc.eq(fetched.pc + 1),
+                        self.status.point.eq(field_bits(fetched.insn, Op.CANCEL, "point")),
+                        self.status.pc.eq(fetched.pc + 1),
                     ]
                     m.next = "DECODE"
                     with m.If(self.pause):
                         m.next = "QUIESCE"
                 with m.Else():
                     m.d.comb += [
-                        self.push.eq(unit),
+                        self.dispatch.push.eq(unit),
                         fetch.insn.ready.eq(accepted),
                         self.issued.eq(accepted),
                     ]
@@ -305,7 +274,7 @@ class Executor(wiring.Component):
                     m.next = "ABORT"
                 with m.Elif(~self.pause):
                     m.next = "DECODE"
-                with m.Elif(self.retire_failed):
+                with m.Elif(self.ended.failed):
                     m.next = "DEAD"
                 with m.Else():
                     halt_now()
@@ -321,8 +290,8 @@ class Executor(wiring.Component):
                     m.next = "CHECK"
             with m.State("CHECK"):
                 # One cycle after the last signal, so that its overflow is seen as well.
-                with m.If(self.nonzero.any()):
-                    raise_fault(Fault.SEMAPHORE_RESIDUE, self.nonzero)
+                with m.If(self.semaphores.nonzero.any()):
+                    raise_fault(Fault.SEMAPHORE_RESIDUE, self.semaphores.nonzero)
                 m.d.sync += ended.end.eq(self.now)
                 m.next = "RETIRE"
                 with m.If(trap):
@@ -337,20 +306,20 @@ class Executor(wiring.Component):
                     m.d.sync += ended.end.eq(self.now)
                     m.next = "RETIRE"
             with m.State("RETIRE"):
-                m.d.comb += self.retire.eq(1)
-                with m.If(self.retire_failed):
+                m.d.comb += self.ended.valid.eq(1)
+                with m.If(self.ended.failed):
                     m.next = "DEAD"
-                with m.Elif(self.retire_free):
+                with m.Elif(self.ended.free):
                     m.next = "COPY"
             with m.State("COPY"):
-                with m.If(self.copied):
+                with m.If(self.ended.copied):
                     m.d.sync += self.released.eq(self.released + 1)
                     m.next = "IDLE"
                     with m.If(ended.fault.code != Fault.NONE):
                         m.next = "REPORT"
             with m.State("REPORT"):
                 # FAULT is what the host sees once the completion has been written.
-                with m.If(self.retire_free):
+                with m.If(self.ended.free):
                     m.next = "DEAD"
             with m.State("DEAD"):
                 pass
@@ -358,7 +327,7 @@ class Executor(wiring.Component):
             trap.eq(self.measure & (self.fault | wrong | over_time)),
             fetch.flush.eq(flush | self.halt),
         ]
-        m.d.sync += self.halted.eq(halting_now)
+        m.d.sync += self.status.halted.eq(halting_now)
         with m.If(trap):
             with m.If(self.fault):
                 m.d.sync += ended.fault.eq(self.fault_info)
@@ -368,32 +337,29 @@ class Executor(wiring.Component):
                 m.d.sync += [ended.fault.eq(own), ended.fault.code.eq(Fault.CYCLE_LIMIT)]
 
         with m.If(fsm.ongoing("DEAD")):
-            m.d.comb += self.state.eq(EngineState.FAULT)
-        with m.Elif(self.in_job | fsm.ongoing("BETWEEN")):
-            m.d.comb += self.state.eq(EngineState.HALTED)
+            m.d.comb += self.status.state.eq(EngineState.FAULT)
+        with m.Elif(self.status.in_job | fsm.ongoing("BETWEEN")):
+            m.d.comb += self.status.state.eq(EngineState.HALTED)
         with m.Elif(dispatching & ~halting):
-            m.d.comb += self.state.eq(EngineState.RUNNING)
+            m.d.comb += self.status.state.eq(EngineState.RUNNING)
         with m.Elif(~fsm.ongoing("IDLE")):
-            m.d.comb += self.state.eq(EngineState.DRAINING)
+            m.d.comb += self.status.state.eq(EngineState.DRAINING)
         with m.Elif(self.enable):
-            m.d.comb += self.state.eq(EngineState.IDLE)
+            m.d.comb += self.status.state.eq(EngineState.IDLE)
         return m
 
     def _connect_preparer(self, m: Module, preparer: JobPreparer, fetch: InstructionFetch, dispatching: Signal) -> None:
         m.d.comb += [
             preparer.enable.eq(self.enable),
             preparer.halt.eq(self.halt),
-            preparer.loaded.eq(self.loaded),
-            preparer.failed.eq(self.load_failed),
-            preparer.header.data.eq(self.header.data),
-            preparer.segment.data.eq(self.src.data),
+            preparer.loaded.eq(self.loaded.count),
+            preparer.failed.eq(self.loaded.failed),
+            preparer.header.data.eq(self.slots.header.data),
+            preparer.segment.data.eq(self.slots.src.data),
             preparer.fetch_free.eq(~dispatching & ~fetch.running),
             fetch.start.eq(preparer.fetch_start),
             fetch.pc.eq(preparer.fetch_pc),
             fetch.base.eq(preparer.fetch_base),
             fetch.limit.eq(preparer.fetch_limit),
-            self.event_wait.eq(preparer.wait),
-            self.event_id.eq(preparer.wait_id),
-            self.event_value.eq(preparer.wait_value),
-            preparer.reached.eq(self.event_reached),
         ]
+        wiring.connect(m, preparer.event, wiring.flipped(self.event))

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.timing import UNIT_IN_FLIGHT
+from hw.control.signatures import ACTIVITY, PrologueLoads
 from hw.interfaces import COMMAND, UnitPort
 
 SETTLE = 4  #: cycles a unit must have been idle before it is reset
@@ -19,15 +20,12 @@ class Ld2Share(wiring.Component):
 
     Members
     -------
-    body, loader : In(stream of COMMAND)
-    body_done, loader_done, body_fault, loader_fault : Out(1)
-        The unit's pulses, to whom they belong.
-    body_active, loader_active : Out(1)
-        Commands of that side are in the unit.
-    loader_present : Out(1)
-        Commands of the loader are in the unit, on offer to it, or being taken out.
-    abandon : In(1)
-        Take the loader's commands out. A fault that comes later than this is dropped with them.
+    loads : In(PrologueLoads)
+    body : In(stream of COMMAND)
+    body_done, body_fault : Out(1)
+        The unit's pulses for the body's commands.
+    body_active : Out(1)
+        Commands of the body are in the unit.
     abort : In(1)
         Stop the unit for good.
     unit : In(UnitPort)
@@ -41,16 +39,11 @@ class Ld2Share(wiring.Component):
     def __init__(self) -> None:
         super().__init__(
             {
+                "loads": In(PrologueLoads()),
                 "body": In(stream.Signature(COMMAND)),
-                "loader": In(stream.Signature(COMMAND)),
                 "body_done": Out(1),
-                "loader_done": Out(1),
                 "body_fault": Out(1),
-                "loader_fault": Out(1),
                 "body_active": Out(1),
-                "loader_active": Out(1),
-                "loader_present": Out(1),
-                "abandon": In(1),
                 "abort": In(1),
                 "unit": In(UnitPort()),
                 "unit_reset": Out(1),
@@ -68,10 +61,10 @@ class Ld2Share(wiring.Component):
 
         accepted = Signal()
         m.d.comb += [
-            unit.cmd.valid.eq(offering & Mux(to_loader, self.loader.valid, self.body.valid)),
-            unit.cmd.payload.eq(Mux(to_loader, self.loader.payload, self.body.payload)),
+            unit.cmd.valid.eq(offering & Mux(to_loader, self.loads.cmd.valid, self.body.valid)),
+            unit.cmd.payload.eq(Mux(to_loader, self.loads.cmd.payload, self.body.payload)),
             accepted.eq(unit.cmd.valid & unit.cmd.ready),
-            self.loader.ready.eq(accepted & to_loader),
+            self.loads.cmd.ready.eq(accepted & to_loader),
             self.body.ready.eq(accepted & ~to_loader),
         ]
         room = (in_flight != UNIT_IN_FLIGHT) & ~recovering & ~unit.fault
@@ -81,25 +74,30 @@ class Ld2Share(wiring.Component):
                 m.d.sync += offering.eq(0)
         with m.Elif(room & self.body.valid & (empty | ~to_loader)):
             m.d.sync += [offering.eq(1), to_loader.eq(0)]
-        with m.Elif(room & self.loader.valid & ~self.body.valid & (empty | to_loader)):
+        with m.Elif(room & self.loads.cmd.valid & ~self.body.valid & (empty | to_loader)):
             m.d.sync += [offering.eq(1), to_loader.eq(1)]
         m.d.sync += in_flight.eq(in_flight + accepted - unit.done)
 
         m.d.comb += [
-            self.loader_done.eq(unit.done & to_loader),
+            self.loads.done.eq(unit.done & to_loader),
             self.body_done.eq(unit.done & ~to_loader),
-            self.loader_fault.eq(unit.fault & to_loader & ~recovering),
+            self.loads.fault.eq(unit.fault & to_loader & ~recovering),
             self.body_fault.eq(unit.fault & ~to_loader),
-            self.loader_active.eq(~empty & to_loader),
+            self.loads.active.eq(~empty & to_loader),
             self.body_active.eq(~empty & ~to_loader),
-            self.loader_present.eq((to_loader & (~empty | offering)) | recovering),
+            self.loads.present.eq((to_loader & (~empty | offering)) | recovering),
             unit.abort.eq(self.abort | recovering),
             self.quiet.eq(~unit.busy),
+            self.loads.fault_info.eq(unit.fault_info),
+            *(
+                self.loads.activity[name].eq(unit.busy if name == "busy" else getattr(unit, f"mon_{name}"))
+                for name, _ in ACTIVITY
+            ),
         ]
 
         # A prologue faulted or is abandoned: quiesce the unit and reset it.
         m.d.comb += self.unit_reset.eq(settled == SETTLE)
-        with m.If(self.loader_fault | (self.abandon & self.loader_present)):
+        with m.If(self.loads.fault | (self.loads.abandon & self.loads.present)):
             m.d.sync += recovering.eq(1)
         with m.If(recovering & ~unit.busy & ~self.unit_reset):
             m.d.sync += settled.eq(settled + 1)

@@ -1,7 +1,7 @@
 """The loader: runs prologues in ring order, ahead of the bodies."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -11,15 +11,13 @@ from hw.contract.params import SocParams
 from hw.control.decode import Decoder, field_bits
 from hw.control.descriptor import (
     HEADER_BITS,
-    JOB_FAULT,
-    HeaderRead,
     RamRead,
-    SegmentRead,
     member,
     word_of,
 )
 from hw.control.fetch import InstructionFetch
-from hw.interfaces import ADDR, COMMAND, FAULT, PC, BusReadPort
+from hw.control.signatures import LoadedJobs, PrologueLoads, Slots, StoredJobs
+from hw.interfaces import PC, BusReadPort
 
 #: What is kept of a prologue, per slot: 32-bit words in this order.
 PROLOGUE_WORDS = ("start_lo", "start_hi", "end_lo", "end_hi", "bytes", "busy", "stalled", "occupancy")
@@ -42,25 +40,14 @@ class Loader(wiring.Component):
         A prologue starts only with ``enable``; ``halt`` stops everything.
     hold : In(1)
         Begin no prologue, and abandon the loads of the one that runs.
-    resting : Out(1)
-        With ``hold``: between two instructions, with nothing in the LD2 unit.
-    abandon : Out(1)
-        Take the loads out of the LD2 unit and reset it; they are never done.
-    present : In(1)
-        Loads are in the unit, on offer to it, or being taken out.
-    stored, bad, bad_code : In
-        From :class:`~hw.control.ring.JobRing`.
-    header, src, dst : Out
-        Read ports of the slots.
+    stored : In(StoredJobs)
+    slots : Out(Slots)
     retired : In(32)
         Jobs retired; decides whether a window is free.
-    loaded : Out(32)
-        Jobs handed to the executor.
-    fault, fault_info : Out(1), Out(JOB_FAULT)
-        The job at index ``loaded`` cannot run (level).
+    loaded : Out(LoadedJobs)
     bus : Out(BusReadPort)
-    cmd, done, active, unit_fault, unit_fault_info, mon_*
-        The loader's side of the LD2 unit.
+    loads : Out(PrologueLoads)
+        The LD2 unit, shared with the body.
     now : In(64)
     result : In(RamRead)
         The counters: word ``addr[:3]`` (:data:`PROLOGUE_WORDS`) of slot ``addr[3:]``.
@@ -76,30 +63,12 @@ class Loader(wiring.Component):
                 "enable": In(1),
                 "halt": In(1),
                 "hold": In(1),
-                "resting": Out(1),
-                "abandon": Out(1),
-                "present": In(1),
-                "stored": In(32),
-                "bad": In(1),
-                "bad_code": In(8),
-                "header": Out(HeaderRead(params)),
-                "src": Out(SegmentRead(params)),
-                "dst": Out(SegmentRead(params)),
+                "stored": In(StoredJobs()),
+                "slots": Out(Slots(params)),
                 "retired": In(32),
-                "loaded": Out(32),
-                "fault": Out(1),
-                "fault_info": Out(JOB_FAULT),
+                "loaded": Out(LoadedJobs()),
                 "bus": Out(BusReadPort(params)),
-                "cmd": Out(stream.Signature(COMMAND)),
-                "done": In(1),
-                "active": In(1),
-                "unit_fault": In(1),
-                "unit_fault_info": In(FAULT),
-                "mon_bytes": In(8),
-                "mon_busy": In(1),
-                "mon_stalled": In(1),
-                "mon_extent": In(ADDR),
-                "mon_extent_valid": In(1),
+                "loads": Out(PrologueLoads()),
                 "now": In(64),
                 "result": In(RamRead(params.job_slot_bits + 3, 32)),
                 "busy": Out(1),
@@ -112,7 +81,7 @@ class Loader(wiring.Component):
         m.submodules.fetch = fetch = InstructionFetch(self.params)
         m.submodules.decoder = decoder = Decoder(self.params, (Op.LD2, Op.END), semaphores=False)
         wiring.connect(m, wiring.flipped(self.bus), fetch.bus)
-        slot = self.loaded[: self.params.job_slot_bits]
+        slot = self.loaded.count[: self.params.job_slot_bits]
         fetched = fetch.insn.payload
         m.d.comb += [self.quiet.eq(fetch.quiet), decoder.insn.eq(fetched.insn)]
 
@@ -123,20 +92,20 @@ class Loader(wiring.Component):
         flush = Signal()
         # The job whose retirement frees the window is `window_after` places earlier.
         m.d.comb += [
-            in_use.eq(self.loaded - window_after - self.retired),
-            self.header.addr.eq(Cat(word, slot)),
-            self.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot)),
-            self.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
-            self.cmd.payload.insn.eq(fetched.insn),
-            self.cmd.payload.pc.eq(fetched.pc),
-            self.cmd.payload.src_base.eq(self.src.data.base),
-            self.cmd.payload.src_limit.eq(self.src.data.limit),
-            self.cmd.payload.dst_base.eq(self.dst.data.base),
-            self.cmd.payload.dst_limit.eq(self.dst.data.limit),
+            in_use.eq(self.loaded.count - window_after - self.retired),
+            self.slots.header.addr.eq(Cat(word, slot)),
+            self.slots.src.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "src_seg"), slot)),
+            self.slots.dst.addr.eq(Cat(field_bits(fetched.insn, Op.LD2, "dst_seg"), slot)),
+            self.loads.cmd.payload.insn.eq(fetched.insn),
+            self.loads.cmd.payload.pc.eq(fetched.pc),
+            self.loads.cmd.payload.src_base.eq(self.slots.src.data.base),
+            self.loads.cmd.payload.src_limit.eq(self.slots.src.data.limit),
+            self.loads.cmd.payload.dst_base.eq(self.slots.dst.data.base),
+            self.loads.cmd.payload.dst_limit.eq(self.slots.dst.data.limit),
             fetch.pc.eq(prologue_pc),
             fetch.flush.eq(flush | self.halt),
-            fetch.base.eq(self.src.data.base),
-            fetch.limit.eq(self.src.data.limit),
+            fetch.base.eq(self.slots.src.data.base),
+            fetch.limit.eq(self.slots.src.data.limit),
         ]
         end, illegal = Signal(), Signal()
         times = {name: Signal(64, name=name) for name in ("start", "end")}
@@ -145,13 +114,19 @@ class Loader(wiring.Component):
         saving, clear = Signal(), Signal()
         counters = self._counters(m, clear)
         m.d.sync += [
-            unfinished.eq(unfinished + (self.cmd.valid & self.cmd.ready) - self.done),
-            prologue_pc.eq(prologue_pc + self.done),  # a prologue is a straight line
+            unfinished.eq(unfinished + (self.loads.cmd.valid & self.loads.cmd.ready) - self.loads.done),
+            prologue_pc.eq(prologue_pc + self.loads.done),  # a prologue is a straight line
         ]
 
         def stop(code, unit, pc=0, addr=0):
-            info = self.fault_info
-            m.d.sync += [self.fault.eq(1), info.code.eq(code), info.unit.eq(unit), info.pc.eq(pc), info.addr.eq(addr)]
+            info = self.loaded.fault
+            m.d.sync += [
+                self.loaded.failed.eq(1),
+                info.code.eq(code),
+                info.unit.eq(unit),
+                info.pc.eq(pc),
+                info.addr.eq(addr),
+            ]
             m.d.comb += flush.eq(1)
             m.next = "STOPPED"
 
@@ -160,34 +135,34 @@ class Loader(wiring.Component):
             m.d.comb += [
                 self.busy.eq(~between & ~stopped),
                 still.eq(between | (fsm.ongoing("DECODE") & (unfinished == 0)) | fsm.ongoing("HELD") | stopped),
-                self.resting.eq(still & ~self.present & self.hold),
+                self.loaded.resting.eq(still & ~self.loads.present & self.hold),
                 # A prologue that failed may have left loads behind.
-                self.abandon.eq(fsm.ongoing("ABANDON") | (stopped & self.hold)),
+                self.loads.abandon.eq(fsm.ongoing("ABANDON") | (stopped & self.hold)),
             ]
             with m.State("IDLE"):
                 with m.If(self.halt | self.hold | ~self.enable):
                     pass
-                with m.Elif(self.stored != self.loaded):
+                with m.Elif(self.stored.count != self.loaded.count):
                     m.d.comb += [word.eq(word_of("flags")), clear.eq(1)]
                     m.d.sync += [times["start"].eq(0), times["end"].eq(0)]
                     m.next = "FLAGS"
-                with m.Elif(self.bad):
-                    stop(self.bad_code, FaultUnit.RING)
+                with m.Elif(self.stored.bad):
+                    stop(self.stored.bad_code, FaultUnit.RING)
             with m.State("FLAGS"):
                 m.d.comb += word.eq(word_of("prologue_pc"))
-                with m.If(member(self.header.data, "flags") & JobFlag.PROLOGUE):
+                with m.If(member(self.slots.header.data, "flags") & JobFlag.PROLOGUE):
                     m.next = "PC"
                 with m.Else():
                     m.next = "SAVE"
             with m.State("PC"):
-                m.d.sync += prologue_pc.eq(member(self.header.data, "prologue_pc"))
+                m.d.sync += prologue_pc.eq(member(self.slots.header.data, "prologue_pc"))
                 m.d.comb += word.eq(word_of("window_after"))
                 m.next = "AFTER"
             with m.State("AFTER"):
-                m.d.sync += window_after.eq(member(self.header.data, "window_after"))
+                m.d.sync += window_after.eq(member(self.slots.header.data, "window_after"))
                 m.next = "WINDOW"
             with m.State("WINDOW"):
-                m.d.comb += self.src.addr.eq(Cat(Const(0, 3), slot))
+                m.d.comb += self.slots.src.addr.eq(Cat(Const(0, 3), slot))
                 with m.If(self.halt):
                     m.next = "IDLE"
                 with m.Elif(~self.hold & ((window_after == 0) | in_use[31])):
@@ -198,7 +173,7 @@ class Loader(wiring.Component):
                 m.next = "DECODE"
             with m.State("DECODE"):
                 m.d.sync += [end.eq(decoder.end), illegal.eq(decoder.illegal)]
-                with m.If(self.unit_fault):
+                with m.If(self.loads.fault):
                     self._unit_fault(stop)
                 with m.Elif(self.hold):
                     with m.If(unfinished != 0):
@@ -206,7 +181,7 @@ class Loader(wiring.Component):
                 with m.Elif(fetch.insn.valid & ~self.halt):
                     m.next = "ISSUE"
             with m.State("ISSUE"):
-                with m.If(self.unit_fault):
+                with m.If(self.loads.fault):
                     self._unit_fault(stop)
                 with m.Elif(fetched.fault != Fault.NONE):
                     stop(fetched.fault, FaultUnit.LOADER, fetched.pc, fetched.pc << 6)
@@ -216,28 +191,28 @@ class Loader(wiring.Component):
                     m.d.comb += flush.eq(1)
                     m.next = "DRAIN"
                 with m.Else():
-                    m.d.comb += [self.cmd.valid.eq(1), fetch.insn.ready.eq(self.cmd.ready)]
+                    m.d.comb += [self.loads.cmd.valid.eq(1), fetch.insn.ready.eq(self.loads.cmd.ready)]
                     with m.If(self.hold):
                         m.next = "ABANDON"
-                    with m.Elif(self.cmd.ready):
+                    with m.Elif(self.loads.cmd.ready):
                         m.next = "DECODE"
             with m.State("DRAIN"):
-                with m.If(self.unit_fault):
+                with m.If(self.loads.fault):
                     self._unit_fault(stop)
-                with m.Elif((unfinished == 0) & ~self.active):
+                with m.Elif((unfinished == 0) & ~self.loads.active):
                     m.d.sync += times["end"].eq(self.now)
                     m.next = "SAVE"
                 with m.Elif(self.hold):
                     m.next = "ABANDON"
             with m.State("ABANDON"):
                 m.d.comb += flush.eq(1)
-                with m.If(self.unit_fault):
+                with m.If(self.loads.fault):
                     self._unit_fault(stop)
-                with m.Elif(~self.present):
+                with m.Elif(~self.loads.present):
                     m.d.sync += unfinished.eq(0)
                     m.next = "HELD"
             with m.State("HELD"):
-                m.d.comb += self.src.addr.eq(Cat(Const(0, 3), slot))
+                m.d.comb += self.slots.src.addr.eq(Cat(Const(0, 3), slot))
                 with m.If(~self.hold & ~self.halt):
                     m.next = "AGAIN"
             with m.State("AGAIN"):
@@ -247,7 +222,7 @@ class Loader(wiring.Component):
                 m.d.comb += saving.eq(1)
                 m.d.sync += save.eq(save + 1)
                 with m.If(save == len(PROLOGUE_WORDS) - 1):
-                    m.d.sync += self.loaded.eq(self.loaded + 1)
+                    m.d.sync += self.loaded.count.eq(self.loaded.count + 1)
                     m.next = "IDLE"
             with m.State("STOPPED"):
                 pass
@@ -268,19 +243,20 @@ class Loader(wiring.Component):
         return m
 
     def _unit_fault(self, stop) -> None:
-        info = self.unit_fault_info
+        info = self.loads.fault_info
         stop(info.code, FaultUnit.LD2, info.pc, info.addr)
 
     def _counters(self, m: Module, clear: Signal) -> list[Signal]:
         total, busy, stalled, occupancy = (Signal(32, name=name) for name in PROLOGUE_WORDS[4:])
-        higher = self.mon_extent_valid & (self.mon_extent > occupancy)
+        now = self.loads.activity
+        higher = now.extent_valid & (now.extent > occupancy)
         with m.If(clear):
             m.d.sync += [c.eq(0) for c in (total, busy, stalled, occupancy)]
-        with m.Elif(self.active):
+        with m.Elif(self.loads.active):
             m.d.sync += [
-                total.eq(total + self.mon_bytes),
-                busy.eq(busy + self.mon_busy),
-                stalled.eq(stalled + self.mon_stalled),
-                occupancy.eq(Mux(higher, self.mon_extent, occupancy)),
+                total.eq(total + now.bytes),
+                busy.eq(busy + now.busy),
+                stalled.eq(stalled + now.stalled),
+                occupancy.eq(Mux(higher, now.extent, occupancy)),
             ]
         return [total, busy, stalled, occupancy]

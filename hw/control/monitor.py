@@ -1,18 +1,16 @@
 """Per-job counters of the body."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import Unit
 from hw.contract.job import COUNTERS, SEMAPHORE_CLASSES
-from hw.interfaces import ADDR
+from hw.control.signatures import ACTIVITY
 
 PROLOGUE_COUNTERS = 4  #: the first of ``COUNTERS``; the loader keeps those
 BODY_COUNTERS = tuple(name for name, _ in COUNTERS[PROLOGUE_COUNTERS:])
 
-#: What a unit does in this cycle (``mon_*`` and ``busy`` of its ``UnitPort``).
-ACTIVITY = data.StructLayout({"bytes": 8, "busy": 1, "active": 1, "stalled": 1, "extent": ADDR, "extent_valid": 1})
 _COMPUTE = (Unit.MAC, Unit.VEC)
 
 

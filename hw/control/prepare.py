@@ -1,22 +1,15 @@
 """Gets the next body ready while the current one runs."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.job import JobFlag
 from hw.contract.params import SocParams
 from hw.control.descriptor import HEADER_BITS, HeaderRead, SegmentRead, member, word_of
-from hw.control.events import EVENT_BITS
+from hw.control.signatures import EVENT_BITS, JOB_INFO, EventWait
 from hw.interfaces import ADDR, PC
 
-#: What the executor needs to know of a job.
-JOB_INFO = data.StructLayout(
-    {
-        "job_id": 32, "tag": 32, "flags": 16, "cycle_limit": 32, "signal_id": EVENT_BITS,
-        "failed": 1,  # the loader reports a fault: there is no body to run
-    }
-)  # fmt: skip
 _HEADER = 5  # 64-bit words of the descriptor's header that are in use
 
 
@@ -39,8 +32,7 @@ class JobPreparer(wiring.Component):
     fetch_free : In(1)
         No body is being fetched.
     fetch_start, fetch_pc, fetch_base, fetch_limit : Out
-    wait, wait_id, wait_value, reached
-        See :class:`hw.control.events.EventPort`.
+    event : Out(EventWait)
     ready, job : Out(1), Out(JOB_INFO)
         A job may start.
     take : In(1)
@@ -63,10 +55,7 @@ class JobPreparer(wiring.Component):
                 "fetch_pc": Out(PC),
                 "fetch_base": Out(ADDR),
                 "fetch_limit": Out(ADDR),
-                "wait": Out(1),
-                "wait_id": Out(EVENT_BITS),
-                "wait_value": Out(32),
-                "reached": In(1),
+                "event": Out(EventWait()),
                 "ready": Out(1),
                 "job": Out(JOB_INFO),
                 "take": In(1),
@@ -86,8 +75,8 @@ class JobPreparer(wiring.Component):
             self.segment.addr.eq(Cat(Const(0, 3), slot)),
             self.fetch_base.eq(self.segment.data.base),
             self.fetch_limit.eq(self.segment.data.limit),
-            self.wait_id.eq(Mux(second, ids[1], ids[0])),
-            self.wait_value.eq(Mux(second, values[1], values[0])),
+            self.event.id.eq(Mux(second, ids[1], ids[0])),
+            self.event.value.eq(Mux(second, values[1], values[0])),
         ]
         registers = {
             "flags": self.job.flags, "job_id": self.job.job_id, "body_pc": self.fetch_pc,
@@ -125,8 +114,8 @@ class JobPreparer(wiring.Component):
                 m.next = "WAIT"
             with m.State("WAIT"):
                 wanted = Mux(second, self.job.flags & JobFlag.WAIT1, self.job.flags & JobFlag.WAIT0).any()
-                m.d.comb += self.wait.eq(wanted)
-                with m.If(~wanted | self.reached):
+                m.d.comb += self.event.request.eq(wanted)
+                with m.If(~wanted | self.event.reached):
                     m.d.sync += second.eq(1)
                     with m.If(second):
                         m.next = "READY"

@@ -1,19 +1,18 @@
 """Retires jobs: writes the completion, then tells host and events."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.job import COMPLETION, COUNTERS, JobFlag
 from hw.contract.params import SocParams
-from hw.control.descriptor import JOB_FAULT, RamRead
-from hw.control.events import EVENT_BITS
+from hw.control.descriptor import RamRead
 from hw.control.fetch import burst_words
 from hw.control.loader import PROLOGUE_WORDS
 from hw.control.monitor import BODY_COUNTERS, PROLOGUE_COUNTERS
-from hw.control.prepare import JOB_INFO
-from hw.interfaces import ADDR, BusWritePort
+from hw.control.signatures import EVENT_BITS, JOB_INFO, CompletionRingControl, EndedJob
+from hw.interfaces import BusWritePort
 from hw.mux_tree import mux_tree
 
 _WORDS = COMPLETION.size // 4
@@ -27,9 +26,6 @@ _PROLOGUE_AT = {
     **{COUNTER_WORD + i: len(PROLOGUE_WORDS) - PROLOGUE_COUNTERS + i for i in range(PROLOGUE_COUNTERS)},
 }
 
-#: A job that has ended; ``index`` is that of the current job at all times.
-ENDED = data.StructLayout({"index": 32, "job": JOB_INFO, "fault": JOB_FAULT, "start": 64, "end": 64})
-
 
 class Retirer(wiring.Component):
     """Copies the completion of an ended job into a local RAM, which frees the counters for the next body; then, in
@@ -38,28 +34,14 @@ class Retirer(wiring.Component):
 
     Members
     -------
-    start : In(1)
-        ``ended`` describes a job that has ended; it and the counters hold still until ``copied``. Only when ``free``.
-    ended : In(ENDED)
-    free, copied : Out(1)
+    ended : In(EndedJob)
     counters : In(32).array
         From :class:`~hw.control.monitor.Monitor`.
     prologue : Out(RamRead)
         The loader's counters.
-    view_index, view, view_request, view_ack
-        Register read of a completion word of the current job: ``view_request`` is held until ``view_ack``.
-    base, size_log2, consumed : In
-        The completion ring, and how much of it the host has read.
-    retired : Out(32)
-        Jobs retired = completions written.
+    control : In(CompletionRingControl)
     signal : Out(stream)
         Event to signal.
-    interrupt : Out(1)
-        Pulse.
-    failed : Out(1)
-        A completion could not be written (level).
-    failed_job : Out(32)
-        Its job_id.
     bus : Out(BusWritePort)
     halt : In(1)
         Begin no write.
@@ -71,24 +53,11 @@ class Retirer(wiring.Component):
         self.params = params
         super().__init__(
             {
-                "start": In(1),
-                "ended": In(ENDED),
-                "free": Out(1),
-                "copied": Out(1),
+                "ended": In(EndedJob()),
                 "counters": In(32).array(len(BODY_COUNTERS)),
                 "prologue": Out(RamRead(params.job_slot_bits + 3, 32)),
-                "view_index": In(6),
-                "view": Out(32),
-                "view_request": In(1),
-                "view_ack": Out(1),
-                "base": In(ADDR),
-                "size_log2": In(4),
-                "consumed": In(32),
-                "retired": Out(32),
+                "control": In(CompletionRingControl()),
                 "signal": Out(stream.Signature(EVENT_BITS)),
-                "interrupt": Out(1),
-                "failed": Out(1),
-                "failed_job": Out(32),
                 "bus": Out(BusWritePort(params)),
                 "halt": In(1),
                 "quiet": Out(1),
@@ -109,20 +78,22 @@ class Retirer(wiring.Component):
         copying, copy_index, copy_valid = Signal(), Signal(range(_WORDS)), Signal()
         answered = Signal(2)
         m.d.comb += [
-            index.eq(Mux(copying, copy_index, self.view_index)),
-            self.view.eq(mux_tree(index_d, self._words())),
-            self.view_ack.eq(answered[1] & ~copying),
+            index.eq(Mux(copying, copy_index, self.control.view_index)),
+            self.control.view.eq(mux_tree(index_d, self._words())),
+            self.control.view_ack.eq(answered[1] & ~copying),
         ]
         self._address_prologue_word(m, index)
         m.d.sync += [
             index_d.eq(index),
             copy_valid.eq(copying),
-            answered.eq(Mux(self.view_request & ~copying & ~self.view_ack, Cat(Const(1, 1), answered[0]), 0)),
+            answered.eq(
+                Mux(self.control.view_request & ~copying & ~self.control.view_ack, Cat(Const(1, 1), answered[0]), 0)
+            ),
         ]
         lane_bits = (lanes - 1).bit_length()
         m.d.comb += [
             write.addr.eq(index_d[lane_bits:]),
-            write.data.eq(self.view.replicate(lanes)),
+            write.data.eq(self.control.view.replicate(lanes)),
             write.en.eq(copy_valid << index_d[:lane_bits]),
         ]
 
@@ -140,9 +111,10 @@ class Retirer(wiring.Component):
             self.bus.data.payload.last.eq(in_burst == chunk - 1),
         ]
 
+        m.d.comb += self.ended.failed.eq(self.control.failed)
         job = Signal(JOB_INFO)
-        place = self.retired[:15] & ~((~0 << self.size_log2)[:15])
-        has_room = ((self.retired - self.consumed) >> self.size_log2) == 0
+        place = self.control.retired[:15] & ~((~0 << self.control.size_log2)[:15])
+        has_room = ((self.control.retired - self.control.consumed) >> self.control.size_log2) == 0
         bad = Signal()
         unanswered = Signal(range(rows // chunk + 1))
         answer = Signal()
@@ -152,11 +124,11 @@ class Retirer(wiring.Component):
 
         with m.FSM() as fsm:
             m.d.comb += [
-                self.free.eq(fsm.ongoing("IDLE")),
+                self.ended.free.eq(fsm.ongoing("IDLE")),
                 self.quiet.eq(fsm.ongoing("IDLE") | fsm.ongoing("COPY") | fsm.ongoing("COPIED") | fsm.ongoing("ROOM")),
             ]
             with m.State("IDLE"):
-                with m.If(self.start & ~self.failed):
+                with m.If(self.ended.valid & ~self.control.failed):
                     m.d.sync += copy_index.eq(0)
                     m.next = "COPY"
             with m.State("COPY"):
@@ -165,11 +137,11 @@ class Retirer(wiring.Component):
                 with m.If(copy_index == _USED_WORDS - 1):
                     m.next = "COPIED"
             with m.State("COPIED"):
-                m.d.comb += self.copied.eq(1)
-                m.d.sync += [job.eq(self.ended.job), row.eq(0), bad.eq(0), unanswered.eq(rows // chunk)]
+                m.d.comb += self.ended.copied.eq(1)
+                m.d.sync += [job.eq(self.ended.info.job), row.eq(0), bad.eq(0), unanswered.eq(rows // chunk)]
                 m.next = "ROOM"
             with m.State("ROOM"):
-                m.d.sync += self.bus.req.payload.addr.eq(self.base + (place << 8))
+                m.d.sync += self.bus.req.payload.addr.eq(self.control.base + (place << 8))
                 with m.If(has_room & ~self.halt):
                     m.next = "REQUEST"
             with m.State("REQUEST"):
@@ -193,11 +165,11 @@ class Retirer(wiring.Component):
             with m.State("RESPONSE"):
                 with m.If(unanswered == 0):
                     with m.If(bad):
-                        m.d.sync += [self.failed.eq(1), self.failed_job.eq(job.job_id)]
+                        m.d.sync += [self.control.failed.eq(1), self.control.failed_job.eq(job.job_id)]
                         m.next = "IDLE"
                     with m.Else():
-                        m.d.sync += self.retired.eq(self.retired + 1)
-                        m.d.comb += self.interrupt.eq((job.flags & JobFlag.INTERRUPT).any())
+                        m.d.sync += self.control.retired.eq(self.control.retired + 1)
+                        m.d.comb += self.control.interrupt.eq((job.flags & JobFlag.INTERRUPT).any())
                         m.next = "SIGNAL"
             with m.State("SIGNAL"):
                 wanted = (job.flags & JobFlag.SIGNAL).any()
@@ -213,14 +185,15 @@ class Retirer(wiring.Component):
             for word, source in _PROLOGUE_AT.items():
                 with m.Case(word):
                     m.d.comb += number.eq(source)
-        m.d.comb += self.prologue.addr.eq(Cat(number, self.ended.index[: self.params.job_slot_bits]))
+        m.d.comb += self.prologue.addr.eq(Cat(number, self.ended.info.index[: self.params.job_slot_bits]))
 
     def _words(self) -> list:
         """The completion of the current job, word by word."""
-        job, fault = self.ended.job, self.ended.fault
+        info = self.ended.info
+        job, fault = info.job, info.fault
         members = {
-            "job_id": job.job_id, "status": Cat(fault.code, fault.unit), "index": self.ended.index,
-            "pc": fault.pc, "address": fault.addr, "tag": job.tag, "start": self.ended.start, "end": self.ended.end,
+            "job_id": job.job_id, "status": Cat(fault.code, fault.unit), "index": info.index,
+            "pc": fault.pc, "address": fault.addr, "tag": job.tag, "start": info.start, "end": info.end,
             **dict(zip(BODY_COUNTERS, self.counters, strict=True)),
         }  # fmt: skip
         words: list = [None] * _WORDS

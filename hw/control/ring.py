@@ -13,12 +13,11 @@ from hw.control.descriptor import (
     HEADER_BITS,
     HEADER_WORDS,
     SEGMENT,
-    HeaderRead,
-    SegmentRead,
     member,
     word_of,
 )
 from hw.control.fetch import burst_words
+from hw.control.signatures import JobRingControl, Slots, StoredJobs
 from hw.interfaces import ADDR, PC, BusReadPort
 
 _WORDS = JOB.size // 8
@@ -36,20 +35,14 @@ class JobRing(wiring.Component):
     bus : Out(BusReadPort)
     enable, halt : In(1)
         Fetching starts only with ``enable`` and without ``halt``.
-    base, size_log2 : In
-        Where the ring lies.
-    tail_stb, tail_data : In
-        Doorbell. A tail before ``fetched`` becomes ``fetched``: what was fetched cannot be revoked.
-    tail, fetched : Out(32)
-        Jobs submitted, and jobs whose descriptor fetch has begun.
-    stored : Out(32)
-        Descriptors that are here and valid.
-    bad, bad_code : Out(1), Out(8)
-        The descriptor at index ``stored`` is bad: DESCRIPTOR or BUS.
+    control : In(JobRingControl)
+        A tail before ``fetched`` becomes ``fetched``: what was fetched cannot be revoked.
+    stored : Out(StoredJobs)
+        ``bad_code``: DESCRIPTOR or BUS.
     released : In(32)
         Jobs whose slot is free again.
-    load_header, run_header, load_src, load_dst, run_src, run_dst
-        Read ports of the slots for the loader and the executor.
+    load_slots, run_slots : In(Slots)
+        Read ports for the loader and the executor.
     quiet : Out(1)
         No transaction is outstanding.
     """
@@ -61,22 +54,11 @@ class JobRing(wiring.Component):
                 "bus": Out(BusReadPort(params)),
                 "enable": In(1),
                 "halt": In(1),
-                "base": In(ADDR),
-                "size_log2": In(4),
-                "tail_stb": In(1),
-                "tail_data": In(32),
-                "tail": Out(32),
-                "fetched": Out(32),
-                "stored": Out(32),
-                "bad": Out(1),
-                "bad_code": Out(8),
+                "control": In(JobRingControl()),
+                "stored": Out(StoredJobs()),
                 "released": In(32),
-                "load_header": In(HeaderRead(params)),
-                "run_header": In(HeaderRead(params)),
-                "load_src": In(SegmentRead(params)),
-                "load_dst": In(SegmentRead(params)),
-                "run_src": In(SegmentRead(params)),
-                "run_dst": In(SegmentRead(params)),
+                "load_slots": In(Slots(params)),
+                "run_slots": In(Slots(params)),
                 "quiet": Out(1),
             }
         )
@@ -91,12 +73,13 @@ class JobRing(wiring.Component):
         number = Signal(range(_WORDS))
         flaw, base = Signal(), Signal(64)
         wrong, last = Signal(), Signal()
-        slot = self.stored[: self.params.job_slot_bits]
+        slot = self.stored.count[: self.params.job_slot_bits]
         m.submodules.headers = headers = Memory(shape=64, depth=self.params.job_slots * HEADER_WORDS, init=[])
         m.submodules.segments = segments = Memory(shape=SEGMENT, depth=self.params.job_slots * SEGMENTS, init=[])
+        readers = (self.load_slots, self.run_slots)
         for memory, ports in (
-            (headers, (self.load_header, self.run_header)),
-            (segments, (self.load_src, self.load_dst, self.run_src, self.run_dst)),
+            (headers, [slots.header for slots in readers]),
+            (segments, [port for slots in readers for port in (slots.src, slots.dst)]),
         ):
             for port in ports:
                 read = memory.read_port()
@@ -117,12 +100,12 @@ class JobRing(wiring.Component):
         with m.If(valid):
             m.d.sync += [number.eq(number + 1), base.eq(word), flaw.eq((flaw | wrong) & ~last)]
             with m.If(error):
-                m.d.sync += [self.bad.eq(1), self.bad_code.eq(Fault.BUS)]
-            with m.Elif(last & ~self.bad):
+                m.d.sync += [self.stored.bad.eq(1), self.stored.bad_code.eq(Fault.BUS)]
+            with m.Elif(last & ~self.stored.bad):
                 with m.If(flaw | wrong):
-                    m.d.sync += [self.bad.eq(1), self.bad_code.eq(Fault.DESCRIPTOR)]
+                    m.d.sync += [self.stored.bad.eq(1), self.stored.bad_code.eq(Fault.DESCRIPTOR)]
                 with m.Else():
-                    m.d.sync += self.stored.eq(self.stored + 1)
+                    m.d.sync += self.stored.count.eq(self.stored.count + 1)
 
         fetching = Signal()
         m.d.comb += self.quiet.eq(~fetching)
@@ -131,18 +114,18 @@ class JobRing(wiring.Component):
         with m.Elif(valid & last):
             m.d.sync += fetching.eq(0)
         m.d.comb += begin.eq(
-            self.enable & ~self.halt & ~self.bad & ~fetching & (self.fetched != self.tail)
-            & (self.fetched - self.released != self.params.job_slots)
+            self.enable & ~self.halt & ~self.stored.bad & ~fetching & (self.control.fetched != self.control.tail)
+            & (self.control.fetched - self.released != self.params.job_slots)
         )  # fmt: skip
         return m
 
     def _doorbell(self, m: Module, begin: Signal) -> None:
         fetched = Signal(32)
-        m.d.comb += fetched.eq(self.fetched + begin)
-        m.d.sync += self.fetched.eq(fetched)
-        with m.If(self.tail_stb):
-            revoked_too_late = (self.tail_data - fetched)[31]
-            m.d.sync += self.tail.eq(Mux(revoked_too_late, fetched, self.tail_data))
+        m.d.comb += fetched.eq(self.control.fetched + begin)
+        m.d.sync += self.control.fetched.eq(fetched)
+        with m.If(self.control.tail_stb):
+            revoked_too_late = (self.control.tail_data - fetched)[31]
+            m.d.sync += self.control.tail.eq(Mux(revoked_too_late, fetched, self.control.tail_data))
 
     def _transfer(self, m: Module, begin: Signal):
         """Bursts that read one descriptor, cut into 64-bit words: returns (word, valid, error, taken)."""
@@ -151,11 +134,11 @@ class JobRing(wiring.Component):
         chunk = burst_words(self.params, JOB.size)
         request = self.bus.req
         bursts_left = Signal(range(beats // chunk + 1))
-        place = self.fetched[:15] & ~((~0 << self.size_log2)[:15])
+        place = self.control.fetched[:15] & ~((~0 << self.control.size_log2)[:15])
         with m.If(begin):
             m.d.sync += [
                 request.valid.eq(1),
-                request.payload.addr.eq(self.base + (place << 8)),
+                request.payload.addr.eq(self.control.base + (place << 8)),
                 request.payload.beats.eq(chunk),
                 bursts_left.eq(beats // chunk - 1),
             ]

@@ -7,11 +7,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.axi.arbiter import RoundRobin
+from hw.axi.arbiter import RoundRobinArbiter
 from hw.contract.job import SEMAPHORE_CLASSES, SEMAPHORES
 from hw.contract.params import SocParams
+from hw.control.signatures import SEMAPHORE_GROUP, SemaphoreSetup
 
-_LOADED = 8  #: semaphores loaded at once
 Planes = list[Value]  #: a vector of numbers as bit planes: element b holds bit b of every number
 
 
@@ -100,12 +100,8 @@ class SemaphoreFile(wiring.Component):
         Classes (number modulo ``SEMAPHORE_CLASSES``) of the semaphores that a unit requests and that are zero.
     signal : In(semaphores).array(units)
         Masks to add in this cycle; zero for units that signal nothing.
-    clear : In(1)
-        Set every counter to zero.
-    load, load_group, load_counts : In(1), In(2), In(64)
-        Set semaphores ``8 * load_group`` and up, one byte each, which must be zero; nothing waits or signals now.
-    nonzero : Out(semaphores)
-        Counters above zero.
+    setup : In(SemaphoreSetup)
+        Counters that are loaded must be zero, and nothing waits or signals then.
     overflow : Out(semaphores)
         Counters that this cycle's signals would take above ``params.semaphore_max``; they keep their value.
     index, count : In(5), Out(8)
@@ -122,11 +118,7 @@ class SemaphoreFile(wiring.Component):
                 "grant": Out(units),
                 "missing": Out(SEMAPHORE_CLASSES).array(units),
                 "signal": In(n).array(units),
-                "clear": In(1),
-                "load": In(1),
-                "load_group": In(2),
-                "load_counts": In(8 * _LOADED),
-                "nonzero": Out(n),
+                "setup": In(SemaphoreSetup(params)),
                 "overflow": Out(n),
                 "index": In(5),
                 "count": Out(8),
@@ -140,11 +132,11 @@ class SemaphoreFile(wiring.Component):
         planes = [Signal(n, name=f"plane{b}") for b in range(width)]
 
         # Who may go.
-        m.d.comb += self.nonzero.eq(reduce(or_, planes))
-        m.submodules.arbiter = arbiter = RoundRobin(self.units)
+        m.d.comb += self.setup.nonzero.eq(reduce(or_, planes))
+        m.submodules.arbiter = arbiter = RoundRobinArbiter(self.units)
         lacking = [Signal(n, name=f"lacking{u}") for u in range(self.units)]
         for u in range(self.units):
-            m.d.comb += lacking[u].eq(self.wait[u] & ~self.nonzero)
+            m.d.comb += lacking[u].eq(self.wait[u] & ~self.setup.nonzero)
             with m.If(self.request[u]):
                 groups = (lacking[u][g : g + SEMAPHORE_CLASSES] for g in range(0, n, SEMAPHORE_CLASSES))
                 m.d.comb += self.missing[u].eq(reduce(or_, groups))
@@ -167,12 +159,12 @@ class SemaphoreFile(wiring.Component):
         total, carry = words.sum(counts, change)
         m.d.comb += self.overflow.eq((carry | _above(total, self.params.semaphore_max)) & ~negative)
         for b, plane in enumerate(planes):
-            m.d.sync += plane.eq(Mux(self.clear, 0, (total[b] & ~self.overflow) | (plane & self.overflow)))
+            m.d.sync += plane.eq(Mux(self.setup.clear, 0, (total[b] & ~self.overflow) | (plane & self.overflow)))
         group = Signal(SEMAPHORES)
-        m.d.comb += group.word_select(self.load_group, _LOADED).eq(~0)
-        with m.If(self.load):
+        m.d.comb += group.word_select(self.setup.group, SEMAPHORE_GROUP).eq(~0)
+        with m.If(self.setup.load):
             for b, plane in enumerate(planes):
-                loaded = Cat(self.load_counts[b::8]).replicate(SEMAPHORES // _LOADED)
+                loaded = Cat(self.setup.counts[b::8]).replicate(SEMAPHORES // SEMAPHORE_GROUP)
                 m.d.sync += plane.eq(plane | (loaded & group)[:n])
 
         m.d.comb += self.count.eq(Cat(plane.bit_select(self.index, 1) for plane in planes))

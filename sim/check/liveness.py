@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hw.contract.isa import Insn, MacMode, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.functional.state import Access, Engine, Segments
+from sim.functional.state import EngineMemories, MemoryAccess, Segments
 from sim.functional.strided import Box
 from sim.functional.units import Units
 
@@ -26,12 +26,12 @@ class Executed:
     pc: int
     engine: int
     body: bool
-    accesses: tuple[Access, ...]
+    accesses: tuple[MemoryAccess, ...]
 
 
 @dataclass(frozen=True)
-class Memory:
-    """An on-chip memory as bytes in one dimension (a view), and what one element of an ``Access`` means there.
+class OnChipMemory:
+    """An on-chip memory as bytes in one dimension (a view), and what one element of a ``MemoryAccess`` means there.
 
     ``element``: bytes of an element in memory ``name``; they count from 0 in each PE, which has ``span`` bytes.
     """
@@ -46,16 +46,16 @@ class Memory:
 Needs = list[npt.NDArray[np.uint8]]  #: for each memory of :func:`memories`, one bit per byte
 
 
-def memories(units: Units) -> Iterator[Memory]:
+def memories(units: Units) -> Iterator[OnChipMemory]:
     """Every on-chip memory of the SoC, always in the same order."""
     p = units.params
-    yield Memory(Space.LV2, -1, units.lv2, 1, p.lv2_bytes)
+    yield OnChipMemory(Space.LV2, -1, units.lv2, 1, p.lv2_bytes)
     for number, engine in enumerate(units.engines):
-        yield Memory(Space.LV1, number, engine.lv1, 1, p.lv1_bytes)
-        yield Memory(Space.LV0_ACT, number, engine.act.reshape(-1), p.rows, p.lv0_act_bytes)
-        yield Memory(Space.LV0_WGT, number, engine.wgt.reshape(-1), p.rows, p.lv0_wgt_bytes)
+        yield OnChipMemory(Space.LV1, number, engine.lv1, 1, p.lv1_bytes)
+        yield OnChipMemory(Space.LV0_ACT, number, engine.act.reshape(-1), p.rows, p.lv0_act_bytes)
+        yield OnChipMemory(Space.LV0_WGT, number, engine.wgt.reshape(-1), p.rows, p.lv0_wgt_bytes)
         acc = engine.acc.view(np.uint8).reshape(-1)
-        yield Memory(Space.LV0_ACC, number, acc, 4 * p.out_channels, acc.size)
+        yield OnChipMemory(Space.LV0_ACC, number, acc, 4 * p.out_channels, acc.size)
 
 
 class Liveness:
@@ -85,16 +85,16 @@ class Liveness:
         """What is needed now."""
         return [np.packbits(memory.data != 0) for memory in memories(self._shadow)]
 
-    def _bytes(self, access: Access, engine: Engine) -> npt.NDArray[np.uint8]:
+    def _bytes(self, access: MemoryAccess, engine: EngineMemories) -> npt.NDArray[np.uint8]:
         return access.where.view(self._shadow.lv2 if access.space == Space.LV2 else engine.lv1)
 
-    def _forget_lv0(self, step: Executed, engine: Engine) -> None:
+    def _forget_lv0(self, step: Executed, engine: EngineMemories) -> None:
         # Which bytes of which PE a load writes is best known to the unit itself: let it copy "not needed" there.
         needed, engine.lv1 = engine.lv1, self._nothing
         self._shadow.execute(Insn(Op.LD0, step.insn.fields | {"fill": 0}), self._segments, step.engine, step.pc)
         engine.lv1 = needed
 
-    def _need(self, access: Access, insn: Insn, engine: Engine) -> None:
+    def _need(self, access: MemoryAccess, insn: Insn, engine: EngineMemories) -> None:
         params = self._shadow.params
         if access.space in (Space.LV1, Space.LV2):
             self._bytes(access, engine)[...] = 1
@@ -105,7 +105,9 @@ class Liveness:
             memory.reshape(params.pes, -1, params.rows)[:, access.where.indices().reshape(-1)] = 1
 
 
-def effective(insn: Insn, accesses: Sequence[Access], engine: Engine, params: SocParams) -> tuple[Access, ...]:
+def effective(
+    insn: Insn, accesses: Sequence[MemoryAccess], engine: EngineMemories, params: SocParams
+) -> tuple[MemoryAccess, ...]:
     """``accesses`` of an instruction without reads that cannot matter: activation words of MAC whose weights are all
     zero (``engine``: with the weights of that moment). Unused taps of depthwise kernels read whatever is there."""
     if insn.op is not Op.MAC:
@@ -124,11 +126,11 @@ def effective(insn: Insn, accesses: Sequence[Access], engine: Engine, params: So
     reads = []
     for i2, i1, i0, tap in np.argwhere(used).tolist():
         word = insn["act"] + i2 * insn["k2_s"] + i1 * insn["k1_s"] + i0 * insn["k0_s"] + tap
-        reads.append(Access(Space.LV0_ACT, Box(word, pixels, strides), False))
+        reads.append(MemoryAccess(Space.LV0_ACT, Box(word, pixels, strides), False))
     return (*reads, *(access for access in accesses if access.space != Space.LV0_ACT))
 
 
-def first_reader(program: Iterable[Executed], memory: Memory, byte: int) -> Executed | None:
+def first_reader(program: Iterable[Executed], memory: OnChipMemory, byte: int) -> Executed | None:
     """The first instruction that reads byte ``byte`` of ``memory``."""
     element = byte % memory.span // memory.element
     for step in program:

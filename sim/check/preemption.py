@@ -22,7 +22,7 @@ from sim.check.stretches import Cut, Orders, Tracer, stale_points
 from sim.functional.machine import Machine
 from sim.functional.runner import HostCall, load, place_segments, put
 from sim.functional.sequence import lagging
-from sim.functional.state import Engine, FunctionalFault, Segments
+from sim.functional.state import EngineMemories, FunctionalFault, Segments
 
 
 @dataclass(frozen=True)
@@ -219,6 +219,7 @@ def _copy(machine: Machine) -> Machine:
     copy = Machine(machine.params, machine.dram.copy())
     copy.lv2 = machine.lv2.copy()
     copy.engines = [
-        Engine(e.lv1.copy(), e.act.copy(), e.wgt.copy(), e.acc.copy(), list(e.semaphores)) for e in machine.engines
+        EngineMemories(e.lv1.copy(), e.act.copy(), e.wgt.copy(), e.acc.copy(), list(e.semaphores))
+        for e in machine.engines
     ]
     return copy

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.functional.state import Access
+from sim.functional.state import MemoryAccess
 
 _UNITS = len(Unit)
 
@@ -45,7 +45,7 @@ class RaceChecker:
         self._signals: dict[int, list[npt.NDArray[np.int64]]] = {}
         self._ends: dict[int, set[tuple[str, Unit]]] = {}
 
-    def instruction(self, pc: int, engine: int, insn: Insn, accesses: list[Access]) -> None:
+    def instruction(self, pc: int, engine: int, insn: Insn, accesses: list[MemoryAccess]) -> None:
         """Check one instruction and remember what it touched."""
         unit = UNIT_OF[insn.op]
         self._sequence += 1
@@ -76,13 +76,15 @@ class RaceChecker:
         if len({u for e, u in ends if e == end}) > 1:
             raise RaceError(f"PC {pc}: semaphore {sem} has several units at its {end} end")
 
-    def _times(self, engine: int, space: Space, unit: Unit, write: bool, access: Access) -> npt.NDArray[np.int32]:
+    def _times(self, engine: int, space: Space, unit: Unit, write: bool, access: MemoryAccess) -> npt.NDArray[np.int32]:
         key = (_owner(engine, space), space, unit, write)
         if key not in self._last:
             self._last[key] = np.zeros(self._sizes[space], np.int32)
         return access.where.view(self._last[key])
 
-    def _check(self, pc: int, engine: int, unit: Unit, op: Op, access: Access, clock: npt.NDArray[np.int64]) -> None:
+    def _check(
+        self, pc: int, engine: int, unit: Unit, op: Op, access: MemoryAccess, clock: npt.NDArray[np.int64]
+    ) -> None:
         for other in Unit:
             for wrote in (True, False):
                 if not (wrote or access.write):

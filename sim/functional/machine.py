@@ -14,10 +14,10 @@ import numpy.typing as npt
 from hw.contract.isa import INSN_BYTES, UNIT_OF, Insn, IsaError, Op, Segment
 from hw.contract.job import Fault, FaultUnit
 from hw.contract.params import SocParams
-from sim.functional.state import FunctionalFault, Halt, Observer, Segments
+from sim.functional.state import AccessObserver, FunctionalFault, Halt, Segments
 from sim.functional.units import Units, bits
 
-__all__ = ["FunctionalFault", "Halt", "Machine", "Observer", "Segments"]
+__all__ = ["AccessObserver", "FunctionalFault", "Halt", "Machine", "Segments"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -32,7 +32,7 @@ class Machine(Units):
         self,
         params: SocParams,
         dram: bytearray | npt.NDArray[np.uint8] | None = None,
-        observer: Observer | None = None,
+        observer: AccessObserver | None = None,
     ) -> None:
         super().__init__(params, dram)
         self.observer = observer

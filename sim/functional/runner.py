@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from hw.contract.image import Image, StepInfo, TensorInfo
 from hw.contract.isa import LV2_SEGMENTS, Segment
-from sim.functional.machine import Machine, Observer
+from sim.functional.machine import AccessObserver, Machine
 from sim.functional.sequence import turns
 from sim.functional.state import Segments
 
@@ -26,7 +26,7 @@ def run_image(
     image: Image,
     inputs: Mapping[str, npt.NDArray],
     host: HostCall | None = None,
-    observer: Observer | None = None,
+    observer: AccessObserver | None = None,
     machine: Machine | None = None,
 ) -> Arrays:
     """Run one inference and return every tensor of the image by name (outputs, and all others that have a place).

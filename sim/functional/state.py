@@ -35,7 +35,7 @@ class Halt:
 
 
 @dataclass(frozen=True)
-class Access:
+class MemoryAccess:
     """Bytes (``lv1``, ``lv2``, ``dram``), words (``act``, ``wgt``) or rows (``acc``) an instruction touched."""
 
     space: Space
@@ -43,10 +43,10 @@ class Access:
     write: bool
 
 
-class Observer(Protocol):
+class AccessObserver(Protocol):
     """Told of every instruction after it has executed, with what it read and wrote."""
 
-    def instruction(self, pc: int, engine: int, insn: Insn, accesses: list[Access]) -> None:
+    def instruction(self, pc: int, engine: int, insn: Insn, accesses: list[MemoryAccess]) -> None:
         """One instruction of the body of a job."""
 
     def end(self, engine: int) -> None:
@@ -54,7 +54,7 @@ class Observer(Protocol):
 
 
 @dataclass
-class Engine:
+class EngineMemories:
     """On-chip state of one engine. ``act``/``wgt``: (PEs, bytes); ``acc``: (rows, PEs * cols) int32."""
 
     lv1: npt.NDArray[np.uint8]
@@ -64,7 +64,7 @@ class Engine:
     semaphores: list[int]
 
     @classmethod
-    def blank(cls, params: SocParams) -> "Engine":
+    def blank(cls, params: SocParams) -> "EngineMemories":
         """All memories zero."""
         return cls(
             np.zeros(params.lv1_bytes, np.uint8),

@@ -23,7 +23,7 @@ from hw.contract.job import Fault, FaultUnit
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.functional.limits import first_beyond
-from sim.functional.state import Access, Engine, FunctionalFault, Segments
+from sim.functional.state import EngineMemories, FunctionalFault, MemoryAccess, Segments
 from sim.functional.strided import Box
 
 _DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
@@ -45,11 +45,11 @@ class Units:
         else:
             self.dram = np.frombuffer(dram, np.uint8) if isinstance(dram, bytearray) else dram
         self.lv2 = np.zeros(params.lv2_bytes, np.uint8)
-        self.engines = [Engine.blank(params) for _ in range(params.engines)]
-        self.accesses: list[Access] = []
+        self.engines = [EngineMemories.blank(params) for _ in range(params.engines)]
+        self.accesses: list[MemoryAccess] = []
         self._pc = 0
         self._unit: int = FaultUnit.EXECUTOR
-        self._run: dict[Op, Callable[[dict, Segments, Engine, Op], None]] = {
+        self._run: dict[Op, Callable[[dict, Segments, EngineMemories, Op], None]] = {
             Op.LD2: self._copy, Op.ST2: self._copy, Op.LD1: self._copy, Op.ST1: self._copy,
             Op.LD0: self._load_lv0, Op.MAC: self._mac, Op.VEC: self._vec,
         }  # fmt: skip
@@ -72,7 +72,7 @@ class Units:
             raise self._fault(Fault.LIMIT, bad, f"{space} {low} to {high}, limit {limit}")
         moved = Box(box.offset + base, box.shape, box.strides)
         if not box.empty:
-            self.accesses.append(Access(space, moved, write))
+            self.accesses.append(MemoryAccess(space, moved, write))
         return moved
 
     def _view(self, memory: npt.NDArray, space: Space, box: Box, write: bool, base: int = 0, limit: int | None = None):
@@ -111,7 +111,7 @@ class Units:
             runs[:, lo1:hi1, lo0:hi0, lo:hi] = data
         return runs
 
-    def _copy(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
+    def _copy(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         lv1 = (engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
         if op is Op.ST1:
             source = lv1
@@ -127,7 +127,7 @@ class Units:
         box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         self._view(memory, space, box, True, base, limit)[...] = runs
 
-    def _load_lv0(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
+    def _load_lv0(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         if f["space"] > max(Lv0Space):
             raise self._fault(Fault.ILLEGAL, 0, f"LV0 space {f['space']}")
         space = Lv0Space(f["space"])
@@ -142,7 +142,7 @@ class Units:
         box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         low, high = box.bounds()
         word = row * pes if interleaved else row
-        self.accesses.append(Access(name, Box(low // word, ((high - 1) // word - low // word + 1,), (1,)), True))
+        self.accesses.append(MemoryAccess(name, Box(low // word, ((high - 1) // word - low // word + 1,), (1,)), True))
         if interleaved:
             linear = memory.reshape(pes, -1, row).transpose(1, 0, 2).reshape(-1)
             box.view(linear)[...] = runs
@@ -153,7 +153,7 @@ class Units:
         for pe in bits(f["pe_mask"]):
             box.view(memory[pe])[...] = runs
 
-    def _load_accumulators(self, f: dict, engine: Engine) -> None:
+    def _load_accumulators(self, f: dict, engine: EngineMemories) -> None:
         """LD0 with space ACC: whole LV1 words to the little-endian bytes of the accumulators, row after row."""
         word, length = self.params.lv1_word, f["len"]
         for name, value in [
@@ -168,10 +168,12 @@ class Units:
         runs = self._read_runs(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
         box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
         low, high = box.bounds()
-        self.accesses.append(Access(Space.LV0_ACC, Box(low // row, ((high - 1) // row - low // row + 1,), (1,)), True))
+        self.accesses.append(
+            MemoryAccess(Space.LV0_ACC, Box(low // row, ((high - 1) // row - low // row + 1,), (1,)), True)
+        )
         box.view(memory)[...] = runs
 
-    def _mac(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
+    def _mac(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         p, rows = self.params, self.params.rows
         if f["mode"] > MacMode.DEPTHWISE:
             raise self._fault(Fault.ILLEGAL, f["mode"], f"MAC mode {f['mode']}")
@@ -205,7 +207,7 @@ class Units:
             result = result + engine.acc[index]
         engine.acc[index] = result.astype(np.int32)
 
-    def _vec(self, f: dict, segments: Segments, engine: Engine, op: Op) -> None:
+    def _vec(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         p, lanes, lv1 = self.params, self.params.vec_lanes, engine.lv1
         if f["op"] == VecOp.RAW:
             self._vec_raw(f, engine)
@@ -243,7 +245,7 @@ class Units:
         target = Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1))
         self._view(lv1, Space.LV1, target, True)[...] = y
 
-    def _vec_raw(self, f: dict, engine: Engine) -> None:
+    def _vec_raw(self, f: dict, engine: EngineMemories) -> None:
         """RAW: vector i2 takes bytes i2 * lanes ... of the accumulators of each lane group."""
         flags = [f[name] for name in ("b_en", "a_signed", "b_signed", "table", "per_channel")]
         if not f["src_acc"] or f["n2"] != 4 or f["k1"] * f["k0"] != 1 or any(flags) or f["n0"] > self.params.vec_groups:
@@ -255,7 +257,7 @@ class Units:
         quarters = np.arange(4)
         self._view(engine.lv1, Space.LV1, target, True)[...] = raw[quarters, :, :, quarters]
 
-    def _accumulators(self, f: dict, engine: Engine) -> npt.NDArray[np.int32]:
+    def _accumulators(self, f: dict, engine: EngineMemories) -> npt.NDArray[np.int32]:
         """Operand A of a VEC with ``src_acc``: (n2, n1, n0, lanes)."""
         p, shape = self.params, (f["n2"], f["n1"])
         rows = Box(f["a"], shape, (f["a_s2"], f["a_s1"]))

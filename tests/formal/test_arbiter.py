@@ -1,13 +1,13 @@
 import pytest
 from amaranth.hdl import Assert, Assume, Module, Signal
 
-from hw.axi.arbiter import RoundRobin
+from hw.axi.arbiter import RoundRobinArbiter
 from tests.formal.harness import prove, specification
 
 COUNT = 4
 
 
-def fairness(dut: RoundRobin) -> tuple[Module, list[Signal]]:
+def fairness(dut: RoundRobinArbiter) -> tuple[Module, list[Signal]]:
     """Any one client that keeps asking is passed over by each other client at most once.
 
     What carries the induction: the *distance* of a client is the number of others that come before it in the current
@@ -44,11 +44,11 @@ def fairness(dut: RoundRobin) -> tuple[Module, list[Signal]]:
 
 @pytest.mark.formal
 def test_round_robin_starves_nobody_for_ever(tmp_path):
-    m, inputs = fairness(RoundRobin(COUNT))
+    m, inputs = fairness(RoundRobinArbiter(COUNT))
     prove(m, inputs, tmp_path, depth=8, induction=True)
 
 
-class FixedPriority(RoundRobin):
+class FixedPriority(RoundRobinArbiter):
     """Forgets whose turn it was."""
 
     def elaborate(self, platform) -> Module:
@@ -67,7 +67,7 @@ def test_an_unfair_arbiter_is_caught(tmp_path):
 @pytest.mark.formal
 def test_round_robin_grant_is_one_hot_for_ever(tmp_path):
     m = specification()
-    m.submodules.dut = dut = RoundRobin(COUNT)
+    m.submodules.dut = dut = RoundRobinArbiter(COUNT)
     requests, taken = Signal(COUNT), Signal()
     m.d.comb += [dut.requests.eq(requests), dut.taken.eq(taken)]
     m.d.comb += [

@@ -31,16 +31,16 @@ class Surroundings:
             self.flying.eq(self.flying + self.accepted - (self.finish & (self.flying != 0))),
             lingering.eq((lingering & self.linger) | (self.flying != 0)),
             resting.eq(dut.pause & (resting | self.rest)),
-            free.eq(~(dut.retire & free) & (free | self.free)),
+            free.eq(~(dut.ended.valid & free) & (free | self.free)),
             faulty.eq(faulty | self.fault),
         ]
         m.d.comb += [
-            self.accepted.eq((dut.push & dut.queue_ready).any()),
-            dut.queue_ready.eq((self.ready & (self.flying != _MOST)).replicate(7)),
+            self.accepted.eq((dut.dispatch.push & dut.dispatch.ready).any()),
+            dut.dispatch.ready.eq((self.ready & (self.flying != _MOST)).replicate(7)),
             dut.drained.eq(self.flying == 0),
             dut.units_quiet.eq((self.flying == 0) & ~lingering),
-            dut.calm.eq(resting & dut.pause),
-            dut.retire_free.eq(free),
+            dut.loaded.resting.eq(resting & dut.pause),
+            dut.ended.free.eq(free),
             dut.fault.eq(faulty),
             dut.fault_info.code.eq(Fault.LIMIT),
         ]
@@ -58,11 +58,11 @@ def executor_claims(monkeypatch, dut: Executor) -> tuple[Module, list[Signal]]:
     (fetch,), (preparer,) = fetches, preparers
     around = Surroundings(m, dut)
     pause, enable, copied = Signal(), Signal(), Signal()
-    m.d.comb += [dut.pause.eq(pause), dut.enable.eq(enable), dut.copied.eq(copied)]
-    halted = dut.state == EngineState.HALTED
+    m.d.comb += [dut.pause.eq(pause), dut.enable.eq(enable), dut.ended.copied.eq(copied)]
+    halted = dut.status.state == EngineState.HALTED
 
     # No instruction is lost or issued twice: they leave the fetch one by one, each to its unit or as a point.
-    taken, following, begun = Signal(), Signal.like(dut.next_pc), Signal()
+    taken, following, begun = Signal(), Signal.like(dut.status.next_pc), Signal()
     of_unit = Signal(7)
     with m.Switch(fetch.shown):
         for number, op in enumerate(KINDS):
@@ -81,9 +81,9 @@ def executor_claims(monkeypatch, dut: Executor) -> tuple[Module, list[Signal]]:
     point = taken & (fetch.shown == _CANCEL)
     m.d.comb += [
         Assert(taken == (around.accepted | point)),
-        Assert(~around.accepted | ((dut.push == of_unit) & (dut.command.pc == following))),
+        Assert(~around.accepted | ((dut.dispatch.push == of_unit) & (dut.dispatch.command.pc == following))),
         Assert(dut.issued == around.accepted),
-        Assert(~(halted & dut.in_job) | (fetch.running & ~fetch.flush)),
+        Assert(~(halted & dut.status.in_job) | (fetch.running & ~fetch.flush)),
     ]
 
     # A pending pause is honoured at the first point: nothing is issued behind it until the pause is over.
@@ -92,25 +92,25 @@ def executor_claims(monkeypatch, dut: Executor) -> tuple[Module, list[Signal]]:
     m.d.comb += [
         Assert(~(stopped & pause & (around.accepted | taken))),
         Assert(~(pause & dut.begin)),
-        Assert(~(stopped & pause & dut.retire) | dut.abort),
+        Assert(~(stopped & pause & dut.ended.valid) | dut.abort),
     ]
 
     # HALTED: everything is idle, and what has been told of the place holds.
     was_halted, was_in_job = Signal(), Signal()
-    m.d.sync += [was_halted.eq(halted), was_in_job.eq(dut.in_job)]
+    m.d.sync += [was_halted.eq(halted), was_in_job.eq(dut.status.in_job)]
     m.d.comb += [
-        Assert(~halted | (dut.drained & dut.units_quiet & dut.retire_free)),
-        Assert(~(halted & pause) | dut.calm),
-        Assert(~halted | (~dut.push.any() & ~dut.retire & ~dut.measure)),
-        Assert(~dut.in_job | (halted & (dut.halt_pc == following) & (dut.next_pc == following))),
-        Assert(dut.halted == (halted & ~was_halted)),
+        Assert(~halted | (dut.drained & dut.units_quiet & dut.ended.free)),
+        Assert(~(halted & pause) | dut.loaded.resting),
+        Assert(~halted | (~dut.dispatch.push.any() & ~dut.ended.valid & ~dut.measure)),
+        Assert(~dut.status.in_job | (halted & (dut.status.pc == following) & (dut.status.next_pc == following))),
+        Assert(dut.status.halted == (halted & ~was_halted)),
         Assert(~(was_halted & was_in_job & ~halted) | dut.measure),
     ]
 
     # Semaphores are set before the first instruction of a body and at no other time.
     m.d.comb += [
-        Assert(~(dut.sem_load & (begun | taken))),
-        Assert(~(halted & (dut.begin | dut.sem_load))),
+        Assert(~(dut.semaphores.load & (begun | taken))),
+        Assert(~(halted & (dut.begin | dut.semaphores.load))),
         Assert(~(dut.begin & (around.flying != 0))),
     ]
     return m, [pause, enable, copied, *around.inputs(), *fetch.inputs(), *preparer.inputs()]
@@ -127,7 +127,7 @@ def test_claims_reach_a_halt_behind_issued_instructions_and_beyond(tmp_path, mon
     dut = Executor(PARAMS)
     m, inputs = executor_claims(monkeypatch, dut)
     halts = Signal()
-    with m.If(dut.in_job & (dut.halt_pc >= 2)):
+    with m.If(dut.status.in_job & (dut.status.pc >= 2)):
         m.d.sync += halts.eq(1)
     m.d.comb += Assert(~(halts & dut.issued))
     with pytest.raises(AssertionError, match="Assert failed"):
@@ -140,7 +140,7 @@ class Hasty(Executor):
     def elaborate(self, platform) -> Module:
         m = super().elaborate(platform)
         with m.If(self.pause):
-            m.d.comb += [self.in_job.eq(1), self.state.eq(EngineState.HALTED)]
+            m.d.comb += [self.status.in_job.eq(1), self.status.state.eq(EngineState.HALTED)]
         return m
 
 
@@ -157,7 +157,7 @@ def loader_claims(monkeypatch, dut: Loader) -> tuple[Module, list[Signal]]:
     m = specification()
     m.submodules.dut = Fragment.get(dut, None)
     (fetch,) = fetches
-    loaded, offered = Signal.like(dut.loaded), Signal()
+    loaded, offered = Signal.like(dut.loaded.count), Signal()
     hold, halt, accept, finish, emptied = Signal(), Signal(), Signal(), Signal(), Signal()
     stored, retired, header = Signal(2), Signal(2), Signal(64)
     flying = Signal(range(_MOST + 1))  # loads in the unit
@@ -166,18 +166,21 @@ def loader_claims(monkeypatch, dut: Loader) -> tuple[Module, list[Signal]]:
         dut.enable.eq(1),
         dut.hold.eq(hold),
         dut.halt.eq(halt),
-        dut.stored.eq(stored),
+        dut.stored.count.eq(stored),
         dut.retired.eq(retired),
-        dut.header.data.eq(header),
-        dut.cmd.ready.eq(accept & (flying != _MOST) & ~emptying),
-        accepted.eq(dut.cmd.valid & dut.cmd.ready),
+        dut.slots.header.data.eq(header),
+        dut.loads.cmd.ready.eq(accept & (flying != _MOST) & ~emptying),
+        accepted.eq(dut.loads.cmd.valid & dut.loads.cmd.ready),
         done.eq(finish & (flying != 0) & ~emptying),
-        dut.done.eq(done),
-        dut.active.eq(flying != 0),
-        dut.present.eq((flying != 0) | offered | emptying),
+        dut.loads.done.eq(done),
+        dut.loads.active.eq(flying != 0),
+        dut.loads.present.eq((flying != 0) | offered | emptying),
         Assume(~halt),
     ]
-    m.d.sync += [flying.eq(flying + accepted - done), emptying.eq((emptying & ~emptied) | (dut.abandon & dut.present))]
+    m.d.sync += [
+        flying.eq(flying + accepted - done),
+        emptying.eq((emptying & ~emptied) | (dut.loads.abandon & dut.loads.present)),
+    ]
     with m.If(emptying & emptied):
         m.d.sync += [emptying.eq(0), flying.eq(0)]
 
@@ -191,22 +194,26 @@ def loader_claims(monkeypatch, dut: Loader) -> tuple[Module, list[Signal]]:
         m.d.sync += following.eq(following + 1)
     with m.If(done):
         m.d.sync += oldest.eq(oldest + 1)
-    with m.If(dut.loaded != loaded):
+    with m.If(dut.loaded.count != loaded):
         m.d.sync += begun.eq(0)
     m.d.comb += [
         Assert(taken == accepted),
-        Assert(~accepted | (dut.cmd.payload.pc == following)),
+        Assert(~accepted | (dut.loads.cmd.payload.pc == following)),
         Assert(~(fetch.start & begun) | (fetch.pc == oldest)),
         Assert(~(fetch.start & (flying != 0))),
     ]
 
     # At rest nothing is under way, and nothing begins until the hold is over. A load is withdrawn only when abandoned.
     rested = Signal()
-    m.d.sync += [rested.eq(dut.resting), loaded.eq(dut.loaded), offered.eq(dut.cmd.valid & ~accepted)]
+    m.d.sync += [
+        rested.eq(dut.loaded.resting),
+        loaded.eq(dut.loaded.count),
+        offered.eq(dut.loads.cmd.valid & ~accepted),
+    ]
     m.d.comb += [
-        Assert(~dut.resting | (hold & (flying == 0) & ~dut.cmd.valid & ~fetch.start & ~emptying)),
-        Assert(~(rested & hold) | (dut.resting & (dut.loaded == loaded))),
-        Assert(~offered | dut.cmd.valid | dut.abandon),
+        Assert(~dut.loaded.resting | (hold & (flying == 0) & ~dut.loads.cmd.valid & ~fetch.start & ~emptying)),
+        Assert(~(rested & hold) | (dut.loaded.resting & (dut.loaded.count == loaded))),
+        Assert(~offered | dut.loads.cmd.valid | dut.loads.abandon),
     ]
     return m, [hold, halt, accept, finish, emptied, stored, retired, header, *fetch.inputs()]
 
@@ -222,10 +229,10 @@ def test_loader_claims_reach_a_rest_between_two_loads(tmp_path, monkeypatch):
     dut = Loader(PARAMS)
     m, inputs = loader_claims(monkeypatch, dut)
     first, rested = Signal(), Signal()
-    accepted = dut.cmd.valid & dut.cmd.ready
+    accepted = dut.loads.cmd.valid & dut.loads.cmd.ready
     with m.If(accepted):
         m.d.sync += first.eq(1)
-    with m.If(first & dut.resting & dut.busy):
+    with m.If(first & dut.loaded.resting & dut.busy):
         m.d.sync += rested.eq(1)
     m.d.comb += Assert(~(rested & accepted))
     with pytest.raises(AssertionError, match="Assert failed"):

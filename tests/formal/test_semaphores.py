@@ -20,7 +20,12 @@ def test_semaphores_conserve_and_never_underflow(tmp_path):
     signals = [Signal(n, name=f"signal{u}") for u in range(UNITS)]
     clear, load, group, counts = Signal(), Signal(), Signal(2), Signal(64)
     m.d.comb += [dut.index.eq(index), dut.request.eq(request)]
-    m.d.comb += [dut.clear.eq(clear), dut.load.eq(load), dut.load_group.eq(group), dut.load_counts.eq(counts)]
+    m.d.comb += [
+        dut.setup.clear.eq(clear),
+        dut.setup.load.eq(load),
+        dut.setup.group.eq(group),
+        dut.setup.counts.eq(counts),
+    ]
     m.d.comb += [port.eq(value) for port, value in zip(dut.wait, waits, strict=True)]
     m.d.comb += [port.eq(value) for port, value in zip(dut.signal, signals, strict=True)]
 
@@ -53,7 +58,7 @@ def test_semaphores_conserve_and_never_underflow(tmp_path):
     ]
     for u in range(UNITS):
         with m.If(dut.grant[u]):
-            m.d.comb += Assert((waits[u] & ~dut.nonzero) == 0)
-        with m.If(request[u] & ((waits[u] & ~dut.nonzero) == 0)):
+            m.d.comb += Assert((waits[u] & ~dut.setup.nonzero) == 0)
+        with m.If(request[u] & ((waits[u] & ~dut.setup.nonzero) == 0)):
             m.d.comb += Assert(dut.grant.any())
     prove(m, [index, request, clear, load, group, counts, *waits, *signals], tmp_path, depth=5, induction=True)

@@ -6,7 +6,7 @@ Each function returns a background testbench that serves one port from a shared 
 import random
 from collections import deque
 
-from tests.support.streams import Stalls, Testbench, until
+from tests.support.streams import Outputs, Stalls, Testbench, until
 
 
 def serve_read(port, memory: bytearray, stalls: Stalls | None = None, log: list | None = None) -> Testbench:
@@ -16,18 +16,21 @@ def serve_read(port, memory: bytearray, stalls: Stalls | None = None, log: list 
     async def testbench(ctx) -> None:
         width = len(port.rsp_data) // 8
         noise = random.Random(0)  # between responses, where nobody may look
+        outputs, ready = Outputs(ctx), port.req.ready
+        rsp_valid, rsp_data, requested, payload = port.rsp_valid, port.rsp_data, port.req.valid, port.req.payload
         while True:
-            ctx.set(port.req.ready, not stalls())
-            _, _, valid, ready, addr = await ctx.tick().sample(port.req.valid, port.req.ready, port.req.payload)
-            hit = valid and ready
-            ctx.set(port.rsp_valid, hit)
+            accepting = not stalls()
+            outputs.set(ready, accepting)
+            _, _, valid, addr = await ctx.tick().sample(requested, payload)
+            hit = valid and accepting
+            outputs.set(rsp_valid, hit)
             if hit:
                 word = memory[addr * width : (addr + 1) * width]
-                ctx.set(port.rsp_data, int.from_bytes(word, "little"))
+                ctx.set(rsp_data, int.from_bytes(word, "little"))
                 if log is not None:
                     log.append(addr)
             else:
-                ctx.set(port.rsp_data, noise.getrandbits(8 * width))
+                ctx.set(rsp_data, noise.getrandbits(8 * width))
 
     return testbench
 
@@ -44,16 +47,17 @@ def serve_write(port, memory: bytearray, stalls: Stalls | None = None, log: list
 
     async def testbench(ctx) -> None:
         req = port.req
-        width = len(req.payload.en)
+        width, layout = len(req.payload.en), req.payload.shape()
+        outputs, ready, requested, payload = Outputs(ctx), req.ready, req.valid, req.payload.as_value()
         while True:
-            ctx.set(req.ready, not stalls())
-            _, _, valid, ready, addr, data, enable = await ctx.tick().sample(
-                req.valid, req.ready, req.payload.addr, req.payload.data, req.payload.en
-            )
-            if valid and ready:
-                _store(memory, addr, data, enable, width)
+            accepting = not stalls()
+            outputs.set(ready, accepting)
+            _, _, valid, bits = await ctx.tick().sample(requested, payload)
+            if valid and accepting:
+                write = layout.from_bits(bits)
+                _store(memory, write.addr, write.data, write.en, width)
                 if log is not None:
-                    log.append((addr, enable))
+                    log.append((write.addr, write.en))
 
     return testbench
 
@@ -74,13 +78,15 @@ def serve_bus_read(
     async def requests(ctx) -> None:
         req = port.req
         width = len(port.data.payload.data) // 8
+        outputs, ready, requested, payload = Outputs(ctx), req.ready, req.valid, req.payload.as_value()
         while True:
-            ctx.set(req.ready, not stalls())
-            _, _, valid, ready, addr, beats = await ctx.tick().sample(
-                req.valid, req.ready, req.payload.addr, req.payload.beats
-            )
+            accepting = not stalls()
+            outputs.set(ready, accepting)
+            _, _, valid, bits = await ctx.tick().sample(requested, payload)
             now[0] += 1
-            if valid and ready:
+            if valid and accepting:
+                burst = req.payload.shape().from_bits(bits)
+                addr, beats = burst.addr, burst.beats
                 check_burst(addr, beats, width)
                 pending.append((now[0] + latency - 1, addr // width, beats))
                 if log is not None:
@@ -126,13 +132,15 @@ def serve_bus_write(
     async def requests(ctx) -> None:
         req = port.req
         width = len(port.data.payload.strb)
+        outputs, ready, requested, payload = Outputs(ctx), req.ready, req.valid, req.payload.as_value()
         while True:
-            ctx.set(req.ready, not stalls())
-            _, _, valid, ready, addr, beats = await ctx.tick().sample(
-                req.valid, req.ready, req.payload.addr, req.payload.beats
-            )
+            accepting = not stalls()
+            outputs.set(ready, accepting)
+            _, _, valid, bits = await ctx.tick().sample(requested, payload)
             now[0] += 1
-            if valid and ready:
+            if valid and accepting:
+                burst = req.payload.shape().from_bits(bits)
+                addr, beats = burst.addr, burst.beats
                 check_burst(addr, beats, width)
                 open_bursts.append((addr, beats))
                 if log is not None:

@@ -6,6 +6,7 @@ Every helper runs in an ``add_testbench`` coroutine: use one testbench per port.
 import random
 from collections.abc import Awaitable, Callable, Iterable
 
+from amaranth.hdl import Signal
 from amaranth.sim import Simulator
 
 Testbench = Callable[..., Awaitable[None]]
@@ -26,6 +27,21 @@ class Stalls:
         """Let the pauses before the next transfer pass."""
         while self():
             await ctx.tick()
+
+
+class Outputs:
+    """Sets signals that one testbench drives, and only where the value changes: the simulator settles the whole design
+    after each."""
+
+    def __init__(self, ctx) -> None:
+        self._ctx = ctx
+        self._values: dict[int, tuple[Signal, int]] = {}
+
+    def set(self, signal: Signal, value: int) -> None:
+        """``signal``: one that nothing else drives, zero at power-on."""
+        if self._values.get(id(signal), (signal, 0))[1] != value:
+            self._values[id(signal)] = (signal, value)
+            self._ctx.set(signal, value)
 
 
 async def until(ctx, condition, *values) -> list:

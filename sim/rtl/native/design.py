@@ -22,7 +22,7 @@ class Register:
 
 
 @dataclass(frozen=True)
-class ReadPort:
+class MemoryReadPort:
     """A synchronous read port: where ``enable`` is set, the edge brings the row at ``address`` into its words.
     ``words``: (node, first bit, width)."""
 
@@ -34,7 +34,7 @@ class ReadPort:
 
 
 @dataclass(frozen=True)
-class WritePort:
+class MemoryWritePort:
     """A write port. ``enables``: (first bit, width, condition) of every part that can be written alone."""
 
     memory: int
@@ -45,7 +45,7 @@ class WritePort:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryNode:
     """``depth`` rows of ``width`` bits. ``initial``: (row, value) of the rows that are not zero."""
 
     name: str
@@ -71,7 +71,7 @@ class Design:
     inputs: Mapping[str, int]
     outputs: Mapping[str, Word]
     registers: list[Register]
-    reads: list[ReadPort]
-    writes: list[WritePort]
-    memories: dict[int, Memory]
+    reads: list[MemoryReadPort]
+    writes: list[MemoryWritePort]
+    memories: dict[int, MemoryNode]
     flops: list[Flop]

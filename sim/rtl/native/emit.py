@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from sim.rtl.native.bits import Word, sliced, width_of
-from sim.rtl.native.design import Design, ReadPort, WritePort
+from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort
 from sim.rtl.native.expr import computed, literal
 from sim.rtl.native.groups import depends_on, nodes_of
 from sim.rtl.native.layout import Layout, row_of
@@ -67,7 +67,7 @@ class GroupWriter:
         for sink in self._group.sinks:
             if any(node in self._layout.deferred for node in written(sink)):
                 return True
-            if isinstance(sink, WritePort) and sink.memory not in self._schedule.written_at_once:
+            if isinstance(sink, MemoryWritePort) and sink.memory not in self._schedule.written_at_once:
                 return True
         return False
 
@@ -143,7 +143,7 @@ class GroupWriter:
             self._lines += stores
 
     # -- memories --------------------------------------------------------------------------------------------
-    def _read(self, port: ReadPort, block: Block) -> None:
+    def _read(self, port: MemoryReadPort, block: Block) -> None:
         memory = self._design.memories[port.memory]
         first = port.words[0][0]
         self._lines.append(f"if ({self._expressions.word(port.enable)}) {{")
@@ -158,7 +158,7 @@ class GroupWriter:
         self._update([node for node, _, _ in port.words])
         self._lines.append("}")
 
-    def _write(self, port: WritePort, block: Block) -> None:
+    def _write(self, port: MemoryWritePort, block: Block) -> None:
         index = self._design.writes.index(port)
         memory, row = self._design.memories[port.memory], row_of(self._design.memories[port.memory])
         if not port.enables:
@@ -194,7 +194,7 @@ class GroupWriter:
         self._lines += self._flag(self._schedule.memory_readers.get(port.memory, ()), "next")
         self._lines.append("}}")
 
-    def _enabled(self, port: WritePort, low: int, width: int) -> str:
+    def _enabled(self, port: MemoryWritePort, low: int, width: int) -> str:
         """The bits of the 64 from ``low`` that are written."""
         parts = [(max(at, low), min(at + size, low + width), enable) for at, size, enable in port.enables
                  if at < low + width and low < at + size]  # fmt: skip

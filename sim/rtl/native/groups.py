@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sim.rtl.native.bits import CONSTANT, Word
-from sim.rtl.native.design import Design, ReadPort, Register, WritePort
+from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
 from sim.rtl.native.nodes import SOURCES, Node
 
 SINK_COST = 40  #: sinks of a module are joined up to this many operations
 CHEAP = ("not", "and", "or", "xor", "mux", "eq", "ne", "ult", "ule", "any", "all")  #: repeated rather than handed over
 
-Sink = Register | ReadPort | WritePort | str  #: str: an output
+Sink = Register | MemoryReadPort | MemoryWritePort | str  #: str: an output
 
 
 @dataclass
@@ -54,9 +54,9 @@ def sink_words(design: Design, sink: Sink) -> list[Word]:
         case Register():
             words = [word for pair in sink.pairs for word in pair]
             return words if sink.default is None else [*words, sink.default]
-        case ReadPort():
+        case MemoryReadPort():
             return [sink.address, sink.enable]
-        case WritePort():
+        case MemoryWritePort():
             return [sink.address, sink.data, *(enable for _, _, enable in sink.enables)]
         case str():
             return [design.outputs[sink]]

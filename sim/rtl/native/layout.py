@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sim.rtl.native.design import Design, Memory
+from sim.rtl.native.design import Design, MemoryNode
 from sim.rtl.native.expr import storage
 from sim.rtl.native.nodes import SOURCES, Node
 from sim.rtl.native.order import Schedule, written
@@ -12,18 +12,18 @@ from sim.rtl.native.slices import WORD
 
 
 @dataclass(frozen=True)
-class Row:
+class RowStorage:
     """How the rows of a memory are kept: ``words`` elements of C type ``kind`` each."""
 
     kind: str
     words: int
 
 
-def row_of(memory: Memory) -> Row:
+def row_of(memory: MemoryNode) -> RowStorage:
     """Rows of up to 64 bits are one element, wider ones are 64-bit words."""
     if memory.width <= WORD:
-        return Row(storage(memory.width), 1)
-    return Row("u64", -(-memory.width // WORD))
+        return RowStorage(storage(memory.width), 1)
+    return RowStorage("u64", -(-memory.width // WORD))
 
 
 def field_of(node: Node, number: int) -> str:

@@ -9,7 +9,7 @@ from amaranth.hdl import _nir as nir
 from sim.rtl.native.bits import Piece, Word, constant_of, sliced, width_of
 from sim.rtl.native.cells import TOP, Cells, NetlistError
 from sim.rtl.native.combinational import Combinational
-from sim.rtl.native.design import Design, Flop, Memory, ReadPort, Register, WritePort
+from sim.rtl.native.design import Design, Flop, MemoryNode, MemoryReadPort, MemoryWritePort, Register
 from sim.rtl.native.nodes import Builder
 from sim.rtl.native.slices import slices
 
@@ -78,16 +78,16 @@ class _Lowering:
                 return self._words.pairs(cell, data[0].low, width)
         return [], self._words.resolve(data)
 
-    def _read_port(self, index: int) -> ReadPort:
+    def _read_port(self, index: int) -> MemoryReadPort:
         cell = self._cells.cells[index]
         self._clocked(cell)
         if cell.transparent_for:
             raise NetlistError(f"{self._cells.where(cell)}: transparent read ports cannot be simulated")
         words = tuple((self._words.node(index, start), start, width) for start, width in self._words.words(index))
         address, enable = self._words.resolve(self._cells.word(cell.addr)), self._words.net(cell.en)
-        return ReadPort(cell.memory, address, enable, words, cell.module_idx)
+        return MemoryReadPort(cell.memory, address, enable, words, cell.module_idx)
 
-    def _write_port(self, cell: nir.SyncWritePort) -> WritePort:
+    def _write_port(self, cell: nir.SyncWritePort) -> MemoryWritePort:
         self._clocked(cell)
         enable = self._words.resolve(self._cells.word(cell.en))
         parts: list[tuple[int, int, Word]] = []
@@ -102,13 +102,13 @@ class _Lowering:
             self._words.resolve(self._cells.word(cell.addr)),
             self._words.resolve(self._cells.word(cell.data)),
         )
-        return WritePort(cell.memory, address, data, enables, cell.module_idx)
+        return MemoryWritePort(cell.memory, address, data, enables, cell.module_idx)
 
-    def _memory(self, cell: nir.Memory) -> Memory:
+    def _memory(self, cell: nir.Memory) -> MemoryNode:
         # A DRAM has millions of rows, all zero.
         initial = tuple((row, value) for row, value in enumerate(cell.init) if value) if any(cell.init) else ()
         name = ".".join(part for part in (self._cells.modules[cell.module_idx], cell.name) if part)
-        return Memory(name, cell.width, cell.depth, initial)
+        return MemoryNode(name, cell.width, cell.depth, initial)
 
     def _flops(self) -> Iterator[Flop]:
         for index in self._live(nir.FlipFlop):

@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from sim.rtl.native.cells import NetlistError
-from sim.rtl.native.design import Design, ReadPort, Register, WritePort
+from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
 from sim.rtl.native.groups import Group, depends_on, nodes_of, sink_words
 from sim.rtl.native.nodes import SOURCES
 
@@ -41,7 +41,7 @@ def group_reads(design: Design, group: Group) -> set[int]:
 
 def memories_read(design: Design, group: Group) -> set[int]:
     """Memories that a group looks into."""
-    result = {sink.memory for sink in group.sinks if isinstance(sink, ReadPort)}
+    result = {sink.memory for sink in group.sinks if isinstance(sink, MemoryReadPort)}
     return result | {design.nodes[node].info[0] for node in group.nodes if design.nodes[node].op == "aread"}
 
 
@@ -49,7 +49,7 @@ def written(sink: object) -> list[int]:
     """Register nodes that a sink writes."""
     if isinstance(sink, Register):
         return [sink.node]
-    return [node for node, _, _ in sink.words] if isinstance(sink, ReadPort) else []
+    return [node for node, _, _ in sink.words] if isinstance(sink, MemoryReadPort) else []
 
 
 def make_schedule(design: Design, groups: list[Group]) -> Schedule:
@@ -80,7 +80,7 @@ def make_schedule(design: Design, groups: list[Group]) -> Schedule:
     for place, group in enumerate(ordered):
         for sink in group.sinks:
             in_place.update(node for node in written(sink) if max(lookers[node], default=-1) <= place)
-            if isinstance(sink, WritePort) and max(memory_readers[sink.memory], default=-1) < place:
+            if isinstance(sink, MemoryWritePort) and max(memory_readers[sink.memory], default=-1) < place:
                 at_once.add(sink.memory)
     homes = {node: position[number] for node, number in home.items()}
     return Schedule(ordered, readers, homes, memory_readers, in_place, at_once, [unwatched[number] for number in order])
@@ -110,9 +110,9 @@ def _always_read(design: Design, group: Group, published: set[int]) -> set[int]:
                 words += [condition for condition, _ in sink.pairs]
                 if not sink.pairs or sink.default is not None:
                     words += sink_words(design, sink)
-            case ReadPort():
+            case MemoryReadPort():
                 words.append(sink.enable)
-            case WritePort():
+            case MemoryWritePort():
                 words += [enable for _, _, enable in sink.enables]
             case str():
                 words += sink_words(design, sink)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from sim.rtl.native.bits import Word
-from sim.rtl.native.design import Design, ReadPort, Register, WritePort
+from sim.rtl.native.design import Design, MemoryReadPort, MemoryWritePort, Register
 from sim.rtl.native.groups import Group, nodes_of
 from sim.rtl.native.nodes import Node
 
@@ -52,8 +52,8 @@ class Placement:
 
     root: Block
     choices: list[Choice]
-    reads: list[tuple[ReadPort, Block]]
-    writes: list[tuple[WritePort, Block]]
+    reads: list[tuple[MemoryReadPort, Block]]
+    writes: list[tuple[MemoryWritePort, Block]]
     outputs: list[str]
     branches: dict[int, Branch]
 
@@ -78,10 +78,10 @@ class _Placing:
             self._use(self._root, self._design.outputs[name])
         choices = self._choices()
         reads = [(sink, self._guarded(sink.enable, sink.address)) for sink in self._group.sinks
-                 if isinstance(sink, ReadPort)]  # fmt: skip
+                 if isinstance(sink, MemoryReadPort)]  # fmt: skip
         writes = []
         for sink in self._group.sinks:
-            if isinstance(sink, WritePort):
+            if isinstance(sink, MemoryWritePort):
                 self._use(self._root, *(enable for _, _, enable in sink.enables))
                 writes.append((sink, self._guarded((), sink.address, sink.data)))
         branches = self._place_nodes()

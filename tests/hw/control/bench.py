@@ -4,6 +4,7 @@ import random
 from collections import deque
 from typing import ClassVar
 
+from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
 from hw.contract.isa import INSN_BYTES, Insn, Op, Unit
@@ -12,8 +13,9 @@ from hw.contract.layout import LayoutError
 from hw.contract.params import SocParams, preset
 from hw.contract.regs import EngineState
 from hw.control.engine_control import EngineControl
+from hw.interfaces import COMMAND
 from tests.support.memories import serve_bus_read, serve_bus_write
-from tests.support.streams import Stalls
+from tests.support.streams import Outputs, Stalls
 
 RING, CPL, CODE = 0x1000, 0x3000, 0x4000
 RING_LOG2 = 3
@@ -48,25 +50,26 @@ class StubUnit:
         port, bench = self.port, self.bench
         flying: deque = deque()
         dead, linger = False, 0
-        cmd = port.cmd.payload
+        outputs = Outputs(ctx)
+        offered, ready, command, aborted = port.cmd.valid, port.cmd.ready, port.cmd.payload.as_value(), port.abort
+        done, fault, busy = port.done, port.fault, port.busy
+        extent, extent_valid, read = port.mon_extent, port.mon_extent_valid, port.mon_bytes
         extra = [self.reset] if self.reset is not None else []
         while True:
-            ctx.set(port.cmd.ready, not dead and len(flying) < 2 and not bench.stalls())
-            _, _, valid, ready, pc, bits, src, dst, abort, *reset = await ctx.tick().sample(
-                port.cmd.valid, port.cmd.ready, cmd.pc, cmd.insn, cmd.src_base, cmd.dst_base, port.abort, *extra
-            )
-            ctx.set(port.done, 0)
-            ctx.set(port.fault, 0)
-            ctx.set(port.mon_extent_valid, 0)
+            accepting = not dead and len(flying) < 2 and not bench.stalls()
+            outputs.set(ready, accepting)
+            _, _, valid, bits, abort, *reset = await ctx.tick().sample(offered, command, aborted, *extra)
+            finished = faulty = False
             if any(reset):
                 dead, linger = False, 0
             elif abort and not dead:
                 dead, linger = True, bench.linger
                 bench.order += [("dropped", self.unit, pc) for _, pc in flying]
                 flying.clear()
-            if valid and ready and not dead:
-                decoded = Insn.decode(bits.to_bytes(INSN_BYTES, "little"))
-                self.log.append((pc, decoded, src, dst))
+            if valid and accepting and not dead:
+                taken = COMMAND.from_bits(bits)
+                pc, decoded = taken.pc, Insn.decode(taken.insn.to_bytes(INSN_BYTES, "little"))
+                self.log.append((pc, decoded, taken.src_base, taken.dst_base))
                 bench.order.append(("start", self.unit, pc))
                 flying.append([bench.latency(self.unit, pc), pc])
             if flying:
@@ -75,19 +78,21 @@ class StubUnit:
                     _, pc = flying.popleft()
                     if (self.unit, pc) in bench.unit_faults:
                         code, addr = bench.unit_faults[self.unit, pc]
-                        ctx.set(port.fault, 1)
+                        faulty = True
                         ctx.set(port.fault_info, {"code": code, "pc": pc, "addr": addr})
                         dead, linger = True, bench.linger
                         bench.order += [("fault", self.unit, pc), *(("dropped", self.unit, pc) for _, pc in flying)]
                         flying.clear()
                     else:
                         bench.order.append(("done", self.unit, pc))
-                        ctx.set(port.done, 1)
-                        ctx.set(port.mon_extent, pc + 1)
-                        ctx.set(port.mon_extent_valid, 1)
-            ctx.set(port.mon_bytes, 3 if flying else 0)
+                        finished = True
+                        outputs.set(extent, pc + 1)
+            outputs.set(done, finished)
+            outputs.set(extent_valid, finished)
+            outputs.set(fault, faulty)
+            outputs.set(read, 3 if flying else 0)
             linger = max(0, linger - 1)
-            ctx.set(port.busy, bool(flying) or linger > 0)
+            outputs.set(busy, bool(flying) or linger > 0)
 
 
 class _Machine:
@@ -199,13 +204,13 @@ class ControlBench:
     # -- registers -----------------------------------------------------------------------------------------
     async def write(self, ctx, name: str, value: int) -> None:
         element = getattr(self.dut.regs, name)
-        ctx.set(element.w_data, value)
+        ctx.set(Value.cast(element.w_data), value)
         ctx.set(element.w_stb, 1)
         await ctx.tick()
         ctx.set(element.w_stb, 0)
 
     def read(self, ctx, name: str) -> int:
-        return ctx.get(getattr(self.dut.regs, name).r_data)
+        return ctx.get(Value.cast(getattr(self.dut.regs, name).r_data))
 
     async def read_array(self, ctx, name: str, index: int) -> int:
         array = getattr(self.dut.regs, name)
@@ -254,12 +259,12 @@ class ControlBench:
         ctx.set(port.signal.ready, 1)
         while True:
             _, _, signal, number, wait, wait_id, value = await ctx.tick().sample(
-                port.signal.valid, port.signal.payload, port.wait, port.wait_id, port.wait_value
+                port.signal.valid, port.signal.payload, port.wait.request, port.wait.id, port.wait.value
             )
             if signal:
                 self.event[number] = self.event.get(number, 0) + 1
             reached = self.event.get(wait_id, 0) - value
-            ctx.set(port.reached, wait and not ctx.get(port.reached) and 0 <= reached < 1 << 31)
+            ctx.set(port.wait.reached, wait and not ctx.get(port.wait.reached) and 0 <= reached < 1 << 31)
 
     def run(self, testbench) -> None:
         self.machine.run([testbench, *self._background, self._clock, self._events])

@@ -114,11 +114,11 @@ def test_waits_end_when_the_counter_has_reached_the_value(start, target):
             port = dut.engine[number]
             while not started:
                 await ctx.tick()
-            ctx.set(port.wait_id, 4)
-            ctx.set(port.wait_value, target)
-            ctx.set(port.wait, 1)
-            await until(ctx, port.reached)
-            ctx.set(port.wait, 0)
+            ctx.set(port.wait.id, 4)
+            ctx.set(port.wait.value, target)
+            ctx.set(port.wait.request, 1)
+            await until(ctx, port.wait.reached)
+            ctx.set(port.wait.request, 0)
             reached[number] = now[0]
 
         return testbench
@@ -145,11 +145,11 @@ def test_a_wait_for_a_later_value_is_not_reached():
 
     async def testbench(ctx) -> None:
         port = dut.engine[2]
-        ctx.set(port.wait_id, 6)
-        ctx.set(port.wait_value, 1)
-        ctx.set(port.wait, 1)
+        ctx.set(port.wait.id, 6)
+        ctx.set(port.wait.value, 1)
+        ctx.set(port.wait.request, 1)
         for _ in range(3 * TURNS):
-            _, _, reached = await ctx.tick().sample(port.reached)
+            _, _, reached = await ctx.tick().sample(port.wait.reached)
             assert not reached
 
     simulate(dut, testbench)
