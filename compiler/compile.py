@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 
-from compiler.backend.options import Options, Report
+from compiler.backend.options import CompileReport, Options
 from compiler.backend.pipeline import build
 from compiler.frontend import import_model
 from compiler.ir import Graph
@@ -19,7 +19,7 @@ class Compiled:
 
     image: Image
     graph: Graph
-    report: Report
+    report: CompileReport
 
 
 def compile_with_report(

@@ -12,7 +12,7 @@ class Options:
     so that another model finds room beside it.
 
     ``cancel_interval``: cycles a pause should wait for HALTED at most (0: no points): points lie a part of it apart,
-    and long instructions are cut (:class:`compiler.backend.cancel_points.Wanted`). ``cancel_max_live``: dirty
+    and long instructions are cut (:class:`compiler.backend.preempt.points.Wanted`). ``cancel_max_live``: dirty
     bytes of LV0, LV1 and buffers in LV2 that a point should not exceed (0: any), ``cancel_spill_bound``: bytes on their
     way to DRAM after which the next empty spill buffer is a point as well (0: none is).
     """
@@ -41,7 +41,7 @@ class LayerReport:
 
 
 @dataclass
-class Report:
+class CompileReport:
     """What the compiler did with a model."""
 
     model: str

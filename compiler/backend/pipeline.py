@@ -1,18 +1,18 @@
 """The passes of the back end in order."""
 
 from compiler import ir
-from compiler.backend.budget import Budget, divide
-from compiler.backend.cancel import bodies
-from compiler.backend.cancel_points import Wanted
-from compiler.backend.fuse import fuse
-from compiler.backend.generate import Generated, generate
-from compiler.backend.homes import Homes, place
-from compiler.backend.layers import ConvLayer, Layer
-from compiler.backend.link import Linker, Scheduled, macs
-from compiler.backend.lower import lower
-from compiler.backend.options import LayerReport, Options, Report
-from compiler.backend.order import defer
-from compiler.backend.schedule import schedule
+from compiler.backend.kernels.generate import Generated, generate
+from compiler.backend.layers.fuse import fuse
+from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.lower import lower
+from compiler.backend.link.linker import Linker, Scheduled, macs
+from compiler.backend.memory.budget import Lv2Budget, divide
+from compiler.backend.memory.tensor_placement import TensorPlacement, place
+from compiler.backend.options import CompileReport, LayerReport, Options
+from compiler.backend.order.defer import defer
+from compiler.backend.preempt.job_body import bodies
+from compiler.backend.preempt.points import PointLimits
+from compiler.backend.program.schedule import schedule
 from hw.contract.image import Image
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
@@ -22,7 +22,7 @@ from hw.contract.params import SocParams
 _LONGEST_LOAD = 1024
 
 
-def build(graph: ir.Graph, params: SocParams, options: Options | None = None) -> tuple[Image, Report]:
+def build(graph: ir.Graph, params: SocParams, options: Options | None = None) -> tuple[Image, CompileReport]:
     """Compile ``graph`` for hardware with ``params``; returns the image and a report.
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
@@ -40,7 +40,7 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     budget, homes = _divide(graph, layers, params, options)
     wanted = None
     if options.cancel_interval:
-        wanted = Wanted(options.cancel_interval, options.cancel_max_live, options.cancel_spill_bound)
+        wanted = PointLimits(options.cancel_interval, options.cancel_max_live, options.cancel_spill_bound)
     linker = Linker(params, budget, homes, _LONGEST_LOAD * params.dram_word if wanted else 0)
     layers_made = []
     for number, layer in enumerate(layers):
@@ -49,7 +49,7 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
         layers_made.append((layer, made, list(zip(made.jobs, orders, strict=True))))
     if wanted:
         wanted = wanted.limited(sum(order.cycles for _, _, jobs in layers_made for _, order in jobs))
-    report, cycles = Report(graph.name), []
+    report, cycles = CompileReport(graph.name), []
     for number, (layer, made, jobs) in enumerate(layers_made):
         programs = bodies(homes, number, jobs, params, budget.engines, wanted)
         scheduled = [Scheduled(*pair, body) for pair, body in zip(jobs, programs, strict=True)]
@@ -66,9 +66,11 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     return image, report
 
 
-def _divide(graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options) -> tuple[Budget, Homes]:
+def _divide(
+    graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options
+) -> tuple[Lv2Budget, TensorPlacement]:
     """The division of LV2 with the least traffic to tensors that did not fit, the first of equals."""
-    best: tuple[Budget, Homes] | None = None
+    best: tuple[Lv2Budget, TensorPlacement] | None = None
     lv2 = options.lv2_limit // params.lv1_word * params.lv1_word or params.lv2_bytes
     if not 0 < lv2 <= params.lv2_bytes:
         raise ir.CompileError(
@@ -100,7 +102,7 @@ def compile_graph(graph: ir.Graph, params: SocParams, options: Options | None = 
     return build(graph, params, options)[0]
 
 
-def _layer_report(graph: ir.Graph, layer: Layer, made: Generated, homes: Homes, cycles: int) -> LayerReport:
+def _layer_report(graph: ir.Graph, layer: Layer, made: Generated, homes: TensorPlacement, cycles: int) -> LayerReport:
     names = [*layer.inputs, layer.output]
     places = ["LV2" if made.jobs and homes.view(name).on_chip else "DRAM" for name in names if name in graph.tensors]
     return LayerReport(

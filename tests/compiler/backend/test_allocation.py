@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend.firstfit import FirstFit
-from compiler.backend.windows import WindowRing
+from compiler.backend.memory.first_fit import FirstFit
+from compiler.backend.memory.weight_ring import WeightRing
 
 BUFFERS = st.lists(st.tuples(st.integers(1, 200), st.integers(0, 9), st.integers(0, 4)), max_size=30)
 
@@ -31,7 +31,7 @@ def test_bytes_are_used_again_after_a_buffer_died():
 
 @given(st.lists(st.integers(0, 64), max_size=40))
 def test_a_window_is_free_once_the_named_job_has_retired(sizes):
-    ring = WindowRing(64)
+    ring = WeightRing(64)
     held: list[tuple[int, int]] = []
     for number, size in enumerate(sizes):
         start, after = ring.claim(size)
@@ -43,7 +43,7 @@ def test_a_window_is_free_once_the_named_job_has_retired(sizes):
 
 @given(st.lists(st.integers(1, 64), min_size=1, max_size=20))
 def test_a_second_inference_waits_for_the_first(sizes):
-    ring = WindowRing(64)
+    ring = WeightRing(64)
     held = [ring.claim(size) for size in sizes]
     spans = [(start, start + size) for (start, _), size in zip(held, sizes, strict=True)]
     for number, (start, end) in enumerate(spans):
@@ -52,5 +52,5 @@ def test_a_second_inference_waits_for_the_first(sizes):
 
 
 def test_two_half_windows_alternate():
-    ring = WindowRing(64)
+    ring = WeightRing(64)
     assert [ring.claim(32) for _ in range(4)] == [(0, 0), (32, 0), (0, 2), (32, 2)]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from compiler import ir
-from compiler.backend.cancel_points import Wanted
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
+from compiler.backend.preempt.points import PointLimits
 from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import SocParams, preset
@@ -132,7 +132,7 @@ def test_without_an_interval_there_are_no_points_and_only_long_instructions_diff
         assert [str(i) for i in plain if i.op is op] == [str(i) for i in dense if i.op is op]
     assert _macs(plain) == _macs(dense)
     cycles = [insn_cycles(i.op, i.fields, TINY) for i in dense if i.op is Op.MAC]
-    assert max(cycles) <= Wanted(DENSE.cancel_interval).longest + UNIT_START
+    assert max(cycles) <= PointLimits(DENSE.cancel_interval).longest + UNIT_START
     assert max(cycles) < max(insn_cycles(i.op, i.fields, TINY) for i in plain if i.op is Op.MAC)
 
 

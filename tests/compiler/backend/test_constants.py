@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend import generate
-from compiler.backend.constants import groups_of
-from compiler.backend.layers import ChannelTile
+from compiler.backend.kernels import generate
+from compiler.backend.kernels.conv_constants import groups_of
+from compiler.backend.layers.layer import ChannelTile
 from compiler.backend.pipeline import build
 from hw.contract.isa import Op, Segment
 from hw.contract.params import preset

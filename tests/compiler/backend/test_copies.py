@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.backend.copies import Loop, contiguous, copy_fields
-from compiler.backend.move import merge, tiles
-from compiler.backend.views import View, Window
+from compiler.backend.kernels.move import merge, tiles
+from compiler.backend.memory.tensor_view import PixelBox, TensorView
+from compiler.backend.program.copies import CopyLoop, contiguous, copy_fields
 from hw.contract.isa import Insn, Op
 from hw.contract.params import preset
 from sim.functional.machine import Machine
@@ -27,9 +27,9 @@ def _machine() -> Machine:
 def test_padded_window_equals_numpy_padding(data):
     draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
     height, width, depth = draw(1, 6), draw(1, 6), draw(1, 9)
-    view = View.dense(6, draw(0, 50), (1, height, width, depth))
+    view = TensorView.dense(6, draw(0, 50), (1, height, width, depth))
     c = draw(0, depth - 1)
-    box = Window(
+    box = PixelBox(
         0, draw(-4, height + 1), draw(1, 5), draw(-4, width + 1), draw(1, 5), c, draw(1, depth - c), draw(1, 3),
         draw(1, 3),
     )  # fmt: skip
@@ -48,17 +48,17 @@ def test_padded_window_equals_numpy_padding(data):
 
 
 def test_unclipped_loops_merge_into_one_run():
-    fields = copy_fields(0, 0, [Loop(4, 24, 24, 0, 4), Loop(3, 8, 8, 0, 3)], 8)
+    fields = copy_fields(0, 0, [CopyLoop(4, 24, 24, 0, 4), CopyLoop(3, 8, 8, 0, 3)], 8)
     assert (fields["len"], fields["hi"], fields["n2"], fields["n1"], fields["n0"]) == (96, 96, 1, 1, 1)
 
 
 def test_strided_loops_merge_and_read_everything():
-    fields = copy_fields(0, 0, [Loop(4, 48, 30, 0, 4), Loop(3, 16, 10, 0, 3)], 8)
+    fields = copy_fields(0, 0, [CopyLoop(4, 48, 30, 0, 4), CopyLoop(3, 16, 10, 0, 3)], 8)
     assert (fields["n0"], fields["lo0"], fields["hi0"]) == (12, 0, 12)
 
 
 def test_too_many_loops_are_an_error():
-    loops = [Loop(2, 1000, 3), Loop(2, 100, 7), Loop(2, 50, 11), Loop(2, 5, 13)]
+    loops = [CopyLoop(2, 1000, 3), CopyLoop(2, 100, 7), CopyLoop(2, 50, 11), CopyLoop(2, 5, 13)]
     with pytest.raises(ValueError, match="three loops"):
         copy_fields(0, 0, loops, 1)
 
@@ -84,7 +84,7 @@ def test_tiles_cover_a_permutation(perm, shape, size):
     result = np.full(data.size, -1)
     for src, dst, tile in tiles(merge(dims[::-1]), size):
         assert np.prod([count for count, _, _ in tile]) <= size
-        fields = copy_fields(src, dst, [Loop(*dim) for dim in tile], 1)
+        fields = copy_fields(src, dst, [CopyLoop(*dim) for dim in tile], 1)
         box = (fields["n2"], fields["n1"], fields["n0"], fields["len"])
         for i2, i1, i0, j in np.ndindex(*box):
             at = [fields[f"{e}_s2"] * i2 + fields[f"{e}_s1"] * i1 + fields[f"{e}_s0"] * i0 + j for e in ("src", "dst")]

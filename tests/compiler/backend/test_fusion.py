@@ -2,10 +2,10 @@
 
 import pytest
 
-from compiler.backend.fuse import fuse
-from compiler.backend.lower import lower
+from compiler.backend.layers.fuse import fuse
+from compiler.backend.layers.lower import lower
 from compiler.backend.options import Options
-from compiler.backend.order import defer
+from compiler.backend.order.defer import defer
 from compiler.backend.pipeline import build
 from hw.contract.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend.macs import parts
+from compiler.backend.tiling.mac_slices import parts
 
 
 def _visited(blocks, steps, first=0, act=0):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend.homes import Homes, place
-from compiler.backend.lower import lower
-from compiler.backend.pitch import words_per_run
+from compiler.backend.layers.lower import lower
+from compiler.backend.memory.pixel_pitch import words_per_run
+from compiler.backend.memory.tensor_placement import TensorPlacement, place
 from hw.contract.isa import Segment
 from hw.contract.params import preset
 from tests.compiler.backend.graphs import GraphBuilder, check
@@ -28,7 +28,7 @@ def _block(channels: int, reader_groups: int | None = None) -> tuple[GraphBuilde
     return builder, x
 
 
-def _homes(builder: GraphBuilder, lv2_bytes: int) -> Homes:
+def _homes(builder: GraphBuilder, lv2_bytes: int) -> TensorPlacement:
     return place(builder.graph, lower(builder.graph, BASE), BASE, 0, lv2_bytes, False)
 
 

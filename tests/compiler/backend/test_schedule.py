@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend.schedule import schedule
-from compiler.backend.semaphores import PAIRS, Sem
-from compiler.backend.tasks import Ring, Task
+from compiler.backend.program.schedule import schedule
+from compiler.backend.program.semaphores import PAIRS, Sem
+from compiler.backend.program.task import Ring, Task
 from hw.contract.isa import Op, Unit
 from hw.contract.params import preset
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend.geometry import PixelTile
-from compiler.backend.layers import ChannelTile
-from compiler.backend.taper import ENDS, split, tapered
+from compiler.backend.layers.layer import ChannelTile
+from compiler.backend.tiling.conv_geometry import PixelTile
+from compiler.backend.tiling.end_tiles import ENDS, split, tapered
 
 SIDES = st.integers(1, 9)
 

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler import ir
-from compiler.backend.geometry import geometry
-from compiler.backend.layers import ConvLayer
-from compiler.backend.lower import lower
+from compiler.backend.layers.layer import ConvLayer
+from compiler.backend.layers.lower import lower
 from compiler.backend.pipeline import build
-from compiler.backend.tiling import PARAMS_SLOTS, Load, pixel_tiles, plan_conv
+from compiler.backend.tiling.conv_geometry import geometry
+from compiler.backend.tiling.conv_plan import PARAMS_SLOTS, TilingContext, pixel_tiles, plan_conv
 from hw.contract.params import PRESETS, SocParams, preset
 from tests.compiler.backend.graphs import GraphBuilder
 
@@ -37,7 +37,7 @@ def test_a_plan_covers_everything_and_fits(name, kernel, strides, extra, depth, 
     shape = (1, kernel[0] + extra[0], kernel[1] + extra[1], depth)
     groups = depth if depthwise else 1
     layer = _layer(params, shape, depth if depthwise else outs, kernel=kernel, strides=strides, groups=groups)
-    plan = plan_conv(layer, Load(1, in_dram, False, params.lv2_bytes // 8), params)
+    plan = plan_conv(layer, TilingContext(1, in_dram, False, params.lv2_bytes // 8), params)
 
     tiles = pixel_tiles(layer, plan.rows, plan.cols, 1)
     pixels = Counter((y, x) for t in tiles for y in range(t.y, t.y + t.rows) for x in range(t.x, t.x + t.cols))
@@ -63,7 +63,7 @@ def test_a_plan_covers_everything_and_fits(name, kernel, strides, extra, depth, 
 
 def test_the_first_layer_folds_columns_into_channels():
     layer = _layer(preset("base"), (1, 224, 224, 3), 64, kernel=(7, 7), strides=(2, 2), pads=(3, 3, 3, 3))
-    plan = plan_conv(layer, Load(1, True, False, 1 << 18), preset("base"))
+    plan = plan_conv(layer, TilingContext(1, True, False, 1 << 18), preset("base"))
     assert plan.fold
 
 

@@ -1,0 +1,1 @@
+"""Kernels: how each kind of layer becomes jobs."""
