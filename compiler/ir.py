@@ -201,9 +201,13 @@ class Graph:
                 return op
         return None
 
-    def consumers(self, tensor: str) -> list[Op]:
-        """Operators that read ``tensor``, in order."""
-        return [op for op in self.ops if tensor in op.inputs]
+    def roots(self) -> dict[str, str]:
+        """Tensor by tensor the one whose bytes it is: a reshape makes another name only."""
+        roots = {name: name for name in self.tensors}
+        for op in self.ops:
+            if isinstance(op, Reshape):
+                roots[op.output] = roots[op.inputs[0]]
+        return roots
 
     def dataflow(self) -> nx.DiGraph:
         """Operators as nodes (by name, attribute ``op``), an edge for each tensor (attribute ``tensor``)."""

@@ -10,14 +10,16 @@ import itertools
 
 import numpy as np
 
-from compiler.backend.kernels.constant_blocks import tile_weights, vec_params, weight_blocks
+from compiler.backend.kernels.weight_blocks import tile_weights, weight_blocks
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
+from compiler.backend.layers.vec_params import PARAMS_SLOTS, vec_params
 from compiler.backend.program.copies import contiguous
 from compiler.backend.program.job import JobProgram
+from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import BufferFill, Ring, Task
+from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_geometry import KernelChunk
-from compiler.backend.tiling.conv_plan import PARAMS_SLOTS, ConvPlan, lv0_slots
+from compiler.backend.tiling.conv_tiling import ConvTiling, lv0_slots
 from hw.contract.isa import Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
 
@@ -37,11 +39,11 @@ def groups_of(tiles: list[ChannelTile], most: int) -> dict[ChannelTile, Group]:
 
 class ConvConstants:
     """The constants of one job. ``weight_ring`` and ``params_ring`` are LV1 addresses of rings; with groups
-    (``plan.group`` > 1; channel tiles in the outer loop, one chunk, one region) the first holds both. ``stream``: LV2
+    (``plan.group`` > 1; channel tiles in the outer loop, one chunk, one area) the first holds both. ``stream``: LV2
     ring for weights that come from DRAM chunk by chunk."""
 
     def __init__(
-        self, params: SocParams, layer: ConvLayer, plan: ConvPlan, job: JobProgram, tiles: list[ChannelTile], *,
+        self, params: SocParams, layer: ConvLayer, plan: ConvTiling, job: JobProgram, tiles: list[ChannelTile], *,
         weight_ring: int, params_ring: int, stream: Ring | None,
     ) -> None:  # fmt: skip
         self._hw, self._layer, self._plan, self._job, self._stream = params, layer, plan, job, stream
@@ -125,7 +127,7 @@ class ConvConstants:
         return held, held.address + group.index(tile) * self._plan.weight_size
 
     # -- VEC parameters --------------------------------------------------------------------------------------
-    def params(self, tile: ChannelTile, region: int) -> tuple[BufferFill, int]:
+    def params(self, tile: ChannelTile, area: int) -> tuple[BufferFill, int]:
         """The LV1 buffer with the VEC parameters of a channel tile, loaded if need be, and their address. Those of a
         group have come with its weights."""
         if self._grouped:
@@ -134,10 +136,10 @@ class ConvConstants:
             assert held is not None
             offset = len(group) * self._plan.weight_size + group.index(tile) * self._plan.params_size
             return held, held.address + offset
-        held = self._params.find((tile, region))
+        held = self._params.find((tile, area))
         if held is None:
-            data = self._params_data(tile, region)
-            held = self._params.fill((tile, region))
+            data = self._params_data(tile, area)
+            held = self._params.fill((tile, area))
             loads = self._job.load_window(self._job.keep(data), held.address, len(data))
             self._params.filled_by(held, [*self._taken_first_loads(), *loads])
         return held, held.address
@@ -150,8 +152,8 @@ class ConvConstants:
         loads, self._first_loads = self._first_loads, []
         return loads
 
-    def _params_data(self, tile: ChannelTile, region: int) -> bytes:
-        q, where = self._layer.requantise, self._layer.regions[region]
+    def _params_data(self, tile: ChannelTile, area: int) -> bytes:
+        q, where = self._layer.requantise, self._layer.areas[area]
         bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
         extra = (0, self._hw.out_channels - tile.outs)
         return vec_params(self._hw, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)

@@ -6,10 +6,11 @@ import numpy as np
 
 from compiler.backend.memory.operand import KeptInput
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
-from compiler.backend.program.copies import contiguous
+from compiler.backend.program.copies import Fields, contiguous
 from compiler.backend.program.job import JobProgram
+from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.task import Ring, Task
+from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment
 
 _AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
@@ -38,7 +39,7 @@ class KeptInputLoader:
 
     def enter(self, job: JobProgram) -> None:
         """The loads that follow belong to ``job``."""
-        job.resident, job.resident_bytes = self.kept, self._loaded - self.kept.first
+        job.kept, job.kept_before = self.kept, self._loaded - self.kept.first
         self._job = job
         self._ring = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, 0, 0, _AHEAD)
 
@@ -56,7 +57,7 @@ class KeptInputLoader:
             self._ring.read_by(slot, tasks[0])
         return tasks
 
-    def _loads(self, first: int, last: int) -> Iterator[dict[str, int]]:
+    def _loads(self, first: int, last: int) -> Iterator[Fields]:
         """Fields of the loads of bytes ``first`` to ``last``; each ends where a burst does."""
         source = self.kept.source
         offset, pixel = source.offset, source.shape[3]

@@ -6,16 +6,18 @@ travels to LV2 and back. The convolution must be the sum's only source of that o
 
 from dataclasses import replace
 
+import networkx as nx
+
 from compiler import ir
 from compiler.backend.layers.layer import Addition, ConvLayer, EltwiseLayer, Layer
 
 
 def fuse(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
     """``layers`` with additions inside convolutions; each fused layer stands where its sum stood."""
-    fused = list(layers)
+    fused, flow = list(layers), graph.dataflow()
     for layer in layers:
         if isinstance(layer, EltwiseLayer) and isinstance(layer.op, ir.Eltwise) and _fusible(layer):
-            sources = [i for i, other in enumerate(fused) if _feeds_only(graph, other, layer)]
+            sources = [i for i, other in enumerate(fused) if _feeds_only(graph, flow, other, layer)]
             if sources:  # the one that runs last: its input lives on least
                 conv = fused[sources[-1]]
                 assert isinstance(conv, ConvLayer)
@@ -29,11 +31,11 @@ def _fusible(layer: EltwiseLayer) -> bool:
     return layer.kind == "add" and different and not layer.broadcast and layer.requantise.table is None
 
 
-def _feeds_only(graph: ir.Graph, conv: Layer, add: EltwiseLayer) -> bool:
+def _feeds_only(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLayer) -> bool:
     if not isinstance(conv, ConvLayer) or not isinstance(conv.op, ir.Conv) or conv.addition:
         return False
     outside = any(port.tensor == conv.output for port in graph.outputs)
-    return conv.output in add.inputs and not outside and graph.consumers(conv.output) == [add.op]
+    return conv.output in add.inputs and not outside and list(flow.successors(conv.op.name)) == [add.op.name]
 
 
 def _joined(conv: ConvLayer, op: ir.Eltwise) -> ConvLayer:

@@ -1,15 +1,16 @@
-"""What the back end executes: operators of the graph in the few forms the units know, still without addresses."""
+"""Layers: the operators of a model in the few forms that the units know, still without addresses."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir import Eltwise, Op, Requantise
+from compiler.ir import Conv, Eltwise, Graph, Host, Op, Requantise
 from hw.contract.isa import VecOp
 
 
-@dataclass
+@dataclass(eq=False)
 class Layer:
     """A step of the model. ``inputs`` and ``output`` are names of tensors."""
 
@@ -17,6 +18,7 @@ class Layer:
     inputs: list[str]
     output: str
     kind: str
+    strided: ClassVar[bool] = False  #: whether it reads and writes tensors with gaps between pixels
 
     @property
     def name(self) -> str:
@@ -27,6 +29,25 @@ class Layer:
     def nodes(self) -> list[str]:
         """The ONNX nodes it stands for."""
         return list(self.op.nodes)
+
+    @property
+    def outputs(self) -> list[str]:
+        """Tensors it writes."""
+        return [self.output]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result may take the place of an operand that dies here."""
+        return False
+
+    @property
+    def replaceable(self) -> list[str]:
+        """Operands of which every byte is read once, just before the result at its place is written."""
+        return []
+
+    def macs(self, graph: Graph) -> int:
+        """Multiply-accumulates, as the model states them."""
+        return 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +84,7 @@ class Addition:
     m_other: int
 
 
-@dataclass
+@dataclass(eq=False)
 class ConvLayer(Layer):
     """Sums of products on the MAC arrays. ``weights``: (O, kh, kw, I per group); ``groups`` as in the IR.
 
@@ -72,8 +93,8 @@ class ConvLayer(Layer):
 
     weights: npt.NDArray
     weight_zero_point: int
-    regions: list[OutputArea]
-    requantise: Requantise  #: its scale is not used, those of the regions are
+    areas: list[OutputArea]
+    requantise: Requantise  #: its scale is not used, those of the areas are
     depthwise: bool
     tiles: list[ChannelTile]
     groups: int
@@ -82,6 +103,7 @@ class ConvLayer(Layer):
     dilations: tuple[int, int]
     flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
     addition: Addition | None = None
+    strided: ClassVar[bool] = True
 
     @property
     def kernel(self) -> tuple[int, int]:
@@ -93,8 +115,23 @@ class ConvLayer(Layer):
         """The ONNX nodes it stands for."""
         return [*self.op.nodes, *(self.addition.op.nodes if self.addition else ())]
 
+    @property
+    def in_place(self) -> bool:
+        """With an addition: the sum is stored tile by tile, right after its other operand was read."""
+        return self.addition is not None
 
-@dataclass
+    @property
+    def replaceable(self) -> list[str]:
+        """The other operand of the addition."""
+        return [self.addition.other] if self.addition else []
+
+    def macs(self, graph: Graph) -> int:
+        """Multiply-accumulates of a convolution; 0 for average pools."""
+        n, h, w, _ = graph.tensors[self.output].nhwc
+        return n * h * w * int(self.op.weights.size) if isinstance(self.op, Conv) else 0
+
+
+@dataclass(eq=False)
 class EltwiseLayer(Layer):
     """A vector operation on one or two tensors, byte by byte. ``broadcast`` of B: "", "pixels" or "all"."""
 
@@ -105,9 +142,20 @@ class EltwiseLayer(Layer):
     bias: int = 0
     broadcast: str = ""
     raw: bool = False  #: A is taken as raw bytes, without zero point
+    strided: ClassVar[bool] = True
+
+    @property
+    def in_place(self) -> bool:
+        """Byte by byte."""
+        return True
+
+    @property
+    def replaceable(self) -> list[str]:
+        """All operands but one that is broadcast."""
+        return self.inputs[: 1 if self.broadcast else 2]
 
 
-@dataclass
+@dataclass(eq=False)
 class MaxLayer(Layer):
     """Maximum over windows."""
 
@@ -115,14 +163,16 @@ class MaxLayer(Layer):
     strides: tuple[int, int]
     pads: tuple[int, int]  #: top, left
     requantise: Requantise
+    strided: ClassVar[bool] = True
 
 
-@dataclass
+@dataclass(eq=False)
 class PadLayer(Layer):
     """Constant padding of rows and columns: (top, left)."""
 
     pads: tuple[int, int]
     value: int
+    strided: ClassVar[bool] = True
 
 
 @dataclass
@@ -135,13 +185,18 @@ class StridedCopy:
     dims: list[tuple[int, int, int]]
 
 
-@dataclass
+@dataclass(eq=False)
 class MoveLayer(Layer):
     """Copies that change the order of bytes (concatenation, permutation)."""
 
-    moves: list[StridedCopy] = field(default_factory=list)
+    copies: list[StridedCopy] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False)
 class HostLayer(Layer):
     """An operator that runs on the CPU."""
+
+    @property
+    def outputs(self) -> list[str]:
+        """Tensors it writes, maybe several."""
+        return list(self.op.outputs) if isinstance(self.op, Host) else [self.output]

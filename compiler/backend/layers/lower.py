@@ -56,11 +56,11 @@ def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> ConvLayer:
     depthwise = op.groups > 1 and group_in == 1 and outs == op.groups
     if depthwise:  # neighbouring columns meet in one cycle, so columns between the taps become zero taps
         weights, dilations = _dilate_columns(weights, dilations[1], op.weight_zero_point), (dilations[0], 1)
-    region = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), _per_channel(op.requantise.scale, outs))
+    area = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), _per_channel(op.requantise.scale, outs))
     tiles = _channel_tiles(outs, op.groups, group_in, params, depthwise)
     flat = weights.shape[1:3] == (1, 1) and op.strides == (1, 1) and not any(op.pads) and x[:3] == y[:3]
     return ConvLayer(
-        op, op.inputs, op.output, "depthwise" if depthwise else "conv", weights, op.weight_zero_point, [region],
+        op, op.inputs, op.output, "depthwise" if depthwise else "conv", weights, op.weight_zero_point, [area],
         op.requantise, depthwise, tiles, op.groups, op.strides, op.pads[:2], dilations, flat,
     )  # fmt: skip
 
@@ -130,17 +130,17 @@ def _average_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> ConvLayer:
         row_runs, col_runs = [(0, rows, kh)], [(0, cols, kw)]
     else:
         row_runs, col_runs = _count_runs(rows, sh, top, kh, height), _count_runs(cols, sw, left, kw, width)
-    regions = []
+    areas = []
     for y, ny, valid_rows in row_runs:
         for x, nx, valid_cols in col_runs:
             count = valid_rows * valid_cols
             scale = np.asarray(op.requantise.scale, np.float32).reshape(-1)[:1] / np.float32(max(count, 1))
             bias = np.full(channels, op.bias * count, np.int32)
-            regions.append(OutputArea(y, ny, x, nx, bias, _per_channel(scale.astype(np.float32), channels)))
+            areas.append(OutputArea(y, ny, x, nx, bias, _per_channel(scale.astype(np.float32), channels)))
     tiles = _channel_tiles(channels, channels, 1, params, True)
     ones = np.ones((channels, kh, kw, 1), np.uint8)
     return ConvLayer(
-        op, op.inputs, op.output, "avgpool", ones, 0, regions, op.requantise, True, tiles, channels, op.strides,
+        op, op.inputs, op.output, "avgpool", ones, 0, areas, op.requantise, True, tiles, channels, op.strides,
         (top, left), (1, 1), False,
     )  # fmt: skip
 

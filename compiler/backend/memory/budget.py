@@ -1,13 +1,14 @@
-"""How LV2 is divided: staging for tensors in DRAM, homes of activations, and the ring of weight windows."""
+"""How LV2 is divided: staging for tensors in DRAM, buffers of tensors, and the ring of weight windows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.vec_params import params_bytes
 from compiler.backend.memory.operand import StagingArea
-from compiler.backend.tiling.conv_plan import params_bytes
 from hw.contract.params import SocParams
 
 _SLACK = 1024  #: per layer: parameter blocks, tables, padding
@@ -15,15 +16,15 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 @dataclass(frozen=True)
 class Lv2Budget:
-    """Bytes. Segment 6 holds staging areas, one of ``area`` for each engine, and homes up to ``homes_end``; segment 7
-    is a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted`` are of use; so are
-    ``staging_wanted`` bytes in each staging area. A job of several channel tiles that computes longer than it loads
-    has at most ``job_weights`` bytes of weights: few enough that loads run ahead of it, and at most half of the ring,
-    so that the next job's fit beside them."""
+    """A division of LV2, in bytes. Segment 6 holds staging areas, one like ``area`` for each engine, and tensors up to
+    ``tensors_end``; segment 7 is a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted``
+    are of use; so are ``staging_wanted`` bytes in each staging area. A job of several channel tiles that computes
+    longer than it loads has at most ``job_weights`` bytes of weights: few enough that loads run ahead of it, and at
+    most half of the ring, so that the next job's fit beside them."""
 
     engines: int
     area: StagingArea
-    homes_end: int
+    tensors_end: int
     windows: int
     wanted: int
     job_weights: int
@@ -35,17 +36,22 @@ class Lv2Budget:
         return StagingArea(self.area.base + engine * self.area.size, self.area.size)
 
     @property
+    def staging_base(self) -> int:
+        """Start of the staging areas in segment 6."""
+        return self.area.base
+
+    @property
     def staging_end(self) -> int:
         """End of the staging areas in segment 6."""
         return self.area.base + self.engines * self.area.size
 
-    def extended(self, homes_end: int, lv2_bytes: int, params: SocParams) -> "Lv2Budget":
-        """The same with the bytes from the last home, which ends at ``homes_end``, to ``lv2_bytes`` given out: to
+    def extended(self, tensors_end: int, lv2_bytes: int, params: SocParams) -> "Lv2Budget":
+        """The same with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes`` given out: to
         staging areas and windows as far as they can use them, the rest to the staging areas."""
         word = params.lv1_word
-        base = homes_end if homes_end > self.staging_end else 0
-        space = (lv2_bytes - max(homes_end, self.staging_end)) // self.engines
-        if self.staging_wanted > self.area.size:  # staging areas move behind the homes
+        base = tensors_end if tensors_end > self.staging_end else 0
+        space = (lv2_bytes - max(tensors_end, self.staging_end)) // self.engines
+        if self.staging_wanted > self.area.size:  # staging areas move behind the tensors
             rest = (lv2_bytes - base) // self.engines - self.staging_wanted
             space = rest if rest >= min(self.wanted, self.pair) else space
         windows = max(self.windows, min(self.wanted, space // word * word))
@@ -54,7 +60,7 @@ class Lv2Budget:
         return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.job_weights))
 
 
-def _largest_tiles(layers: list[Layer], params: SocParams) -> int:
+def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
     """Two buffers each of the largest streamed weights, outputs and inputs a plan can have (LV0 limits them all)."""
     weights = params.lv0_wgt_bytes // 2 * params.pes
     inputs = params.lv0_act_bytes // 2 * params.pes
@@ -63,10 +69,12 @@ def _largest_tiles(layers: list[Layer], params: SocParams) -> int:
     return 2 * (weights + inputs + outputs * (2 if adds else 1))
 
 
-def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int, lv2_bytes: int) -> list[Lv2Budget]:
-    """Divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their homes save DRAM. The window rings take
-    what the weights need, at most a quarter, or less as long as they hold the weights of any channel tile that a
-    quarter holds. Homes get the rest; what these leave is given out again by :meth:`Lv2Budget.extended`."""
+def divide(
+    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int
+) -> list[Lv2Budget]:
+    """Divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM. The window rings
+    take what the weights need, at most a quarter, or less as long as they hold the weights of any channel tile that a
+    quarter holds. Tensors get the rest; what these leave is given out again by :meth:`Lv2Budget.extended`."""
     word = params.lv1_word
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     total = sum(count * size for count, size in tiles) + _SLACK * len(layers)
@@ -79,9 +87,9 @@ def divide(graph: ir.Graph, layers: list[Layer], params: SocParams, engines: int
     budgets = []
     for windows in (quarter, quarter // 2, quarter // 4):
         size = min(max(windows, largest) // word * word, wanted)
-        homes_end = lv2_bytes - size * engines
+        tensors_end = lv2_bytes - size * engines
         budgets.append(
-            Lv2Budget(engines, StagingArea(0, staging), homes_end, size, wanted, quarter * 9 // 16, outside, pair)
+            Lv2Budget(engines, StagingArea(0, staging), tensors_end, size, wanted, quarter * 9 // 16, outside, pair)
         )
     return budgets
 
@@ -107,4 +115,4 @@ def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
     lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows
     if layer.depthwise:
         lines *= params.rows
-    return lines * params.out_channels + params_bytes(params) * len(layer.regions)
+    return lines * params.out_channels + params_bytes(params) * len(layer.areas)

@@ -1,4 +1,4 @@
-"""What generators are told about tensors and about the LV2 bytes they may use in passing."""
+"""What kernels are told about tensors, and about the LV2 bytes they may use in passing."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class KeptInput:
 
 @dataclass(frozen=True)
 class TensorOperand:
-    """A tensor as generators need it: where it is and what its bytes mean."""
+    """A tensor as kernels see it: where it is and what its bytes mean."""
 
     view: TensorView
     signed: bool

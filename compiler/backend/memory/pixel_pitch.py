@@ -1,4 +1,4 @@
-"""Pixels of LV2 homes at word boundaries, where that makes loading faster.
+"""Pixels of tensors in LV2 at word boundaries, where that makes loading faster.
 
 A depthwise convolution loads the channels of one tile at a time: from every pixel a run as long as a word of LV2, or
 the few channels that are left. If the pitch of the pixels is not a multiple of the word, some of these runs lie in two
@@ -6,8 +6,10 @@ words and take twice as long. Layers that load all channels of a pixel prefer pi
 """
 
 import math
+from collections.abc import Sequence
 
 from compiler import ir
+from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, Layer
 from hw.contract.params import SocParams
 
@@ -21,12 +23,11 @@ def words_per_run(pitch: int, channels: int, word: int) -> float:
     return sum(-(-(place + channels) // word) for place in places) / len(places)
 
 
-def padded_pitches(graph: ir.Graph, layers: list[Layer], params: SocParams) -> dict[str, int]:
+def padded_pitches(graph: ir.Graph, layers: Sequence[Layer], params: SocParams) -> dict[str, int]:
     """Pitches in bytes by tensor, for those that convolutions write and only depthwise ones read."""
-    word, pitches = params.lv1_word, {}
+    word, pitches, flow = params.lv1_word, {}, layer_flow(graph, layers)
     for maker in layers:
-        name = maker.output
-        readers = [layer for layer in layers if name in layer.inputs]
+        name, readers = maker.output, list(flow.successors(maker))
         outside = any(port.tensor == name for port in graph.outputs)
         if outside or not isinstance(maker, ConvLayer) or not all(_by_tiles(layer) for layer in readers):
             continue

@@ -1,8 +1,8 @@
 """Where a tensor lies and how its (N, H, W, C) elements are reached there."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from compiler.backend.program.copies import CopyLoop
 from hw.contract.isa import LV2_SEGMENTS
 
 
@@ -75,25 +75,26 @@ class TensorView:
 
     def clip(self, box: PixelBox) -> PixelBox | None:
         """The part of ``box`` inside the image; None if it is empty."""
-        y0, y1 = _inside(box.y, box.y_step, box.rows, self.shape[1])
-        x0, x1 = _inside(box.x, box.x_step, box.cols, self.shape[2])
+        y0, y1 = inside(box.y, box.y_step, box.rows, self.shape[1])
+        x0, x1 = inside(box.x, box.x_step, box.cols, self.shape[2])
         if y0 >= y1 or x0 >= x1:
             return None
         y, x = box.y + y0 * box.y_step, box.x + x0 * box.x_step
         return replace(box, y=y, rows=y1 - y0, x=x, cols=x1 - x0)
 
-    def loops(self, box: PixelBox, row: int, pixel: int) -> list[CopyLoop]:
-        """Row and column loops that read ``box``; ``row`` and ``pixel`` are strides at the other end."""
-        _, height, width, _ = self.shape
-        _, sh, sw = self.strides
-        return [
-            CopyLoop(box.rows, box.y_step * sh, row, *_inside(box.y, box.y_step, box.rows, height)),
-            CopyLoop(box.cols, box.x_step * sw, pixel, *_inside(box.x, box.x_step, box.cols, width)),
-        ]
 
-
-def _inside(first: int, step: int, count: int, extent: int) -> tuple[int, int]:
+def inside(first: int, step: int, count: int, extent: int) -> tuple[int, int]:
     """Range of i in [0, count) for which first + i*step lies in [0, extent)."""
     low = min(count, max(0, -(first // step)))
     high = min(count, max(0, -(-(extent - first) // step)))
     return low, max(low, high)
+
+
+def boxes(shape: tuple[int, int, int, int], rows: int, cols: int, channels: int) -> Iterator[PixelBox]:
+    """Boxes that cover a tensor of ``shape`` (N, H, W, C) in order."""
+    n, height, width, depth = shape
+    for i in range(n):
+        for c in range(0, depth, channels):
+            for y in range(0, height, rows):
+                for x in range(0, width, cols):
+                    yield PixelBox(i, y, min(rows, height - y), x, min(cols, width - x), c, min(channels, depth - c))

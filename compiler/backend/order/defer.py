@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from compiler import ir
-from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, HostLayer, Layer
+from compiler.backend.layers.flow import layer_flow
+from compiler.backend.layers.layer import HostLayer, Layer
 
 
 def defer(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
@@ -11,12 +12,11 @@ def defer(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
 
     A move is kept if it lowers the most bytes alive at a time, or their sum over the layers it passes.
     """
-    roots = _roots(graph)
+    roots, flow = graph.roots(), layer_flow(graph, layers)
     ordered = list(layers)
     for layer in reversed(layers):
         here = ordered.index(layer)
-        readers = (i for i in range(here + 1, len(ordered)) if _reads(ordered[i], layer.output, roots))
-        there = next(readers, here + 1) - 1
+        there = min((ordered.index(reader) for reader in flow.successors(layer)), default=here + 1) - 1
         passed = ordered[here + 1 : there + 1]
         if not passed or any(isinstance(other, HostLayer) for other in (layer, *passed)):
             continue
@@ -25,19 +25,6 @@ def defer(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
         if (max(after), sum(after)) < (max(before), sum(before)):
             ordered = moved
     return ordered
-
-
-def _roots(graph: ir.Graph) -> dict[str, str]:
-    """Tensor by tensor the one whose bytes it is: reshapes make another name only."""
-    roots = {name: name for name in graph.tensors}
-    for op in graph.ops:
-        if isinstance(op, ir.Reshape):
-            roots[op.output] = roots[op.inputs[0]]
-    return roots
-
-
-def _reads(layer: Layer, tensor: str, roots: dict[str, str]) -> bool:
-    return any(roots[name] == roots[tensor] for name in layer.inputs)
 
 
 def _alive(graph: ir.Graph, layers: Sequence[Layer], roots: dict[str, str]) -> list[int]:
@@ -51,10 +38,9 @@ def _alive(graph: ir.Graph, layers: Sequence[Layer], roots: dict[str, str]) -> l
         name = roots[layer.output]
         if name in outside:
             continue
-        in_place = isinstance(layer, EltwiseLayer) or (isinstance(layer, ConvLayer) and layer.addition)
         size = graph.tensors[layer.output].size
         dying = (roots[operand] for operand in layer.inputs if graph.tensors[operand].size == size)
-        first = number + 1 if in_place and any(last[operand] == number for operand in dying) else number
+        first = number + 1 if layer.in_place and any(last[operand] == number for operand in dying) else number
         for step in range(first, last.get(name, number) + 1):
             alive[step] += size
     return alive

@@ -1,4 +1,7 @@
-"""Which bytes an instruction touches: hulls (first byte to one past the last) and exact strided boxes."""
+"""Which bytes an instruction touches: hulls (first byte to one past the last) and exact strided boxes.
+
+Addresses of the weight window and of streamed weights, which the linker decides, count from their anchors.
+"""
 
 import itertools
 import math
@@ -38,7 +41,7 @@ class Extent:
 
 def written(task: Task, params: SocParams) -> Extent:
     """The bytes ``task`` writes."""
-    f = task.fields
+    f = task.numbers
     if task.op is Op.MAC:
         rows, row = (f.get("p1", 1) - 1) * f.get("acc_s", 0) + f.get("p0", 1), 4 * params.out_channels
         return Extent(Space.LV0_ACC, 0, f.get("acc", 0) * row, (f.get("acc", 0) + rows) * row)
@@ -72,12 +75,12 @@ def source(task: Task) -> Extent | None:
     low, high = box.bounds()
     if task.op in (Op.LD0, Op.ST1):
         return Extent(Space.LV1, 0, low, high)
-    return Extent(Space.DRAM if task.op is Op.LD2 else Space.LV2, task.fields.get("src_seg", 0), low, high)
+    return Extent(Space.DRAM if task.op is Op.LD2 else Space.LV2, task.numbers.get("src_seg", 0), low, high)
 
 
 def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:
     """A copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
-    f = task.fields
+    f = task.numbers
     counts = [f.get(f"n{i}", 1) for i in _LOOPS]
     box = _read_box(task)
     if math.prod(counts) > most or box.shape != (*counts, f.get("len", 1)):
@@ -97,7 +100,7 @@ def overwrites(store: Task, load: Task, params: SocParams) -> bool:
         return False
     first = min(target.low, origin.low)
     touched = np.zeros(max(target.high, origin.high) - first, np.bool_)
-    f = store.fields
+    f = store.numbers
     shape = (*(f.get(f"n{i}", 1) for i in _LOOPS), f.get("len", 1))
     Box(f["dst"] - first, shape, (*(f.get(f"dst_s{i}", 0) for i in _LOOPS), 1)).view(touched)[...] = True
     read = _read_box(load)
@@ -105,7 +108,7 @@ def overwrites(store: Task, load: Task, params: SocParams) -> bool:
 
 
 def _read_box(task: Task) -> Box:
-    f = task.fields
+    f = task.numbers
     start = f.get("src", 0)
     start -= (start >> 31) << 32  # under padding a copy starts before its tensor
     s2, s1, s0 = (f.get(f"src_s{i}", 0) for i in _LOOPS)

@@ -1,141 +1,105 @@
-"""Cancellation points of a model's jobs: where they stand, what is live there, and what brings it again."""
+"""The bodies of jobs with their cancellation points: where they stand, what is live there, and what brings it back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.preempt.extents import Extent
+from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.preempt.lv2_contents import LayerLv2
 from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, choose
 from compiler.backend.preempt.ring_contents import JobRings, RingContents, copies
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
-from compiler.ir import CompileError
-from hw.contract.image import CancelPoint, LiveRange
-from hw.contract.isa import Insn, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 
-_MOST = 1 << 16  #: numbers of points in a CANCEL instruction
+
+@dataclass(frozen=True)
+class BodyPoint:
+    """A cancellation point ahead of task number ``cut``: what is live there, the numbers of the tasks that run again on
+    resumption, and the semaphores that are not zero. ``interval``: see :class:`CancelCut`."""
+
+    cut: int
+    interval: int
+    live: list[LiveBytes]
+    reload: list[int]
+    semaphores: list[tuple[int, int]]
 
 
+@dataclass(frozen=True)
 class JobBody:
-    """The program of a job: its tasks with CANCEL instructions between them, and the table of these.
+    """A job with its tasks in program order and its cancellation points; ``starting``: what is live in LV2 before it
+    starts, its weight window left out."""
 
-    Make one for every job of a layer (with the same ``memory``) before any of them is placed.
-    """
-
-    def __init__(
-        self,
-        job: JobProgram,
-        schedule: TaskSchedule,
-        memory: LayerLv2,
-        number: int,
-        params: SocParams,
-        wanted: PointLimits | None,
-    ) -> None:
-        """``number``: of the job in its layer; ``wanted``: None for a job without points."""
-        self._tasks, self._memory, self._number = schedule.tasks, memory, number
-        self._held: list[tuple[CancelCut, RingContents]] = []
-        # A short job needs none: the hardware halts before the next.
-        if wanted and schedule.cycles > wanted.spacing:
-            self._held = _placed(JobRings(job, schedule.tasks, params), schedule, params, wanted)
-
-    @property
-    def starting(self) -> list[LiveRange]:
-        """Live ranges of LV2 before the job starts."""
-        return self._memory.before(self._number)
-
-    def code(self, first: int) -> list[Insn]:
-        """The program; ``first``: number of its first point in the image. Call once the job is placed."""
-        if first + len(self._held) > _MOST:
-            raise CompileError(f"the model has more than {_MOST} cancellation points: choose a longer cancel_interval")
-        program, done = list[Insn](), 0
-        for number, (point, _) in enumerate(self._held, first):
-            program += [task.insn() for task in self._tasks[done : point.cut]]
-            program.append(Insn(Op.CANCEL, {"point": number} if number else {}))
-            done = point.cut
-        return program + [task.insn() for task in self._tasks[done:]]
-
-    def points(self, first: int, job: int, body_pc: int) -> list[CancelPoint]:
-        """The table; ``job``: number of the job in the image, ``body_pc``: where :meth:`code` went."""
-        pcs = self._pcs(body_pc)
-        table = []
-        for ahead, (point, held) in enumerate(self._held):
-            live = _ranges(held) + self._memory.at(self._number, point.cut, held.reload)
-            table.append(
-                CancelPoint(
-                    point=first + ahead,
-                    job=job,
-                    pc=body_pc + point.cut + ahead,
-                    estimated_interval=point.interval,
-                    live=live,
-                    reload=[pcs[task] for task in held.reload],
-                    semaphores=self._semaphores(point.cut),
-                )
-            )
-        return table
-
-    def _pcs(self, body_pc: int) -> dict[Task, int]:
-        cuts = {point.cut for point, _ in self._held}
-        pcs, pc = {}, body_pc
-        for number, task in enumerate(self._tasks):
-            pc += number in cuts
-            pcs[task] = pc
-            pc += 1
-        return pcs
-
-    def _semaphores(self, cut: int) -> list[tuple[int, int]]:
-        counts: dict[int, int] = {}
-        for task in self._tasks[:cut]:
-            for sem in task.signals:
-                counts[sem] = counts.get(sem, 0) + 1
-            for sem in task.waits:
-                counts[sem] = counts.get(sem, 0) - 1
-        return sorted((int(sem), count) for sem, count in counts.items() if count)
+    job: JobProgram
+    tasks: Sequence[Task]
+    points: list[BodyPoint]
+    starting: list[LiveBytes]
 
 
-def _placed(
-    buffers: JobRings, schedule: TaskSchedule, params: SocParams, wanted: PointLimits
+def job_bodies(
+    placement: TensorPlacement, layer: int, jobs: list[tuple[JobProgram, TaskSchedule]], params: SocParams,
+    engines: int, limits: PointLimits | None,
+) -> list[JobBody]:  # fmt: skip
+    """The bodies of the jobs of layer number ``layer``; without ``limits`` they have no points."""
+    memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], params, engines)
+    bodies = []
+    for number, (job, order) in enumerate(jobs):
+        held: list[tuple[CancelCut, RingContents]] = []
+        if limits and order.cycles > limits.spacing:  # a shorter job needs none: the hardware halts before the next
+            held = _cuts(JobRings(job, order.tasks, params), order, params, limits)
+        position = {task: at for at, task in enumerate(order.tasks)}
+        points = []
+        for point, contents in held:
+            live = _ranges(contents) + memory.at(number, point.cut, contents.reload)
+            reload = [position[task] for task in contents.reload]
+            counts = _semaphores(order.tasks[: point.cut])
+            points.append(BodyPoint(point.cut, point.interval, live, reload, counts))
+        bodies.append(JobBody(job, order.tasks, points, memory.before(number)))
+    return bodies
+
+
+def _cuts(
+    rings: JobRings, order: TaskSchedule, params: SocParams, limits: PointLimits
 ) -> list[tuple[CancelCut, RingContents]]:
     """Points of a job, chosen anew without those positions at which what is held could not be brought back."""
-    timeline, dirty, spills = Timeline(schedule, params), buffers.dirty_bytes(), buffers.spills_held()
+    timeline, dirty, spills = Timeline(order, params), rings.dirty_bytes(), rings.spills_held()
     barred = np.zeros(len(dirty), np.bool_)
     while True:
-        points = choose(timeline, schedule.tasks, dirty, spills, wanted, barred, ceil(params.dram_bytes_per_cycle))
-        held = [(point, buffers.at(point.cut)) for point in points]
-        fresh = [point.cut for point, state in held if state is None and not barred[point.cut]]
-        if not fresh:
-            return [(point, state) for point, state in held if state is not None]
-        barred[fresh] = True
+        points = choose(timeline, order.tasks, dirty, spills, limits, barred, ceil(params.dram_bytes_per_cycle))
+        held = [(point, rings.at(point.cut)) for point in points]
+        impossible = [point.cut for point, contents in held if contents is None and not barred[point.cut]]
+        if not impossible:
+            return [(point, contents) for point, contents in held if contents is not None]
+        barred[impossible] = True
 
 
-def bodies(
-    homes: TensorPlacement,
-    layer: int,
-    jobs: list[tuple[JobProgram, TaskSchedule]],
-    params: SocParams,
-    engines: int,
-    wanted: PointLimits | None,
-) -> list[JobBody]:
-    """The programs of a layer's jobs, which must not be placed yet."""
-    memory = LayerLv2(homes, layer, [(job, schedule.tasks) for job, schedule in jobs], params, engines)
-    return [JobBody(job, schedule, memory, i, params, wanted) for i, (job, schedule) in enumerate(jobs)]
+def _semaphores(done: Sequence[Task]) -> list[tuple[int, int]]:
+    """Semaphores that are not zero once ``done`` have run, with their counts."""
+    counts: dict[int, int] = {}
+    for task in done:
+        for sem in task.signals:
+            counts[sem] = counts.get(sem, 0) + 1
+        for sem in task.waits:
+            counts[sem] = counts.get(sem, 0) - 1
+    return sorted((int(sem), count) for sem, count in counts.items() if count)
 
 
-def _ranges(held: RingContents) -> list[LiveRange]:
-    """Live ranges of a ring's buffers."""
-    ranges = [_range(extent, True) for extent in _joined(held.dirty)]
-    ranges += [_range(extent, False) for extent in _joined(held.clean)]
-    return ranges + [copy for load in held.staged for copy in copies(load)]
+def _ranges(contents: RingContents) -> list[LiveBytes]:
+    """Live ranges of the buffers of rings."""
+    ranges = [_range(extent, True) for extent in _joined(contents.dirty)]
+    ranges += [_range(extent, False) for extent in _joined(contents.clean)]
+    return ranges + [copy for load in contents.staged for copy in copies(load)]
 
 
-def _range(extent: Extent, dirty: bool) -> LiveRange:
+def _range(extent: Extent, dirty: bool) -> LiveBytes:
     assert extent.space != Space.DRAM
-    return LiveRange(extent.space, extent.segment, extent.low, extent.high - extent.low, dirty)
+    return LiveBytes(extent.space, extent.segment, extent.low, extent.high - extent.low, dirty)
 
 
 def _joined(extents: Iterable[Extent]) -> list[Extent]:

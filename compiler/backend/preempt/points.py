@@ -8,6 +8,8 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
+from compiler.backend.options import Options
+from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Unit
@@ -28,14 +30,21 @@ _FEW = 1 << 14  #: points of a model, about: their table is a part of the image
 
 @dataclass(frozen=True)
 class PointLimits:
-    """``interval``: cycles that a pause should wait for HALTED at most; ``max_live``: dirty bytes that a point should
-    not exceed (0: any); ``spill_bound``: bytes on their way to DRAM after which the next empty spill buffer is a point
-    (0: none is); ``least``: cycles that points should be apart."""
+    """What cancellation points shall keep to. ``interval``: cycles that a pause should wait for HALTED at most;
+    ``max_live``: dirty bytes that a point should not exceed (0: any); ``spill_bound``: bytes on their way to DRAM after
+    which the next empty spill buffer is a point (0: none is); ``least``: cycles that points should be apart."""
 
     interval: int
     max_live: int = 0
     spill_bound: int = 0
     least: int = 1
+
+    @classmethod
+    def of(cls, options: Options) -> "PointLimits | None":
+        """The limits that ``options`` ask for; None if they ask for no points."""
+        if not options.cancel_interval:
+            return None
+        return cls(options.cancel_interval, options.cancel_max_live, options.cancel_spill_bound)
 
     @property
     def spacing(self) -> int:
@@ -92,7 +101,7 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
     if task.op not in _DRAM:
         return 0
     rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), own_lv2=False, fetched=0)
-    return work(task.insn(), params, rivals, Memory(params, rivals)).cycles
+    return work(task.insn(JobAddresses()), params, rivals, Memory(params, rivals)).cycles
 
 
 def choose(
@@ -157,7 +166,7 @@ def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
     """Bytes stored to DRAM before each cut."""
     moved = [0]
     for task in tasks:
-        f = task.fields
+        f = task.numbers
         size = f.get("n2", 1) * f.get("n1", 1) * f.get("n0", 1) * f.get("len", 1)
         moved.append(moved[-1] + (size if task.op is Op.ST2 else 0))
     return np.array(moved)

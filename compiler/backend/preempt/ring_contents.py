@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.preempt.extents import Extent, copied_runs, overwrites, source, written
+from compiler.backend.preempt.live_bytes import LiveBytes
+from compiler.backend.program.address import Symbol
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.task import BufferFill, Task
-from hw.contract.image import LiveRange
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
@@ -40,11 +41,15 @@ class RingContents:
     reload: list[Task] = field(default_factory=list)
 
 
-def copies(load: Task) -> list[LiveRange]:
-    """The clean ranges of LV2 that one of :attr:`RingContents.staged` fills, once its addresses are fixed."""
-    segment, home = load.fields["src_seg"], load.fields["dst_seg"]
-    runs = copied_runs(load, _MOST_COPIES) or []
-    return [LiveRange(Space.LV2, home, to, size, False, segment, start) for start, to, size in runs]
+def copies(load: Task) -> list[LiveBytes]:
+    """The clean ranges of LV2 that one of :attr:`RingContents.staged` fills."""
+    source, runs = load.fields["src"], copied_runs(load, _MOST_COPIES) or []
+    segment, memory = load.numbers["src_seg"], load.numbers["dst_seg"]
+    ranges = []
+    for start, to, size in runs:
+        at = Symbol(source.anchor, start) if isinstance(source, Symbol) else start
+        ranges.append(LiveBytes(Space.LV2, memory, to, size, False, segment, at))
+    return ranges
 
 
 class JobRings:
@@ -56,7 +61,7 @@ class JobRings:
         self._constants = sorted(job.constants, key=self._position.__getitem__)
         self._sources: dict[Task, Extent | None] = {}
         self._last_vec = max((i for i, task in enumerate(order) if task.op is Op.VEC), default=-1)
-        self._resident = job.resident
+        self._kept = job.kept
         constants = set(job.constants)
         self._fillers: dict[BufferFill, list[Task]] = {}
         for task in order:
@@ -69,9 +74,9 @@ class JobRings:
         """The task loads what is not passed through a ring: weights into their window, a tensor kept in LV2."""
         if task.op is not Op.LD2:
             return False
-        kept = self._resident
-        inside = kept is not None and kept.base <= task.fields["dst"] < kept.base + kept.size
-        return inside or task.fields["dst_seg"] == Segment.WINDOWS
+        kept = self._kept
+        inside = kept is not None and kept.base <= task.numbers["dst"] < kept.base + kept.size
+        return inside or task.numbers["dst_seg"] == Segment.WINDOWS
 
     def _cuts(self, fill: BufferFill) -> tuple[int, int]:
         """First and last cut at which a buffer is live; the first is behind the last if none."""
@@ -175,11 +180,11 @@ class JobRings:
 
     @cached_property
     def _stores(self) -> dict[int, list[tuple[int, Task]]]:
-        """Stores to the homes of tensors, with their positions, by segment."""
+        """Stores to tensors, with their positions, by segment."""
         stores: dict[int, list[tuple[int, Task]]] = defaultdict(list)
         for at, task in enumerate(self._order):
             if task.op is Op.ST2 or (task.op is Op.ST1 and task.fills is None):
-                stores[task.fields.get("dst_seg", 0)].append((at, task))
+                stores[task.numbers.get("dst_seg", 0)].append((at, task))
         return stores
 
     @cached_property

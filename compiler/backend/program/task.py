@@ -1,26 +1,25 @@
-"""Instructions under construction, and rings of buffers that order the units working on them.
+"""Instructions under construction, and the buffers they fill and read.
 
-Generators emit tasks in the order in which each unit shall execute them; the order *between* units is left to
-:mod:`compiler.backend.program.schedule`. A ring hands out its buffers in turn. Filling a buffer for the n-th time
-waits for
-the last reader of what it held; because the first fills wait for nothing and the last readers signal nothing, every
-semaphore is zero again at the end.
+Kernels emit tasks in the order in which each unit shall execute them; the order *between* units is left to
+:mod:`compiler.backend.program.schedule`.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from compiler.backend.program.semaphores import PAIRS, Sem
+from compiler.backend.program.address import Address, JobAddresses, offset_of
+from compiler.backend.program.semaphores import Sem
 from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 
 
 @dataclass(eq=False)
 class Task:
-    """One instruction: fields without semaphores, plus the semaphores it waits for and signals; the buffer of a ring
+    """One instruction: its fields without semaphores, the semaphores it waits for and signals, the buffer of a ring
     that it helps to fill, and those it reads."""
 
     op: Op
-    fields: dict[str, int]
+    fields: Mapping[str, Address]
     waits: set[Sem] = field(default_factory=set)
     signals: set[Sem] = field(default_factory=set)
     fills: "BufferFill | None" = None
@@ -31,63 +30,24 @@ class Task:
         """The unit that executes it."""
         return UNIT_OF[self.op]
 
-    def insn(self) -> Insn:
-        """The finished instruction."""
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The fields as numbers; symbolic addresses count from their anchors."""
+        return {name: offset_of(value) for name, value in self.fields.items()}
+
+    def insn(self, addresses: JobAddresses) -> Insn:
+        """The instruction of a job that lies at ``addresses``."""
+        fields = {name: addresses.resolve(value) for name, value in self.fields.items()}
         masks = {"wait": sum(1 << s for s in self.waits), "signal": sum(1 << s for s in self.signals)}
-        return Insn(self.op, self.fields | {name: mask for name, mask in masks.items() if mask})
+        return Insn(self.op, fields | {name: mask for name, mask in masks.items() if mask})
 
 
 @dataclass(eq=False)
 class BufferFill:
-    """What one buffer of a ring holds: ``address`` of the buffer, the tasks that filled and read it."""
+    """What one buffer of a ring holds for a while: ``address`` of the buffer, the tasks that fill and read it."""
 
     key: Hashable
     address: int
     number: int
     fillers: list[Task] = field(default_factory=list)
     readers: list[Task] = field(default_factory=list)
-
-
-class Ring:
-    """``slots`` equal buffers used in turn, from ``base`` on, ``size`` apart; also the cache of what they hold.
-
-    Usage: ``ring.find(key)`` or ``ring.fill(key)``; append tasks with :meth:`filled_by` and :meth:`read_by`.
-    """
-
-    def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int) -> None:
-        self.full, self.free = full, free
-        self.base, self.size, self.slots = base, size, slots
-        self.filler, self.reader = PAIRS[full, free]
-        self._fills: list[BufferFill] = []
-
-    def find(self, key: Hashable) -> BufferFill | None:
-        """The buffer that holds ``key``, if one still does."""
-        for fill in self._fills[-self.slots :]:
-            if fill.key == key:
-                return fill
-        return None
-
-    def fill(self, key: Hashable) -> BufferFill:
-        """Claim the next buffer for ``key``."""
-        number = len(self._fills)
-        fill = BufferFill(key, self.base + number % self.slots * self.size, number)
-        self._fills.append(fill)
-        return fill
-
-    def filled_by(self, fill: BufferFill, tasks: list[Task]) -> None:
-        """``tasks`` (of the filling unit, in order) fill the buffer; call once per fill."""
-        fill.fillers = tasks
-        for task in tasks:
-            task.fills = fill
-        tasks[-1].signals.add(self.full)
-        if fill.number >= self.slots:
-            previous = self._fills[fill.number - self.slots]
-            previous.readers[-1].signals.add(self.free)
-            tasks[0].waits.add(self.free)
-
-    def read_by(self, fill: BufferFill, task: Task) -> None:
-        """``task`` (of the reading unit) reads the buffer, after all readers so far."""
-        if not fill.readers:
-            task.waits.add(self.full)
-        fill.readers.append(task)
-        task.reads.append(fill)

@@ -22,9 +22,9 @@ class KernelChunk:
 
 @dataclass(frozen=True)
 class PixelTile:
-    """Output pixels of one accumulator bank, in ``region`` of the layer."""
+    """Output pixels of one accumulator bank, in ``area`` of the layer."""
 
-    region: int
+    area: int
     n: int
     y: int
     rows: int
@@ -106,9 +106,7 @@ def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: b
     )  # fmt: skip
 
 
-def input_window(
-    layer: ConvLayer, chunk: KernelChunk, g: TileGeometry, tile: PixelTile, first_channel: int
-) -> PixelBox:
+def input_box(layer: ConvLayer, chunk: KernelChunk, g: TileGeometry, tile: PixelTile, first_channel: int) -> PixelBox:
     """The input pixels that ``chunk`` needs for ``tile``."""
     (sh, sw), (top, left), (dh, dw) = layer.strides, layer.pads, layer.dilations
     return PixelBox(
@@ -117,7 +115,7 @@ def input_window(
     )  # fmt: skip
 
 
-def tile_window(layer: ConvLayer, tile: PixelTile, first_channel: int, channels: int) -> PixelBox:
+def tile_box(layer: ConvLayer, tile: PixelTile, first_channel: int, channels: int) -> PixelBox:
     """All the input pixels of ``tile`` over the whole kernel."""
     whole = KernelChunk(0, layer.kernel[0], 0, layer.kernel[1], 0, channels)
     (sh, sw), (dh, dw) = layer.strides, layer.dilations
@@ -125,3 +123,15 @@ def tile_window(layer: ConvLayer, tile: PixelTile, first_channel: int, channels:
     cols = (tile.cols - 1) * sw + (whole.cols - 1) * dw + 1
     top, left = layer.pads
     return PixelBox(tile.n, tile.y * sh - top, rows, tile.x * sw - left, cols, first_channel, channels)
+
+
+def pixel_tiles(layer: ConvLayer, rows: int, cols: int, images: int) -> list[PixelTile]:
+    """All tiles of the output in order, of at most ``rows`` x ``cols`` pixels."""
+    tiles = []
+    for n in range(images):
+        for number, area in enumerate(layer.areas):
+            for y in range(area.y, area.y + area.rows, rows):
+                for x in range(area.x, area.x + area.cols, cols):
+                    height, width = min(rows, area.y + area.rows - y), min(cols, area.x + area.cols - x)
+                    tiles.append(PixelTile(number, n, y, height, x, width))
+    return tiles

@@ -19,7 +19,7 @@ class MacSlice:
     act: int
 
 
-def parts(blocks: tuple[int, ...], steps: tuple[int, ...], most: int) -> Iterator[MacSlice]:
+def mac_slices(blocks: tuple[int, ...], steps: tuple[int, ...], most: int) -> Iterator[MacSlice]:
     """The weight blocks of loops ``blocks`` with activation strides ``steps``, in order, in parts of nearly equal
     length and of at most ``most`` blocks, or of one."""
     if prod(blocks) <= max(1, most):
@@ -30,7 +30,7 @@ def parts(blocks: tuple[int, ...], steps: tuple[int, ...], most: int) -> Iterato
     each = prod(inner)
     if each > most:
         for i in range(count):
-            for part in parts(inner, steps[outer + 1 :], most):
+            for part in mac_slices(inner, steps[outer + 1 :], most):
                 yield MacSlice(i * each + part.first, (1,) * (outer + 1) + part.blocks, i * step + part.act)
         return
     pieces = -(-count // (most // each))
