@@ -32,7 +32,7 @@ class LayerCheck:
     max_difference: int = 0
     ok: bool = True
 
-    def add(self, sample: golden.LayerCheck) -> None:
+    def add(self, sample: golden.OperatorCheck) -> None:
         """Take the verdict on one sample into account."""
         self.elements += sample.elements
         self.different += sample.mismatches

@@ -1,5 +1,8 @@
 """Operators to layers: which unit does what, before anything has an address."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,37 +22,54 @@ from compiler.backend.layers.layer import (
 from hw.contract.isa import VecOp
 from hw.contract.params import SocParams
 
+Lowering = Callable[[ir.Graph, Any, SocParams], list[Layer]]
+
+LOWERINGS: dict[type[ir.Op], Lowering] = {}
+
+
+def lowers(kind: type[ir.Op]) -> Callable[[Lowering], Lowering]:
+    """Register a function that turns an operator of ``kind`` into layers, in order; it may add tensors to the graph."""
+
+    def register(lowering: Lowering) -> Lowering:
+        LOWERINGS[kind] = lowering
+        return lowering
+
+    return register
+
 
 def lower(graph: ir.Graph, params: SocParams) -> list[Layer]:
-    """The layers of ``graph`` in order. May add tensors to it (halves of separable maxima). Reshapes vanish."""
+    """The layers of ``graph`` in order. Adds tensors to the graph where an operator takes two layers. Raises
+    :class:`compiler.ir.CompileError` for an operator that no function lowers."""
     layers: list[Layer] = []
     for op in graph.ops:
-        if isinstance(op, ir.Conv):
-            layers.append(_conv(graph, op, params))
-        elif isinstance(op, ir.Eltwise):
-            layers.append(_eltwise(graph, op))
-        elif isinstance(op, ir.Table):
-            layers.append(_table(op))
-        elif isinstance(op, ir.Pool):
-            layers += _max_pool(graph, op, params) if op.kind_ == "max" else [_average_pool(graph, op, params)]
-        elif isinstance(op, ir.Concat):
-            layers.append(_concat(graph, op))
-        elif isinstance(op, ir.Permute):
-            layers.append(_permute(graph, op))
-        elif isinstance(op, ir.Pad):
-            layers.append(PadLayer(op, op.inputs, op.output, "pad", op.pads[:2], op.value))
-        elif isinstance(op, ir.Host):
-            layers.append(HostLayer(op, op.inputs, op.output, "host"))
-        elif not isinstance(op, ir.Reshape):
+        if type(op) not in LOWERINGS:
             raise ir.CompileError(f"operator {op.name!r}: the back end has no {op.kind}; mark it for the host")
+        layers += LOWERINGS[type(op)](graph, op, params)
     return layers
+
+
+@lowers(ir.Reshape)
+def _reshape(graph: ir.Graph, op: ir.Reshape, params: SocParams) -> list[Layer]:
+    """No layer: both tensors are the same bytes."""
+    return []
+
+
+@lowers(ir.Pad)
+def _pad(graph: ir.Graph, op: ir.Pad, params: SocParams) -> list[Layer]:
+    return [PadLayer(op, op.inputs, op.output, "pad", op.pads[:2], op.value)]
+
+
+@lowers(ir.Host)
+def _host(graph: ir.Graph, op: ir.Host, params: SocParams) -> list[Layer]:
+    return [HostLayer(op, op.inputs, op.output, "host")]
 
 
 def _per_channel(scale: npt.NDArray, channels: int) -> npt.NDArray[np.float32]:
     return np.broadcast_to(np.asarray(scale, np.float32).reshape(-1), (channels,)).copy()
 
 
-def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> ConvLayer:
+@lowers(ir.Conv)
+def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
     x, y = graph.tensors[op.inputs[0]].nhwc, graph.tensors[op.output].nhwc
     outs, _, _, group_in = op.weights.shape
     weights, dilations = op.weights, op.dilations
@@ -59,10 +79,11 @@ def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> ConvLayer:
     area = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), _per_channel(op.requantise.scale, outs))
     tiles = _channel_tiles(outs, op.groups, group_in, params, depthwise)
     flat = weights.shape[1:3] == (1, 1) and op.strides == (1, 1) and not any(op.pads) and x[:3] == y[:3]
-    return ConvLayer(
+    layer = ConvLayer(
         op, op.inputs, op.output, "depthwise" if depthwise else "conv", weights, op.weight_zero_point, [area],
         op.requantise, depthwise, tiles, op.groups, op.strides, op.pads[:2], dilations, flat,
     )  # fmt: skip
+    return [layer]
 
 
 def _dilate_columns(weights: npt.NDArray, dilation: int, zero: int) -> npt.NDArray:
@@ -85,20 +106,27 @@ def _channel_tiles(outs: int, groups: int, group_in: int, params: SocParams, dep
     return tiles
 
 
-def _eltwise(graph: ir.Graph, op: ir.Eltwise) -> EltwiseLayer:
+@lowers(ir.Eltwise)
+def _eltwise(graph: ir.Graph, op: ir.Eltwise, params: SocParams) -> list[Layer]:
     a, b = (graph.tensors[name] for name in op.inputs)
     broadcast = ""
     if b.nhwc != a.nhwc:
         broadcast = "all" if b.size == 1 else "pixels"
     code = VecOp.MUL if op.kind_ == "mul" else VecOp.LIN
-    return EltwiseLayer(
+    return [EltwiseLayer(
         op, op.inputs, op.output, op.kind_, code, op.requantise, op.ma, op.mb, op.bias, broadcast
-    )  # fmt: skip
+    )]  # fmt: skip
 
 
-def _table(op: ir.Table) -> EltwiseLayer:
+@lowers(ir.Table)
+def _table(graph: ir.Graph, op: ir.Table, params: SocParams) -> list[Layer]:
     identity = ir.Requantise(np.ones(1, np.float32), 0, 0, 255, op.table)
-    return EltwiseLayer(op, op.inputs, op.output, "table", VecOp.LIN, identity, raw=True)
+    return [EltwiseLayer(op, op.inputs, op.output, "table", VecOp.LIN, identity, raw=True)]
+
+
+@lowers(ir.Pool)
+def _pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
+    return _max_pool(graph, op, params) if op.kind_ == "max" else [_average_pool(graph, op, params)]
 
 
 def _max_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
@@ -158,7 +186,8 @@ def _count_runs(outputs: int, stride: int, pad: int, kernel: int, extent: int) -
     return runs
 
 
-def _concat(graph: ir.Graph, op: ir.Concat) -> MoveLayer:
+@lowers(ir.Concat)
+def _concat(graph: ir.Graph, op: ir.Concat, params: SocParams) -> list[Layer]:
     out = graph.tensors[op.output].shape
     axis = op.axis % len(out)
     outer = int(np.prod(out[:axis], dtype=np.int64))
@@ -167,14 +196,15 @@ def _concat(graph: ir.Graph, op: ir.Concat) -> MoveLayer:
         inner = int(np.prod(graph.tensors[name].shape[axis:], dtype=np.int64))
         moves.append(StridedCopy(name, offset, [(outer, inner, pitch), (inner, 1, 1)]))
         offset += inner
-    return MoveLayer(op, op.inputs, op.output, "concat", moves)
+    return [MoveLayer(op, op.inputs, op.output, "concat", moves)]
 
 
-def _permute(graph: ir.Graph, op: ir.Permute) -> MoveLayer:
+@lowers(ir.Permute)
+def _permute(graph: ir.Graph, op: ir.Permute, params: SocParams) -> list[Layer]:
     shape = graph.tensors[op.inputs[0]].shape
     strides = [int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
     dims, pitch = [], 1
     for axis in reversed(op.perm):
         dims.append((shape[axis], strides[axis], pitch))
         pitch *= shape[axis]
-    return MoveLayer(op, op.inputs, op.output, "permute", [StridedCopy(op.inputs[0], 0, dims[::-1])])
+    return [MoveLayer(op, op.inputs, op.output, "permute", [StridedCopy(op.inputs[0], 0, dims[::-1])])]

@@ -1,4 +1,7 @@
-"""Where a job gets its cancellation points (of **Cancellation points**: at intervals, and at spills)."""
+"""The choice of cancellation points in a job: at intervals, and where all spills have reached DRAM.
+
+This is the choice of positions of the method **Cancellation points**.
+"""
 
 from bisect import bisect_right
 from collections import deque
@@ -106,28 +109,28 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
 
 def choose(
     timeline: Timeline, tasks: list[Task], dirty: npt.NDArray[np.int64], spills: npt.NDArray[np.int64],
-    wanted: PointLimits,    barred: npt.NDArray[np.bool_], dram_bytes: int,
+    limits: PointLimits, barred: npt.NDArray[np.bool_], dram_bytes: int,
 ) -> list[CancelCut]:  # fmt: skip
     """Points of a job. ``dirty``: live bytes without a copy; ``spills``: buffers that wait for their way to DRAM;
     ``barred``: where no point may stand if any other position will do; all for each cut. No point is needed at the end,
     where the hardware halts as well.
 
-    From one point to the next is half to all of the wanted spacing, where instructions are short enough: the cheapest
+    From one point to the next is half to all of the spacing, where instructions are short enough: the cheapest
     position in between by the time it takes to move the dirty bytes and until the units are idle, in which DRAM could
     move ``dram_bytes`` bytes a cycle. Loads and stores count as long as they take beside other engines that load.
     """
     cost = 2 * dirty + dram_bytes * np.maximum(0, timeline.halted - timeline.starts)
-    if wanted.max_live:
-        cost = cost + np.where(dirty > wanted.max_live, np.int64(1) << 40, 0)
+    if limits.max_live:
+        cost = cost + np.where(dirty > limits.max_live, np.int64(1) << 40, 0)
     cost = cost + barred * (np.int64(1) << 50)
     moved = _moved(tasks)
     stored = [number for number, task in enumerate(tasks, 1) if task.op is Op.ST2 and task.reads]
-    emptied = [cut for cut in stored if not spills[cut] and not barred[cut]] if wanted.spill_bound else []
+    emptied = [cut for cut in stored if not spills[cut] and not barred[cut]] if limits.spill_bound else []
     points: list[CancelCut] = []
     last = spilled = 0
     while True:
-        cut = _interval_point(timeline, cost, last, wanted)
-        spill = _spill_point(timeline, emptied, moved, last, spilled, cut, wanted)
+        cut = _interval_point(timeline, cost, last, limits)
+        spill = _spill_point(timeline, emptied, moved, last, spilled, cut, limits)
         if spill is not None:
             cut = spilled = spill
         if cut is None:
@@ -136,23 +139,23 @@ def choose(
         last = cut
 
 
-def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, wanted: PointLimits) -> int | None:
+def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, limits: PointLimits) -> int | None:
     """The next cut after ``last``; None if the end of the job comes soon enough, or no instruction is left to cut."""
     count = len(timeline.starts) - 1
     begin = int(timeline.starts[last])
-    if timeline.cycles - begin <= wanted.spacing or last + 1 >= count:
+    if timeline.cycles - begin <= limits.spacing or last + 1 >= count:
         return None
     apart = timeline.starts[last + 1 : count] - begin
-    low, high = _between(apart, wanted.spacing)
+    low, high = _between(apart, limits.spacing)
     if low == len(apart):
         return None
     # A few loads can take long where other engines load, too, and longer yet with much to compute behind them.
     waiting = timeline.dram[last + 1 : count] - timeline.dram[last]
-    first, end = _between((apart + _WAITING * waiting) / _FULL, wanted.spacing)
+    first, end = _between((apart + _WAITING * waiting) / _FULL, limits.spacing)
     low, high = min(low, first), min(high, end)
     # Behind instructions that take longer than the spacing comes the first position there is.
     high = max(high, low + 1)
-    late = timeline.halted[last + 1 + low : last + 1 + high] - timeline.passed[last] > wanted.interval
+    late = timeline.halted[last + 1 + low : last + 1 + high] - timeline.passed[last] > limits.interval
     price = cost[last + 1 + low : last + 1 + high] + late * (np.int64(1) << 45)
     return last + high - int(np.argmin(price[::-1]))  # the last of the cheapest
 
@@ -174,15 +177,15 @@ def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
 
 def _spill_point(
     timeline: Timeline, emptied: list[int], moved: npt.NDArray[np.int64], last: int, spilled: int, before: int | None,
-    wanted: PointLimits,
+    limits: PointLimits,
 ) -> int | None:  # fmt: skip
     """The first cut in ``emptied`` after ``last`` (and before ``before``) that the distance allows, and the bound on
     what has been moved since the point ``spilled``."""
-    near = _NEAREST * wanted.spacing
+    near = _NEAREST * limits.spacing
     for cut in emptied[bisect_right(emptied, last) :]:
         if before is not None and cut > before:
             return None
         apart = timeline.starts[cut] - timeline.starts[last] >= near and timeline.cycles - timeline.starts[cut] >= near
-        if apart and moved[cut] - moved[spilled] >= wanted.spill_bound:
+        if apart and moved[cut] - moved[spilled] >= limits.spill_bound:
             return cut
     return None
