@@ -24,8 +24,8 @@ from onnx import helper, numpy_helper
 
 from compiler import reference
 from compiler.frontend.load import load
-from compiler.frontend.source import Signature, Source, session
-from compiler.ir import Concat, Conv, Eltwise, Graph, Op, Pad, Permute, Pool, Reshape, Table, Tensor
+from compiler.frontend.source import OnnxSource, Signature, session
+from compiler.ir import Concat, Conv, Eltwise, Graph, Operation, Pad, Permute, Pool, Reshape, Table, Tensor
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
 TIE = 1e-4  #: distance from a half, in LSB, below which float32 error decides the rounding
@@ -57,7 +57,7 @@ def golden_outputs(model: str | Path | onnx.ModelProto, inputs: Values) -> dict[
     return dict(zip(names, run.run(names, dict(inputs)), strict=True))
 
 
-def check_layer(graph: Graph, op: Op, input_values: Values, output_value: npt.NDArray) -> OperatorCheck:
+def check_layer(graph: Graph, op: Operation, input_values: Values, output_value: npt.NDArray) -> OperatorCheck:
     """Judge ``output_value`` of ``op`` (tensor ``op.output`` as it lies in memory), computed from ``input_values``
     (tensors by name, as they lie in memory)."""
     tensor = graph.tensors[op.output]
@@ -76,17 +76,12 @@ def check_layer(graph: Graph, op: Op, input_values: Values, output_value: npt.ND
     return OperatorCheck(op.name, op.kind, given.size, mismatches, largest, exact, ok, ties)
 
 
-def check_graph(graph: Graph, values: Values) -> list[OperatorCheck]:
-    """Judge every operator, given the value of every tensor."""
-    return [check_layer(graph, op, values, values[op.output]) for op in graph.ops]
-
-
-def _float_check(op: Op, given: npt.NDArray, wanted: npt.NDArray) -> OperatorCheck:
+def _float_check(op: Operation, given: npt.NDArray, wanted: npt.NDArray) -> OperatorCheck:
     mismatches = int((~np.isclose(given, wanted, rtol=1e-4, atol=1e-6)).sum())
     return OperatorCheck(op.name, op.kind, given.size, mismatches, int(mismatches > 0), False, not mismatches)
 
 
-def _tied(graph: Graph, op: Op, values: Values) -> npt.NDArray[np.bool_]:
+def _tied(graph: Graph, op: Operation, values: Values) -> npt.NDArray[np.bool_]:
     """Elements whose exact result is half way between two integers."""
     shape = graph.tensors[op.output].shape
     if not isinstance(op, Pool | Eltwise) or op.kind_ == "max":
@@ -119,10 +114,10 @@ class _NodeSession:
     integer: bool  #: onnxruntime chose integer kernels for it
 
 
-_SESSIONS: "weakref.WeakKeyDictionary[Source, dict[tuple[str, ...], _NodeSession]]" = weakref.WeakKeyDictionary()
+_SESSIONS: "weakref.WeakKeyDictionary[OnnxSource, dict[tuple[str, ...], _NodeSession]]" = weakref.WeakKeyDictionary()
 
 
-def _golden(graph: Graph, op: Op, values: Values) -> tuple[npt.NDArray, bool]:
+def _golden(graph: Graph, op: Operation, values: Values) -> tuple[npt.NDArray, bool]:
     """The golden value of ``op.output`` as it lies in memory, and whether integer kernels made it."""
     tensor = graph.tensors[op.output]
     computed = [name for name in op.inputs if graph.tensors[name].data is None]
@@ -173,7 +168,7 @@ def _requantised(source: Tensor, target: Tensor, value: npt.NDArray) -> npt.NDAr
     return session(model).run(["y"], feeds)[0]
 
 
-def _layer(source: Source, inputs: list[Tensor], output: Tensor) -> _NodeSession:
+def _layer(source: OnnxSource, inputs: list[Tensor], output: Tensor) -> _NodeSession:
     cached = _SESSIONS.setdefault(source, {})
     key = (output.onnx_name, *(tensor.onnx_name for tensor in inputs))
     if key not in cached:

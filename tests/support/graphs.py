@@ -42,14 +42,14 @@ class GraphBuilder:
     def shape(self, name: str) -> tuple[int, ...]:
         return self.graph.tensors[name].shape
 
-    def requantise(self, name: str, spread: float, channels: int = 1, table: bool = False) -> ir.Requantise:
+    def requantise(self, name: str, spread: float, channels: int = 1, table: bool = False) -> ir.Requantisation:
         """Scales that bring sums of about ``spread`` into 8 bits; a range that clips now and then."""
         tensor = self.graph.tensors[name]
         info = np.iinfo(tensor.dtype)
         scale = (self.rng.uniform(20, 60, channels) / spread).astype(np.float32)
         zero = int(self.rng.integers(info.min, info.max + 1))
         values = self.rng.permutation(256).astype(np.uint8) if table else None
-        return ir.Requantise(scale, zero, info.min + int(self.rng.integers(0, 20)), info.max, values)
+        return ir.Requantisation(scale, zero, info.min + int(self.rng.integers(0, 20)), info.max, values)
 
     def conv(
         self, x: str, outs: int, kernel=(3, 3), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups: int = 1,

@@ -10,12 +10,12 @@ from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.program.task import Task
 from compiler.backend.tiling.engine_share import EngineShare
-from compiler.ir import CompileError, Requantise
+from compiler.ir import CompileError, Requantisation
 from hw.contract.isa import TABLE_BYTES, Op
 from hw.contract.params import SocParams
 
 
-def free_lv1(params: SocParams, q: Requantise) -> int:
+def free_lv1(params: SocParams, q: Requantisation) -> int:
     """Bytes of LV1 that the parameters of a vector layer leave for its tiles."""
     table = -(-TABLE_BYTES // params.lv1_word) * params.lv1_word if q.table is not None else 0
     return params.lv1_bytes - table - sum_params_bytes(params)
@@ -26,7 +26,7 @@ class VectorJob:
     fields of ``header``) are in LV1 from the start; buffers in LV1 and staging are handed out in turn."""
 
     def __init__(
-        self, params: SocParams, number: int, staging: StagingArea, share: EngineShare, q: Requantise, **header: int
+        self, params: SocParams, number: int, staging: StagingArea, share: EngineShare, q: Requantisation, **header: int
     ) -> None:
         self.params, self.staging = params, staging
         self.job = JobProgram(params, number, share.index)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from compiler.ir import Conv, Eltwise, Graph, Host, Op, Requantise
+from compiler.ir import Conv, Eltwise, Graph, Host, Operation, Requantisation
 from hw.contract.isa import VecOp
 
 
@@ -14,7 +14,7 @@ from hw.contract.isa import VecOp
 class Layer:
     """A step of the model. ``inputs`` and ``output`` are names of tensors."""
 
-    op: Op
+    op: Operation
     inputs: list[str]
     output: str
     kind: str
@@ -94,7 +94,7 @@ class ConvLayer(Layer):
     weights: npt.NDArray
     weight_zero_point: int
     areas: list[OutputArea]
-    requantise: Requantise  #: its scale is not used, those of the areas are
+    requantise: Requantisation  #: its scale is not used, those of the areas are
     depthwise: bool
     tiles: list[ChannelTile]
     groups: int
@@ -136,7 +136,7 @@ class EltwiseLayer(Layer):
     """A vector operation on one or two tensors, byte by byte. ``broadcast`` of B: "", "pixels" or "all"."""
 
     op_code: VecOp
-    requantise: Requantise
+    requantise: Requantisation
     ma: int = 1
     mb: int = 1
     bias: int = 0
@@ -162,7 +162,7 @@ class MaxLayer(Layer):
     kernel: tuple[int, int]
     strides: tuple[int, int]
     pads: tuple[int, int]  #: top, left
-    requantise: Requantise
+    requantise: Requantisation
     strided: ClassVar[bool] = True
 
 

@@ -24,10 +24,10 @@ from hw.contract.params import SocParams
 
 Lowering = Callable[[ir.Graph, Any, SocParams], list[Layer]]
 
-LOWERINGS: dict[type[ir.Op], Lowering] = {}
+LOWERINGS: dict[type[ir.Operation], Lowering] = {}
 
 
-def lowers(kind: type[ir.Op]) -> Callable[[Lowering], Lowering]:
+def lowers(kind: type[ir.Operation]) -> Callable[[Lowering], Lowering]:
     """Register a function that turns an operator of ``kind`` into layers, in order; it may add tensors to the graph."""
 
     def register(lowering: Lowering) -> Lowering:
@@ -120,7 +120,7 @@ def _eltwise(graph: ir.Graph, op: ir.Eltwise, params: SocParams) -> list[Layer]:
 
 @lowers(ir.Table)
 def _table(graph: ir.Graph, op: ir.Table, params: SocParams) -> list[Layer]:
-    identity = ir.Requantise(np.ones(1, np.float32), 0, 0, 255, op.table)
+    identity = ir.Requantisation(np.ones(1, np.float32), 0, 0, 255, op.table)
     return [EltwiseLayer(op, op.inputs, op.output, "table", VecOp.LIN, identity, raw=True)]
 
 
@@ -142,7 +142,7 @@ def _max_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
     middle = ir.Tensor(f"{op.output}/columns", (n, h, y.nhwc[2], c), x.dtype, x.scale, x.zero_point)
     graph.tensors[middle.name] = middle
     low, high = (-128, 127) if x.dtype == "int8" else (0, 255)
-    keep = ir.Requantise(np.ones(1, np.float32), x.zero_point, low, high)
+    keep = ir.Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
     return [
         MaxLayer(op, op.inputs, middle.name, "maxpool", (1, kw), (1, sw), (0, left), keep),
         MaxLayer(op, [middle.name], op.output, "maxpool", (kh, 1), (sh, 1), (top, 0), op.requantise),

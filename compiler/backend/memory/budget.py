@@ -16,20 +16,22 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 @dataclass(frozen=True)
 class Lv2Budget:
-    """A division of LV2, in bytes. Segment 6 holds staging areas, one like ``area`` for each engine, and tensors up to
-    ``tensors_end``; segment 7 is a ring of weight windows for each engine, ``windows`` bytes each, of which ``wanted``
-    are of use; so are ``staging_wanted`` bytes in each staging area. A job of several channel tiles that computes
-    longer than it loads has at most ``job_weights`` bytes of weights: few enough that loads run ahead of it, and at
-    most half of the ring, so that the next job's fit beside them."""
+    """A division of LV2. All sizes are bytes.
+
+    Segment 6 holds a staging area for each engine, one behind the other, and tensors up to ``tensors_end``. Segment 7
+    is a ring of weight windows for each engine.
+    """
 
     engines: int
-    area: StagingArea
+    area: StagingArea  #: of the first engine
     tensors_end: int
-    windows: int
-    wanted: int
+    windows: int  #: size of each ring
+    useful_windows: int  #: size of a ring that holds all weights of the model
+    #: Weights of a job of several channel tiles that computes longer than it loads, at most: few enough that loads run
+    #: ahead of it, and at most half of the ring, so that the next job's fit beside them.
     job_weights: int
-    staging_wanted: int
-    pair: int  #: weights of two of the largest channel tiles, which a ring should hold
+    useful_staging: int  #: size of a staging area in which the model's input can stay
+    two_tiles: int  #: weights of two of the largest channel tiles, which a ring should hold
 
     def staging(self, engine: int) -> StagingArea:
         """The staging area of an engine."""
@@ -51,10 +53,10 @@ class Lv2Budget:
         word = params.lv1_word
         base = tensors_end if tensors_end > self.staging_end else 0
         space = (lv2_bytes - max(tensors_end, self.staging_end)) // self.engines
-        if self.staging_wanted > self.area.size:  # staging areas move behind the tensors
-            rest = (lv2_bytes - base) // self.engines - self.staging_wanted
-            space = rest if rest >= min(self.wanted, self.pair) else space
-        windows = max(self.windows, min(self.wanted, space // word * word))
+        if self.useful_staging > self.area.size:  # staging areas move behind the tensors
+            rest = (lv2_bytes - base) // self.engines - self.useful_staging
+            space = rest if rest >= min(self.useful_windows, self.two_tiles) else space
+        windows = max(self.windows, min(self.useful_windows, space // word * word))
         size = (lv2_bytes - windows * self.engines - base) // self.engines // word * word
         area = StagingArea(base, size) if size > self.area.size else self.area
         return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.job_weights))
@@ -78,7 +80,7 @@ def divide(
     word = params.lv1_word
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     total = sum(count * size for count, size in tiles) + _SLACK * len(layers)
-    wanted = -(-total // word) * word
+    useful = -(-total // word) * word
     quarter = lv2_bytes // 4 // engines // word * word
     largest = max((size + _SLACK for _, size in tiles if size + _SLACK <= quarter), default=0)
     staging = max(lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
@@ -86,10 +88,10 @@ def divide(
     pair = 2 * max((size for _, size in tiles), default=0)
     budgets = []
     for windows in (quarter, quarter // 2, quarter // 4):
-        size = min(max(windows, largest) // word * word, wanted)
+        size = min(max(windows, largest) // word * word, useful)
         tensors_end = lv2_bytes - size * engines
         budgets.append(
-            Lv2Budget(engines, StagingArea(0, staging), tensors_end, size, wanted, quarter * 9 // 16, outside, pair)
+            Lv2Budget(engines, StagingArea(0, staging), tensors_end, size, useful, quarter * 9 // 16, outside, pair)
         )
     return budgets
 

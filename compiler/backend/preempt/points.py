@@ -33,14 +33,12 @@ _FEW = 1 << 14  #: points of a model, about: their table is a part of the image
 
 @dataclass(frozen=True)
 class PointLimits:
-    """What cancellation points shall keep to. ``interval``: cycles that a pause should wait for HALTED at most;
-    ``max_live``: dirty bytes that a point should not exceed (0: any); ``spill_bound``: bytes on their way to DRAM after
-    which the next empty spill buffer is a point (0: none is); ``least``: cycles that points should be apart."""
+    """What the cancellation points of a model keep to."""
 
-    interval: int
-    max_live: int = 0
-    spill_bound: int = 0
-    least: int = 1
+    interval: int  #: cycles that a pause should wait for HALTED, at most
+    max_live: int = 0  #: dirty bytes at a point, at most (0: any)
+    spill_bound: int = 0  #: bytes stored to DRAM after which the next empty spill buffer is a point (0: none is)
+    least: int = 1  #: cycles between points
 
     @classmethod
     def of(cls, options: Options) -> "PointLimits | None":

@@ -9,7 +9,7 @@ from tests.support.graphs import GraphBuilder
 
 
 def test_an_operator_the_back_end_does_not_know_is_named():
-    class Strange(ir.Op):
+    class Strange(ir.Operation):
         pass
 
     builder = GraphBuilder(0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from compiler.frontend.layout import Layout
+from compiler.frontend.layout import TensorLayout
 from tests.support.golden_check import check_model, kinds
 from tests.support.onnx_models import Net
 
@@ -15,7 +15,7 @@ def test_layouts_are_equal_exactly_if_they_order_the_bytes_alike():
         view = tuple(rng.permutation([1, 2, 3, 4, 1])[: rng.integers(3, 6)])
         view = (*view, 24 // int(np.prod(view))) if 24 % np.prod(view) == 0 else (2, 3, 4)
         view = tuple(int(size) for size in view)
-        layouts.append(Layout(view, tuple(int(a) for a in rng.permutation(len(view)))))
+        layouts.append(TensorLayout(view, tuple(int(a) for a in rng.permutation(len(view)))))
     for a in layouts:
         for b in layouts:
             orders = [np.arange(24).reshape(x.view).transpose(x.perm).ravel() for x in (a, b)]
