@@ -106,7 +106,7 @@ def _quickest(
     emitter: ConvEmitter, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool, budget: Lv2Budget
 ) -> JobProgram:
     """The job with the shortest schedule, over how its first and last tile are cut."""
-    if not emitter.tapers:
+    if not emitter.splits_ends:
         return emitter.job(number, engine, tiles, own_loads)
     jobs = [emitter.job(number, engine, tiles, own_loads, ends) for ends in ENDS]
     return min(jobs, key=lambda job: schedule(job.tasks, job.params, engines=budget.engines).cycles)

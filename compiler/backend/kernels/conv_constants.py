@@ -38,31 +38,35 @@ def groups_of(tiles: list[ChannelTile], most: int) -> dict[ChannelTile, Group]:
 
 
 class ConvConstants:
-    """The constants of one job. ``weight_ring`` and ``params_ring`` are LV1 addresses of rings; with groups
-    (``plan.group`` > 1; channel tiles in the outer loop, one chunk, one area) the first holds both. ``stream``: LV2
-    ring for weights that come from DRAM chunk by chunk."""
+    """The weights and parameters of one job, and where they are held at present.
+
+    With groups (``tiling.group`` > 1) channel tiles are in the outer loop and there is one chunk and one area; then one
+    ring of LV1 holds weights and parameters.
+    """
 
     def __init__(
-        self, params: SocParams, layer: ConvLayer, plan: ConvTiling, job: JobProgram, tiles: list[ChannelTile], *,
+        self, params: SocParams, layer: ConvLayer, tiling: ConvTiling, job: JobProgram, tiles: list[ChannelTile], *,
         weight_ring: int, params_ring: int, stream: Ring | None,
     ) -> None:  # fmt: skip
-        self._hw, self._layer, self._plan, self._job, self._stream = params, layer, plan, job, stream
+        """``weight_ring`` and ``params_ring`` are LV1 addresses of rings, the second not used with groups. ``stream``
+        is an LV2 ring for weights that come from DRAM chunk by chunk."""
+        self._hw, self._layer, self._tiling, self._job, self._stream = params, layer, tiling, job, stream
         self._data: dict[tuple[ChannelTile, KernelChunk], bytes] = {}
         self._first_loads: list[Task] = []
-        self._groups = groups_of(tiles, plan.group)
-        weight_size, params_size, params_slots = plan.weight_size, plan.params_size, PARAMS_SLOTS
+        self._groups = groups_of(tiles, tiling.group)
+        weight_size, params_size, params_slots = tiling.weight_size, tiling.params_size, PARAMS_SLOTS
         if self._grouped:
-            weight_size = params_size = plan.group * (weight_size + params_size)
-            params_ring, params_slots = weight_ring, plan.weight_slots
-        self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, weight_ring, weight_size, plan.weight_slots)
+            weight_size = params_size = tiling.group * (weight_size + params_size)
+            params_ring, params_slots = weight_ring, tiling.weight_slots
+        self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, weight_ring, weight_size, tiling.weight_slots)
         self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, params_ring, params_size, params_slots)
-        words = plan.weight_size // params.lv1_word
+        words = tiling.weight_size // params.lv1_word
         slots = lv0_slots(words, params.lv0_wgt_bytes // params.rows)
         self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, words, slots)
 
     @property
     def _grouped(self) -> bool:
-        return self._plan.group > 1
+        return self._tiling.group > 1
 
     def load_once(self, data: bytes, target: int) -> None:
         """Load what all tiles share to LV1 address ``target``; call before any parameters are asked for."""
@@ -109,7 +113,7 @@ class ConvConstants:
         key = (tile, chunk)
         if key not in self._data:
             weights = tile_weights(self._layer, tile)
-            self._data[key] = weight_blocks(self._layer, weights, chunk, self._plan.fold, self._hw)
+            self._data[key] = weight_blocks(self._layer, weights, chunk, self._tiling.fold, self._hw)
         return self._data[key]
 
     # -- groups ----------------------------------------------------------------------------------------------
@@ -124,7 +128,7 @@ class ConvConstants:
             loads = [*self._taken_first_loads(), *self._load(data, (tile, chunk), held.address)]
             self._weight1.filled_by(held, loads)
             self._params.filled_by(params, loads)  # last, so that the loads belong to the buffer that lives longer
-        return held, held.address + group.index(tile) * self._plan.weight_size
+        return held, held.address + group.index(tile) * self._tiling.weight_size
 
     # -- VEC parameters --------------------------------------------------------------------------------------
     def params(self, tile: ChannelTile, area: int) -> tuple[BufferFill, int]:
@@ -134,7 +138,7 @@ class ConvConstants:
             group = self._groups[tile]
             held = self._params.find(group)
             assert held is not None
-            offset = len(group) * self._plan.weight_size + group.index(tile) * self._plan.params_size
+            offset = len(group) * self._tiling.weight_size + group.index(tile) * self._tiling.params_size
             return held, held.address + offset
         held = self._params.find((tile, area))
         if held is None:

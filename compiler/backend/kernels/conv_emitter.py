@@ -16,7 +16,7 @@ from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_geometry import KernelChunk, PixelTile, TileGeometry
-from compiler.backend.tiling.end_tiles import Ends, tapered
+from compiler.backend.tiling.end_tiles import Ends, split_ends
 from compiler.backend.tiling.mac_slices import mac_slices
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
 
@@ -30,7 +30,7 @@ class ConvEmitter:
         self.kept = kept_input(work)
 
     @property
-    def tapers(self) -> bool:
+    def splits_ends(self) -> bool:
         """Whether tiles at the ends of a job may be cut: in depthwise layers, which load nothing twice for it but the
         rows at the cuts, if input and output stay on chip."""
         return self.work.layer.depthwise and self.work.x.view.on_chip and self.work.y.view.on_chip
@@ -58,7 +58,7 @@ class ConvEmitter:
             steps = [(tile, pixels) for pixels in work.pixel_tiles for tile in tiles]
         else:
             steps = [(tile, pixels) for tile in tiles for pixels in work.pixel_tiles]
-        for tile, pixels in tapered(steps, ends):
+        for tile, pixels in split_ends(steps, ends):
             self._tile(tile, pixels)
         return self._job
 

@@ -7,8 +7,9 @@ Kernels emit tasks in the order in which each unit shall execute them; the order
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
-from compiler.backend.program.address import Address, JobAddresses, offset_of
+from compiler.backend.program.address import Address, JobAddresses, Symbol, offset_of
 from compiler.backend.program.semaphores import Sem
 from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 
@@ -33,6 +34,8 @@ class Task:
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """The fields as numbers; symbolic addresses count from their anchors."""
+        if not any(isinstance(value, Symbol) for value in self.fields.values()):
+            return cast(Mapping[str, int], self.fields)
         return {name: offset_of(value) for name, value in self.fields.items()}
 
     def insn(self, addresses: JobAddresses) -> Insn:

@@ -18,7 +18,7 @@ ENDS: tuple[Ends, ...] = tuple(
 )  #: parts of the first and of the last tile, to choose from
 
 
-def tapered(steps: list[Step], ends: Ends) -> list[Step]:
+def split_ends(steps: list[Step], ends: Ends) -> list[Step]:
     """``steps`` with the pixels of the first and of the last cut into as many parts as ``ends`` says."""
     if len(steps) == 1:
         ends = (max(ends), 1)

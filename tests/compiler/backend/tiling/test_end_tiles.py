@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from compiler.backend.layers.layer import ChannelTile
 from compiler.backend.tiling.conv_geometry import PixelTile
-from compiler.backend.tiling.end_tiles import ENDS, split, tapered
+from compiler.backend.tiling.end_tiles import ENDS, split, split_ends
 
 SIDES = st.integers(1, 9)
 
@@ -28,7 +28,7 @@ def test_parts_are_disjoint_and_cover_the_tile(rows, cols, parts):
 def test_only_the_ends_are_cut(count, ends):
     channels = ChannelTile(0, 8, 0, 8)
     steps = [(channels, PixelTile(0, 0, 6 * i, 6, 0, 4)) for i in range(count)]
-    cut = tapered(steps, ends)
+    cut = split_ends(steps, ends)
     first, last = (max(ends), 1) if count == 1 else ends
     assert len(cut) == count - 1 + first + (last - 1)
     assert cut[first : len(cut) - last] == steps[1:-1]
