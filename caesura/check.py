@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from caesura.api import Device, Model
 from compiler import golden
-from compiler.ir import Graph, Host, Op, Reshape
+from compiler.ir import Graph, Host, Operation, Reshape
 from hw.contract.image import Image
 
 Arrays = dict[str, npt.NDArray]
@@ -32,7 +32,7 @@ class LayerCheck:
     max_difference: int = 0
     ok: bool = True
 
-    def add(self, sample: golden.LayerCheck) -> None:
+    def add(self, sample: golden.OperatorCheck) -> None:
         """Take the verdict on one sample into account."""
         self.elements += sample.elements
         self.different += sample.mismatches
@@ -132,11 +132,11 @@ def _difference(expected: Arrays, got: Arrays) -> float:
     return max(float(np.abs(value.astype(np.float64) - got[name]).max(initial=0)) for name, value in expected.items())
 
 
-def _onnx_name(graph: Graph, op: Op) -> str:
+def _onnx_name(graph: Graph, op: Operation) -> str:
     return graph.tensors[op.output].onnx_name or op.output
 
 
-def _observe(op: Op, graph: Graph, model: Model, values: Arrays) -> None:
+def _observe(op: Operation, graph: Graph, model: Model, values: Arrays) -> None:
     """Add what the device computed for ``op``. A Reshape computes nothing: it is another name for its input."""
     if isinstance(op, Reshape):
         values[op.output] = values[op.inputs[0]].reshape(graph.tensors[op.output].shape)

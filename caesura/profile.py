@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from caesura.roofline import Roofline, layer_roofline, network_roofline
-from compiler.backend.semaphores import WAITS
+from compiler.backend.program.semaphores import WAITS
 from hw.contract.image import Image
 from hw.contract.isa import Unit
 from hw.contract.job import COUNTERS

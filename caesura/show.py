@@ -7,7 +7,7 @@ from rich.console import Group, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from compiler.ir import Conv, Graph, Op, Tensor
+from compiler.ir import Conv, Graph, Operation, Tensor
 from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, disassemble
 from hw.contract.params import SocParams
@@ -106,7 +106,7 @@ def _shape(tensor: Tensor) -> str:
     return f"{tensor.dtype}{list(tensor.shape)}"
 
 
-def _macs(graph: Graph, op: Op) -> int:
+def _macs(graph: Graph, op: Operation) -> int:
     if not isinstance(op, Conv):
         return 0
     pixels = graph.tensors[op.output].size // op.weights.shape[0]

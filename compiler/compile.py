@@ -5,8 +5,9 @@ from pathlib import Path
 
 import onnx
 
-from compiler.backend.options import Options, Report
+from compiler.backend.options import Options
 from compiler.backend.pipeline import build
+from compiler.backend.report import CompileReport
 from compiler.frontend import import_model
 from compiler.ir import Graph
 from hw.contract.image import Image
@@ -19,7 +20,7 @@ class Compiled:
 
     image: Image
     graph: Graph
-    report: Report
+    report: CompileReport
 
 
 def compile_with_report(

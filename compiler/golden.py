@@ -1,7 +1,7 @@
 """The golden result: onnxruntime with its integer kernels, for whole models and layer by layer.
 
 A layer is judged on the data it really had: the ONNX nodes behind one IR operator run as a model of their own on the
-operator's given 8-bit inputs. The rule, as ``LayerCheck`` reports it:
+operator's given 8-bit inputs. The rule, as ``OperatorCheck`` reports it:
 
 * convolutions, fully connected layers and pure data movement: every element equal;
 * tables, element-wise operators, pools: at most 1 LSB apart, in at most 0.1 % of the elements, rounded up (so that one
@@ -24,8 +24,8 @@ from onnx import helper, numpy_helper
 
 from compiler import reference
 from compiler.frontend.load import load
-from compiler.frontend.source import Signature, Source, session
-from compiler.ir import Concat, Conv, Eltwise, Graph, Op, Pad, Permute, Pool, Reshape, Table, Tensor
+from compiler.frontend.source import OnnxSource, Signature, session
+from compiler.ir import Concat, Conv, Eltwise, Graph, Operation, Pad, Permute, Pool, Reshape, Table, Tensor
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
 TIE = 1e-4  #: distance from a half, in LSB, below which float32 error decides the rounding
@@ -36,7 +36,7 @@ Values = Mapping[str, npt.NDArray]
 
 
 @dataclass(frozen=True)
-class LayerCheck:
+class OperatorCheck:
     """How one operator's result compares with the golden one. ``ties``: differing elements at a tie (see module)."""
 
     name: str
@@ -57,7 +57,7 @@ def golden_outputs(model: str | Path | onnx.ModelProto, inputs: Values) -> dict[
     return dict(zip(names, run.run(names, dict(inputs)), strict=True))
 
 
-def check_layer(graph: Graph, op: Op, input_values: Values, output_value: npt.NDArray) -> LayerCheck:
+def check_layer(graph: Graph, op: Operation, input_values: Values, output_value: npt.NDArray) -> OperatorCheck:
     """Judge ``output_value`` of ``op`` (tensor ``op.output`` as it lies in memory), computed from ``input_values``
     (tensors by name, as they lie in memory)."""
     tensor = graph.tensors[op.output]
@@ -73,20 +73,15 @@ def check_layer(graph: Graph, op: Op, input_values: Values, output_value: npt.ND
     mismatches = int(differs.sum())
     allowed = 0 if exact else math.ceil(TOLERATED * given.size)
     ok = mismatches - ties <= allowed and largest <= (0 if exact else 1)
-    return LayerCheck(op.name, op.kind, given.size, mismatches, largest, exact, ok, ties)
+    return OperatorCheck(op.name, op.kind, given.size, mismatches, largest, exact, ok, ties)
 
 
-def check_graph(graph: Graph, values: Values) -> list[LayerCheck]:
-    """Judge every operator, given the value of every tensor."""
-    return [check_layer(graph, op, values, values[op.output]) for op in graph.ops]
-
-
-def _float_check(op: Op, given: npt.NDArray, wanted: npt.NDArray) -> LayerCheck:
+def _float_check(op: Operation, given: npt.NDArray, wanted: npt.NDArray) -> OperatorCheck:
     mismatches = int((~np.isclose(given, wanted, rtol=1e-4, atol=1e-6)).sum())
-    return LayerCheck(op.name, op.kind, given.size, mismatches, int(mismatches > 0), False, not mismatches)
+    return OperatorCheck(op.name, op.kind, given.size, mismatches, int(mismatches > 0), False, not mismatches)
 
 
-def _tied(graph: Graph, op: Op, values: Values) -> npt.NDArray[np.bool_]:
+def _tied(graph: Graph, op: Operation, values: Values) -> npt.NDArray[np.bool_]:
     """Elements whose exact result is half way between two integers."""
     shape = graph.tensors[op.output].shape
     if not isinstance(op, Pool | Eltwise) or op.kind_ == "max":
@@ -111,7 +106,7 @@ def _exact(graph: Graph, op: Pool | Eltwise, values: Values) -> npt.NDArray[np.f
 
 
 @dataclass
-class _Layer:
+class _NodeSession:
     """An operator's ONNX nodes as a session."""
 
     run: onnxruntime.InferenceSession
@@ -119,10 +114,10 @@ class _Layer:
     integer: bool  #: onnxruntime chose integer kernels for it
 
 
-_LAYERS: "weakref.WeakKeyDictionary[Source, dict[tuple[str, ...], _Layer]]" = weakref.WeakKeyDictionary()
+_SESSIONS: "weakref.WeakKeyDictionary[OnnxSource, dict[tuple[str, ...], _NodeSession]]" = weakref.WeakKeyDictionary()
 
 
-def _golden(graph: Graph, op: Op, values: Values) -> tuple[npt.NDArray, bool]:
+def _golden(graph: Graph, op: Operation, values: Values) -> tuple[npt.NDArray, bool]:
     """The golden value of ``op.output`` as it lies in memory, and whether integer kernels made it."""
     tensor = graph.tensors[op.output]
     computed = [name for name in op.inputs if graph.tensors[name].data is None]
@@ -173,8 +168,8 @@ def _requantised(source: Tensor, target: Tensor, value: npt.NDArray) -> npt.NDAr
     return session(model).run(["y"], feeds)[0]
 
 
-def _layer(source: Source, inputs: list[Tensor], output: Tensor) -> _Layer:
-    cached = _LAYERS.setdefault(source, {})
+def _layer(source: OnnxSource, inputs: list[Tensor], output: Tensor) -> _NodeSession:
+    cached = _SESSIONS.setdefault(source, {})
     key = (output.onnx_name, *(tensor.onnx_name for tensor in inputs))
     if key not in cached:
         begin = list(dict.fromkeys(tensor.onnx_name for tensor in inputs))
@@ -182,7 +177,7 @@ def _layer(source: Source, inputs: list[Tensor], output: Tensor) -> _Layer:
         signatures = [(name, source.signatures[name]) for name in begin]
         model = source.submodel(nodes, signatures, [output.onnx_name])
         run, kernels = _session_and_kernels(model)
-        cached[key] = _Layer(run, output.onnx_name, bool(kernels & _INTEGER_KERNELS))
+        cached[key] = _NodeSession(run, output.onnx_name, bool(kernels & _INTEGER_KERNELS))
     return cached[key]
 
 

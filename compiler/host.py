@@ -13,7 +13,7 @@ from compiler.frontend.source import session
 _SESSIONS = 64  #: models kept ready
 
 
-class HostModel:
+class HostSession:
     """A serialised ONNX model that runs on the CPU. Call it with arrays by name."""
 
     def __init__(self, model: bytes):
@@ -41,8 +41,8 @@ class _Key:
 
 
 @functools.lru_cache(maxsize=_SESSIONS)
-def _loaded(key: _Key) -> HostModel:
-    return HostModel(key.model)
+def _loaded(key: _Key) -> HostSession:
+    return HostSession(key.model)
 
 
 def run_host(model: bytes, arrays: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:

@@ -53,7 +53,7 @@ class Tensor:
 
 
 @dataclass
-class Requantise:
+class Requantisation:
     """How an int32 result becomes the output. ``scale``: float32, one per output channel or a single one."""
 
     scale: npt.NDArray[np.float32]
@@ -64,7 +64,7 @@ class Requantise:
 
 
 @dataclass
-class Op:
+class Operation:
     """An operator: ``inputs`` and ``output`` name tensors; ``nodes`` are the ONNX nodes it stands for."""
 
     name: str
@@ -79,7 +79,7 @@ class Op:
 
 
 @dataclass
-class Conv(Op):
+class Conv(Operation):
     """Convolution, grouped and depthwise ones too, and fully connected layers (1x1 on (1, 1, M, C)).
 
     ``acc[n,y,x,o] = bias[o] + sum (X[n, y*sh + i*dh - pad_t, x*sw + j*dw - pad_l, c] - x_zp) * (W[o,i,j,c] - w_zp)``;
@@ -89,7 +89,7 @@ class Conv(Op):
     weights: npt.NDArray  #: (O, kh, kw, I / groups), int8 or uint8
     weight_zero_point: int
     bias: npt.NDArray[np.int32]  #: (O,)
-    requantise: Requantise
+    requantise: Requantisation
     strides: tuple[int, int] = (1, 1)
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  #: top, left, bottom, right
     dilations: tuple[int, int] = (1, 1)
@@ -97,7 +97,7 @@ class Conv(Op):
 
 
 @dataclass
-class Eltwise(Op):
+class Eltwise(Operation):
     """``add``: s = (A - a_zp)*ma + (B - b_zp)*mb + bias; ``mul``: s = (A - a_zp)*(B - b_zp) + bias. ma, mb are integers
     below 2^22 in magnitude chosen so that ``requantise.scale`` (one value) makes the exact real result. The bias
     (int32, the vector unit's) carries an output zero point that is added *before* rounding, as onnxruntime's kernels
@@ -105,14 +105,14 @@ class Eltwise(Op):
     over everything."""
 
     kind_: str
-    requantise: Requantise
+    requantise: Requantisation
     ma: int = 1
     mb: int = 1
     bias: int = 0
 
 
 @dataclass
-class Pool(Op):
+class Pool(Operation):
     """``max``: maximum of the window, pads never win. ``avg``: sum of (X - x_zp) over the window's valid pixels,
     requantised with ``requantise.scale`` (one value) / count, where count is the number of valid pixels, or the
     window size with ``count_include_pad``. The division is float32: ``float32(scale) / float32(count)``. ``bias`` (avg)
@@ -122,39 +122,39 @@ class Pool(Op):
     kernel: tuple[int, int]
     strides: tuple[int, int]
     pads: tuple[int, int, int, int]
-    requantise: Requantise
+    requantise: Requantisation
     count_include_pad: bool = False
     bias: int = 0
 
 
 @dataclass
-class Table(Op):
+class Table(Operation):
     """Any unary function or requantisation of 8-bit values: ``y = table[x & 0xff]`` on raw bytes."""
 
     table: npt.NDArray[np.uint8]
 
 
 @dataclass
-class Concat(Op):
+class Concat(Operation):
     """Join along physical ``axis``; all inputs already have the output's quantisation."""
 
     axis: int
 
 
 @dataclass
-class Permute(Op):
+class Permute(Operation):
     """``numpy.transpose(x, perm)`` on physical axes, dense result."""
 
     perm: tuple[int, ...]
 
 
 @dataclass
-class Reshape(Op):
+class Reshape(Operation):
     """Same bytes, other shape; costs nothing."""
 
 
 @dataclass
-class Pad(Op):
+class Pad(Operation):
     """Constant padding of H and W (top, left, bottom, right) with raw byte value ``value``."""
 
     pads: tuple[int, int, int, int]
@@ -162,7 +162,7 @@ class Pad(Op):
 
 
 @dataclass
-class Host(Op):
+class Host(Operation):
     """ONNX nodes that run on the CPU. ``model`` is a serialised ONNX model whose input and output names are
     ``inputs`` and ``outputs``; tensors between host operators may have any dtype."""
 
@@ -189,21 +189,25 @@ class Graph:
 
     name: str
     tensors: dict[str, Tensor] = field(default_factory=dict)
-    ops: list[Op] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     source: Any = field(default=None, repr=False, compare=False)  #: the ONNX model, for ``compiler.golden``
 
-    def producer(self, tensor: str) -> Op | None:
+    def producer(self, tensor: str) -> Operation | None:
         """The operator that computes ``tensor``; None for inputs and constants."""
         for op in self.ops:
             if tensor == op.output or (isinstance(op, Host) and tensor in op.outputs):
                 return op
         return None
 
-    def consumers(self, tensor: str) -> list[Op]:
-        """Operators that read ``tensor``, in order."""
-        return [op for op in self.ops if tensor in op.inputs]
+    def roots(self) -> dict[str, str]:
+        """Tensor by tensor the one whose bytes it is: a reshape makes another name only."""
+        roots = {name: name for name in self.tensors}
+        for op in self.ops:
+            if isinstance(op, Reshape):
+                roots[op.output] = roots[op.inputs[0]]
+        return roots
 
     def dataflow(self) -> nx.DiGraph:
         """Operators as nodes (by name, attribute ``op``), an edge for each tensor (attribute ``tensor``)."""

@@ -9,7 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.host import run_host
-from compiler.ir import Concat, Conv, Eltwise, Graph, Host, Op, Pad, Permute, Pool, Port, Requantise, Reshape, Table
+from compiler.ir import (
+    Concat,
+    Conv,
+    Eltwise,
+    Graph,
+    Host,
+    Operation,
+    Pad,
+    Permute,
+    Pool,
+    Port,
+    Requantisation,
+    Reshape,
+    Table,
+)
 
 Values = Mapping[str, npt.NDArray]
 
@@ -54,7 +68,7 @@ def from_memory(port: Port, value: npt.NDArray, graph: Graph) -> npt.NDArray:
     return value.reshape(port.shape)
 
 
-def run_op(op: Op, graph: Graph, values: Values) -> dict[str, npt.NDArray]:
+def run_op(op: Operation, graph: Graph, values: Values) -> dict[str, npt.NDArray]:
     """The results of one operator by tensor name; ``values`` holds its inputs (constants need not be
     there) as they lie in memory."""
     if isinstance(op, Host):
@@ -76,7 +90,7 @@ def value_of(graph: Graph, values: Values, name: str) -> npt.NDArray:
     return values[name] if data is None else data
 
 
-def _requantised(total: npt.NDArray, how: Requantise, dtype: str, scale: npt.NDArray | None = None) -> npt.NDArray:
+def _requantised(total: npt.NDArray, how: Requantisation, dtype: str, scale: npt.NDArray | None = None) -> npt.NDArray:
     product = total.astype(np.float32) * (how.scale if scale is None else scale)
     result = np.clip(np.rint(product) + np.float32(how.zero_point), how.lo, how.hi).astype(dtype)
     return result if how.table is None else how.table[result.view(np.uint8)].view(dtype)
@@ -172,7 +186,7 @@ def _pad(op: Pad, graph: Graph, values: Values) -> npt.NDArray:
     return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
 
 
-_RUN: dict[type[Op], Callable[..., npt.NDArray]] = {
+_RUN: dict[type[Operation], Callable[..., npt.NDArray]] = {
     Conv: _conv,
     Eltwise: _eltwise,
     Pool: _pool,

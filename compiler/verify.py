@@ -12,11 +12,11 @@ from compiler.ir import (
     Eltwise,
     Graph,
     Host,
-    Op,
+    Operation,
     Pad,
     Permute,
     Pool,
-    Requantise,
+    Requantisation,
     Reshape,
     Table,
     Tensor,
@@ -96,7 +96,7 @@ def _port(graph: Graph, port, kind: str) -> Iterator[str]:
         yield f"{kind} {port.name!r}: {port.perm} is not a permutation"
 
 
-def _operator(op: Op, graph: Graph) -> Iterator[str]:
+def _operator(op: Operation, graph: Graph) -> Iterator[str]:
     if isinstance(op, Host):
         if op.output not in op.outputs or not op.model:
             yield "its output is not among its outputs, or it has no model"
@@ -115,7 +115,7 @@ def _operator(op: Op, graph: Graph) -> Iterator[str]:
     yield from check(op, inputs, output)
 
 
-def _requantise(how: Requantise, output: Tensor, channels: int) -> Iterator[str]:
+def _requantise(how: Requantisation, output: Tensor, channels: int) -> Iterator[str]:
     info = np.iinfo(output.dtype)
     if how.scale.dtype != np.float32 or how.scale.shape not in ((1,), (channels,)):
         yield f"scale is {how.scale.dtype} {how.scale.shape}, not float32 (1,) or ({channels},)"
@@ -232,7 +232,7 @@ def _pad(op: Pad, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
         yield f"output {output.shape} does not fit pads {op.pads} of {inputs[0].shape}"
 
 
-_CHECKS: dict[type[Op], Callable[..., Iterator[str]]] = {
+_CHECKS: dict[type[Operation], Callable[..., Iterator[str]]] = {
     Conv: _conv,
     Eltwise: _eltwise,
     Pool: _pool,

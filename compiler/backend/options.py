@@ -1,18 +1,21 @@
-"""Options of the back end and what it reports about a compilation."""
+"""Options of the back end."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hw.contract.params import KIB
+from compiler.ir import CompileError
+from hw.contract.params import KIB, SocParams
 
 
 @dataclass(frozen=True)
 class Options:
-    """``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it.
+    """What a model is compiled for.
+
+    ``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it.
     ``engines``: engines of the device that share each layer. ``lv2_limit``: bytes of LV2 the model may use (0: all),
     so that another model finds room beside it.
 
     ``cancel_interval``: cycles a pause should wait for HALTED at most (0: no points): points lie a part of it apart,
-    and long instructions are cut (:class:`compiler.backend.cancel_points.Wanted`). ``cancel_max_live``: dirty
+    and long instructions are cut (:class:`compiler.backend.preempt.points.Wanted`). ``cancel_max_live``: dirty
     bytes of LV0, LV1 and buffers in LV2 that a point should not exceed (0: any), ``cancel_spill_bound``: bytes on their
     way to DRAM after which the next empty spill buffer is a point as well (0: none is).
     """
@@ -24,43 +27,18 @@ class Options:
     cancel_max_live: int = 0
     cancel_spill_bound: int = 64 * KIB
 
+    def lv2_bytes(self, params: SocParams) -> int:
+        """Bytes of LV2 that the model may use, in whole words."""
+        return self.lv2_limit // params.lv1_word * params.lv1_word or params.lv2_bytes
 
-@dataclass
-class LayerReport:
-    """How one layer was compiled. ``homes``: memories of inputs and output; ``tile``: shape of its tiles."""
-
-    name: str
-    kind: str
-    jobs: int
-    tile: str
-    homes: str
-    macs: int
-    instructions: int
-    weight_bytes: int
-    estimated_cycles: int
-
-
-@dataclass
-class Report:
-    """What the compiler did with a model."""
-
-    model: str
-    layers: list[LayerReport] = field(default_factory=list)
-    segment_sizes: list[int] = field(default_factory=list)
-    dram_bytes: int = 0
-    lv2_bytes: int = 0
-
-    @property
-    def jobs(self) -> int:
-        """Jobs of one inference."""
-        return sum(layer.jobs for layer in self.layers)
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
-        return sum(layer.macs for layer in self.layers)
-
-    @property
-    def estimated_cycles(self) -> int:
-        """Estimated cycles of all bodies, one after the other."""
-        return sum(layer.estimated_cycles for layer in self.layers)
+    def check(self, model: str, params: SocParams) -> None:
+        """Raise :class:`compiler.ir.CompileError` if hardware with ``params`` cannot do what is asked."""
+        if not 1 <= self.engines <= params.engines:
+            raise CompileError(
+                f"model {model!r}: engines must be 1 to {params.engines} on preset {params.name!r}, not {self.engines}"
+            )
+        if not 0 < self.lv2_bytes(params) <= params.lv2_bytes:
+            raise CompileError(
+                f"model {model!r}: lv2_limit must be {params.lv1_word} to {params.lv2_bytes} bytes on preset "
+                f"{params.name!r}, not {self.lv2_limit}"
+            )

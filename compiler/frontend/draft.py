@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.problems import Unsupported
-from compiler.frontend.source import Signature, Source
+from compiler.frontend.source import OnnxSource, Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
-from compiler.ir import Graph, Op, Pad, Permute, Reshape, Tensor
+from compiler.ir import Graph, Operation, Pad, Permute, Reshape, Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ Value = Const | QuantConst | Quant | Real | Float | Pending
 class Draft:
     """``values`` maps names of ONNX tensors to what is known about them, ``graph`` is what has been imported so far."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: OnnxSource) -> None:
         self.source = source
         self.graph = Graph(source.name, source=source)
         self.values: dict[str, Value] = {name: Const(data) for name, data in source.constants.items()}
@@ -94,7 +94,7 @@ class Draft:
 
     # What handlers and pending values add.
 
-    def new_tensor(self, onnx_name: str, shape: Shape, layout: Layout, quant: Quantisation) -> Quant:
+    def new_tensor(self, onnx_name: str, shape: Shape, layout: TensorLayout, quant: Quantisation) -> Quant:
         """An 8-bit tensor in memory for ONNX tensor ``onnx_name`` of ``shape``."""
         name = self.unique(onnx_name)
         self.graph.tensors[name] = Tensor(
@@ -121,7 +121,7 @@ class Draft:
             name = f"{wanted}#{count}"
         return name
 
-    def add(self, op: Op) -> Op:
+    def add(self, op: Operation) -> Operation:
         """Append an operator; makes its name unique and finds the ONNX nodes it stands for."""
         base, count = op.name, 1
         while op.name in self._op_names:
@@ -133,7 +133,7 @@ class Draft:
         self.graph.ops.append(op)
         return op
 
-    def _nodes(self, op: Op) -> list[str]:
+    def _nodes(self, op: Operation) -> list[str]:
         begin = [self.origin(name) for name in op.inputs if self.graph.tensors[name].data is None]
         end = self.graph.tensors[op.output].onnx_name
         if not end or not all(begin):
@@ -168,21 +168,21 @@ class Draft:
         name = self.unique(f"{quant.tensor}:padded")
         self.graph.tensors[name] = Tensor(name, (n, h, w, c), quant.dtype, float(params.scale), params.zero_point)
         self.add(Pad(f"{quant.tensor}:pad", [source], name, pads=quant.padding.pads, value=quant.padding.value))
-        return Quant(name, quant.shape, Layout(quant.shape, NHWC), quant.dtype)
+        return Quant(name, quant.shape, TensorLayout(quant.shape, NHWC), quant.dtype)
 
-    def relayout(self, quant: Quant, layout: Layout) -> str:
+    def relayout(self, quant: Quant, layout: TensorLayout) -> str:
         """The IR tensor that holds ``quant`` as ``layout`` says; moves data only if it must."""
         quant = self.dense(quant)
         if not quant.layout.same_order(layout):
             if quant.layout.view == layout.view:
                 quant = self._permuted(quant, layout)
             else:
-                plain = Layout.plain(quant.layout.view)
+                plain = TensorLayout.plain(quant.layout.view)
                 if not quant.layout.same_order(plain):
                     quant = self._permuted(quant, plain)
                 quant = Quant(
                     self.reshaped(quant.tensor, layout.view),
-                    quant.shape, Layout.plain(layout.view), quant.dtype,
+                    quant.shape, TensorLayout.plain(layout.view), quant.dtype,
                 )  # fmt: skip
                 if not quant.layout.same_order(layout):
                     quant = self._permuted(quant, layout)
@@ -191,10 +191,10 @@ class Draft:
     def image(self, quant: Quant) -> str:
         """The IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on images."""
         if len(quant.shape) == 3:
-            return self.relayout(quant, Layout(quant.shape, (0, 2, 1)))
-        return self.relayout(quant, Layout(quant.shape, NHWC))
+            return self.relayout(quant, TensorLayout(quant.shape, (0, 2, 1)))
+        return self.relayout(quant, TensorLayout(quant.shape, NHWC))
 
-    def _permuted(self, quant: Quant, layout: Layout) -> Quant:
+    def _permuted(self, quant: Quant, layout: TensorLayout) -> Quant:
         """``quant`` in another order of its physical axes."""
         source = self.reshaped(quant.tensor, quant.layout.physical)
         before = self.graph.tensors[source]

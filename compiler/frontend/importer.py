@@ -12,7 +12,7 @@ from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import Shape
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel
 from compiler.frontend.registry import HANDLERS
-from compiler.frontend.source import Source
+from compiler.frontend.source import OnnxSource
 from compiler.frontend.values import Const, Float, QuantConst, Real
 from compiler.ir import Graph, Port
 
@@ -20,7 +20,7 @@ from compiler.ir import Graph, Port
 class Importer:
     """One import. ``fallback``: what the accelerator cannot run becomes a host operator."""
 
-    def __init__(self, source: Source, fallback: bool = False):
+    def __init__(self, source: OnnxSource, fallback: bool = False):
         self.source, self.draft = source, Draft(source)
         self.fallback = fallback
         self.problems: list[NodeProblem] = []

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft
-from compiler.frontend.layout import Layout, Shape, default_perm
+from compiler.frontend.layout import Shape, TensorLayout, default_perm
 from compiler.frontend.registry import attributes
 from compiler.frontend.source import Signature, dtype_of
 from compiler.frontend.values import Const, Float, Quant, Quantisation
@@ -52,7 +52,7 @@ def declare_float(draft: Draft, name: str) -> Float:
 def quantised_port(draft: Draft, name: str, quantised: str, target: Quantisation) -> Quant:
     """A port that quantises float input ``name`` on the host to ONNX tensor ``quantised``."""
     shape = draft.source.signatures[name].shape
-    layout = Layout(shape, _perm(draft, name, shape))
+    layout = TensorLayout(shape, _perm(draft, name, shape))
     quant = draft.new_tensor(quantised, shape, layout, target)
     draft.graph.inputs.append(Port(name, "float32", shape, quant.tensor, layout.perm, True))
     return quant
@@ -61,7 +61,7 @@ def quantised_port(draft: Draft, name: str, quantised: str, target: Quantisation
 def _declare_8bit(draft: Draft, name: str, signature: Signature) -> None:
     dtype = dtype_of(signature.elem_type)
     scale, zero_point = _parameters(draft, name)
-    layout = Layout(signature.shape, _perm(draft, name, signature.shape))
+    layout = TensorLayout(signature.shape, _perm(draft, name, signature.shape))
     quant = draft.new_tensor(name, signature.shape, layout, Quantisation(np.float32(scale), zero_point, dtype))
     draft.graph.inputs.append(Port(name, dtype, signature.shape, quant.tensor, layout.perm, False))
     draft.values[name] = quant

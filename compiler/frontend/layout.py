@@ -18,19 +18,19 @@ def default_perm(rank: int) -> Shape:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TensorLayout:
     """See the module's text; ``view`` and the ONNX shape hold the same elements in the same order."""
 
     view: Shape
     perm: Shape
 
     @classmethod
-    def plain(cls, shape: Shape) -> "Layout":
+    def plain(cls, shape: Shape) -> "TensorLayout":
         """Memory in the order of ONNX."""
         return cls(shape, tuple(range(len(shape))))
 
     @classmethod
-    def default(cls, shape: Shape) -> "Layout":
+    def default(cls, shape: Shape) -> "TensorLayout":
         """What operators prefer for this rank."""
         return cls(shape, default_perm(len(shape)))
 
@@ -53,10 +53,10 @@ class Layout:
         sizes = tuple(math.prod(self.view[a] for a in run) for run in onnx_order)
         return sizes, tuple(onnx_order.index(run) for run in runs)
 
-    def same_order(self, other: "Layout") -> bool:
+    def same_order(self, other: "TensorLayout") -> bool:
         """True if both put every element at the same place."""
         return self.canonical() == other.canonical()
 
-    def transposed(self, axes: Shape) -> "Layout":
+    def transposed(self, axes: Shape) -> "TensorLayout":
         """The layout of ``transpose(x, axes)`` in the same memory (``view`` must be x's shape)."""
-        return Layout(tuple(self.view[a] for a in axes), tuple(axes.index(p) for p in self.perm))
+        return TensorLayout(tuple(self.view[a] for a in axes), tuple(axes.index(p) for p in self.perm))

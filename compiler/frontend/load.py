@@ -8,7 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
-from compiler.frontend.source import Signature, Source
+from compiler.frontend.source import OnnxSource, Signature
 from compiler.ir import CompileError
 
 OLDEST_OPSET = 10  #: the first with QuantizeLinear
@@ -16,7 +16,7 @@ OLDEST_OPSET = 10  #: the first with QuantizeLinear
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None) -> Source:
+def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None) -> OnnxSource:
     """Read and check a model. ``shapes`` fixes dynamic input dimensions by input name; a dynamic first dimension is 1
     otherwise. Raises :class:`CompileError` naming the file and what is wrong with it."""
     if isinstance(model, onnx.ModelProto):
@@ -29,7 +29,7 @@ def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: S
     _name_nodes(proto)
     _merge_quantisers(proto)
     signatures = _fix_inputs(proto, where, dict(shapes or {}))
-    source = Source(name or where, proto, _constants(proto, where))
+    source = OnnxSource(name or where, proto, _constants(proto, where))
     source.signatures.update(signatures)
     return source
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.frontend.values import Quantisation
-from compiler.ir import Requantise
+from compiler.ir import Requantisation
 
 MULTIPLIER_BITS = 22
 _MAX_SHIFT = 40
@@ -25,10 +25,10 @@ def scale_of(real: npt.NDArray[np.float32], over: np.float32) -> npt.NDArray[np.
     return np.atleast_1d((real.astype(np.float32) / np.float32(over)).astype(np.float32))
 
 
-def requantise(scale: npt.ArrayLike, target: Quantisation, low: float, high: float) -> Requantise:
+def requantise(scale: npt.ArrayLike, target: Quantisation, low: float, high: float) -> Requantisation:
     """Requantisation to ``target``, clamped to real numbers in [low, high]."""
     lo, hi = target.clamp(low, high)
-    return Requantise(np.atleast_1d(np.asarray(scale, np.float32)), target.zero_point, lo, hi)
+    return Requantisation(np.atleast_1d(np.asarray(scale, np.float32)), target.zero_point, lo, hi)
 
 
 @dataclass(frozen=True)

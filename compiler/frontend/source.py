@@ -56,7 +56,7 @@ class Signature:
 
 
 @dataclass(eq=False)
-class Source:
+class OnnxSource:
     """A checked model. ``constants`` starts as the initialisers and grows as the importer folds nodes."""
 
     name: str

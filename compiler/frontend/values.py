@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from compiler.frontend.layout import Layout, Shape
+from compiler.frontend.layout import Shape, TensorLayout
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Quant:
 
     tensor: str
     shape: Shape
-    layout: Layout
+    layout: TensorLayout
     dtype: str
     padding: Padding | None = None
 

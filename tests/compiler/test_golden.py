@@ -5,7 +5,7 @@ import pytest
 
 from compiler import golden, reference
 from compiler.frontend import import_model
-from tests.support.golden_check import random_inputs
+from tests.support.golden_check import check_graph, random_inputs
 from tests.support.onnx_models import Net, sandwich
 
 
@@ -56,7 +56,7 @@ def test_a_layer_is_judged_on_the_data_it_had():
     first, second = graph.ops
     values[first.output] = _damaged(values[first.output], 5, 40)
     values.update(reference.run_op(second, graph, values))
-    checks = golden.check_graph(graph, values)
+    checks = check_graph(graph, values)
     assert [check.ok for check in checks] == [False, True]
 
 

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from compiler.host import HostModel, run_host
+from compiler.host import HostSession, run_host
 
 
 def _model() -> bytes:
@@ -23,7 +23,7 @@ def test_outputs_by_name():
 
 
 def test_names_and_missing_inputs():
-    host = HostModel(_model())
+    host = HostSession(_model())
     assert (host.inputs, host.outputs) == (["a", "b"], ["c", "d"])
     with pytest.raises(KeyError, match="b"):
         host({"a": np.zeros(2, np.float32)})
@@ -33,4 +33,4 @@ def test_model_is_checked():
     model = onnx.load_from_string(_model())
     model.graph.node[0].op_type = "NoSuchOperator"
     with pytest.raises(Exception, match="NoSuchOperator"):
-        HostModel(model.SerializeToString())
+        HostSession(model.SerializeToString())

@@ -5,7 +5,7 @@ import pytest
 
 from compiler import reference
 from compiler.frontend import import_model
-from compiler.ir import Conv, Eltwise, Graph, Pad, Pool, Requantise, Table, Tensor
+from compiler.ir import Conv, Eltwise, Graph, Pad, Pool, Requantisation, Table, Tensor
 from tests.support.onnx_models import Net
 
 
@@ -25,7 +25,7 @@ def test_convolution_by_loops():
     bias = rng.integers(-500, 500, 6).astype(np.int32)
     op = Conv(
         "c", ["x"], "y", weights=weights, weight_zero_point=3, bias=bias,
-        requantise=Requantise(scale, -7, -100, 90), strides=(2, 1), pads=(1, 0, 1, 2), dilations=(1, 2), groups=2,
+        requantise=Requantisation(scale, -7, -100, 90), strides=(2, 1), pads=(1, 0, 1, 2), dilations=(1, 2), groups=2,
     )  # fmt: skip
     graph = _graph(Tensor("x", x.shape, "uint8", 1.0, 130), Tensor("y", (1, 3, 6, 6), "int8", 1.0, -7))
     given = reference.run_op(op, graph, {"x": x})["y"]
@@ -46,7 +46,7 @@ def test_convolution_by_loops():
 @pytest.mark.parametrize("include", [False, True])
 def test_average_by_loops(include):
     x = np.random.default_rng(0).integers(-128, 128, (1, 5, 5, 3)).astype(np.int8)
-    how = Requantise(np.array([0.7], np.float32), 4, -128, 127)
+    how = Requantisation(np.array([0.7], np.float32), 4, -128, 127)
     op = Pool("p", ["x"], "y", "avg", (3, 3), (2, 2), (1, 1, 1, 1), how, include, bias=2)
     graph = _graph(Tensor("x", x.shape, "int8", 1.0, -5), Tensor("y", (1, 3, 3, 3), "int8", 1.0, 4))
     given = reference.run_op(op, graph, {"x": x})["y"]
@@ -64,7 +64,7 @@ def test_average_by_loops(include):
 
 def test_padding_never_wins_a_maximum():
     x = np.full((1, 2, 2, 1), -128, np.int8)
-    how = Requantise(np.ones(1, np.float32), 0, -128, 127)
+    how = Requantisation(np.ones(1, np.float32), 0, -128, 127)
     op = Pool("p", ["x"], "y", "max", (3, 3), (1, 1), (1, 1, 1, 1), how)
     graph = _graph(Tensor("x", x.shape, "int8"), Tensor("y", x.shape, "int8"))
     assert (reference.run_op(op, graph, {"x": x})["y"] == -128).all()
@@ -75,8 +75,8 @@ def test_ties_round_to_even_and_the_bias_comes_first():
     b = np.zeros((1, 4), np.int8)
     graph = _graph(*(Tensor(name, (1, 4), "int8") for name in "aby"))
     half = np.array([0.5], np.float32)
-    after = Eltwise("e", ["a", "b"], "y", "add", Requantise(half, 1, -128, 127))
-    before = Eltwise("e", ["a", "b"], "y", "add", Requantise(half, 0, -128, 127), bias=2)
+    after = Eltwise("e", ["a", "b"], "y", "add", Requantisation(half, 1, -128, 127))
+    before = Eltwise("e", ["a", "b"], "y", "add", Requantisation(half, 0, -128, 127), bias=2)
     assert reference.run_op(after, graph, {"a": a, "b": b})["y"].tolist() == [[1, 2, 3, 3]]
     assert reference.run_op(before, graph, {"a": a, "b": b})["y"].tolist() == [[2, 2, 2, 4]]
 

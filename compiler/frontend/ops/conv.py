@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import requantise, scale_of
@@ -104,7 +104,7 @@ class Accumulated(Pending):
         pads, x, weights = self.window.pads, self.x, self.weights
         if self.matrix:
             source, weights = _rows(draft, x, weights)
-            layout = Layout.plain(shape)
+            layout = TensorLayout.plain(shape)
         else:
             if x.padding and x.padding.value == draft.quantisation(x.tensor).zero_point % 256:
                 pads = _both(pads, x.padding.pads)
@@ -112,7 +112,7 @@ class Accumulated(Pending):
                 n, c, h, w = x.shape
                 x = dataclasses.replace(x, shape=(n, c, h - top - bottom, w - left - right), padding=None)
             source = draft.image(x)
-            layout = Layout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
+            layout = TensorLayout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
         made = draft.new_tensor(name, shape, layout, target)
         if self.matrix and len(shape) > 3:
             draft.graph.tensors[made.tensor].shape = (math.prod(shape[:-1]), shape[-1])
@@ -140,12 +140,12 @@ def _rows(draft: Draft, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArra
     x = draft.dense(x)
     order = np.arange(rows * columns).reshape(x.layout.view).transpose(x.layout.perm).reshape(rows, columns)
     first = order[0]
-    if len(x.shape) < 4 and x.layout.same_order(Layout.plain(x.shape)):
-        return draft.relayout(x, Layout.plain(x.shape)), weights
+    if len(x.shape) < 4 and x.layout.same_order(TensorLayout.plain(x.shape)):
+        return draft.relayout(x, TensorLayout.plain(x.shape)), weights
     if (order == first + columns * np.arange(rows)[:, None]).all():
-        x = Quant(x.tensor, (rows, columns), Layout.plain((rows, columns)), x.dtype)
+        x = Quant(x.tensor, (rows, columns), TensorLayout.plain((rows, columns)), x.dtype)
         weights = weights[..., first]
-    return draft.relayout(x, Layout.plain((rows, columns))), weights
+    return draft.relayout(x, TensorLayout.plain((rows, columns))), weights
 
 
 def single_zero_point(weights: QuantConst) -> int:

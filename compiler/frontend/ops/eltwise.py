@@ -9,14 +9,14 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.ops import pointwise
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import operator
 from compiler.frontend.requantise import Multipliers, add_multipliers, mul_multipliers
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
-from compiler.ir import Eltwise, Requantise
+from compiler.ir import Eltwise, Requantisation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +47,16 @@ class Combined(Pending):
         )  # fmt: skip
         return made
 
-    def _layout(self) -> Layout:
+    def _layout(self) -> TensorLayout:
         """That of both operands if they share one, so that no data moves; else the default."""
         if isinstance(self.b, Real) and self.b.shape == self.base_shape:
             a, b = self.a.quant, self.b.quant
             own = a.layout.view == self.base_shape and a.padding is None
             if own and b.padding is None and a.layout.same_order(b.layout):
                 return a.layout
-        return Layout.default(self.base_shape)
+        return TensorLayout.default(self.base_shape)
 
-    def _right(self, draft: Draft, layout: Layout, name: str) -> str:
+    def _right(self, draft: Draft, layout: TensorLayout, name: str) -> str:
         if isinstance(self.b, QuantConst):
             data = self.b.data.reshape((1,) * (len(layout.view) - self.b.data.ndim) + self.b.data.shape)
             if data.size not in (1, math.prod(data.shape[1:2] if layout.perm == NHWC else data.shape[-1:])) or (
@@ -66,7 +66,7 @@ class Combined(Pending):
             return draft.new_constant(f"{name}:b", data.transpose(layout.perm), _parameters(self.b))
         b = self.b.quant
         shape = (1,) * (len(layout.view) - len(b.shape)) + b.shape
-        return draft.relayout(Quant(b.tensor, shape, b.layout, b.dtype, b.padding), Layout(shape, layout.perm))
+        return draft.relayout(Quant(b.tensor, shape, b.layout, b.dtype, b.padding), TensorLayout(shape, layout.perm))
 
 
 def _parameters(value: Real | QuantConst) -> Quantisation:
@@ -75,9 +75,9 @@ def _parameters(value: Real | QuantConst) -> Quantisation:
     return Quantisation(np.float32(value.scale[0]), int(value.zero_point[0]), value.data.dtype.name)
 
 
-def _requantise(by: Multipliers, target: Quantisation, low: float, high: float) -> Requantise:
+def _requantise(by: Multipliers, target: Quantisation, low: float, high: float) -> Requantisation:
     lo, hi = target.clamp(low, high)
-    return Requantise(np.array([by.scale], np.float32), by.zero_point, lo, hi)
+    return Requantisation(np.array([by.scale], np.float32), by.zero_point, lo, hi)
 
 
 @operator("Add", "Sub", "Mul")

@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 
 from compiler.frontend import inputs
 from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import Layout
+from compiler.frontend.layout import TensorLayout
 from compiler.frontend.problems import NodeProblem, Unsupported
 from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature, session
@@ -85,7 +85,7 @@ def as_float(draft: Draft, name: str, reason: str) -> Float:
 
 def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
     """The 8-bit result ``name`` of ``shape`` of a host operator."""
-    made = draft.new_tensor(name, shape, Layout.default(shape), target)
+    made = draft.new_tensor(name, shape, TensorLayout.default(shape), target)
     _add(draft, value.node, value.roots, [made.tensor], value.reason)
     return made
 
@@ -94,7 +94,7 @@ def quantise(draft: Draft, node: onnx.NodeProto, target: Quantisation) -> Quant:
     """QuantizeLinear of a float tensor in memory."""
     value = draft.value(node.input[0])
     assert isinstance(value, Float)
-    made = draft.new_tensor(node.output[0], value.shape, Layout.default(value.shape), target)
+    made = draft.new_tensor(node.output[0], value.shape, TensorLayout.default(value.shape), target)
     _add(draft, node.name, (value.tensor,), [made.tensor], "its input is a float tensor")
     return made
 
@@ -207,9 +207,9 @@ def _with_layouts(draft: Draft, inner: onnx.ModelProto, roots: tuple[str, ...], 
     return helper.make_model(made, opset_imports=inner.opset_import, ir_version=inner.ir_version)
 
 
-def _layout(tensor: Tensor) -> Layout:
+def _layout(tensor: Tensor) -> TensorLayout:
     view = tensor.view or tensor.shape
-    return Layout(view, tensor.perm or tuple(range(len(view))))
+    return TensorLayout(view, tensor.perm or tuple(range(len(view))))
 
 
 def _info(tensor: Tensor) -> onnx.ValueInfoProto:

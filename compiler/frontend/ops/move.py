@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Layout, Shape
+from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
@@ -125,21 +125,21 @@ def reshape_all(draft: Draft, quant: Quant, steps: tuple[Step, ...]) -> Quant:
             continue
         layout = _own_axes(quant)
         if layout is None:
-            layout = Layout.plain(quant.shape)
+            layout = TensorLayout.plain(quant.shape)
             quant = dataclasses.replace(quant, tensor=draft.relayout(quant, layout), layout=layout)
         moved = layout.transposed(argument)
         quant = dataclasses.replace(quant, shape=moved.view, layout=moved)
     return quant
 
 
-def _own_axes(quant: Quant) -> Layout | None:
+def _own_axes(quant: Quant) -> TensorLayout | None:
     """The tensor's layout in terms of its present shape, if there is one."""
     if quant.layout.view == quant.shape:
         return quant.layout
     if len(quant.shape) > 5:
         return None
     for perm in itertools.permutations(range(len(quant.shape))):
-        layout = Layout(quant.shape, perm)
+        layout = TensorLayout(quant.shape, perm)
         if layout.same_order(quant.layout):
             return layout
     return None
@@ -155,10 +155,10 @@ class Joined(Pending):
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.Concat``, behind a table for each part that is stored otherwise."""
         shape = self.base_shape
-        layout = Layout.default(shape)
+        layout = TensorLayout.default(shape)
         sources = []
         for part in self.parts:
-            tensor = draft.relayout(part.quant, Layout(part.shape, layout.perm))
+            tensor = draft.relayout(part.quant, TensorLayout(part.shape, layout.perm))
             if part.quantisation != target:
                 tensor = self._requantised(draft, tensor, part.quantisation, target)
             sources.append(tensor)
@@ -258,7 +258,7 @@ def _padded(draft: Draft, quant: Quant, pads: tuple[int, int, int, int], raw: in
         return quant
     quant = draft.dense(quant)
     if quant.layout.view != quant.shape:
-        layout = Layout(quant.shape, NHWC)
+        layout = TensorLayout(quant.shape, NHWC)
         quant = dataclasses.replace(quant, tensor=draft.relayout(quant, layout), layout=layout)
     n, c, h, w = quant.shape
     shape = (n, c, h + pads[0] + pads[2], w + pads[1] + pads[3])

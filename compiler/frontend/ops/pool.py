@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.layout import NHWC, Layout
+from compiler.frontend.layout import NHWC, TensorLayout
 from compiler.frontend.ops import conv, move
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
@@ -36,7 +36,7 @@ class Pooled(Pending):
         if bias:
             how.zero_point = 0
         shape = self.base_shape
-        layout = Layout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
+        layout = TensorLayout(shape, NHWC if len(shape) == 4 else (0, 2, 1))
         made = draft.new_tensor(name, shape, layout, target)
         draft.add(
             Pool(

@@ -6,6 +6,7 @@ import pytest
 from compiler import golden, reference
 from compiler.frontend import import_model
 from compiler.ir import Host
+from tests.support.golden_check import check_graph
 from tests.support.networks import network, samples
 
 NAMES = ["ic_resnet8_int8", "kws_dscnn_int8", "squeezenet_int8_qdq", "resnet50_int8_qdq"]
@@ -21,7 +22,7 @@ def _check(name: str, count: int) -> None:
     for sample in given:
         inputs = {port.name: np.ascontiguousarray(sample.reshape(port.shape)).astype(port.dtype)}
         values = reference.run_all(graph, inputs)
-        for check in golden.check_graph(graph, values):
+        for check in check_graph(graph, values):
             assert check.ok, check
         wanted = golden.golden_outputs(model, inputs)
         for out in graph.outputs:

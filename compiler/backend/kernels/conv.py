@@ -1,0 +1,161 @@
+"""Convolutions on the MAC arrays: grouped, depthwise and fully connected ones, average pools, with or without a sum."""
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+from compiler.backend.kernels.conv_emitter import ConvEmitter
+from compiler.backend.kernels.conv_work import Addend, ConvWork
+from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.layers.layer import ChannelTile, ConvLayer, Layer
+from compiler.backend.layers.vec_params import params_bytes, sum_params_bytes
+from compiler.backend.memory.budget import Lv2Budget
+from compiler.backend.memory.operand import TensorOperand
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.schedule import schedule
+from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
+from compiler.backend.tiling.conv_search import best_tiling
+from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
+from compiler.backend.tiling.end_tiles import ENDS
+from compiler.backend.tiling.engine_share import EngineShare, imbalance
+from compiler.ir import CompileError
+from hw.contract.isa import TABLE_BYTES
+from hw.contract.params import SocParams
+
+
+@dataclass(frozen=True)
+class ConvPlan(Plan):
+    """The tiling of a convolution. ``layer`` and its operands may be flattened: all pixels as one row. ``sizes``: bytes
+    of window that each channel tile takes, ``table``: that all share; ``streamed``: weights come chunk by chunk,
+    because those of one tile exceed the window."""
+
+    layer: ConvLayer
+    x: TensorOperand
+    y: TensorOperand
+    addend: Addend | None
+    context: TilingContext
+    tiling: ConvTiling
+    sizes: tuple[int, ...]
+    table: int
+    streamed: bool
+
+
+@kernel
+class ConvKernel(Kernel[ConvPlan]):
+    """Sums of products; the engines share the channel tiles or the pixel tiles."""
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """Any convolution."""
+        return isinstance(layer, ConvLayer)
+
+    def plan(self, layer: ConvLayer, context: KernelContext) -> ConvPlan:
+        """The cheapest tiling by estimate; streamed weights only where there is no other way."""
+        params, budget = context.params, context.budget
+        operands = [context.operand(name) for name in (layer.output, *layer.inputs)]
+        layer, [y, x, *others] = _flattened(layer, operands)
+        addend = None
+        if layer.addition:
+            own = context.placement.tensors[layer.addition.own]
+            addend = Addend(others[0], own.dtype == "int8", own.zero_point)
+        around = TilingContext(
+            x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines,
+            x.view.strides[2],
+        )  # fmt: skip
+        tiling = best_tiling(layer, around, params)
+        fixed = len(layer.areas) * params_bytes(params)
+        table = (TABLE_BYTES if layer.requantise.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
+        sizes = [fixed + tiling.weight_size * len(tiling.chunks(layer, tile.channels)) for tile in layer.tiles]
+        streamed = max(sizes) + table > budget.windows
+        if streamed:
+            sizes = [fixed] * len(layer.tiles)
+        if max(sizes) + table > budget.windows:
+            raise CompileError(
+                f"operator {layer.name!r}: the requantisation of one tile takes {max(sizes) + table} bytes, a weight "
+                f"window {budget.windows}: choose a preset with a larger lv2_bytes"
+            )
+        summary = tiling.summary + ", streamed" * streamed
+        return ConvPlan(summary, layer, x, y, addend, around, tiling, tuple(sizes), table, streamed)
+
+    def emit(self, plan: ConvPlan, context: KernelContext) -> list[JobProgram]:
+        """Jobs of each engine, as many as it takes for their weights to fit."""
+        return [job for engine in range(context.budget.engines) for job in _engine_jobs(plan, context, engine)]
+
+
+def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[JobProgram]:
+    params, budget, layer, tiling = context.params, context.budget, plan.layer, plan.tiling
+    channels, pixels = _shares(plan, engine)
+    mine = pixels.of(pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images))
+    if not mine:
+        return []
+    work = ConvWork(
+        params, layer, tiling, plan.x, plan.y, plan.addend, budget.staging(engine), plan.streamed, tuple(mine),
+        context.longest,
+    )  # fmt: skip
+    tiles = channels.of(zip(layer.tiles, plan.sizes, strict=True))
+    first = context.number == 0 and not plan.streamed
+    limit = _job_weights(layer, mine, budget, params) - plan.table
+    if first and sum(size for _, size in tiles) + plan.table <= budget.windows:
+        limit = budget.windows - plan.table
+    batches, emitter = _batches(tiles, limit), ConvEmitter(work)
+    return [
+        _quickest(emitter, context.number, engine, batch, first and batch is batches[0], budget) for batch in batches
+    ]
+
+
+def _quickest(
+    emitter: ConvEmitter, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool, budget: Lv2Budget
+) -> JobProgram:
+    """The job with the shortest schedule, over how its first and last tile are cut."""
+    if not emitter.splits_ends:
+        return emitter.job(number, engine, tiles, own_loads)
+    jobs = [emitter.job(number, engine, tiles, own_loads, ends) for ends in ENDS]
+    return min(jobs, key=lambda job: schedule(job.tasks, job.params, engines=budget.engines).cycles)
+
+
+def _flattened(layer: ConvLayer, operands: list[TensorOperand]) -> tuple[ConvLayer, list[TensorOperand]]:
+    """1x1 convolutions see all their pixels as one row, so that tiles need not follow image rows."""
+    views = [view for operand in operands if (view := operand.view.flattened())]
+    if not layer.flat or len(views) < len(operands):
+        return layer, operands
+    area = replace(layer.areas[0], y=0, rows=1, x=0, cols=views[0].shape[2])
+    flat = [replace(operand, view=view) for operand, view in zip(operands, views, strict=True)]
+    return replace(layer, areas=[area]), flat
+
+
+def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, params: SocParams) -> int:
+    """Bytes of weights that a job of several channel tiles may have, on an engine that computes ``pixels``.
+
+    Half of the ring, where weights take longer from DRAM than the MAC array needs for them: the next job's load fills
+    all the time that this one takes, and each job more would begin with an idle array once more.
+    """
+    if layer.depthwise:
+        return budget.job_weights
+    block = params.rows * params.out_channels
+    load = block * budget.engines / params.dram_bytes_per_cycle
+    compute = sum(max(tile.pixels, params.rows) for tile in pixels)
+    return budget.windows // 2 if load > compute else budget.job_weights
+
+
+def _shares(plan: ConvPlan, engine: int) -> tuple[EngineShare, EngineShare]:
+    """Parts of an engine: of the channel tiles and of the pixel tiles. Channels are split where that balances as well:
+    then no engine loads the weights of another; but pixels if the input comes from DRAM and is larger than those."""
+    layer, tiling, engines = plan.layer, plan.tiling, plan.context.engines
+    part = EngineShare(engine, engines)
+    by_channels = imbalance(len(layer.tiles), engines)
+    by_pixels = imbalance(len(pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images)), engines)
+    large = math.prod(plan.x.view.shape) > layer.weights.size
+    if plan.context.in_dram and large and by_pixels <= max(1.05, by_channels):
+        return EngineShare(), part
+    if by_channels <= max(1.05, by_pixels):
+        return part, EngineShare()
+    return EngineShare(), part
+
+
+def _batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list[ChannelTile]]:
+    """Consecutive tiles in batches of about equal length whose weights stay within ``limit`` bytes; a larger tile
+    stands alone."""
+    most = max(1, limit // max((size for _, size in tiles), default=1))
+    count = max(1, -(-len(tiles) // most))
+    bounds = [len(tiles) * i // count for i in range(count + 1)]
+    batches = [[tile for tile, _ in tiles[low:high]] for low, high in itertools.pairwise(bounds)]
+    return [batch for batch in batches if batch]

@@ -1,0 +1,118 @@
+"""The buffers of one job of a convolution, in LV1, LV0 and the staging area."""
+
+from compiler.backend.kernels.conv_work import ConvWork
+from compiler.backend.kernels.kept_input import KeptInputLoader
+from compiler.backend.layers.layer import ChannelTile
+from compiler.backend.layers.vec_params import PARAMS_SLOTS
+from compiler.backend.memory.tensor_view import PixelBox
+from compiler.backend.program.ring import Ring
+from compiler.backend.program.semaphores import Sem
+from compiler.backend.program.staging_ring import StagingRing
+from compiler.backend.tiling.conv_geometry import PixelTile
+from compiler.backend.tiling.conv_tiling import lv0_slots
+from compiler.ir import CompileError
+from hw.contract.isa import TABLE_BYTES
+
+
+class ConvBuffers:
+    """Rings of buffers for a job that computes ``tiles``. Addresses of LV0 are words, of accumulators rows.
+
+    LV1: ``table`` (address of the table), ``params`` (address of a ring), ``out``, ``act1``, ``weights`` (address of a
+    ring), ``other`` and ``sum_params`` (address) for an addition. LV0: ``act0``, ``acc``. LV2, None where data need not
+    pass through: ``streamed`` weights, ``spill`` (with ``gather``, its buffers hold all channel tiles), ``stage`` (with
+    ``stage_whole``, its buffers hold the input of a tile over the whole kernel) and ``other_stage``.
+    """
+
+    def __init__(self, work: ConvWork, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
+        """``kept``: who loads the input if it stays in LV2; it needs no stage then. Raises :class:`CompileError` if the
+        staging area is too small."""
+        self._work = work
+        self._lv1()
+        self._lv0()
+        self._lv2(tiles, kept)
+
+    def _lv1(self) -> None:
+        work, tiling = self._work, self._work.tiling
+        self.table = 0
+        self.params = work.words(TABLE_BYTES) if work.layer.requantise.table is not None else 0
+        out = self.params + tiling.params_size * PARAMS_SLOTS
+        act1 = out + tiling.out_size * 2
+        self.weights = act1 + tiling.act_size * tiling.act_slots
+        self.out = Ring(Sem.OUT_FULL, Sem.OUT_FREE, out, tiling.out_size, 2)
+        self.act1 = Ring(Sem.ACT1_FULL, Sem.ACT1_FREE, act1, tiling.act_size, tiling.act_slots)
+        if work.addend:
+            other = self.weights + tiling.weights_lv1
+            self.other = Ring(Sem.B_FULL, Sem.B_FREE, other, tiling.out_size, 2)
+            self.sum_params = other + 2 * tiling.out_size
+
+    def _lv0(self) -> None:
+        work, p = self._work, self._work.params
+        tile = PixelTile(0, 0, 0, work.tiling.rows, 0, work.tiling.cols)
+        # Each buffer starts at a whole word of LV1.
+        size = max(work.geometry(tile, chunk).lv0_bytes for chunk in work.chunks(work.most_channels))
+        words = work.words(size) // p.rows
+        self.act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, words, lv0_slots(words, p.lv0_act_bytes // p.rows))
+        self.acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, p.lv0_acc_rows // 2, 2)
+
+    def _lv2(self, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
+        """Streamed weights and outputs take what they need of the staging area, inputs the rest."""
+        work, tiling, area = self._work, self._work.tiling, self._work.staging
+        at, end = area.base, kept.kept.base if kept else area.base + area.size
+        pixels = tiling.rows * tiling.cols
+        self.streamed: Ring | None = None
+        if work.streamed:
+            self.streamed = Ring(Sem.WEIGHT2_FULL, Sem.WEIGHT2_FREE, at, tiling.weight_size, 2)
+            at += 2 * tiling.weight_size
+        self.spill: Ring | None = None
+        self.gather = False
+        if not work.y.view.on_chip:
+            size = work.words(pixels * work.params.out_channels)
+            gathered = work.words(pixels * sum(tile.outs for tile in tiles))
+            self.gather = tiling.pixels_outer and 2 * gathered <= (end - at) // 2
+            size = gathered if self.gather else size
+            self.spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, at, size, 2)
+            at += 2 * size
+        self.other_stage: StagingRing | None = None
+        if work.addend and not work.addend.other.view.on_chip:
+            size = work.words(pixels * work.params.out_channels)
+            self.other_stage = StagingRing(Sem.STAGE_B_FULL, Sem.STAGE_B_FREE, at, size, 2)
+            at += 2 * size
+        self.stage: StagingRing | None = None
+        self.stage_whole = False
+        if not work.x.view.on_chip and not kept:
+            span = work.most_channels
+            whole = self._input_bytes([work.tile_box(tile, 0, span) for tile in work.pixel_tiles])
+            part = self._input_bytes(
+                [work.input_box(tile, chunk, 0) for tile in work.pixel_tiles for chunk in work.chunks(span)]
+            )
+            self.stage_whole = 2 * whole <= end - at
+            size = whole if self.stage_whole else part
+            self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, 2)
+            at += 2 * size
+        if at > end:
+            raise CompileError(
+                f"operator {work.layer.name!r}: its tiles need {at - area.base} bytes of LV2 to pass from and to DRAM, "
+                f"{area.size} are set aside: choose a preset with a larger lv2_bytes"
+            )
+
+    def _input_bytes(self, boxes: list[PixelBox]) -> int:
+        """Bytes of a buffer that holds any of ``boxes`` of the input."""
+        inside = [self._work.x.view.clip(box) for box in boxes]
+        return self._work.words(max((box.rows * box.cols * box.channels for box in inside if box), default=0))
+
+
+def kept_input(work: ConvWork) -> KeptInputLoader | None:
+    """Who loads the input if it stays in LV2, at the end of the staging area: if it comes from DRAM and fits there
+    beside what else passes through. None otherwise."""
+    if work.x.view.on_chip or not work.x.view.is_dense or not work.pixel_tiles:
+        return None
+    boxes = [work.tile_box(tile, 0, work.most_channels) for tile in work.pixel_tiles]
+    first, last = KeptInputLoader.span(work.x.view, boxes)
+    area, word = work.staging, work.params.lv1_word
+    base = (area.base + area.size - (last - first)) // word * word
+    alone = work.y.view.on_chip and not work.streamed and (not work.addend or work.addend.other.view.on_chip)
+    if base < area.base + (0 if alone else area.size // 3):
+        return None
+    chunks = work.chunks(work.most_channels)
+    read = (work.input_box(tile, chunk, 0) for tile in work.pixel_tiles for chunk in chunks)
+    return KeptInputLoader(work.x.view, base, first, last, read)

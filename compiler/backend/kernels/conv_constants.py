@@ -1,0 +1,163 @@
+"""Weights and VEC parameters of a convolution on their way from the weight window to LV0 and LV1.
+
+Every channel tile needs both. Where they are small, as in depthwise layers, one load brings them to LV1 for a whole
+*group* of channel tiles. The first groups are single tiles, so that work can start soon; then each has one more than
+the one before, as loads get further ahead of their use. Weights go on to LV0 tile by tile: LD0 has little time between
+the activations of two tiles.
+"""
+
+import itertools
+
+import numpy as np
+
+from compiler.backend.kernels.weight_blocks import tile_weights, weight_blocks
+from compiler.backend.layers.layer import ChannelTile, ConvLayer
+from compiler.backend.layers.vec_params import PARAMS_SLOTS, vec_params
+from compiler.backend.program.copies import contiguous
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.ring import Ring
+from compiler.backend.program.semaphores import Sem
+from compiler.backend.program.task import BufferFill, Task
+from compiler.backend.tiling.conv_geometry import KernelChunk
+from compiler.backend.tiling.conv_tiling import ConvTiling, lv0_slots
+from hw.contract.isa import Lv0Space, Lv0View, Op
+from hw.contract.params import SocParams
+
+Group = tuple[ChannelTile, ...]
+
+
+def groups_of(tiles: list[ChannelTile], most: int) -> dict[ChannelTile, Group]:
+    """The group of each tile: consecutive ones, 1, 1, 2, 3, 4, ... in number, ``most`` at most."""
+    found: dict[ChannelTile, Group] = {}
+    for size in itertools.chain([1], itertools.count(1)):
+        if len(found) == len(tiles):
+            break
+        group = tuple(tiles[len(found) : len(found) + min(size, most)])
+        found |= dict.fromkeys(group, group)
+    return found
+
+
+class ConvConstants:
+    """The weights and parameters of one job, and where they are held at present.
+
+    With groups (``tiling.group`` > 1) channel tiles are in the outer loop and there is one chunk and one area; then one
+    ring of LV1 holds weights and parameters.
+    """
+
+    def __init__(
+        self, params: SocParams, layer: ConvLayer, tiling: ConvTiling, job: JobProgram, tiles: list[ChannelTile], *,
+        weight_ring: int, params_ring: int, stream: Ring | None,
+    ) -> None:  # fmt: skip
+        """``weight_ring`` and ``params_ring`` are LV1 addresses of rings, the second not used with groups. ``stream``
+        is an LV2 ring for weights that come from DRAM chunk by chunk."""
+        self._hw, self._layer, self._tiling, self._job, self._stream = params, layer, tiling, job, stream
+        self._data: dict[tuple[ChannelTile, KernelChunk], bytes] = {}
+        self._first_loads: list[Task] = []
+        self._groups = groups_of(tiles, tiling.group)
+        weight_size, params_size, params_slots = tiling.weight_size, tiling.params_size, PARAMS_SLOTS
+        if self._grouped:
+            weight_size = params_size = tiling.group * (weight_size + params_size)
+            params_ring, params_slots = weight_ring, tiling.weight_slots
+        self._weight1 = Ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, weight_ring, weight_size, tiling.weight_slots)
+        self._params = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, params_ring, params_size, params_slots)
+        words = tiling.weight_size // params.lv1_word
+        slots = lv0_slots(words, params.lv0_wgt_bytes // params.rows)
+        self._weight0 = Ring(Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, words, slots)
+
+    @property
+    def _grouped(self) -> bool:
+        return self._tiling.group > 1
+
+    def load_once(self, data: bytes, target: int) -> None:
+        """Load what all tiles share to LV1 address ``target``; call before any parameters are asked for."""
+        self._first_loads += self._job.load_constant(data, target)
+
+    # -- weights ---------------------------------------------------------------------------------------------
+    def weights(self, tile: ChannelTile, chunk: KernelChunk) -> BufferFill:
+        """The LV0 buffer with the weights of ``chunk``, loaded on the way if need be."""
+        key, data = (tile, chunk), self._weight_data(tile, chunk)
+        held = self._weight0.find(key)
+        if held is None:
+            source, address = self._in_group(tile, chunk) if self._grouped else self._single(tile, chunk)
+            held = self._weight0.fill(key)
+            copies = contiguous(address, held.address * self._hw.lv1_word, len(data))
+            loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
+            for load in loads:
+                self._weight1.read_by(source, load)
+            self._weight0.filled_by(held, loads)
+        return held
+
+    def weights_read_by(self, fill: BufferFill, task: Task) -> None:
+        """``task`` reads what :meth:`weights` returned."""
+        self._weight0.read_by(fill, task)
+
+    def _single(self, tile: ChannelTile, chunk: KernelChunk) -> tuple[BufferFill, int]:
+        key = (tile, chunk)
+        held = self._weight1.find(key)
+        if held is None:
+            held = self._weight1.fill(key)
+            self._weight1.filled_by(held, self._load(self._weight_data(tile, chunk), key, held.address))
+        return held, held.address
+
+    def _load(self, data: bytes, key: tuple[ChannelTile, KernelChunk], target: int) -> list[Task]:
+        if self._stream is None:
+            return self._job.load_window(self._job.keep(data), target, len(data))
+        slot = self._stream.fill(key)
+        self._stream.filled_by(slot, self._job.load_streamed(data, slot.address))
+        loads = self._job.emit_all(Op.LD1, contiguous(slot.address, target, len(data)), src_seg=6)
+        for load in loads:
+            self._stream.read_by(slot, load)
+        return loads
+
+    def _weight_data(self, tile: ChannelTile, chunk: KernelChunk) -> bytes:
+        key = (tile, chunk)
+        if key not in self._data:
+            weights = tile_weights(self._layer, tile)
+            self._data[key] = weight_blocks(self._layer, weights, chunk, self._tiling.fold, self._hw)
+        return self._data[key]
+
+    # -- groups ----------------------------------------------------------------------------------------------
+    def _in_group(self, tile: ChannelTile, chunk: KernelChunk) -> tuple[BufferFill, int]:
+        """The LV1 buffer with all weights of a group, then all its parameters, and the address of a tile's weights."""
+        group = self._groups[tile]
+        held = self._weight1.find(group)
+        if held is None:
+            held, params = self._weight1.fill(group), self._params.fill(group)
+            data = b"".join(self._weight_data(other, chunk) for other in group)
+            data += b"".join(self._params_data(other, 0) for other in group)
+            loads = [*self._taken_first_loads(), *self._load(data, (tile, chunk), held.address)]
+            self._weight1.filled_by(held, loads)
+            self._params.filled_by(params, loads)  # last, so that the loads belong to the buffer that lives longer
+        return held, held.address + group.index(tile) * self._tiling.weight_size
+
+    # -- VEC parameters --------------------------------------------------------------------------------------
+    def params(self, tile: ChannelTile, area: int) -> tuple[BufferFill, int]:
+        """The LV1 buffer with the VEC parameters of a channel tile, loaded if need be, and their address. Those of a
+        group have come with its weights."""
+        if self._grouped:
+            group = self._groups[tile]
+            held = self._params.find(group)
+            assert held is not None
+            offset = len(group) * self._tiling.weight_size + group.index(tile) * self._tiling.params_size
+            return held, held.address + offset
+        held = self._params.find((tile, area))
+        if held is None:
+            data = self._params_data(tile, area)
+            held = self._params.fill((tile, area))
+            loads = self._job.load_window(self._job.keep(data), held.address, len(data))
+            self._params.filled_by(held, [*self._taken_first_loads(), *loads])
+        return held, held.address
+
+    def params_read_by(self, fill: BufferFill, task: Task) -> None:
+        """``task`` reads what :meth:`params` returned."""
+        self._params.read_by(fill, task)
+
+    def _taken_first_loads(self) -> list[Task]:
+        loads, self._first_loads = self._first_loads, []
+        return loads
+
+    def _params_data(self, tile: ChannelTile, area: int) -> bytes:
+        q, where = self._layer.requantise, self._layer.areas[area]
+        bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
+        extra = (0, self._hw.out_channels - tile.outs)
+        return vec_params(self._hw, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)

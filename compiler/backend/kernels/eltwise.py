@@ -1,0 +1,154 @@
+"""Element-wise layers and tables on the vector unit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.vector_job import VectorJob, free_lv1
+from compiler.backend.layers.layer import EltwiseLayer, Layer
+from compiler.backend.memory.operand import TensorOperand
+from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.ring import Ring
+from compiler.backend.program.semaphores import Sem
+from compiler.backend.program.staging_ring import StagingRing
+from compiler.backend.program.task import BufferFill
+from compiler.backend.tiling.engine_share import EngineShare
+
+_MAX_TILE = 8192  #: bytes of one operand per tile: enough to hide start-up, small enough to overlap early
+_MAX_COUNT = (1 << 12) - 1
+
+
+@dataclass(frozen=True)
+class EltwisePlan(Plan):
+    """Tiles of ``rows`` x ``cols`` pixels of ``channels`` channels; where it makes no difference which byte belongs to
+    which pixel, tensors are taken as one pixel of many channels."""
+
+    layer: EltwiseLayer
+    a: TensorOperand
+    b: TensorOperand | None
+    y: TensorOperand
+    rows: int
+    cols: int
+    channels: int
+    pitch: int  #: bytes of a pixel in LV1
+
+    def boxes(self) -> Iterator[PixelBox]:
+        """The tiles in order."""
+        return boxes(self.y.view.shape, self.rows, self.cols, self.channels)
+
+
+@kernel
+class EltwiseKernel(Kernel[EltwisePlan]):
+    """Element-wise operators of one or two operands; the engines share the tiles."""
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """Any element-wise layer."""
+        return isinstance(layer, EltwiseLayer)
+
+    def plan(self, layer: EltwiseLayer, context: KernelContext) -> EltwisePlan:
+        """The largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
+        lanes = context.params.vec_lanes
+        a, *others = (context.operand(name) for name in layer.inputs)
+        b, y = others[0] if others else None, context.operand(layer.output)
+        views = [o.view for o in (a, b, y) if o is not None]
+        if layer.broadcast != "pixels" and all(v.is_dense for v in views):
+            a, y = _as_bytes(a), _as_bytes(y)
+            b = _as_bytes(b) if b and not layer.broadcast else b
+        shape, free = y.view.shape, free_lv1(context.params, layer.requantise)
+        most = min(_MAX_TILE, free // 8, context.budget.staging(0).size // 6) // lanes * lanes
+        channels = min(shape[3], most, _MAX_COUNT * lanes)
+        pitch = -(-channels // lanes) * lanes
+        cols = max(1, min(shape[2], most // pitch, _MAX_COUNT))
+        rows = max(1, min(shape[1], most // (pitch * cols), _MAX_COUNT // cols)) if cols == shape[2] else 1
+        return EltwisePlan("", layer, a, b, y, rows, cols, channels, pitch)
+
+    def emit(self, plan: EltwisePlan, context: KernelContext) -> list[JobProgram]:
+        """A job for each engine with a share of the tiles."""
+        jobs = (_job(plan, context, EngineShare(i, context.budget.engines)) for i in range(context.budget.engines))
+        return [job for job in jobs if job]
+
+
+def _job(plan: EltwisePlan, context: KernelContext, share: EngineShare) -> JobProgram | None:
+    layer, a, b, y, lanes = plan.layer, plan.a, plan.b, plan.y, context.params.vec_lanes
+    header = {"ma": layer.ma, "mb": layer.mb, "bias": layer.bias}
+    if not layer.raw:
+        header |= {"zp_a": a.zero_point, "zp_b": b.zero_point if b else 0}
+    staging = context.budget.staging(share.index)
+    build = VectorJob(context.params, context.number, staging, share, layer.requantise, **header)
+    size = plan.rows * plan.cols * plan.pitch
+    size_b = size if b is not None and not layer.broadcast else plan.pitch
+    ring_a = build.ring(Sem.A_FULL, Sem.A_FREE, size)
+    ring_b = build.ring(Sem.B_FULL, Sem.B_FREE, size_b)
+    out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, size)
+    stage_a = build.stage(a, size, Sem.STAGE_FULL, Sem.STAGE_FREE)
+    stage_b = build.stage(b, size_b, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE) if b else None
+    spill = build.spill(y, size)
+    for box in share.of(plan.boxes()):
+        line = -(-box.channels // lanes) * lanes
+        fill_a = ring_a.fill(box)
+        loads = build.job.load(a.view, box, fill_a.address, box.cols * line, line, a.zero_byte, stage_a, box)
+        ring_a.filled_by(fill_a, loads)
+        fill_y = out.fill(box)
+        fields = {
+            "op": layer.op_code, "a_signed": int(a.signed and not layer.raw), "n1": box.rows * box.cols,
+            "n0": line // lanes, "a": fill_a.address, "a_s1": line, "a_s0": lanes, "d": fill_y.address, "d_s1": line,
+            "d_s0": lanes,
+        }  # fmt: skip
+        fill_b = None
+        if b is not None:
+            fill_b = _operand_b(build, layer, ring_b, b, box, line, stage_b)
+            strides = {"": (line, lanes), "pixels": (0, lanes), "all": (0, 0)}[layer.broadcast]
+            fields |= {
+                "b_en": 1,
+                "b_signed": int(b.signed),
+                "b": fill_b.address,
+                "b_s1": strides[0],
+                "b_s0": strides[1],
+            }
+        vec = build.vec(fields)
+        ring_a.read_by(fill_a, vec)
+        if fill_b is not None:
+            ring_b.read_by(fill_b, vec)
+        out.filled_by(fill_y, [vec])
+        store = build.job.store(y.view, box, fill_y.address, box.cols * line, line, spill, box)
+        out.read_by(fill_y, store)
+    return build.finished()
+
+
+def _as_bytes(operand: TensorOperand) -> TensorOperand:
+    """A dense tensor as one pixel with all the bytes as channels."""
+    n, h, w, c = operand.view.shape
+    view = TensorView.dense(operand.view.segment, operand.view.offset, (1, 1, 1, n * h * w * c))
+    return TensorOperand(view, operand.signed, operand.zero_point)
+
+
+def _operand_b(
+    build: VectorJob,
+    layer: EltwiseLayer,
+    ring: Ring,
+    b: TensorOperand,
+    box: PixelBox,
+    line: int,
+    stage: StagingRing | None,
+) -> BufferFill:
+    """The LV1 buffer with B's part of a tile."""
+    if not layer.broadcast:
+        fill = ring.fill(box)
+        loads = build.job.load(b.view, box, fill.address, box.cols * line, line, b.zero_byte, stage, box)
+        ring.filled_by(fill, loads)
+        return fill
+    everywhere = layer.broadcast == "all"
+    n = 0 if everywhere else min(box.n, b.view.shape[0] - 1)
+    key = (n, 0 if everywhere else box.c)
+    held = ring.find(key)
+    if held:
+        return held
+    fill = ring.fill(key)
+    if everywhere:
+        loads = build.job.load_repeated(b.view, build.params.vec_lanes, fill.address, stage, key)
+    else:
+        part = PixelBox(n, 0, 1, 0, 1, box.c, box.channels)
+        loads = build.job.load(b.view, part, fill.address, line, line, b.zero_byte, stage, key)
+    ring.filled_by(fill, loads)
+    return fill

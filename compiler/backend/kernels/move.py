@@ -1,0 +1,96 @@
+"""Layers that only change the order of bytes: LV2 → LV1 → LV2, through staging where a tensor lies in DRAM."""
+
+from dataclasses import dataclass
+
+from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.layers.layer import Layer, MoveLayer, StridedCopy
+from compiler.backend.memory.operand import StagingArea
+from compiler.backend.memory.tensor_view import TensorView
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.ring import Ring
+from compiler.backend.program.semaphores import Sem
+from compiler.backend.program.strided_copies import Dims, merge, strided_copy, tiles
+from compiler.backend.tiling.move_tile import move_tile_bytes
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
+
+
+@dataclass(frozen=True)
+class MovePlan(Plan):
+    """The copies to make, to ``output``. None is left where all inputs are written in place."""
+
+    copies: tuple[StridedCopy, ...]
+    output: str
+
+
+@kernel
+class MoveKernel(Kernel[MovePlan]):
+    """Concatenations and permutations, on the first engine."""
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """Any layer of strided copies."""
+        return isinstance(layer, MoveLayer)
+
+    def plan(self, layer: MoveLayer, context: KernelContext) -> MovePlan:
+        """The copies of inputs that are not written in place."""
+        copies = tuple(copy for copy in layer.copies if copy.src not in context.placement.inside)
+        return MovePlan("" if copies else "in place", copies, layer.output)
+
+    def emit(self, plan: MovePlan, context: KernelContext) -> list[JobProgram]:
+        """One job, if anything is to be copied."""
+        if not plan.copies:
+            return []
+        target = context.operand(plan.output).view
+        mover = _Mover(context.params, context.number, context.budget.staging(0))
+        for copy in plan.copies:
+            mover.move(context.placement.view(copy.src), target, copy.offset, copy.dims)
+        return [mover.job]
+
+
+class _Mover:
+    """Strided copies between dense places, tile by tile, in one job."""
+
+    def __init__(self, params: SocParams, number: int, staging: StagingArea) -> None:
+        self.job = JobProgram(params, number)
+        self._size = size = move_tile_bytes(params, staging)
+        self._ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, 0, size, 2)
+        self._stage = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
+        self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)
+
+    def move(self, source: TensorView, target: TensorView, offset: int, dims: Dims) -> None:
+        """Copy from the start of ``source`` to byte ``offset`` of ``target``."""
+        dims = merge(dims)
+        for src, dst, tile in tiles(dims, self._size):
+            self._tile(source, source.offset + src, target, target.offset + offset + dst, tile)
+
+    def _tile(self, source: TensorView, src: int, target: TensorView, dst: int, tile: Dims) -> None:
+        packed, size = [], 1
+        for count, _, _ in reversed(tile):
+            packed.append(size)
+            size *= count
+        packed.reverse()
+        reads = [(count, step, pack) for (count, step, _), pack in zip(tile, packed, strict=True)]
+        writes = [(count, pack, step) for (count, _, step), pack in zip(tile, packed, strict=True)]
+        fill = self._ring.fill(None)
+        if source.on_chip:
+            load = self.job.emit(Op.LD1, strided_copy(src, fill.address, reads) | {"src_seg": source.segment})
+        else:
+            slot = self._stage.fill(None)
+            fields = strided_copy(src, slot.address, reads) | {"src_seg": source.segment, "dst_seg": Segment.LV2}
+            self._stage.filled_by(slot, [self.job.emit(Op.LD2, fields)])
+            load = self.job.emit(
+                Op.LD1, strided_copy(slot.address, fill.address, [(size, 1, 1)]) | {"src_seg": Segment.LV2}
+            )
+            self._stage.read_by(slot, load)
+        self._ring.filled_by(fill, [load])
+        if target.on_chip:
+            store = self.job.emit(Op.ST1, strided_copy(fill.address, dst, writes) | {"dst_seg": target.segment})
+        else:
+            slot = self._spill.fill(None)
+            store = self.job.emit(
+                Op.ST1, strided_copy(fill.address, slot.address, [(size, 1, 1)]) | {"dst_seg": Segment.LV2}
+            )
+            self._spill.filled_by(slot, [store])
+            fields = strided_copy(slot.address, dst, writes) | {"src_seg": Segment.LV2, "dst_seg": target.segment}
+            self._spill.read_by(slot, self.job.emit(Op.ST2, fields))
+        self._ring.read_by(fill, store)

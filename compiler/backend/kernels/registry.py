@@ -1,0 +1,90 @@
+"""Which kernel computes which layer.
+
+To add a kernel, write a class with three methods and decorate it::
+
+    @kernel
+    class FlipKernel(Kernel[FlipPlan]):
+        def match(self, layer, context):            # can this kernel compute the layer?
+            return isinstance(layer, FlipLayer)
+
+        def plan(self, layer, context):             # how it is cut; no instruction yet
+            return FlipPlan(...)
+
+        def emit(self, plan, context):              # its jobs, in the order in which their engines run them
+            return [job, ...]
+
+Name a new file in ``kernels/__init__.py``. The first kernel that matches is taken, in order of registration.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from compiler.backend.layers.layer import Layer
+from compiler.backend.memory.budget import Lv2Budget
+from compiler.backend.memory.operand import TensorOperand
+from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.program.job import JobProgram
+from compiler.ir import CompileError
+from hw.contract.params import SocParams
+
+
+@dataclass(frozen=True)
+class KernelContext:
+    """What a kernel needs to know besides its layer: the hardware, the ``number`` of the layer in the layer table,
+    where tensors lie, which bytes of LV2 it may use, and how many cycles an instruction of MAC or VEC should take at
+    most where it can be cut (``longest``; 0: any)."""
+
+    params: SocParams
+    number: int
+    placement: TensorPlacement
+    budget: Lv2Budget
+    longest: int = 0
+
+    def operand(self, name: str) -> TensorOperand:
+        """The place and quantisation of a tensor."""
+        tensor = self.placement.tensors[name]
+        return TensorOperand(self.placement.view(name), tensor.dtype == "int8", tensor.zero_point)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a layer will be computed. ``summary``: shape of its tiles in a few words, for the report."""
+
+    summary: str
+
+
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
+class Kernel(ABC, Generic[PlanT]):
+    """A way to compute layers of one kind."""
+
+    @abstractmethod
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """Whether the kernel can compute ``layer``."""
+
+    @abstractmethod
+    def plan(self, layer: Any, context: KernelContext) -> PlanT:
+        """How ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for it."""
+
+    @abstractmethod
+    def emit(self, plan: PlanT, context: KernelContext) -> list[JobProgram]:
+        """The jobs, those of an engine in the order in which it runs them. May be empty."""
+
+
+KERNELS: list[Kernel] = []
+
+
+def kernel(cls: type[Kernel]) -> type[Kernel]:
+    """Register a kernel."""
+    KERNELS.append(cls())
+    return cls
+
+
+def kernel_for(layer: Layer, context: KernelContext) -> Kernel:
+    """The kernel that computes ``layer``; raises :class:`CompileError` if there is none."""
+    for candidate in KERNELS:
+        if candidate.match(layer, context):
+            return candidate
+    raise CompileError(f"operator {layer.name!r}: no kernel computes a {layer.kind}; mark it for the host")

@@ -1,0 +1,48 @@
+"""Fusion of layers: a sum moves into the convolution that computes one of its operands.
+
+The convolution adds the other operand tile by tile while its result is still in LV1, so that its own result never
+travels to LV2 and back. The convolution must be the sum's only source of that operand, and the sum its only reader.
+"""
+
+from dataclasses import replace
+
+import networkx as nx
+
+from compiler import ir
+from compiler.backend.layers.layer import Addition, ConvLayer, EltwiseLayer, Layer
+
+
+def fuse(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
+    """``layers`` with additions inside convolutions; each fused layer stands where its sum stood."""
+    fused, flow = list(layers), graph.dataflow()
+    for layer in layers:
+        if isinstance(layer, EltwiseLayer) and isinstance(layer.op, ir.Eltwise) and _fusible(layer):
+            sources = [i for i, other in enumerate(fused) if _feeds_only(graph, flow, other, layer)]
+            if sources:  # the one that runs last: its input lives on least
+                conv = fused[sources[-1]]
+                assert isinstance(conv, ConvLayer)
+                fused[fused.index(layer)] = _joined(conv, layer.op)
+                del fused[sources[-1]]
+    return fused
+
+
+def _fusible(layer: EltwiseLayer) -> bool:
+    different = len(layer.inputs) == 2 and layer.inputs[0] != layer.inputs[1]
+    return layer.kind == "add" and different and not layer.broadcast and layer.requantise.table is None
+
+
+def _feeds_only(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLayer) -> bool:
+    if not isinstance(conv, ConvLayer) or not isinstance(conv.op, ir.Conv) or conv.addition:
+        return False
+    outside = any(port.tensor == conv.output for port in graph.outputs)
+    return conv.output in add.inputs and not outside and list(flow.successors(conv.op.name)) == [add.op.name]
+
+
+def _joined(conv: ConvLayer, op: ir.Eltwise) -> ConvLayer:
+    own = op.inputs.index(conv.output)
+    other = op.inputs[1 - own]
+    factors = (op.ma, op.mb)
+    addition = Addition(op, conv.output, other, factors[own], factors[1 - own])
+    return replace(
+        conv, inputs=[*conv.inputs, other], output=op.output, kind=f"{conv.kind}+add", addition=addition
+    )  # fmt: skip

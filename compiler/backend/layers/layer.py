@@ -1,0 +1,202 @@
+"""Layers: the operators of a model in the few forms that the units know, still without addresses."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.ir import Conv, Eltwise, Graph, Host, Operation, Requantisation
+from hw.contract.isa import VecOp
+
+
+@dataclass(eq=False)
+class Layer:
+    """A step of the model. ``inputs`` and ``output`` are names of tensors."""
+
+    op: Operation
+    inputs: list[str]
+    output: str
+    kind: str
+    strided: ClassVar[bool] = False  #: whether it reads and writes tensors with gaps between pixels
+
+    @property
+    def name(self) -> str:
+        """Name in reports: that of the operator."""
+        return self.op.name
+
+    @property
+    def nodes(self) -> list[str]:
+        """The ONNX nodes it stands for."""
+        return list(self.op.nodes)
+
+    @property
+    def outputs(self) -> list[str]:
+        """Tensors it writes."""
+        return [self.output]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result may take the place of an operand that dies here."""
+        return False
+
+    @property
+    def replaceable(self) -> list[str]:
+        """Operands of which every byte is read once, just before the result at its place is written."""
+        return []
+
+    def macs(self, graph: Graph) -> int:
+        """Multiply-accumulates, as the model states them."""
+        return 0
+
+
+@dataclass(frozen=True)
+class ChannelTile:
+    """Output channels computed side by side, and the input channels they need."""
+
+    out: int
+    outs: int
+    first: int
+    channels: int
+
+
+@dataclass
+class OutputArea:
+    """A rectangle of output pixels with its own bias and scale (one of each per output channel)."""
+
+    y: int
+    rows: int
+    x: int
+    cols: int
+    bias: npt.NDArray[np.int32]
+    scale: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A sum that a convolution adds to its tiles before they leave LV1: ``own`` is the convolution's result, which
+    exists nowhere else, ``other`` the second operand; ``m_own`` and ``m_other`` are their multipliers."""
+
+    op: Eltwise
+    own: str
+    other: str
+    m_own: int
+    m_other: int
+
+
+@dataclass(eq=False)
+class ConvLayer(Layer):
+    """Sums of products on the MAC arrays. ``weights``: (O, kh, kw, I per group); ``groups`` as in the IR.
+
+    With ``addition``, its other operand is the second input and its result the output.
+    """
+
+    weights: npt.NDArray
+    weight_zero_point: int
+    areas: list[OutputArea]
+    requantise: Requantisation  #: its scale is not used, those of the areas are
+    depthwise: bool
+    tiles: list[ChannelTile]
+    groups: int
+    strides: tuple[int, int]
+    pads: tuple[int, int]  #: top, left
+    dilations: tuple[int, int]
+    flat: bool  #: one pixel in, one pixel out: images may be taken as a single row of pixels
+    addition: Addition | None = None
+    strided: ClassVar[bool] = True
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """Rows and columns of the kernel."""
+        return self.weights.shape[1], self.weights.shape[2]
+
+    @property
+    def nodes(self) -> list[str]:
+        """The ONNX nodes it stands for."""
+        return [*self.op.nodes, *(self.addition.op.nodes if self.addition else ())]
+
+    @property
+    def in_place(self) -> bool:
+        """With an addition: the sum is stored tile by tile, right after its other operand was read."""
+        return self.addition is not None
+
+    @property
+    def replaceable(self) -> list[str]:
+        """The other operand of the addition."""
+        return [self.addition.other] if self.addition else []
+
+    def macs(self, graph: Graph) -> int:
+        """Multiply-accumulates of a convolution; 0 for average pools."""
+        n, h, w, _ = graph.tensors[self.output].nhwc
+        return n * h * w * int(self.op.weights.size) if isinstance(self.op, Conv) else 0
+
+
+@dataclass(eq=False)
+class EltwiseLayer(Layer):
+    """A vector operation on one or two tensors, byte by byte. ``broadcast`` of B: "", "pixels" or "all"."""
+
+    op_code: VecOp
+    requantise: Requantisation
+    ma: int = 1
+    mb: int = 1
+    bias: int = 0
+    broadcast: str = ""
+    raw: bool = False  #: A is taken as raw bytes, without zero point
+    strided: ClassVar[bool] = True
+
+    @property
+    def in_place(self) -> bool:
+        """Byte by byte."""
+        return True
+
+    @property
+    def replaceable(self) -> list[str]:
+        """All operands but one that is broadcast."""
+        return self.inputs[: 1 if self.broadcast else 2]
+
+
+@dataclass(eq=False)
+class MaxLayer(Layer):
+    """Maximum over windows."""
+
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    pads: tuple[int, int]  #: top, left
+    requantise: Requantisation
+    strided: ClassVar[bool] = True
+
+
+@dataclass(eq=False)
+class PadLayer(Layer):
+    """Constant padding of rows and columns: (top, left)."""
+
+    pads: tuple[int, int]
+    value: int
+    strided: ClassVar[bool] = True
+
+
+@dataclass
+class StridedCopy:
+    """A strided copy from dense tensor ``src``: loops of (count, source stride, destination stride), outermost first,
+    from the start of the source to byte ``offset`` of the destination."""
+
+    src: str
+    offset: int
+    dims: list[tuple[int, int, int]]
+
+
+@dataclass(eq=False)
+class MoveLayer(Layer):
+    """Copies that change the order of bytes (concatenation, permutation)."""
+
+    copies: list[StridedCopy] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class HostLayer(Layer):
+    """An operator that runs on the CPU."""
+
+    @property
+    def outputs(self) -> list[str]:
+        """Tensors it writes, maybe several."""
+        return list(self.op.outputs) if isinstance(self.op, Host) else [self.output]

@@ -1,0 +1,210 @@
+"""Operators to layers: which unit does what, before anything has an address."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler import ir
+from compiler.backend.layers.layer import (
+    ChannelTile,
+    ConvLayer,
+    EltwiseLayer,
+    HostLayer,
+    Layer,
+    MaxLayer,
+    MoveLayer,
+    OutputArea,
+    PadLayer,
+    StridedCopy,
+)
+from hw.contract.isa import VecOp
+from hw.contract.params import SocParams
+
+Lowering = Callable[[ir.Graph, Any, SocParams], list[Layer]]
+
+LOWERINGS: dict[type[ir.Operation], Lowering] = {}
+
+
+def lowers(kind: type[ir.Operation]) -> Callable[[Lowering], Lowering]:
+    """Register a function that turns an operator of ``kind`` into layers, in order; it may add tensors to the graph."""
+
+    def register(lowering: Lowering) -> Lowering:
+        LOWERINGS[kind] = lowering
+        return lowering
+
+    return register
+
+
+def lower(graph: ir.Graph, params: SocParams) -> list[Layer]:
+    """The layers of ``graph`` in order. Adds tensors to the graph where an operator takes two layers. Raises
+    :class:`compiler.ir.CompileError` for an operator that no function lowers."""
+    layers: list[Layer] = []
+    for op in graph.ops:
+        if type(op) not in LOWERINGS:
+            raise ir.CompileError(f"operator {op.name!r}: the back end has no {op.kind}; mark it for the host")
+        layers += LOWERINGS[type(op)](graph, op, params)
+    return layers
+
+
+@lowers(ir.Reshape)
+def _reshape(graph: ir.Graph, op: ir.Reshape, params: SocParams) -> list[Layer]:
+    """No layer: both tensors are the same bytes."""
+    return []
+
+
+@lowers(ir.Pad)
+def _pad(graph: ir.Graph, op: ir.Pad, params: SocParams) -> list[Layer]:
+    return [PadLayer(op, op.inputs, op.output, "pad", op.pads[:2], op.value)]
+
+
+@lowers(ir.Host)
+def _host(graph: ir.Graph, op: ir.Host, params: SocParams) -> list[Layer]:
+    return [HostLayer(op, op.inputs, op.output, "host")]
+
+
+def _per_channel(scale: npt.NDArray, channels: int) -> npt.NDArray[np.float32]:
+    return np.broadcast_to(np.asarray(scale, np.float32).reshape(-1), (channels,)).copy()
+
+
+@lowers(ir.Conv)
+def _conv(graph: ir.Graph, op: ir.Conv, params: SocParams) -> list[Layer]:
+    x, y = graph.tensors[op.inputs[0]].nhwc, graph.tensors[op.output].nhwc
+    outs, _, _, group_in = op.weights.shape
+    weights, dilations = op.weights, op.dilations
+    depthwise = op.groups > 1 and group_in == 1 and outs == op.groups
+    if depthwise:  # neighbouring columns meet in one cycle, so columns between the taps become zero taps
+        weights, dilations = _dilate_columns(weights, dilations[1], op.weight_zero_point), (dilations[0], 1)
+    area = OutputArea(0, y[1], 0, y[2], op.bias.astype(np.int32), _per_channel(op.requantise.scale, outs))
+    tiles = _channel_tiles(outs, op.groups, group_in, params, depthwise)
+    flat = weights.shape[1:3] == (1, 1) and op.strides == (1, 1) and not any(op.pads) and x[:3] == y[:3]
+    layer = ConvLayer(
+        op, op.inputs, op.output, "depthwise" if depthwise else "conv", weights, op.weight_zero_point, [area],
+        op.requantise, depthwise, tiles, op.groups, op.strides, op.pads[:2], dilations, flat,
+    )  # fmt: skip
+    return [layer]
+
+
+def _dilate_columns(weights: npt.NDArray, dilation: int, zero: int) -> npt.NDArray:
+    outs, kh, kw, depth = weights.shape
+    wide = np.full((outs, kh, (kw - 1) * dilation + 1, depth), zero, weights.dtype)
+    wide[:, :, ::dilation] = weights
+    return wide
+
+
+def _channel_tiles(outs: int, groups: int, group_in: int, params: SocParams, depthwise: bool) -> list[ChannelTile]:
+    step, group_out, tiles = params.out_channels, outs // groups, []
+    for first in range(0, outs, step):
+        count = min(step, outs - first)
+        if depthwise:
+            tiles.append(ChannelTile(first, count, first, count))
+            continue
+        low = first // group_out
+        high = (first + count - 1) // group_out + 1
+        tiles.append(ChannelTile(first, count, low * group_in, (high - low) * group_in))
+    return tiles
+
+
+@lowers(ir.Eltwise)
+def _eltwise(graph: ir.Graph, op: ir.Eltwise, params: SocParams) -> list[Layer]:
+    a, b = (graph.tensors[name] for name in op.inputs)
+    broadcast = ""
+    if b.nhwc != a.nhwc:
+        broadcast = "all" if b.size == 1 else "pixels"
+    code = VecOp.MUL if op.kind_ == "mul" else VecOp.LIN
+    return [EltwiseLayer(
+        op, op.inputs, op.output, op.kind_, code, op.requantise, op.ma, op.mb, op.bias, broadcast
+    )]  # fmt: skip
+
+
+@lowers(ir.Table)
+def _table(graph: ir.Graph, op: ir.Table, params: SocParams) -> list[Layer]:
+    identity = ir.Requantisation(np.ones(1, np.float32), 0, 0, 255, op.table)
+    return [EltwiseLayer(op, op.inputs, op.output, "table", VecOp.LIN, identity, raw=True)]
+
+
+@lowers(ir.Pool)
+def _pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
+    return _max_pool(graph, op, params) if op.kind_ == "max" else [_average_pool(graph, op, params)]
+
+
+def _max_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> list[Layer]:
+    (kh, kw), (sh, sw), (top, left) = op.kernel, op.strides, op.pads[:2]
+    window = kh * kw * params.vec_lanes
+    if kh == 1 or kw == 1 or (window <= params.lv1_bytes // 4 and max(kh, kw) < 256):
+        if max(kh, kw) > 255:
+            raise ir.CompileError(f"operator {op.name!r}: pooling kernel {kh}x{kw} exceeds 255; split it in the model")
+        return [MaxLayer(op, op.inputs, op.output, "maxpool", op.kernel, op.strides, (top, left), op.requantise)]
+    # Too large for one tile: a maximum over rows and columns is a maximum over columns of maxima over rows.
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
+    n, h, _, c = x.nhwc
+    middle = ir.Tensor(f"{op.output}/columns", (n, h, y.nhwc[2], c), x.dtype, x.scale, x.zero_point)
+    graph.tensors[middle.name] = middle
+    low, high = (-128, 127) if x.dtype == "int8" else (0, 255)
+    keep = ir.Requantisation(np.ones(1, np.float32), x.zero_point, low, high)
+    return [
+        MaxLayer(op, op.inputs, middle.name, "maxpool", (1, kw), (1, sw), (0, left), keep),
+        MaxLayer(op, [middle.name], op.output, "maxpool", (kh, 1), (sh, 1), (top, 0), op.requantise),
+    ]
+
+
+def _average_pool(graph: ir.Graph, op: ir.Pool, params: SocParams) -> ConvLayer:
+    """An average is a depthwise convolution with weights 1; where padding changes the count, so does the scale."""
+    _, height, width, channels = graph.tensors[op.inputs[0]].nhwc
+    _, rows, cols, _ = graph.tensors[op.output].nhwc
+    (kh, kw), (sh, sw), (top, left) = op.kernel, op.strides, op.pads[:2]
+    if op.count_include_pad:
+        row_runs, col_runs = [(0, rows, kh)], [(0, cols, kw)]
+    else:
+        row_runs, col_runs = _count_runs(rows, sh, top, kh, height), _count_runs(cols, sw, left, kw, width)
+    areas = []
+    for y, ny, valid_rows in row_runs:
+        for x, nx, valid_cols in col_runs:
+            count = valid_rows * valid_cols
+            scale = np.asarray(op.requantise.scale, np.float32).reshape(-1)[:1] / np.float32(max(count, 1))
+            bias = np.full(channels, op.bias * count, np.int32)
+            areas.append(OutputArea(y, ny, x, nx, bias, _per_channel(scale.astype(np.float32), channels)))
+    tiles = _channel_tiles(channels, channels, 1, params, True)
+    ones = np.ones((channels, kh, kw, 1), np.uint8)
+    return ConvLayer(
+        op, op.inputs, op.output, "avgpool", ones, 0, areas, op.requantise, True, tiles, channels, op.strides,
+        (top, left), (1, 1), False,
+    )  # fmt: skip
+
+
+def _count_runs(outputs: int, stride: int, pad: int, kernel: int, extent: int) -> list[tuple[int, int, int]]:
+    """(first, length, valid elements) of runs of outputs whose windows hold equally many valid elements."""
+    runs: list[tuple[int, int, int]] = []
+    for i in range(outputs):
+        first = i * stride - pad
+        valid = min(first + kernel, extent) - max(first, 0)
+        if runs and runs[-1][2] == valid:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1, valid)
+        else:
+            runs.append((i, 1, valid))
+    return runs
+
+
+@lowers(ir.Concat)
+def _concat(graph: ir.Graph, op: ir.Concat, params: SocParams) -> list[Layer]:
+    out = graph.tensors[op.output].shape
+    axis = op.axis % len(out)
+    outer = int(np.prod(out[:axis], dtype=np.int64))
+    pitch, offset, moves = int(np.prod(out[axis:], dtype=np.int64)), 0, []
+    for name in op.inputs:
+        inner = int(np.prod(graph.tensors[name].shape[axis:], dtype=np.int64))
+        moves.append(StridedCopy(name, offset, [(outer, inner, pitch), (inner, 1, 1)]))
+        offset += inner
+    return [MoveLayer(op, op.inputs, op.output, "concat", moves)]
+
+
+@lowers(ir.Permute)
+def _permute(graph: ir.Graph, op: ir.Permute, params: SocParams) -> list[Layer]:
+    shape = graph.tensors[op.inputs[0]].shape
+    strides = [int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
+    dims, pitch = [], 1
+    for axis in reversed(op.perm):
+        dims.append((shape[axis], strides[axis], pitch))
+        pitch *= shape[axis]
+    return [MoveLayer(op, op.inputs, op.output, "permute", [StridedCopy(op.inputs[0], 0, dims[::-1])])]

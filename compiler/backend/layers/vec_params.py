@@ -1,0 +1,30 @@
+"""VEC parameter blocks: what the vector unit reads from LV1 to requantise."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.contract.isa import VEC_CHANNEL_BYTES, VEC_HEADER
+from hw.contract.params import SocParams
+
+PARAMS_SLOTS = 4  #: LV1 buffers of VEC parameters; with two, LD1 would wait for VEC before it loads further tiles
+
+
+def vec_params(params: SocParams, bias: npt.NDArray[np.int32], scale: npt.NDArray[np.float32], **header: int) -> bytes:
+    """A VEC parameter block: ``header`` fields of ``hw.contract.isa.VEC_HEADER``, then bias and scale per channel."""
+    raw = b"".join(int(header.get(name, 0)).to_bytes(size, "little", signed=True) for name, size, _ in VEC_HEADER)
+    entries = np.zeros(len(bias), [("bias", "<i4"), ("scale", "<f4")])
+    entries["bias"], entries["scale"] = bias, scale
+    block = raw + bytes(params.vec_header_bytes - len(raw)) + entries.tobytes()
+    return block + bytes(-len(block) % params.lv1_word)
+
+
+def params_bytes(params: SocParams) -> int:
+    """Size of a VEC parameter block for one channel tile, a multiple of the LV1 word."""
+    size = params.vec_header_bytes + params.out_channels * VEC_CHANNEL_BYTES
+    return -(-size // params.lv1_word) * params.lv1_word
+
+
+def sum_params_bytes(params: SocParams) -> int:
+    """Size of the VEC parameter block of an addition, a multiple of the LV1 word."""
+    size = params.vec_header_bytes + params.vec_lanes * VEC_CHANNEL_BYTES
+    return -(-size // params.lv1_word) * params.lv1_word

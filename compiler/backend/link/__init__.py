@@ -1,0 +1,1 @@
+"""The linker: jobs and their weights become one image with fixed addresses."""

@@ -1,0 +1,203 @@
+"""Linking: bodies of jobs, weights and tables become one image with fixed addresses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler import ir
+from compiler.backend.kernels.layer_program import LayerProgram
+from compiler.backend.link.tables import layer_table, port_table, step_table, tensor_table
+from compiler.backend.link.weights import WeightSegment
+from compiler.backend.memory.budget import Lv2Budget
+from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.memory.weight_ring import WeightRing
+from compiler.backend.preempt.job_body import JobBody
+from compiler.backend.program.address import JobAddresses
+from compiler.backend.program.copies import contiguous
+from compiler.ir import CompileError
+from hw.contract.image import CancelPoint, Image, ImageMeta, JobInfo
+from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
+from hw.contract.params import KIB, SocParams
+from sim.timing.bound import set_bounds
+
+_PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
+_RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most
+_DRIVER_RESERVE = 64 * KIB  #: DRAM left for rings, completions and programs of the driver, per engine
+_MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a job's weights lie, and ``window_after``, see :class:`hw.contract.image.JobInfo`: in the first inference,
+    and where the same jobs run a second time right behind the first."""
+
+    addresses: JobAddresses
+    after: int
+    again: int
+
+
+def link(
+    graph: ir.Graph, programs: Sequence[LayerProgram], bodies: Sequence[JobBody], placement: TensorPlacement,
+    budget: Lv2Budget, params: SocParams, longest_load: int,
+) -> Image:  # fmt: skip
+    """The image of ``bodies``, in the order of the layers. ``longest_load``: bytes that one instruction of a prologue
+    loads at most (0: any), as a pause waits for its end. Raises :class:`CompileError` if DRAM is too small or there are
+    too many cancellation points."""
+    count = sum(len(body.points) for body in bodies)
+    if count > _MOST_POINTS:
+        raise CompileError(
+            f"the model has more than {_MOST_POINTS} cancellation points: choose a longer cancel_interval"
+        )
+    weights = WeightSegment(placement.constants, params, budget.engines)
+    places = _places(bodies, weights, budget)
+    code = _Code(params, budget, longest_load)
+    waits = _waits(bodies) if budget.engines > 1 else [[] for _ in bodies]
+    for body, place, wait in zip(bodies, places, waits, strict=True):
+        code.add(body, place, wait)
+    set_bounds(code.jobs, code.points, code.bodies, params, code.longest_load)
+    sizes = [0] * 8
+    sizes[0], sizes[1], sizes[7] = len(code.data), len(weights.data), budget.windows * budget.engines
+    for segment, size in placement.sizes.items():
+        sizes[segment] = size
+    sizes[6] = max(sizes[6], budget.staging_end)
+    _check_dram(graph.name, sizes, params)
+    hosts = [program.layer.op for program in programs if isinstance(program.layer.op, ir.Host)]
+    meta = ImageMeta(
+        model=graph.name,
+        params=params.to_dict(),
+        segment_sizes=sizes,
+        tensors=tensor_table(placement),
+        inputs=port_table(graph.inputs),
+        outputs=port_table(graph.outputs),
+        layers=layer_table(graph, programs, params, budget.engines),
+        jobs=code.jobs,
+        steps=step_table([program.layer for program in programs], code.jobs),
+        events=int(budget.engines > 1),
+        cancel_points=code.points,
+        host_sizes=[len(op.model) for op in hosts],
+    )
+    image = Image(meta, bytes(code.data), bytes(weights.data), [op.model for op in hosts])
+    image.validate(graph.name)
+    return image
+
+
+def _places(bodies: Sequence[JobBody], weights: WeightSegment, budget: Lv2Budget) -> list[_Place]:
+    """Weights of all jobs in the weight segment and in the weight window of their engine."""
+    rings = [WeightRing(budget.windows) for _ in range(budget.engines)]
+    claimed = []
+    numbers = [0] * budget.engines
+    for body in bodies:
+        job = body.job
+        window_data, stream_data = (weights.append(data, job.engine) for data in (job.window_data, job.stream_data))
+        window, after = rings[job.engine].claim(len(job.window_data))
+        addresses = JobAddresses(window + job.engine * budget.windows, window_data, stream_data)
+        claimed.append((addresses, after, job.engine, numbers[job.engine]))
+        numbers[job.engine] += 1
+    return [_Place(addresses, after, rings[engine].again(number)) for addresses, after, engine, number in claimed]
+
+
+def _waits(bodies: Sequence[JobBody]) -> list[list[tuple[int, int]]]:
+    """Events that each job waits for. With several engines, a layer starts when all earlier layers have ended: every
+    job counts the one event up, and waits until it has reached the number of jobs of earlier layers."""
+    waits: list[list[tuple[int, int]]] = []
+    before = layer = 0
+    for count, body in enumerate(bodies):
+        if body.job.layer != layer:
+            before, layer = count, body.job.layer
+        waits.append([(0, before)] if before else [])
+    return waits
+
+
+class _Code:
+    """Code segment, job table and table of cancellation points under construction."""
+
+    def __init__(self, params: SocParams, budget: Lv2Budget, longest_load: int) -> None:
+        self.data = bytearray()
+        self.jobs: list[JobInfo] = []
+        self.points: list[CancelPoint] = []
+        self.bodies: list[list[Insn]] = []
+        self.longest_load = longest_load  #: bytes of the longest load of a prologue
+        self._engines, self._limit = budget.engines, longest_load
+        self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
+
+    def add(self, body: JobBody, place: _Place, waits: list[tuple[int, int]]) -> None:
+        """Append a job."""
+        job, addresses, first = body.job, place.addresses, len(self.points)
+        size, prologue = len(job.window_data), None
+        if size and not job.own_loads:
+            prologue = self._prologue(job.engine, addresses, size)
+        self._since_load[job.engine] += 1
+        if any(task.op is Op.LD2 for task in job.tasks):
+            self._since_load[job.engine] = 0
+        self.bodies.append(_instructions(body, addresses, first))
+        pc = self._append(self.bodies[-1])
+        self.points += _points(body, addresses, first, len(self.jobs), pc)
+        self.jobs.append(
+            JobInfo(
+                job.layer, job.engine, pc, prologue,
+                window_after=place.after if prologue is None else place.after or place.again,
+                window=(addresses.window, size) if prologue is not None else (0, 0),
+                live=[one.at(addresses) for one in body.starting],
+                waits=waits, signal=0 if self._engines > 1 else None,
+            )
+        )  # fmt: skip
+
+    def _prologue(self, engine: int, addresses: JobAddresses, size: int) -> int:
+        """PC of a prologue that loads ``size`` bytes of weights, piece by piece: a load of a body waits for the one in
+        progress. In one piece if no body that loads is near."""
+        piece = size if self._since_load[engine] >= _RUN_AHEAD else _PROLOGUE_LOAD
+        piece = min(piece, self._limit or piece)
+        self.longest_load = max(self.longest_load, min(piece, size))
+        loads = []
+        for at in range(0, size, piece):
+            copies = contiguous(addresses.weights + at, addresses.window + at, min(piece, size - at))
+            fixed = [{name: addresses.resolve(value) for name, value in fields.items()} for fields in copies]
+            loads += [Insn(Op.LD2, f | {"src_seg": Segment.WEIGHTS, "dst_seg": Segment.WINDOWS}) for f in fixed]
+        return self._append(loads)
+
+    def _append(self, program: list[Insn]) -> int:
+        pc = len(self.data) // INSN_BYTES
+        for insn in (*program, Insn(Op.END)):
+            self.data += insn.encode()
+        return pc
+
+
+def _instructions(body: JobBody, addresses: JobAddresses, first: int) -> list[Insn]:
+    """The instructions of a body; ``first``: number of its first point in the image."""
+    program, done = list[Insn](), 0
+    for number, point in enumerate(body.points, first):
+        program += [task.insn(addresses) for task in body.tasks[done : point.cut]]
+        program.append(Insn(Op.CANCEL, {"point": number} if number else {}))
+        done = point.cut
+    return program + [task.insn(addresses) for task in body.tasks[done:]]
+
+
+def _points(body: JobBody, addresses: JobAddresses, first: int, job: int, body_pc: int) -> list[CancelPoint]:
+    """The points of a body whose instructions begin at ``body_pc``; ``job``: its number in the image."""
+    cuts = {point.cut for point in body.points}
+    pcs, pc = list[int](), body_pc
+    for number in range(len(body.tasks)):
+        pc += number in cuts
+        pcs.append(pc)
+        pc += 1
+    return [
+        CancelPoint(
+            point=first + ahead,
+            job=job,
+            pc=body_pc + point.cut + ahead,
+            estimated_interval=point.interval,
+            live=[one.at(addresses) for one in point.live],
+            reload=[pcs[task] for task in point.reload],
+            semaphores=point.semaphores,
+        )
+        for ahead, point in enumerate(body.points)
+    ]
+
+
+def _check_dram(model: str, sizes: list[int], params: SocParams) -> None:
+    need = sum(sizes[:6]) + _DRIVER_RESERVE * params.engines
+    if need > params.dram_bytes:
+        raise CompileError(
+            f"model {model!r} needs {need} bytes of DRAM (code {sizes[0]}, weights {sizes[1]}, tensors "
+            f"{sum(sizes[2:6])}), preset {params.name!r} has {params.dram_bytes}: choose a preset with a larger "
+            "dram_bytes"
+        )

@@ -1,0 +1,77 @@
+"""The tables of an image that describe its tensors, layers and steps."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from compiler import ir
+from compiler.backend.kernels.layer_program import LayerProgram
+from compiler.backend.layers.layer import HostLayer, Layer
+from compiler.backend.memory.tensor_placement import TensorPlacement
+from hw.contract.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
+from hw.contract.isa import Segment
+from hw.contract.params import SocParams
+
+
+def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
+    """Tensors that host and driver can reach: in DRAM, with a place of their own."""
+    infos = []
+    for name, tensor in placement.tensors.items():
+        buffer = placement.by_tensor[name]
+        if name in placement.exports:
+            segment, offset = int(Segment.SHARED), placement.exports[name]
+        elif buffer.segment in (Segment.INPUTS, Segment.OUTPUTS, Segment.SHARED) and name not in placement.inside:
+            segment, offset = buffer.segment, buffer.offset
+        else:
+            continue
+        dtype: Any = tensor.dtype
+        scale, zero_point = float(tensor.scale), int(tensor.zero_point)
+        infos.append(TensorInfo(name, dtype, list(tensor.shape), segment, offset, scale, zero_point))
+    return infos
+
+
+def layer_table(
+    graph: ir.Graph, programs: Iterable[LayerProgram], params: SocParams, engines: int
+) -> list[LayerInfo]:  # fmt: skip
+    """Layers with their sizes and estimated cycles: of the loads of all weights, and of the engine with the most to
+    compute."""
+    return [_layer(graph, program, params, engines) for program in programs]
+
+
+def _layer(graph: ir.Graph, program: LayerProgram, params: SocParams, engines: int) -> LayerInfo:
+    layer, loaded = program.layer, sum(len(job.window_data) for job, _ in program.jobs)
+    output = graph.tensors.get(layer.output)
+    return LayerInfo(
+        name=layer.name,
+        kind=layer.kind,
+        nodes=layer.nodes,
+        output=output.onnx_name or layer.output if output else "",
+        macs=layer.macs(graph),
+        input_bytes=sum(graph.tensors[name].size for name in layer.inputs),
+        weight_bytes=int(layer.op.weights.size) if isinstance(layer.op, ir.Conv) else 0,
+        output_bytes=output.size if output else 0,
+        estimated_load=int(loaded / params.dram_bytes_per_cycle) + params.dram_latency if loaded else 0,
+        estimated_compute=program.busiest(engines),
+    )
+
+
+def port_table(ports: Iterable[ir.Port]) -> list[PortInfo]:
+    """Inputs or outputs of the model."""
+    return [PortInfo(p.name, p.dtype, list(p.shape), p.tensor, list(p.perm), p.quantise) for p in ports]
+
+
+def step_table(layers: Sequence[Layer], jobs: Sequence[JobInfo]) -> list[StepInfo]:
+    """Runs of jobs between the operators that run on the CPU."""
+    steps: list[StepInfo] = []
+    host, first = 0, 0
+    for number, layer in enumerate(layers):
+        if not isinstance(layer, HostLayer) or not isinstance(layer.op, ir.Host):
+            continue
+        before = sum(job.layer < number for job in jobs)
+        if before > first:
+            steps.append(StepInfo("jobs", first, before - first))
+        op = layer.op
+        steps.append(StepInfo("host", host=host, inputs=list(op.inputs), outputs=list(op.outputs), reason=op.reason))
+        host, first = host + 1, before
+    if len(jobs) > first:
+        steps.append(StepInfo("jobs", first, len(jobs) - first))
+    return steps

@@ -1,0 +1,134 @@
+"""Which tensors share a buffer.
+
+Reshaped tensors share one; inputs of a channel concatenation are written straight into its output; the result of an
+element-wise operator, or of a convolution with an addition, takes the place of an operand that dies there.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from compiler import ir
+from compiler.backend.layers.flow import layer_flow
+from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.memory.pixel_pitch import padded_pitches
+from hw.contract.isa import Segment
+from hw.contract.params import SocParams
+
+
+@dataclass(eq=False)
+class SharedBuffer:
+    """A buffer without an address: its size, its life in layer numbers, how often a layer reads or writes all of it,
+    and its segment, None if LV2 or DRAM are to be chosen. In LV2 its pixels may be ``pitch`` bytes apart (0: dense),
+    which adds ``padding`` bytes."""
+
+    size: int
+    start: int
+    end: int
+    uses: int = 0
+    segment: int | None = None
+    pitch: int = 0
+    padding: int = 0
+
+
+class BufferSharing:
+    """``buffers`` by tensor name; ``inside``: tensor → (concatenation output, byte offset) it is written into;
+    ``roots``: tensor → the tensor whose bytes it shares by reshapes."""
+
+    def __init__(self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams) -> None:
+        self._graph, self._layers = graph, layers
+        self.roots = graph.roots()
+        self.inside: dict[str, tuple[str, int]] = {}
+        self.buffers = self._by_root()
+        self._live()
+        self._concatenate_in_place()
+        self._compute_in_place()
+        self._pad_pixels(params)
+
+    def unique(self) -> Iterable[SharedBuffer]:
+        """Buffers that need an address, in order of their first tensor."""
+        placed = {id(b): b for b in self.buffers.values() if b.size and b.end >= 0}
+        for buffer in self.buffers.values():  # inputs and outputs that no layer touches
+            if buffer.segment in (Segment.INPUTS, Segment.OUTPUTS):
+                placed[id(buffer)] = buffer
+        return placed.values()
+
+    def _by_root(self) -> dict[str, SharedBuffer]:
+        """One buffer per group of tensors joined by reshapes."""
+        made: dict[str, SharedBuffer] = {}
+        by_tensor = {}
+        for name, tensor in self._graph.tensors.items():
+            buffer = made.setdefault(self.roots[name], SharedBuffer(tensor.size, len(self._layers), -1))
+            by_tensor[name] = buffer
+            if tensor.data is not None:
+                buffer.segment = Segment.WEIGHTS
+        return by_tensor
+
+    def _live(self) -> None:
+        """Lives of all buffers, and segments of those that are not in LV2 anyway."""
+        for number, layer in enumerate(self._layers):
+            for name in (*layer.inputs, *layer.outputs):
+                buffer = self.buffers[name]
+                buffer.start, buffer.end = min(buffer.start, number), max(buffer.end, number)
+                buffer.uses += 1
+                if isinstance(layer.op, ir.Host) and buffer.segment is None:
+                    buffer.segment = Segment.SHARED
+        for port in self._graph.outputs:
+            self.buffers[port.tensor].segment = Segment.OUTPUTS
+        for port in self._graph.inputs:
+            self.buffers[port.tensor].segment = Segment.INPUTS
+
+    def _concatenate_in_place(self) -> None:
+        flow = layer_flow(self._graph, self._layers)
+        makers = {layer.output: layer for layer in self._layers}
+        reshaped = {op.inputs[0] for op in self._graph.ops if isinstance(op, ir.Reshape)}
+        for layer in self._layers:
+            if not isinstance(layer.op, ir.Concat):
+                continue
+            rank = len(self._graph.tensors[layer.output].shape)
+            if layer.op.axis % rank != rank - 1:
+                continue
+            target, offset = self.buffers[layer.output], 0
+            for name in layer.inputs:
+                buffer, maker = self.buffers[name], makers.get(name)
+                once = buffer.segment is None and layer.inputs.count(name) == 1 and name not in reshaped
+                users = [maker, *flow.successors(maker)] if maker is not None else []
+                if once and users and all(user.strided for user in users if user is not layer):
+                    self.inside[name] = (layer.output, offset)
+                    target.start, target.end = min(target.start, buffer.start), max(target.end, buffer.end)
+                    buffer.size = 0
+                offset += self._graph.tensors[name].shape[-1]
+
+    def _compute_in_place(self) -> None:
+        for number, layer in enumerate(self._layers):
+            if layer.output in self.inside:
+                continue
+            target = self.buffers[layer.output]
+            for operand in self._replaceable(layer):
+                buffer = self.buffers[operand]
+                alone = operand not in self.inside and buffer.segment is None and target.segment is None
+                if alone and buffer is not target and buffer.end == number and target.start == number:
+                    buffer.end = target.end
+                    buffer.uses += target.uses
+                    self.buffers = {n: buffer if other is target else other for n, other in self.buffers.items()}
+                    break
+
+    def _replaceable(self, layer: Layer) -> list[str]:
+        """Operands whose place the result may take; a convolution may not overwrite its own input."""
+        if not isinstance(layer, ConvLayer) or not layer.addition:
+            return layer.replaceable
+        x = layer.inputs[0]
+        while x in self.inside:
+            x = self.inside[x][0]
+        return [other for other in layer.replaceable if self.buffers[x] is not self.buffers[other]]
+
+    def _pad_pixels(self, params: SocParams) -> None:
+        """Pitches for tensors with a buffer of their own."""
+        reshaped = [name for name, other in self.roots.items() if name != other]
+        busy = {*self.inside, *(outer for outer, _ in self.inside.values())}
+        busy |= {*reshaped, *(self.roots[name] for name in reshaped)}
+        for name, pitch in padded_pitches(self._graph, self._layers, params).items():
+            buffer = self.buffers[name]
+            users = [other for other in self.buffers.values() if other is buffer]
+            if name not in busy and buffer.segment is None and len(users) == 1:
+                n, h, w, c = self._graph.tensors[name].nhwc
+                buffer.pitch, buffer.padding = pitch, n * h * w * (pitch - c)

@@ -1,0 +1,1 @@
+"""Cancellation points: where they stand, what is live there, and what brings it back."""

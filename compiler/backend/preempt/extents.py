@@ -1,0 +1,124 @@
+"""Which bytes an instruction touches: hulls (first byte to one past the last) and exact strided boxes.
+
+Addresses of the weight window and of streamed weights, which the linker decides, count from their anchors.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.backend.program.task import Task
+from hw.contract.isa import Lv0Space, Lv0View, Op
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
+from sim.functional.strided import Box
+
+_LOOPS = ("2", "1", "0")
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Bytes ``low`` to ``high`` of a memory: of ``segment`` in DRAM and LV2, of each PE's memory in ``lv0_act`` and
+    ``lv0_wgt``, counted as :class:`hw.contract.image.LiveRange` does in ``lv0_acc``."""
+
+    space: Space
+    segment: int
+    low: int
+    high: int
+
+    def meets(self, other: "Extent") -> bool:
+        """Both share bytes."""
+        same = (self.space, self.segment) == (other.space, other.segment)
+        return same and self.low < other.high and other.low < self.high
+
+    def joined(self, other: "Extent") -> "Extent":
+        """The smallest extent over both."""
+        return Extent(self.space, self.segment, min(self.low, other.low), max(self.high, other.high))
+
+
+def written(task: Task, params: SocParams) -> Extent:
+    """The bytes ``task`` writes."""
+    f = task.numbers
+    if task.op is Op.MAC:
+        rows, row = (f.get("p1", 1) - 1) * f.get("acc_s", 0) + f.get("p0", 1), 4 * params.out_channels
+        return Extent(Space.LV0_ACC, 0, f.get("acc", 0) * row, (f.get("acc", 0) + rows) * row)
+    if task.op is Op.VEC:
+        low, high = _span(f.get("d", 0), [(f.get(f"n{i}", 1), f.get(f"d_s{i}", 0)) for i in _LOOPS])
+        return Extent(Space.LV1, 0, low, high + params.vec_lanes - 1)
+    low, high = _span(f.get("dst", 0), [(f.get(f"n{i}", 1), f.get(f"dst_s{i}", 0)) for i in _LOOPS])
+    high += f.get("len", 1) - 1
+    if task.op is Op.LD0:
+        return _lv0(f, low, high, params)
+    if task.op is Op.LD1:
+        return Extent(Space.LV1, 0, low, high)
+    segment = f.get("dst_seg", 0)
+    return Extent(Space.DRAM if task.op is Op.ST2 else Space.LV2, segment, low, high)
+
+
+def _lv0(fields: Mapping[str, int], low: int, high: int, params: SocParams) -> Extent:
+    spaces: dict[int, Space] = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT, Lv0Space.ACC: Space.LV0_ACC}
+    space = spaces[fields.get("space", 0)]
+    if space != Space.LV0_ACC and fields.get("view", 0) == Lv0View.INTERLEAVED:
+        line = params.lv1_word
+        low, high = low // line * params.rows, -(-high // line) * params.rows
+    return Extent(space, 0, low, high)
+
+
+def source(task: Task) -> Extent | None:
+    """The bytes a copy reads; None if it only fills."""
+    box = _read_box(task)
+    if box.empty:
+        return None
+    low, high = box.bounds()
+    if task.op in (Op.LD0, Op.ST1):
+        return Extent(Space.LV1, 0, low, high)
+    return Extent(Space.DRAM if task.op is Op.LD2 else Space.LV2, task.numbers.get("src_seg", 0), low, high)
+
+
+def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:
+    """A copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
+    f = task.numbers
+    counts = [f.get(f"n{i}", 1) for i in _LOOPS]
+    box = _read_box(task)
+    if math.prod(counts) > most or box.shape != (*counts, f.get("len", 1)):
+        return None
+    steps = [(f.get(f"src_s{i}", 0), f.get(f"dst_s{i}", 0)) for i in _LOOPS]
+    runs = []
+    for index in itertools.product(*map(range, counts)):
+        ahead = [sum(i * step[side] for i, step in zip(index, steps, strict=True)) for side in (0, 1)]
+        runs.append((box.offset + ahead[0], f.get("dst", 0) + ahead[1], f.get("len", 1)))
+    return runs
+
+
+def overwrites(store: Task, load: Task, params: SocParams) -> bool:
+    """``store`` writes a byte that ``load`` reads, to the last byte."""
+    target, origin = written(store, params), source(load)
+    if origin is None or not target.meets(origin):
+        return False
+    first = min(target.low, origin.low)
+    touched = np.zeros(max(target.high, origin.high) - first, np.bool_)
+    f = store.numbers
+    shape = (*(f.get(f"n{i}", 1) for i in _LOOPS), f.get("len", 1))
+    Box(f["dst"] - first, shape, (*(f.get(f"dst_s{i}", 0) for i in _LOOPS), 1)).view(touched)[...] = True
+    read = _read_box(load)
+    return bool(Box(read.offset - first, read.shape, read.strides).view(touched).any())
+
+
+def _read_box(task: Task) -> Box:
+    f = task.numbers
+    start = f.get("src", 0)
+    start -= (start >> 31) << 32  # under padding a copy starts before its tensor
+    s2, s1, s0 = (f.get(f"src_s{i}", 0) for i in _LOOPS)
+    lows = (0, f.get("lo1", 0), f.get("lo0", 0), f.get("lo", 0))
+    ends = (f.get("n2", 1), f.get("hi1", 1), f.get("hi0", 1), f.get("hi", f.get("len", 1)))
+    offset = start + lows[1] * s1 + lows[2] * s0 + lows[3]
+    return Box(offset, tuple(max(0, end - low) for low, end in zip(lows, ends, strict=True)), (s2, s1, s0, 1))
+
+
+def _span(start: int, loops: list[tuple[int, int]]) -> tuple[int, int]:
+    """First byte, and one past the last, of the elements of one byte that ``loops`` (count, stride) reach."""
+    steps = [(count - 1) * stride for count, stride in loops]
+    return start + sum(s for s in steps if s < 0), start + sum(s for s in steps if s > 0) + 1

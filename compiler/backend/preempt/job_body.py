@@ -1,0 +1,114 @@
+"""The bodies of jobs with their cancellation points: where they stand, what is live there, and what brings it back."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.preempt.extents import Extent
+from compiler.backend.preempt.live_bytes import LiveBytes
+from compiler.backend.preempt.lv2_contents import LayerLv2
+from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, choose
+from compiler.backend.preempt.ring_contents import JobRings, RingContents, copies
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.schedule import TaskSchedule
+from compiler.backend.program.task import Task
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
+
+
+@dataclass(frozen=True)
+class BodyPoint:
+    """A cancellation point ahead of task number ``cut``: what is live there, the numbers of the tasks that run again on
+    resumption, and the semaphores that are not zero. ``interval``: see :class:`CancelCut`."""
+
+    cut: int
+    interval: int
+    live: list[LiveBytes]
+    reload: list[int]
+    semaphores: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class JobBody:
+    """A job with its tasks in program order and its cancellation points; ``starting``: what is live in LV2 before it
+    starts, its weight window left out."""
+
+    job: JobProgram
+    tasks: Sequence[Task]
+    points: list[BodyPoint]
+    starting: list[LiveBytes]
+
+
+def job_bodies(
+    placement: TensorPlacement, layer: int, jobs: list[tuple[JobProgram, TaskSchedule]], params: SocParams,
+    engines: int, limits: PointLimits | None,
+) -> list[JobBody]:  # fmt: skip
+    """The bodies of the jobs of layer number ``layer``; without ``limits`` they have no points."""
+    memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], params, engines)
+    bodies = []
+    for number, (job, order) in enumerate(jobs):
+        held: list[tuple[CancelCut, RingContents]] = []
+        if limits and order.cycles > limits.spacing:  # a shorter job needs none: the hardware halts before the next
+            held = _cuts(JobRings(job, order.tasks, params), order, params, limits)
+        position = {task: at for at, task in enumerate(order.tasks)}
+        points = []
+        for point, contents in held:
+            live = _ranges(contents) + memory.at(number, point.cut, contents.reload)
+            reload = [position[task] for task in contents.reload]
+            counts = _semaphores(order.tasks[: point.cut])
+            points.append(BodyPoint(point.cut, point.interval, live, reload, counts))
+        bodies.append(JobBody(job, order.tasks, points, memory.before(number)))
+    return bodies
+
+
+def _cuts(
+    rings: JobRings, order: TaskSchedule, params: SocParams, limits: PointLimits
+) -> list[tuple[CancelCut, RingContents]]:
+    """Points of a job, chosen anew without those positions at which what is held could not be brought back."""
+    timeline, dirty, spills = Timeline(order, params), rings.dirty_bytes(), rings.spills_held()
+    barred = np.zeros(len(dirty), np.bool_)
+    while True:
+        points = choose(timeline, order.tasks, dirty, spills, limits, barred, ceil(params.dram_bytes_per_cycle))
+        held = [(point, rings.at(point.cut)) for point in points]
+        impossible = [point.cut for point, contents in held if contents is None and not barred[point.cut]]
+        if not impossible:
+            return [(point, contents) for point, contents in held if contents is not None]
+        barred[impossible] = True
+
+
+def _semaphores(done: Sequence[Task]) -> list[tuple[int, int]]:
+    """Semaphores that are not zero once ``done`` have run, with their counts."""
+    counts: dict[int, int] = {}
+    for task in done:
+        for sem in task.signals:
+            counts[sem] = counts.get(sem, 0) + 1
+        for sem in task.waits:
+            counts[sem] = counts.get(sem, 0) - 1
+    return sorted((int(sem), count) for sem, count in counts.items() if count)
+
+
+def _ranges(contents: RingContents) -> list[LiveBytes]:
+    """Live ranges of the buffers of rings."""
+    ranges = [_range(extent, True) for extent in _joined(contents.dirty)]
+    ranges += [_range(extent, False) for extent in _joined(contents.clean)]
+    return ranges + [copy for load in contents.staged for copy in copies(load)]
+
+
+def _range(extent: Extent, dirty: bool) -> LiveBytes:
+    assert extent.space != Space.DRAM
+    return LiveBytes(extent.space, extent.segment, extent.low, extent.high - extent.low, dirty)
+
+
+def _joined(extents: Iterable[Extent]) -> list[Extent]:
+    """The same bytes in extents that neither meet nor touch, in order of memory and address."""
+    result: list[Extent] = []
+    for extent in sorted(extents, key=lambda e: (e.space, e.segment, e.low)):
+        last = result[-1] if result else None
+        if last and (last.space, last.segment) == (extent.space, extent.segment) and extent.low <= last.high:
+            result[-1] = last.joined(extent)
+        else:
+            result.append(extent)
+    return result

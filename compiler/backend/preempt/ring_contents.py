@@ -1,0 +1,198 @@
+"""What the rings of a job hold at a cut through its program order, and which loads bring it again.
+
+A cut ``c`` lies between instructions c - 1 and c: those before have completed, those behind have not started. A buffer
+is live there if an instruction before fills it and one behind reads it. Buffers of loaded data are clean. Those in LV2
+are copied from DRAM (or dumped, if they consist of many pieces); for those in LV1 and LV0 their loads run again, in
+program order, after those that brought *their* source, if that is no longer in place. As the loads of older contents
+of a buffer come earlier, what is there in the end is what was there at the cut.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler.backend.preempt.extents import Extent, copied_runs, overwrites, source, written
+from compiler.backend.preempt.live_bytes import LiveBytes
+from compiler.backend.program.address import Symbol
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.task import BufferFill, Task
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
+
+_COMPUTED = (Op.MAC, Op.VEC, Op.ST1)  #: what fills a buffer with data that exists nowhere else
+_MOST_COPIES = 16  #: runs of one load to LV2 that are listed one by one
+_LV0 = (Space.LV0_ACT, Space.LV0_WGT)
+_LEVELS = {Op.LD2: 0, Op.LD1: 1, Op.LD0: 2}
+
+
+@dataclass
+class RingContents:
+    """What rings hold at a cut: extents to dump, those to load again by the instructions in ``reload`` (in program
+    order), and the loads of what is to be copied from DRAM to LV2 (see :func:`copies`)."""
+
+    dirty: list[Extent] = field(default_factory=list)
+    clean: list[Extent] = field(default_factory=list)
+    staged: list[Task] = field(default_factory=list)
+    reload: list[Task] = field(default_factory=list)
+
+
+def copies(load: Task) -> list[LiveBytes]:
+    """The clean ranges of LV2 that one of :attr:`RingContents.staged` fills."""
+    source, runs = load.fields["src"], copied_runs(load, _MOST_COPIES) or []
+    segment, memory = load.numbers["src_seg"], load.numbers["dst_seg"]
+    ranges = []
+    for start, to, size in runs:
+        at = Symbol(source.anchor, start) if isinstance(source, Symbol) else start
+        ranges.append(LiveBytes(Space.LV2, memory, to, size, False, segment, at))
+    return ranges
+
+
+class JobRings:
+    """The buffers of one job whose tasks run in ``order``."""
+
+    def __init__(self, job: JobProgram, order: list[Task], params: SocParams) -> None:
+        self._order, self._params = order, params
+        self._position = {task: number for number, task in enumerate(order)}
+        self._constants = sorted(job.constants, key=self._position.__getitem__)
+        self._sources: dict[Task, Extent | None] = {}
+        self._last_vec = max((i for i, task in enumerate(order) if task.op is Op.VEC), default=-1)
+        self._kept = job.kept
+        constants = set(job.constants)
+        self._fillers: dict[BufferFill, list[Task]] = {}
+        for task in order:
+            fill = task.fills
+            if fill and fill not in self._fillers and not self._stays(task):
+                self._fillers[fill] = [task for task in fill.fillers if task not in constants]
+        self._life = {fill: self._cuts(fill) for fill in self._fillers}
+
+    def _stays(self, task: Task) -> bool:
+        """The task loads what is not passed through a ring: weights into their window, a tensor kept in LV2."""
+        if task.op is not Op.LD2:
+            return False
+        kept = self._kept
+        inside = kept is not None and kept.base <= task.numbers["dst"] < kept.base + kept.size
+        return inside or task.numbers["dst_seg"] == Segment.WINDOWS
+
+    def _cuts(self, fill: BufferFill) -> tuple[int, int]:
+        """First and last cut at which a buffer is live; the first is behind the last if none."""
+        first = min(self._position[task] for task in self._fillers[fill])
+        return first + 1, max((self._position[task] for task in fill.readers), default=-1)
+
+    def dirty_bytes(self) -> npt.NDArray[np.int64]:
+        """Bytes of computed data that are live, for each cut from 0 to the number of tasks (at its end)."""
+        change = np.zeros(len(self._order) + 2, np.int64)
+        for fill, (first, last) in self._life.items():
+            if fill.fillers[0].op in _COMPUTED and first <= last:
+                extent = self._extent(self._fillers[fill])
+                change[first] += extent.high - extent.low
+                change[last + 1] -= extent.high - extent.low
+        return np.cumsum(change)[:-1]
+
+    def spills_held(self) -> npt.NDArray[np.int64]:
+        """How many buffers of LV2 wait for their way to DRAM, for each cut."""
+        change = np.zeros(len(self._order) + 2, np.int64)
+        for fill, (first, last) in self._life.items():
+            if fill.fillers[0].op is Op.ST1 and first <= last:
+                change[first] += 1
+                change[last + 1] -= 1
+        return np.cumsum(change)[:-1]
+
+    def at(self, cut: int) -> RingContents | None:
+        """What is live at ``cut``; None if that can neither be dumped nor loaded again."""
+        live = [fill for fill, (first, last) in self._life.items() if first <= cut <= last]
+        held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
+        for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
+            present = [task for task in self._fillers[fill] if self._position[task] < cut]
+            op, extent = fill.fillers[0].op, self._extent(present)
+            loads = self._bring(present, cut, staged) if op in (Op.LD1, Op.LD0) else None
+            if op is Op.LD2:
+                staged[fill] = present
+                if all(self._copied(task, cut) for task in present):
+                    held.staged += present
+                else:
+                    held.dirty.append(extent)
+            elif loads is not None:
+                reload.update(loads)
+                held.clean.append(extent)
+            elif extent.space in _LV0:
+                return None
+            else:
+                held.dirty.append(extent)
+        constants = [task for task in self._constants if self._position[task] < cut <= self._last_vec]
+        reload.update(constants)
+        held.clean += [written(task, self._params) for task in constants]
+        return held if self._settle(held, staged, reload, cut) else None
+
+    def _settle(self, held: RingContents, staged: dict[BufferFill, list[Task]], reload: set[Task], cut: int) -> bool:
+        """Complete ``held.reload``: a load that runs again as a source only may hit a buffer in LV2 that was brought
+        back already, which is then loaded again behind it. False if it may hit what nothing loads."""
+        again = [written(task, self._params) for task in reload]
+        dumped = list(held.dirty)
+        for tasks in staged.values():
+            extent = self._extent(tasks)
+            if any(extent.meets(other) for other in again):
+                if any(self._overwritten(task, cut) for task in tasks):
+                    return False
+                reload.update(tasks)
+                dumped = [other for other in dumped if other != extent]
+        held.reload = sorted(reload, key=self._position.__getitem__)
+        return not any(a.meets(b) for a in again for b in dumped)
+
+    def _copied(self, load: Task, cut: int) -> bool:
+        """``load`` brought what copies of DRAM can bring again."""
+        return copied_runs(load, _MOST_COPIES) is not None and not self._overwritten(load, cut)
+
+    def _bring(self, tasks: Iterable[Task], cut: int, staged: Mapping[BufferFill, list[Task]]) -> list[Task] | None:
+        """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``staged``: buffers in
+        LV2 that are brought back before."""
+        loads: list[Task] = []
+        for task in tasks:
+            loads.append(task)
+            sources = [fill for fill in task.reads if fill in self._fillers]
+            if not sources and self._overwritten(task, cut):
+                return None
+            for fill in sources:
+                above = [] if fill in staged else self._bring(self._fillers[fill], cut, staged)
+                if above is None:
+                    return None
+                loads += above
+        return loads
+
+    def _overwritten(self, load: Task, cut: int) -> bool:
+        """A store between ``load`` and ``cut`` may have changed what it read."""
+        if load not in self._sources:
+            self._sources[load] = source(load)
+        origin = self._sources[load]
+        if origin is None or load.op is Op.LD0 or not self._stores_to(origin):
+            return False
+        first = self._position[load]
+        stores = [task for at, task in self._stores[origin.segment] if first < at < cut]
+        return any(overwrites(task, load, self._params) for task in stores)
+
+    def _stores_to(self, origin: Extent) -> bool:
+        hull = self._stored.get(origin.segment)
+        return hull is not None and hull.meets(origin)
+
+    @cached_property
+    def _stores(self) -> dict[int, list[tuple[int, Task]]]:
+        """Stores to tensors, with their positions, by segment."""
+        stores: dict[int, list[tuple[int, Task]]] = defaultdict(list)
+        for at, task in enumerate(self._order):
+            if task.op is Op.ST2 or (task.op is Op.ST1 and task.fills is None):
+                stores[task.numbers.get("dst_seg", 0)].append((at, task))
+        return stores
+
+    @cached_property
+    def _stored(self) -> dict[int, Extent]:
+        return {segment: self._extent([task for _, task in tasks]) for segment, tasks in self._stores.items()}
+
+    def _extent(self, tasks: list[Task]) -> Extent:
+        extent = written(tasks[0], self._params)
+        for task in tasks[1:]:
+            extent = extent.joined(written(task, self._params))
+        return extent

@@ -1,0 +1,74 @@
+"""Program order of a job: the order in which a simulation of the units would start its instructions.
+
+Every unit keeps the order in which the generator emitted its tasks. Sorting by simulated start keeps all waits behind
+their signals in program order (an instruction starts only after those it waits for have ended), and puts each
+instruction just ahead of the moment its unit can take it, so the shallow unit queues do not hold up the others.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from compiler.backend.program.semaphores import Sem
+from compiler.backend.program.task import Task
+from hw.contract.isa import Unit
+from hw.contract.params import SocParams
+from sim.timing.typical import insn_cycles
+
+
+@dataclass
+class TaskSchedule:
+    """Tasks in program order, the estimated duration of the job, and when each task starts and ends, in cycles."""
+
+    tasks: list[Task]
+    cycles: int
+    starts: list[int]
+    ends: list[int]
+
+
+def schedule(
+    tasks: list[Task], params: SocParams, duration: Callable[[Task], int] | None = None, engines: int = 1
+) -> TaskSchedule:  # fmt: skip
+    """Order ``tasks``, for ``engines`` that share DRAM; raises ValueError if their semaphores do not balance or wait in
+    a circle."""
+    cycles = duration or (lambda task: insn_cycles(task.op, task.fields, params, engines))
+    queues: dict[Unit, deque[tuple[int, Task]]] = {unit: deque() for unit in Unit}
+    for number, task in enumerate(tasks):
+        queues[task.unit].append((number, task))
+    tokens: dict[Sem, deque[int]] = {sem: deque() for sem in Sem}  # times at which counts became available
+    free = dict.fromkeys(Unit, 0)
+    started: list[tuple[int, int, int, Task]] = []
+    finish = 0
+    while any(queues.values()):
+        unit, start = _next(queues, tokens, free)
+        number, task = queues[unit].popleft()
+        for sem in task.waits:
+            tokens[sem].popleft()
+        free[unit] = end = start + cycles(task)
+        for sem in task.signals:
+            tokens[sem].append(end)
+        started.append((start, number, end, task))
+        finish = max(finish, end)
+    left = [sem.name for sem, times in tokens.items() if times]
+    if left:
+        raise ValueError(f"semaphores {', '.join(left)} are signalled more often than waited for")
+    started.sort(key=lambda entry: entry[:2])
+    starts, ends = [entry[0] for entry in started], [entry[2] for entry in started]
+    return TaskSchedule([entry[3] for entry in started], finish, starts, ends)
+
+
+def _next(
+    queues: dict[Unit, deque[tuple[int, Task]]], tokens: dict[Sem, deque[int]], free: dict[Unit, int]
+) -> tuple[Unit, int]:
+    """The unit whose next task can start first, and when."""
+    best: tuple[int, int, Unit] | None = None
+    for unit, queue in queues.items():
+        if not queue or not all(tokens[sem] for sem in queue[0][1].waits):
+            continue
+        start = max([free[unit], *(tokens[sem][0] for sem in queue[0][1].waits)])
+        if best is None or (start, queue[0][0]) < best[:2]:
+            best = (start, queue[0][0], unit)
+    if best is None:
+        stuck = {unit.name: queue[0][1].op.name for unit, queue in queues.items() if queue}
+        raise ValueError(f"tasks wait for semaphores that nothing signals: {stuck}")
+    return best[2], best[0]

@@ -1,0 +1,61 @@
+"""LV2 buffers through which tiles of a tensor in DRAM pass on their way to LV1."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from compiler.backend.memory.tensor_view import PixelBox, TensorView
+from compiler.backend.program.copies import CopyLoop, Fields, copy_fields
+from compiler.backend.program.ring import Ring
+from compiler.backend.program.semaphores import Sem
+from compiler.backend.program.task import BufferFill, Task
+from hw.contract.isa import Op, Segment
+
+
+@dataclass(frozen=True)
+class StagedBox:
+    """The ``part`` of a tensor that a staging buffer holds, densely, as ``view``. ``fill`` is None if the part is
+    empty (padding only)."""
+
+    fill: BufferFill | None
+    part: PixelBox
+    view: TensorView
+
+    def inner(self, box: PixelBox) -> PixelBox:
+        """``box`` of the tensor as a box of the buffer."""
+        part = self.part
+        return PixelBox(
+            0, (box.y - part.y) // part.y_step, box.rows, (box.x - part.x) // part.x_step, box.cols, box.c - part.c,
+            box.channels, box.y_step // part.y_step, box.x_step // part.x_step,
+        )  # fmt: skip
+
+
+class StagingRing:
+    """A ring of staging buffers, ``size`` bytes each from ``base`` of segment 6 on, and what they hold."""
+
+    def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int) -> None:
+        self.ring = Ring(full, free, base, size, slots)
+        self._held: dict[Hashable, StagedBox] = {}
+
+    def find(self, key: Hashable) -> StagedBox | None:
+        """What is held as ``key``, if it still is."""
+        held = self._held.get(key)
+        return held if held and self.ring.find(key) is held.fill else None
+
+    def load(self, emit: Callable[[Op, Fields], Task], view: TensorView, box: PixelBox, key: Hashable) -> StagedBox:
+        """LD2 of the part of ``box`` inside the tensor into the next buffer; ``emit`` appends it to the job."""
+        part = view.clip(box)
+        if part is None:
+            return StagedBox(None, box, TensorView.dense(Segment.LV2, 0, (1, 0, 0, box.channels)))
+        slot = self.ring.fill(key)
+        line = part.cols * part.channels
+        loops = [
+            CopyLoop(part.rows, part.y_step * view.strides[1], line),
+            CopyLoop(part.cols, part.x_step * view.strides[2], part.channels),
+        ]
+        source = view.address(part.n, part.y, part.x, part.c)
+        fields = copy_fields(source, slot.address, loops, part.channels)
+        task = emit(Op.LD2, fields | {"src_seg": view.segment, "dst_seg": Segment.LV2})
+        self.ring.filled_by(slot, [task])
+        held = TensorView.dense(Segment.LV2, slot.address, (1, part.rows, part.cols, part.channels))
+        self._held[key] = staged = StagedBox(slot, part, held)
+        return staged

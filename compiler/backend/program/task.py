@@ -1,0 +1,56 @@
+"""Instructions under construction, and the buffers they fill and read.
+
+Kernels emit tasks in the order in which each unit shall execute them; the order *between* units is left to
+:mod:`compiler.backend.program.schedule`.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast
+
+from compiler.backend.program.address import Address, JobAddresses, Symbol, offset_of
+from compiler.backend.program.semaphores import Sem
+from hw.contract.isa import UNIT_OF, Insn, Op, Unit
+
+
+@dataclass(eq=False)
+class Task:
+    """One instruction: its fields without semaphores, the semaphores it waits for and signals, the buffer of a ring
+    that it helps to fill, and those it reads."""
+
+    op: Op
+    fields: Mapping[str, Address]
+    waits: set[Sem] = field(default_factory=set)
+    signals: set[Sem] = field(default_factory=set)
+    fills: "BufferFill | None" = None
+    reads: "list[BufferFill]" = field(default_factory=list)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that executes it."""
+        return UNIT_OF[self.op]
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The fields as numbers; symbolic addresses count from their anchors."""
+        if not any(isinstance(value, Symbol) for value in self.fields.values()):
+            return cast(Mapping[str, int], self.fields)
+        return {name: offset_of(value) for name, value in self.fields.items()}
+
+    def insn(self, addresses: JobAddresses) -> Insn:
+        """The instruction of a job that lies at ``addresses``."""
+        fields = {name: addresses.resolve(value) for name, value in self.fields.items()}
+        masks = {"wait": sum(1 << s for s in self.waits), "signal": sum(1 << s for s in self.signals)}
+        return Insn(self.op, fields | {name: mask for name, mask in masks.items() if mask})
+
+
+@dataclass(eq=False)
+class BufferFill:
+    """What one buffer of a ring holds for a while: ``address`` of the buffer, the tasks that fill and read it."""
+
+    key: Hashable
+    address: int
+    number: int
+    fillers: list[Task] = field(default_factory=list)
+    readers: list[Task] = field(default_factory=list)

@@ -1,0 +1,83 @@
+"""What the compiler reports about a model."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compiler import ir
+from compiler.backend.kernels.layer_program import LayerProgram
+from compiler.backend.layers.layer import ConvLayer
+from compiler.backend.memory.tensor_placement import TensorPlacement
+
+
+@dataclass(frozen=True)
+class LayerReport:
+    """How one layer was compiled. ``memories``: where its inputs and its output lie; ``tile``: shape of its tiles."""
+
+    name: str
+    kind: str
+    jobs: int
+    tile: str
+    memories: str
+    macs: int
+    instructions: int
+    weight_bytes: int
+    estimated_cycles: int
+
+
+@dataclass(frozen=True)
+class CompileReport:
+    """How a model was compiled; sizes in bytes, by segment and in all."""
+
+    model: str
+    layers: list[LayerReport]
+    segment_sizes: list[int]
+
+    @property
+    def dram_bytes(self) -> int:
+        """Bytes of DRAM."""
+        return sum(self.segment_sizes[:6])
+
+    @property
+    def lv2_bytes(self) -> int:
+        """Bytes of LV2."""
+        return sum(self.segment_sizes[6:])
+
+    @property
+    def jobs(self) -> int:
+        """Jobs of one inference."""
+        return sum(layer.jobs for layer in self.layers)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of one inference."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def estimated_cycles(self) -> int:
+        """Estimated cycles of all bodies, one after the other."""
+        return sum(layer.estimated_cycles for layer in self.layers)
+
+
+def compile_report(
+    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int,
+    segment_sizes: list[int],
+) -> CompileReport:  # fmt: skip
+    """The report of a compilation for ``engines``."""
+    return CompileReport(graph.name, [_layer(graph, one, placement, engines) for one in programs], segment_sizes)
+
+
+def _layer(graph: ir.Graph, program: LayerProgram, placement: TensorPlacement, engines: int) -> LayerReport:
+    layer = program.layer
+    names = [name for name in (*layer.inputs, layer.output) if name in graph.tensors]
+    places = ["LV2" if program.jobs and placement.view(name).on_chip else "DRAM" for name in names]
+    return LayerReport(
+        layer.name,
+        layer.kind,
+        len(program.jobs),
+        program.summary,
+        ", ".join(places[:-1]) + " -> " + places[-1] if places else "",
+        layer.macs(graph),
+        sum(len(job.tasks) for job, _ in program.jobs),
+        int(layer.weights.size) if isinstance(layer, ConvLayer) else 0,
+        program.busiest(engines),
+    )

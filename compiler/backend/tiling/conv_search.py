@@ -1,0 +1,177 @@
+"""The search for the tiling of a convolution: the cheapest, by an estimate of each unit's cycles, that fits.
+
+The smallest candidate is one pixel, one kernel element and ``rows`` channels, so the search fails only on hardware
+whose memories hold no tile at all.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from compiler.backend.layers.layer import ConvLayer
+from compiler.backend.layers.vec_params import PARAMS_SLOTS, params_bytes, sum_params_bytes
+from compiler.backend.tiling.conv_cost import estimate
+from compiler.backend.tiling.conv_geometry import KernelChunk, TileGeometry, geometry
+from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
+from compiler.ir import CompileError
+from hw.contract.isa import TABLE_BYTES
+from hw.contract.params import SocParams
+
+
+def best_tiling(layer: ConvLayer, context: TilingContext, params: SocParams) -> ConvTiling:
+    """The cheapest tiling, the first of equals. Raises :class:`CompileError` if the memories hold not even the smallest
+    tile."""
+    best: tuple[int, ConvTiling] | None = None
+    for cycles, tiling in _tilings(layer, context, params):
+        if best is None or cycles < best[0]:
+            best = cycles, tiling
+    if best is None:
+        raise CompileError(
+            f"operator {layer.name!r}: not even one output pixel fits LV1 ({params.lv1_bytes} bytes) and LV0 "
+            f"({params.lv0_act_bytes} bytes of activations): choose a preset with larger memories"
+        )
+    return best[1]
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A tile of ``rows`` x ``cols`` pixels, and the part of the kernel that a chunk covers at most."""
+
+    rows: int
+    cols: int
+    chunk_rows: int
+    chunk_cols: int
+    fold: bool
+    depth: int = 0  #: input channels
+
+    def geometry(self, layer: ConvLayer, params: SocParams) -> TileGeometry:
+        """How the largest chunk works on the tile."""
+        chunk = KernelChunk(0, self.chunk_rows, 0, self.chunk_cols, 0, self.depth)
+        return geometry(layer, chunk, self.rows, self.cols, self.fold, params)
+
+
+def _tilings(layer: ConvLayer, context: TilingContext, params: SocParams) -> Iterator[tuple[int, ConvTiling]]:
+    """Tilings that fit, with their estimated cycles."""
+    channels = max(tile.channels for tile in layer.tiles)
+    height = max(area.rows for area in layer.areas)
+    width = max(area.cols for area in layer.areas)
+    kh, kw = layer.kernel
+    foldable = not layer.depthwise and layer.groups == 1 and layer.dilations[1] == 1 and kw > 1
+    r = params.rows
+    folds = [False]
+    if foldable and -(-kw * channels // r) < kw * -(-channels // r):
+        folds.append(True)
+    splits = [(rows, kw) for rows in sorted({kh, -(-kh // 2), -(-kh // 3), 1}, reverse=True)]
+    splits += [(1, cols) for cols in sorted({-(-kw // 2), -(-kw // 4), 1}, reverse=True) if cols < kw]
+    for rows, cols in _tile_shapes(height, width, params.lv0_acc_rows // 2):
+        fits = False
+        for fold in folds:
+            for chunk_rows, chunk_cols in splits:
+                if fold and chunk_cols != kw:
+                    continue
+                cut = _deepest(layer, channels, _Cut(rows, cols, chunk_rows, chunk_cols, fold), params)
+                if cut is None:
+                    continue
+                for outer in (True, False):
+                    found = _tiling(layer, context, params, channels, cut, outer)
+                    if found:
+                        fits = True
+                        yield found
+                if cut.depth >= channels:
+                    break  # smaller parts of the kernel only add instructions
+        if fits and rows * cols <= params.rows:
+            return
+
+
+def _tile_shapes(height: int, width: int, bank: int) -> Iterator[tuple[int, int]]:
+    """(rows, cols) of at most ``bank`` pixels, larger ones first, balanced so that the last tile is not a sliver."""
+    shapes = set()
+    for parts in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 28, 32, 64, 128, width):
+        cols = -(-width // min(parts, width))
+        if cols > bank:
+            cols = bank
+        most = min(height, bank // cols)
+        for limit in (most, -(-most // 2), -(-most // 4), 1):
+            shapes.add((-(-height // -(-height // limit)), cols))
+    return iter(sorted(shapes, key=lambda shape: (-shape[0] * shape[1], shape)))
+
+
+def _deepest(layer: ConvLayer, channels: int, cut: _Cut, params: SocParams) -> _Cut | None:
+    """``cut`` with most input channels per chunk that fit the LV0 halves, balanced; None if not even one word does."""
+    act, blocks = params.lv0_act_bytes // 2, params.lv0_wgt_bytes // 2 // (params.rows * params.cols)
+    word = params.rows
+    whole = layer.depthwise or cut.fold
+
+    def fits(depth: int) -> bool:
+        g = replace(cut, depth=depth).geometry(layer, params)
+        return g.lv0_bytes <= act and g.block_count <= blocks and max(g.blocks) < 1 << 12
+
+    if not fits(channels if whole else word):
+        return None
+    if whole:
+        return replace(cut, depth=channels)
+    low, high = 1, -(-channels // word)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle * word) else (low, middle - 1)
+    words = -(-channels // word)
+    parts = -(-words // low)
+    return replace(cut, depth=min(channels, -(-words // parts) * word))
+
+
+def _tiling(
+    layer: ConvLayer, context: TilingContext, params: SocParams, channels: int, cut: _Cut, pixels_outer: bool
+) -> tuple[int, ConvTiling] | None:
+    """A tiling with its estimate, or None if LV1 is too small for it."""
+    word, rows, cols = params.lv1_word, cut.rows, cut.cols
+    kh, kw = layer.kernel
+    g = cut.geometry(layer, params)
+    chunks = -(-kh // cut.chunk_rows) * -(-kw // cut.chunk_cols) * (1 if layer.depthwise else -(-channels // cut.depth))
+    act_size = -(-g.lv1_bytes // word) * word
+    weight_size = g.block_count * params.rows * params.out_channels
+    groups = -(-min(params.out_channels, layer.weights.shape[0]) // params.vec_lanes)
+    out_size = -(-rows * cols * groups * params.vec_lanes // word) * word
+    params_size = params_bytes(params)
+    table = TABLE_BYTES if layer.requantise.table is not None else 0
+    free = params.lv1_bytes - 2 * out_size - PARAMS_SLOTS * params_size - -(-table // word) * word
+    if layer.addition:
+        free -= 2 * out_size + sum_params_bytes(params)
+    group = 1 if pixels_outer else _group(layer, params, chunks, weight_size, act_size, free)
+    constants = weight_size if group == 1 else group * (weight_size + params_size)
+    act_slots, weight_slots = _slots(free, act_size, constants, chunks, pixels_outer)
+    if act_slots < 2 or weight_slots < 2:
+        return None
+    tiling = ConvTiling(
+        rows, cols, cut.chunk_rows, cut.chunk_cols, 1 if layer.depthwise else cut.depth, cut.fold, pixels_outer,
+        act_size, weight_size, out_size, params_size, act_slots, weight_slots, group,
+    )  # fmt: skip
+    return estimate(layer, context, params, tiling, g, chunks), tiling
+
+
+def _group(
+    layer: ConvLayer, params: SocParams, chunks: int, weight_size: int, act_size: int, free: int
+) -> int:  # fmt: skip
+    """Channel tiles of a depthwise layer whose constants go together: all, as long as three buffers for them leave LV1
+    room for four of activations."""
+    if not layer.depthwise or chunks > 1 or len(layer.areas) > 1:
+        return 1
+    if (layer.weights == layer.weights[:1]).all():  # as in an average pool: alone, they need come from DRAM only once
+        return 1
+    spare = (free - 4 * act_size) // (3 * (weight_size + params_bytes(params)))
+    return max(1, min(spare, len(layer.tiles)))
+
+
+def _slots(free: int, act: int, weight: int, chunks: int, pixels_outer: bool) -> tuple[int, int]:
+    """Buffers for activations and weights: two of each, and as many as useful of what the inner loop uses again."""
+    spare = free - 2 * act - 2 * weight
+    if spare < 0:
+        return 0, 0
+    act_slots = weight_slots = 2
+    if pixels_outer:
+        extra = min(chunks, spare // act)
+        act_slots += extra
+        weight_slots += min(2, (spare - extra * act) // weight)
+    else:
+        extra = min(chunks, spare // weight)
+        weight_slots += extra
+        act_slots += min(2, (spare - extra * weight) // act)
+    return act_slots, weight_slots

@@ -1,0 +1,26 @@
+"""Splitting a layer over engines."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class EngineShare:
+    """Part ``index`` of ``count`` nearly equal, contiguous parts of a list of tiles."""
+
+    index: int = 0
+    count: int = 1
+
+    def of(self, items: Iterable[Item]) -> list[Item]:
+        """The items of this part; may be empty."""
+        whole = list(items)
+        low, high = (len(whole) * i // self.count for i in (self.index, self.index + 1))
+        return whole[low:high]
+
+
+def imbalance(items: int, parts: int) -> float:
+    """How much longer the largest of ``parts`` parts of ``items`` equal items is than a perfect part."""
+    return -(-items // parts) * parts / items

@@ -1,0 +1,26 @@
+"""Tensors that share a buffer: concatenation in place."""
+
+import pytest
+
+from hw.contract.params import preset
+from tests.support.graphs import GraphBuilder, check
+
+TINY, BASE = preset("tiny"), preset("base")
+both = pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
+
+
+@both
+def test_concat_in_place(params):
+    """Producers of many kinds write into the concatenation, consumers read parts of it with gaps."""
+    build = GraphBuilder(5)
+    x = build.conv(build.input((1, 9, 9, 6)), 11)
+    a = build.conv(x, 13, (1, 1))
+    b = build.pool("max", x, (3, 3), (1, 1), (1, 1, 1, 1))
+    c = build.table(a)
+    d = build.pool("avg", x, (3, 3), (1, 1), (1, 1, 1, 1))
+    e = build.eltwise("add", a, c)
+    joined = build.concat([a, b, c, d, e, x], 3)
+    build.output(build.conv(joined, 9, (3, 3), (2, 2)))
+    build.output(build.eltwise("mul", a, e))
+    for observe in (False, True):
+        check(build.graph, params, observe)

@@ -1,0 +1,155 @@
+"""Small graphs of the IR with random constants, and the check every compiled graph must pass."""
+
+from typing import Any
+
+import numpy as np
+
+from compiler import ir, reference
+from compiler.backend.options import Options
+from compiler.backend.pipeline import build
+from hw.contract.image import Image
+from hw.contract.params import SocParams
+from sim.check.races import RaceChecker
+from sim.functional.runner import run_image
+
+
+class GraphBuilder:
+    """Adds operators one by one; every method returns the name of the tensor it makes."""
+
+    def __init__(self, seed: int) -> None:
+        self.graph = ir.Graph(f"random{seed}")
+        self.rng = np.random.default_rng(seed)
+
+    def tensor(self, shape: tuple[int, ...], dtype: str = "int8", data: Any = None) -> str:
+        name = f"t{len(self.graph.tensors)}"
+        info = np.iinfo(dtype)
+        zero = int(self.rng.integers(info.min, info.max + 1))
+        self.graph.tensors[name] = ir.Tensor(name, shape, dtype, 0.05, zero, data)
+        return name
+
+    def input(self, shape: tuple[int, ...], dtype: str = "int8") -> str:
+        name = self.tensor(shape, dtype)
+        order = tuple(range(len(shape)))
+        self.graph.inputs.append(ir.Port(name, dtype, shape, name, order, False))
+        return name
+
+    def output(self, name: str) -> str:
+        tensor = self.graph.tensors[name]
+        order = tuple(range(len(tensor.shape)))
+        self.graph.outputs.append(ir.Port(name, tensor.dtype, tensor.shape, name, order, False))
+        return name
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.graph.tensors[name].shape
+
+    def requantise(self, name: str, spread: float, channels: int = 1, table: bool = False) -> ir.Requantisation:
+        """Scales that bring sums of about ``spread`` into 8 bits; a range that clips now and then."""
+        tensor = self.graph.tensors[name]
+        info = np.iinfo(tensor.dtype)
+        scale = (self.rng.uniform(20, 60, channels) / spread).astype(np.float32)
+        zero = int(self.rng.integers(info.min, info.max + 1))
+        values = self.rng.permutation(256).astype(np.uint8) if table else None
+        return ir.Requantisation(scale, zero, info.min + int(self.rng.integers(0, 20)), info.max, values)
+
+    def conv(
+        self, x: str, outs: int, kernel=(3, 3), strides=(1, 1), pads=(0, 0, 0, 0), dilations=(1, 1), groups: int = 1,
+        dtype: str = "int8", weight_dtype: str = "int8", table: bool = False,
+    ) -> str:  # fmt: skip
+        n, h, w, c = self.graph.tensors[x].nhwc
+        rows = (h + pads[0] + pads[2] - (kernel[0] - 1) * dilations[0] - 1) // strides[0] + 1
+        cols = (w + pads[1] + pads[3] - (kernel[1] - 1) * dilations[1] - 1) // strides[1] + 1
+        y = self.tensor((n, rows, cols, outs), dtype)
+        info = np.iinfo(weight_dtype)
+        shape = (outs, *kernel, c // groups)
+        weights = self.rng.integers(info.min, info.max + 1, shape).astype(weight_dtype)
+        spread = 5000 * np.sqrt(np.prod(shape[1:]))
+        self.graph.ops.append(
+            ir.Conv(
+                y, [x], y, weights=weights, weight_zero_point=int(self.rng.integers(-5, 6)) if info.min else 120,
+                bias=self.rng.integers(-9999, 9999, outs).astype(np.int32),
+                requantise=self.requantise(y, spread, outs, table), strides=strides, pads=pads, dilations=dilations,
+                groups=groups,
+            )
+        )  # fmt: skip
+        return y
+
+    def eltwise(self, kind: str, a: str, b: str, table: bool = False) -> str:
+        y = self.tensor(self.shape(a))
+        ma, mb = (int(v) for v in self.rng.integers(-(1 << 14), 1 << 14, 2))
+        spread = 1e4 if kind == "mul" else 1e6
+        how = self.requantise(y, spread, 1, table)
+        bias = int(self.rng.integers(-1000, 1000))
+        self.graph.ops.append(ir.Eltwise(y, [a, b], y, kind, how, ma, mb, bias))
+        return y
+
+    def pool(self, kind: str, x: str, kernel, strides, pads=(0, 0, 0, 0), include: bool = False) -> str:
+        n, h, w, c = self.graph.tensors[x].nhwc
+        rows = (h + pads[0] + pads[2] - kernel[0]) // strides[0] + 1
+        cols = (w + pads[1] + pads[3] - kernel[1]) // strides[1] + 1
+        y = self.tensor((n, rows, cols, c), self.graph.tensors[x].dtype)
+        bias = int(self.rng.integers(-20, 20)) if kind == "avg" else 0
+        how = self.requantise(y, 50)
+        self.graph.ops.append(ir.Pool(y, [x], y, kind, kernel, strides, pads, how, include, bias))
+        return y
+
+    def table(self, x: str) -> str:
+        y = self.tensor(self.shape(x))
+        self.graph.ops.append(ir.Table(y, [x], y, self.rng.permutation(256).astype(np.uint8)))
+        return y
+
+    def concat(self, xs: list[str], axis: int) -> str:
+        shape = list(self.shape(xs[0]))
+        shape[axis] = sum(self.shape(x)[axis] for x in xs)
+        y = self.tensor(tuple(shape), self.graph.tensors[xs[0]].dtype)
+        self.graph.ops.append(ir.Concat(y, xs, y, axis))
+        return y
+
+    def permute(self, x: str, perm: tuple[int, ...]) -> str:
+        y = self.tensor(tuple(self.shape(x)[axis] for axis in perm), self.graph.tensors[x].dtype)
+        self.graph.ops.append(ir.Permute(y, [x], y, perm))
+        return y
+
+    def reshape(self, x: str, shape: tuple[int, ...]) -> str:
+        y = self.tensor(shape, self.graph.tensors[x].dtype)
+        self.graph.ops.append(ir.Reshape(y, [x], y))
+        return y
+
+    def pad(self, x: str, pads) -> str:
+        n, h, w, c = self.graph.tensors[x].nhwc
+        y = self.tensor((n, h + pads[0] + pads[2], w + pads[1] + pads[3], c), self.graph.tensors[x].dtype)
+        self.graph.ops.append(ir.Pad(y, [x], y, pads, int(self.rng.integers(0, 256))))
+        return y
+
+
+def residual_block(seed: int) -> GraphBuilder:
+    """A residual block whose shortcut is computed first."""
+    make = GraphBuilder(seed)
+    x = make.conv(make.input((1, 10, 9, 7)), 40, (1, 1))
+    shortcut = make.conv(x, 70, (1, 1))
+    y = make.conv(make.conv(x, 24, (3, 3), pads=(1, 1, 1, 1)), 70, (1, 1), table=True)
+    z = make.eltwise("add", y, shortcut) if seed % 2 else make.eltwise("add", shortcut, y)
+    make.output(make.conv(z, 9, (3, 3)))
+    return make
+
+
+def random_inputs(graph: ir.Graph, seed: int) -> dict[str, np.ndarray]:
+    """Inputs by port name over the whole range of their type."""
+    rng = np.random.default_rng(seed)
+    values = {}
+    for port in graph.inputs:
+        info = np.iinfo(port.dtype)
+        values[port.name] = rng.integers(info.min, info.max + 1, port.shape).astype(port.dtype)
+    return values
+
+
+def check(graph: ir.Graph, params: SocParams, observe: bool = False, engines: int = 1) -> Image:
+    """Compile ``graph``, run it with race detection, compare every tensor of the image with the reference."""
+    image, _ = build(graph, params, Options(observe, engines))
+    image = Image.from_bytes(image.to_bytes())
+    inputs = random_inputs(graph, 7)
+    expected = reference.run_all(graph, inputs)
+    results = run_image(image, inputs, observer=RaceChecker(params))
+    assert {port.tensor for port in graph.outputs} <= set(results)
+    for name, value in results.items():
+        assert np.array_equal(value, expected[name]), f"tensor {name} of {graph.name}"
+    return image
