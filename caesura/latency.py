@@ -18,13 +18,12 @@ from hw.contract.spaces import Space
 from sim.bus import LINE_BYTES, HostCosts
 from sim.timing.bound import worst_intervals
 from sim.timing.contention import Memory, Others, Rivals
-from sw.driver.dump import Move, Stage, row_bytes, save
-from sw.driver.footprint import LV2, engines_of
-from sw.driver.footprint import Memory as OnChip
-from sw.driver.program import MAX_INSTRUCTIONS, Program
-from sw.driver.staging import LV2_PIECE, PRIVATE_PIECE, STAGE_BYTES
+from sw.driver.memory.footprint import LV2, MemoryId, engines_of, row_bytes
+from sw.driver.preempt.copies import Spill, StagingBuffer, save
+from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
+from sw.driver.preempt.staging import LV2_COPY, PRIVATE_COPY, STAGE_BYTES
 
-# Register accesses of the driver, see `sw.driver.preemption` and `sw.driver.engine`.
+# Register accesses of the driver, see `sw.driver.preempt.preemption` and `sw.driver.queues.engine_queue`.
 _SERVE = 5  #: interrupt taken: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD
 _RECORD = 4  #: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT
 _EMPTY = 4  #: reset, two looks at its end, enable
@@ -147,12 +146,12 @@ def _private(live: Iterable[LiveRange]) -> tuple[tuple[Space, int], ...]:
 def _dump(params: SocParams, sizes: Iterable[tuple[Space, int]]) -> list[Insn]:
     """The driver's program for pieces of these sizes, wherever they lie."""
     row = row_bytes(params)
-    lv1, lv2 = Stage((0, STAGE_BYTES), row), Stage((0, STAGE_BYTES), row)
+    lv1, lv2 = StagingBuffer((0, STAGE_BYTES), row), StagingBuffer((0, STAGE_BYTES), row)
     program = Program(params)
     for space, size in sizes:
-        memory: OnChip = (space, 0)
-        most = LV2_PIECE if memory == LV2 else PRIVATE_PIECE
+        memory: MemoryId = (space, 0)
+        most = LV2_COPY if memory == LV2 else PRIVATE_COPY
         for at in range(0, size, most):
-            save(program, Move(memory, at, min(most, size - at), at), lv1, lv2)
+            save(program, Spill(memory, at, min(most, size - at), at), lv1, lv2)
     raw = program.encode()
     return [Insn.decode(raw[i : i + INSN_BYTES]) for i in range(0, len(raw) - INSN_BYTES, INSN_BYTES)]

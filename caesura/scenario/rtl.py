@@ -21,7 +21,7 @@ from hw.contract.image import Image
 from hw.contract.params import SocParams
 from sim.backends import DEFAULT_BACKEND
 from sw.driver import Device
-from sw.driver.ranges import normalise
+from sw.driver.memory.ranges import normalise
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.part_run import PartRun
 from sw.runtime.reference import durations, store
@@ -265,7 +265,7 @@ class _Run:
         ]
         outcome.access_busy = sum(end - start for start, end in normalise(loads)) / self._unit
         outcome.decision_seconds = clock.decision_seconds
-        moved = [result for operation in self._device.preemption.transfers.operations for result in operation.results]
+        moved = [result for operation in self._device.operations for result in operation.results]
         outcome.switch_time = sum(result.end - result.start for result in moved) / self._unit
         ends: dict[int, int] = {}
         for run in self._runtime.parts:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sw.driver import Device, JobResult, LoadedModel
-from sw.driver.suspension import Suspension
+from sw.driver.preempt.suspension import Suspension
 from sw.runtime import scheduler
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
@@ -222,7 +222,7 @@ class Level:
         for halt in suspension.halts.values():
             run = next((run for run in self.parts.values() if halt.in_job and halt.job_id in run.ids), None)
             if run is not None:
-                ended = self._device.books.finished
+                ended = self._device.jobs.table.finished
                 ends = [ended[job].end for job in run.ids if job in ended and ended[job].engine == halt.engine]
                 begin = max([run.decided, self._resumed, self._clock.last_end([halt.engine]), *ends])
                 run.stopped.append(begin)

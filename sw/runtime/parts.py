@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hw.contract.image import Image, LayerInfo, StepInfo
-from sw.driver.windows import predecessors
+from sw.driver.memory.weight_windows import predecessors
 from sw.runtime.policies.contract import LayerCost
 
 

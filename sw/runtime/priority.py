@@ -9,8 +9,9 @@ from collections.abc import Callable
 from hw.contract.image import JobInfo, LayerInfo
 from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
-from sw.driver.footprint import engines_of
-from sw.driver.supervisor import Operation
+from sw.driver.memory.footprint import engines_of
+from sw.driver.preempt.dump import Dump
+from sw.driver.preempt.operation import Operation
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.priority_request import PriorityRequest
 from sw.runtime.request import Inputs
@@ -63,13 +64,13 @@ class PriorityRuntime:
         while any(not request.done for request in self.requests):
             self._dispatch()
             self._wait()
-        self.device.preemption.transfers.settle()  # the last completions of restores belong to the spans
+        self.device.settle()  # the last completions of restores belong to the spans
 
     def spans(self) -> list[Span]:
         """What happened so far, by beginning."""
         moved = [
             Span(
-                "dump" if o.purpose == "dump" else "restore", r.number, r.model.name, x.engine, x.start, x.end, x.bytes
+                "dump" if isinstance(o, Dump) else "restore", r.number, r.model.name, x.engine, x.start, x.end, x.bytes
             )
             for r, o in self._operations
             for x in o.results
@@ -155,14 +156,14 @@ class PriorityRuntime:
     def _recover(self) -> None:
         self.device.recover()
         current, self._running = self._running, None
-        if current is not None and current.suspension not in self.device.preemption.suspensions:
+        if current is not None and current.suspension not in self.device.suspensions:
             self.device.abort(current.model)
             current.rewind()
 
     def _situation(self, current: PriorityRequest, best: PriorityRequest) -> Situation:
         meta = current.model.image.meta
         layers = {meta.jobs[i].layer for i in current.jobs_left()}
-        layers |= {meta.jobs[e.job].layer for e in self.device.books.outstanding.values() if e.model is current.model}
+        layers |= {meta.jobs[e.job].layer for e in self.device.outstanding.values() if e.model is current.model}
         remaining = sum(max(_load(meta.layers[i]), _compute(meta.layers[i])) for i in layers)
         return situation(
             self.device,

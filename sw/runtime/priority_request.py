@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from sw.driver import Device, DriverError, JobResult, LoadedModel
-from sw.driver.suspension import Suspension
+from sw.driver.preempt.suspension import Suspension
 from sw.runtime.request import Inputs
 from sw.runtime.session import Arrays, Session
 

@@ -35,7 +35,7 @@ class Recovery:
         self._device.recover()
         if not self._levels:
             return
-        level, suspensions = self._levels[-1], self._device.preemption.suspensions
+        level, suspensions = self._levels[-1], self._device.suspensions
         held = {id(model) for suspension in suspensions for model in suspension.models}
         kept = [s for s in suspensions if any(r.model in s.models for r in level.requests)]
         if kept:
@@ -45,7 +45,7 @@ class Recovery:
 
     def _on_same_engines(self, level: Level, victim: Request) -> list[Request]:
         users: dict[int, set[int]] = {}
-        for entry in self._device.books.outstanding.values():
+        for entry in self._device.outstanding.values():
             users.setdefault(entry.engine, set()).add(id(entry.model))
         hit = {id(victim.model)}
         while True:

@@ -188,7 +188,7 @@ class Runtime:
         level = self._levels[-1]
         self._waiting.remove(request)
         try:
-            if self.device.preemption.suspensions:
+            if self.device.suspensions:
                 dump = self.device.admit(request.model, range(self.device.params.engines))
                 self._switching.admitted(request, dump, self.device.bus.cycle)
             # Switched to ahead of its arrival: the engines stand, so there is nothing else to do.
@@ -251,7 +251,7 @@ class Runtime:
         arrivals = [r.arrival - now for r in self._waiting if r.arrival > now]
         if (known := self._foreseen()) is not None:
             arrivals.append(max(0, known[1] - now))
-        if not self.device.books.outstanding:
+        if not self.device.outstanding:
             if arrivals and not any(level.requests for level in self._levels):
                 self.device.bus.advance(min(arrivals))
             return

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from sw.driver import Device, LoadedModel
-from sw.driver.reserve import worst_dirty
+from sw.driver.preempt.reservation import most_dirty
 from sw.runtime.choice import Situation
 
 _SWITCH_ACCESSES = 40  #: register accesses of one switch, about; the driver stays awake, so no interrupt is paid for
@@ -23,7 +23,7 @@ def situation(
     ``displaced``: what they have in LV2 is in the way of the more urgent request; that arrives in ``notice`` cycles."""
     params, costs = device.params, device.bus.costs
     intervals = [p.estimated_interval for model in running for p in model.image.meta.cancel_points]
-    moved = min(sum(worst_dirty(model) for model in running), params.lv2_bytes) if displaced else 0
+    moved = min(sum(most_dirty(model) for model in running), params.lv2_bytes) if displaced else 0
     return Situation(
         remaining=remaining,
         elapsed=elapsed,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from sw.driver import LoadedModel
-from sw.driver.supervisor import Operation
+from sw.driver.preempt.operation import Operation
 from sw.runtime.choice import Choice, Situation
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sim.rtl import RtlBus
 from sw.driver import Device, DeviceTimeout
+from sw.driver.preempt.dump import Dump
 from sw.runtime import Choice, PriorityRuntime
 from tests.support.exhaustive import Task
 
@@ -72,10 +73,10 @@ class Case:
         for request, task in zip(runtime.requests, self._tasks, strict=True):
             assert request.error is None, f"seed {self.seed}: {request.error}"
             task.check(request.outputs, f"seed {self.seed}, {per_256} stalls of 256")
-        assert not self.device.books.outstanding and not self.device.preemption.suspensions
+        assert not self.device.outstanding and not self.device.suspensions
         preempted = sum(request.preempted for request in runtime.requests)
-        dumps = sum(o.purpose == "dump" for o in self.device.preemption.transfers.operations)
-        self.device.preemption.transfers.operations.clear()
+        dumps = sum(isinstance(o, Dump) for o in self.device.operations)
+        self.device.operations.clear()
         self.coverage.preempted += preempted
         self.coverage.dumps += dumps
 
@@ -84,7 +85,7 @@ class Case:
             self._withdraw()
         choice = self._rng.choice(CHOICES)
         self.coverage.killed += choice is Choice.KILL
-        depth = len(self.device.preemption.suspensions) + (choice is Choice.DUMP)
+        depth = len(self.device.suspensions) + (choice is Choice.DUMP)
         self.coverage.deepest = max(self.coverage.deepest, depth)
         return choice
 

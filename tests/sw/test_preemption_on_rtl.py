@@ -43,7 +43,7 @@ def test_every_point_of_a_model_written_by_hand(device):
         assert device.bus.read_mem(*walk.segments[4], charge=False) == walk.image.weights
         seen |= {halt.point for halt in suspension.halts.values() if halt.in_job}
     assert len(seen) >= 8
-    device.preemption.transfers.settle()
+    device.settle()
     device.unload(walk), device.unload(smash)
 
 
@@ -66,7 +66,7 @@ def test_a_model_killed_at_any_time_after_a_dump_harms_nobody(device):
         device.collect(ids, LIMIT)
         np.testing.assert_array_equal(walk.read_tensor("y"), data, err_msg=f"killed after {delay} cycles")
     assert dumped >= 8
-    device.preemption.transfers.settle()
+    device.settle()
     device.unload(walk), device.unload(smash)
 
 

@@ -78,8 +78,8 @@ def test_random_arrivals(seed):
     runtime.run_until_done()
     for request in runtime.requests:
         check(request)
-    device.preemption.transfers.settle()
-    assert device.preemption.suspensions == []
+    device.settle()
+    assert device.suspensions == []
 
 
 @pytest.mark.parametrize("op", [Op.ST2, Op.LD2])
@@ -173,4 +173,4 @@ def test_an_announced_request_may_arrive_at_any_time(arrival):
     for request in requests:
         check(request)
         assert request.started >= request.arrival
-    assert not device.preemption.suspensions
+    assert not device.suspensions

@@ -9,7 +9,10 @@ import pytest
 
 from hw.contract.params import preset
 from sw.driver import Device
-from sw.driver.supervisor import Operation, SupervisorResult
+from sw.driver.memory.allocator import Allocator
+from sw.driver.preempt.dump import Dump
+from sw.driver.preempt.operation import CopyResult
+from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
@@ -25,8 +28,8 @@ MODEL, OTHER = SimpleNamespace(number=0), SimpleNamespace(number=1)
 
 
 def _operation(*ends):
-    operation = Operation("dump", lambda: None)
-    operation.results = [SupervisorResult(0, "dump", 0, end, 64) for end in ends]
+    operation = Dump(SuspendedTasks(Allocator("DRAM", 0, 64)), [], {}, {})
+    operation.results = [CopyResult(0, 0, end, 64) for end in ends]
     return operation
 
 
@@ -55,7 +58,7 @@ def test_later_ones_are_measured():
 
 def test_a_dump_counts_once_it_has_ended_and_not_if_it_failed():
     switching, dump = Switching(choose, 1.0), _operation()
-    dump.jobs[7] = None
+    dump.jobs.add(7)
     _switched(switching, 0, 1000, dump, 2500)
     assert _lead(switching) == 2600
     dump.jobs.clear()
@@ -178,7 +181,7 @@ def test_random_announced_arrivals(seed):
             runtime.step()
         request.cancel()
     runtime.run_until_done()
-    assert not device.preemption.suspensions
+    assert not device.suspensions
     for request in requests:
         assert request.started is None or request.started >= request.arrival
         if request.state is not State.CANCELLED:
