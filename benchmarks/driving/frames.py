@@ -10,10 +10,9 @@ from benchmarks.driving.pipeline import PARSING_UNITS, Pipeline, Workload, cycle
 from benchmarks.driving.schedule import WAYS, Schedule, Slot, Way, What
 from sw.driver import Device, LoadedModel
 from sw.runtime.choice import Choice, Situation
-from sw.runtime.priority import PriorityRuntime
-from sw.runtime.priority_request import PriorityRequest
-from sw.runtime.request import Inputs
-from sw.runtime.spans import Span
+from sw.runtime.request import Inputs, Request
+from sw.runtime.runtime import Runtime
+from sw.runtime.spans import RunSpan
 
 
 @dataclass
@@ -23,8 +22,8 @@ class Run:
 
     way: Way
     schedule: Schedule
-    requests: list[PriorityRequest]
-    spans: list[Span]
+    requests: list[Request]
+    spans: list[RunSpan]
     equal: bool
 
 
@@ -33,10 +32,10 @@ def run(workload: Workload, way: Way, frames: int = 3) -> Run:
     parsing is announced, as it is in the published schedule."""
     pipeline = Pipeline(workload, frames, alone=way == "alone")
     rule = _rule(Choice.DUMP if way == "with preemption" else Choice.WAIT)
-    runtime = PriorityRuntime(workload.device, rule, pipeline.ended)
+    runtime = Runtime(workload.device, "fcfs", preemptive=True, rule=rule, on_end=pipeline.ended)
 
-    def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> PriorityRequest:
-        return runtime.submit(model, inputs, priority, arrival, announced=True)
+    def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> Request:
+        return runtime.submit(model, inputs, priority=priority, arrival=arrival, announced=True)
 
     pipeline.run(submit, runtime.run_until_done)
     schedule = _schedule(workload, pipeline, runtime)
@@ -53,7 +52,7 @@ def _rule(choice: Choice) -> Callable[[Situation], Choice]:
     return lambda situation: choice
 
 
-def _schedule(workload: Workload, pipeline: Pipeline, runtime: PriorityRuntime) -> Schedule:
+def _schedule(workload: Workload, pipeline: Pipeline, runtime: Runtime) -> Schedule:
     unit, origin = workload.unit, cycle_of(pipeline.perceptions[0].started)
     result = Schedule(latencies=pipeline.latencies())
     for span in runtime.spans():

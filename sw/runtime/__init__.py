@@ -2,23 +2,19 @@
 
 from sw.runtime.choice import Choice
 from sw.runtime.ports import InputError
-from sw.runtime.priority import PriorityRuntime
-from sw.runtime.priority_request import PriorityRequest
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
-from sw.runtime.spans import Span
+from sw.runtime.spans import RunSpan
 from sw.runtime.stats import LayerStats, RunStats
 
 __all__ = [
     "Choice",
     "InputError",
     "LayerStats",
-    "PriorityRequest",
-    "PriorityRuntime",
     "Request",
+    "RunSpan",
     "RunStats",
     "Runtime",
     "Session",
-    "Span",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sw.driver import Device, JobResult, LoadedModel
+from sw.driver.preempt.operation import Operation
 from sw.driver.preempt.suspension import Suspension
 from sw.runtime import scheduler
 from sw.runtime.clock import Clock
@@ -13,7 +14,7 @@ from sw.runtime.forecast import Forecast
 from sw.runtime.part_run import PartRun
 from sw.runtime.parts import parts_of
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
-from sw.runtime.request import Request
+from sw.runtime.request import Request, State
 from sw.runtime.scheduler import LayerScheduler
 
 
@@ -207,6 +208,7 @@ class Level:
             self._estimates.correct(run.decision.request.model, run.index, load=load, compute=compute)
         self.finished.append(run)
         run.request.parts_ended += 1
+        run.request.results += run.results
         number = run.decision.request.number
         left = [other for other in self.parts.values() if other.decision.request.number == number]
         scheduled = number not in {request.number for request in self._scheduler.open_requests}
@@ -228,11 +230,22 @@ class Level:
                 run.stopped.append(begin)
                 self._clock.computed(halt.engine, halt.cycle - begin)
 
-    def resume(self) -> None:
-        """Back on the engines, where it stood."""
+    def resume(self) -> tuple[int, Operation | None]:
+        """Back on the engines, where it stood. Returns the cycle from which its stopped jobs are queued again, and the
+        restore if there is one."""
         assert self.suspension is not None
-        self._device.resume(self.suspension)
+        operation = self._device.resume(self.suspension)
         self._resumed, self.suspension = self.suspension.announced, None
+        for request in self.requests:
+            request.run()
+        return self._resumed, operation
+
+    def hold(self, suspension: Suspension) -> None:
+        """Its restore has failed: it stays suspended."""
+        self.suspension = suspension
+        for request in self.requests:
+            if request.state is State.RUNNING:
+                request.hold()
 
     def upcoming(self) -> list[tuple[LoadedModel, int]]:
         """The next job of each request that is not on an engine, for what it keeps in LV2.

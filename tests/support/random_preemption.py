@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sim.rtl import RtlBus
 from sw.driver import Device, DeviceTimeout
 from sw.driver.preempt.dump import Dump
-from sw.runtime import Choice, PriorityRuntime
+from sw.runtime import Choice, Runtime
 from tests.support.exhaustive import Task
 
 CHOICES = [Choice.DUMP] * 6 + [Choice.KILL, Choice.WAIT]
@@ -60,11 +60,11 @@ class Case:
         self.bus.set_stalls(self.seed + 1, per_256)
         if rng.random() < 0.2:  # idle engines count as halted, and nothing is left of the pause
             self.device.pause(range(self.device.params.engines))
-        runtime = PriorityRuntime(self.device, self._rule)
+        runtime = Runtime(self.device, "fcfs", preemptive=True, rule=self._rule)
         at = self.device.bus.cycle + 1
         for i, task in enumerate(self._tasks):
             priority = i if rng.random() < 0.8 else rng.randrange(REQUESTS)
-            runtime.submit(task.model, task.inputs, priority, at)
+            runtime.submit(task.model, task.inputs, priority=priority, arrival=at)
             at += rng.choice((0, SWITCH, SWITCH)) + rng.randrange(task.stats.latency // rng.choice((1, 2, 4)))
         try:
             runtime.run_until_done()

@@ -8,7 +8,7 @@ an engine is paused.
 import contextlib
 from collections.abc import Iterable, Sequence
 
-from hw.contract.image import CancelPoint
+from hw.contract.image import CancelPoint, ImageError
 from hw.contract.isa import LV2_SEGMENTS
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
@@ -69,7 +69,11 @@ class Preemption:
         self.transfers.settle(limit)
         sent = self._queues.bus.cycle
         halts = self.halting.pause(engines, limit, verify=verify)
-        suspended = self._take_off(engines, halts, upcoming, sent)
+        try:
+            suspended = self._take_off(engines, halts, upcoming, sent)
+        except (DriverError, ImageError):
+            self.halting.go_on(engines)
+            raise
         self.tasks.add(suspended)
         return suspended
 
