@@ -14,7 +14,7 @@ from compiler import golden
 from compiler.backend.options import Options
 from hw.contract.image import Image
 from sw.runtime import Session
-from sw.runtime.choice import Choice
+from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.spans import RunSpan
@@ -102,7 +102,7 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
         gaps += urgent.arrivals * 2 * own.latency
 
     lab.progress.task(f"{name} with {sum(urgent.arrivals for urgent in urgents)} urgent arrivals")
-    runtime = Runtime(driver, "fcfs", preemptive=True, rule=lambda _: Choice.DUMP)
+    runtime = Runtime(driver, "fcfs", preemptive=True, rule=lambda _: Mechanism.DUMP)
     rng, begin = random.Random(SEED), driver.bus.cycle
     request = runtime.submit(long, inputs(name))
     arrivals = [

@@ -16,7 +16,7 @@ from sw.driver.preempt.halting import LIMIT, HaltRecord
 from sw.driver.preempt.operation import Operation
 from sw.driver.preempt.preemption import Preemption, UpcomingJobs
 from sw.driver.preempt.suspension import Suspension
-from sw.driver.queues.engine_queue import EngineQueue
+from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.queues.registers import RegisterFile, identify
@@ -29,7 +29,7 @@ class Device:
     is not the one ``bus.params`` describes.
     """
 
-    def __init__(self, bus: Bus, *, ring_log2: int = 6) -> None:
+    def __init__(self, bus: Bus, *, ring_log2: int = RING_LOG2) -> None:
         self.bus = bus
         self.params = bus.params
         self.regs = RegisterFile(bus)

@@ -1,7 +1,7 @@
 """The run time: inferences of loaded models, above the driver."""
 
-from sw.runtime.choice import Choice
 from sw.runtime.ports import InputError
+from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
@@ -9,9 +9,9 @@ from sw.runtime.spans import RunSpan
 from sw.runtime.stats import LayerStats, RunStats
 
 __all__ = [
-    "Choice",
     "InputError",
     "LayerStats",
+    "Mechanism",
     "Request",
     "RunSpan",
     "RunStats",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from sw.driver import Device
-from sw.runtime.level import Level
+from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
 from sw.runtime.spans import SpanLog
 
@@ -15,7 +15,7 @@ class Recovery:
     def __init__(
         self,
         device: Device,
-        levels: list[Level],
+        levels: list[PriorityLevel],
         waiting: list[Request],
         log: SpanLog,
         end: Callable[[Request, Exception], None],
@@ -24,13 +24,13 @@ class Recovery:
 
     def owner(self, job_id: int) -> Request | None:
         """The request that a job belongs to; None if it is none of these."""
-        runs = [run for level in self._levels for run in level.parts.values()]
+        runs = [run for level in self._levels for run in level.groups.values()]
         return next((run.request for run in runs if job_id in run.ids), None)
 
     def oldest(self) -> Request | None:
-        """The request whose part has been on the engines longest; None if there is none."""
-        parts = self._levels[-1].parts.values() if self._levels else ()
-        return next((run.request for run in parts), None)
+        """The request whose group has been on the engines longest; None if there is none."""
+        groups = self._levels[-1].groups.values() if self._levels else ()
+        return next((run.request for run in groups), None)
 
     def fail(self, victim: Request, error: Exception) -> None:
         """End ``victim``. Requests that had jobs on the engines it used start over."""
@@ -61,19 +61,19 @@ class Recovery:
                     self._drop(level, victim)
             self._end(victim, error)
 
-    def restart(self, level: Level, request: Request) -> None:
+    def restart(self, level: PriorityLevel, request: Request) -> None:
         """Take ``request`` off the engines; it waits to run again from its start."""
         self._drop(level, request)
         request.rewind()
         self._waiting.append(request)
 
-    def _drop(self, level: Level, request: Request) -> None:
+    def _drop(self, level: PriorityLevel, request: Request) -> None:
         level.drop(request)
         self._device.abort(request.model)
         level.requests.remove(request)
         self._log.stops(request, self._device.bus.cycle)
 
-    def _on_same_engines(self, level: Level, victim: Request) -> list[Request]:
+    def _on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:
         users: dict[int, set[int]] = {}
         for entry in self._device.outstanding.values():
             users.setdefault(entry.engine, set()).add(id(entry.model))

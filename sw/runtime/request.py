@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hw.contract.image import StepInfo
 from sw.driver import DriverError, JobResult, LoadedModel
-from sw.runtime.parts import Part, parts_of
+from sw.runtime.job_groups import JobGroup, job_groups
 from sw.runtime.session import Arrays, Session
 
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -68,7 +68,7 @@ class Request:
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
     cancelling: bool = False
     step: int = field(default=0, repr=False)
-    parts_ended: int = field(default=0, repr=False)
+    groups_ended: int = field(default=0, repr=False)
 
     @property
     def model(self) -> LoadedModel:
@@ -81,9 +81,9 @@ class Request:
         return self.model.image.meta.steps
 
     @property
-    def parts(self) -> list[Part]:
+    def groups(self) -> list[JobGroup]:
         """Of the current step."""
-        return parts_of(self.model.image, self.steps[self.step])
+        return job_groups(self.model.image, self.steps[self.step])
 
     @property
     def progress(self) -> float:
@@ -91,8 +91,8 @@ class Request:
         if self.state is State.DONE:
             return 1.0
         jobs = self.steps[: self.step]
-        ended = sum(len(parts_of(self.model.image, step)) for step in jobs if step.kind == "jobs") + self.parts_ended
-        total = sum(len(parts_of(self.model.image, step)) for step in self.steps if step.kind == "jobs")
+        ended = sum(len(job_groups(self.model.image, step)) for step in jobs if step.kind == "jobs") + self.groups_ended
+        total = sum(len(job_groups(self.model.image, step)) for step in self.steps if step.kind == "jobs")
         return ended / total if total else 0.0
 
     def done(self) -> bool:
@@ -144,7 +144,7 @@ class Request:
     def rewind(self) -> None:
         """Back to its start."""
         self._become(State.WAITING)
-        self.started, self.step, self.parts_ended, self.results = None, 0, 0, []
+        self.started, self.step, self.groups_ended, self.results = None, 0, 0, []
         self.repeated += 1
 
     def end(self, cycle: int, error: Exception | None = None) -> None:

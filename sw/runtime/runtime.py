@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from hw.contract.image import ImageError
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.driver.errors import OutOfMemory, SupervisorFault
-from sw.runtime.choice import Choice, Situation, choose
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
-from sw.runtime.level import Level, Rules
-from sw.runtime.part_run import PartRun
+from sw.runtime.group_run import GroupRun
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
+from sw.runtime.priority_level import PriorityLevel, Rules
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
 from sw.runtime.session import Session
@@ -59,7 +59,7 @@ class Runtime:
         at_arrival: bool = False,
         ahead: int | None = None,
         gain: float = 0.5,
-        rule: Callable[[Situation], Choice] = choose,
+        rule: Callable[[Situation], Mechanism] = choose,
         may_kill: bool = False,
         on_end: Callable[[Request], None] | None = None,
         initial_waits: Sequence[float] | None = None,
@@ -69,7 +69,7 @@ class Runtime:
         self.device = device
         self.requests: list[Request] = []  #: all that were submitted
         self.clock = Clock()
-        self.parts: list[PartRun] = []  #: all that ended, in that order
+        self.groups: list[GroupRun] = []  #: all that ended, in that order
         self.switches = 0
         self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
         self._order()  # an unknown name is told now
@@ -81,7 +81,7 @@ class Runtime:
         self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
         self._waiting: list[Request] = []
-        self._levels: list[Level] = []  #: the last has the engines, the others are suspended
+        self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._failures = 0
         self._may_kill = may_kill
         self._log = SpanLog()
@@ -220,7 +220,7 @@ class Runtime:
         level.requests.append(request)
         self._enter_step(level, request)
 
-    def _new_level(self, priority: int) -> Level:
+    def _new_level(self, priority: int) -> PriorityLevel:
         rules = Rules(
             self._order,
             lambda: self._placement(self._waits if self._placed else [0.0]),
@@ -228,14 +228,14 @@ class Runtime:
             self._ahead,
             self._at_arrival,
         )
-        return Level(self.device, rules, self._estimates, priority, self.clock)
+        return PriorityLevel(self.device, rules, self._estimates, priority, self.clock)
 
-    def _enter_step(self, level: Level, request: Request) -> None:
+    def _enter_step(self, level: PriorityLevel, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
         while request.step < len(request.steps) and not request.cancelling:
             step = request.steps[request.step]
             if step.kind == "jobs" and step.count:
-                request.parts_ended = 0
+                request.groups_ended = 0
                 level.open(request)
                 return
             if step.kind == "host":
@@ -253,11 +253,11 @@ class Runtime:
         """Take what has ended, and go on with requests whose step has."""
         for level in list(self._levels):
             level.collect()
-            self.parts += level.finished
+            self.groups += level.finished
             level.finished.clear()
             for request in [r for r in level.requests if not level.busy(r)]:
                 request.step += 1
-                request.parts_ended = 0
+                request.groups_ended = 0
                 self._enter_step(level, request)
 
     def _end(self, request: Request, error: Exception | None = None) -> None:
@@ -312,10 +312,10 @@ class Runtime:
         begin = self.device.bus.cycle
         self.device.bus.advance(self.device.bus.costs.decision)
         choice = self._switching.decide(incoming, self._situation(level, incoming))
-        if choice is Choice.WAIT:
+        if choice is Mechanism.WAIT:
             return
         self._switching.begin(incoming, begin)
-        if choice is Choice.DUMP:
+        if choice is Mechanism.DUMP:
             self._suspend(level, incoming)
             return
         self.switches += 1
@@ -323,7 +323,7 @@ class Runtime:
             request.preempted += 1
             self._recovery.restart(level, request)
 
-    def _suspend(self, level: Level, incoming: Request) -> None:
+    def _suspend(self, level: PriorityLevel, incoming: Request) -> None:
         oldest = level.requests[0]
         try:
             suspension = self.device.suspend(range(self.device.params.engines), incoming.model, level.upcoming())
@@ -339,7 +339,7 @@ class Runtime:
             self._log.stops(request, stopped)
             request.suspend()
 
-    def _resume(self, level: Level) -> None:
+    def _resume(self, level: PriorityLevel) -> None:
         begin = self.device.bus.cycle
         try:
             announced, restore = level.resume()
@@ -352,7 +352,7 @@ class Runtime:
         self._log.resumed(level.requests[0], begin, announced)
         self._log.runs(level.requests, announced)
 
-    def _situation(self, level: Level, incoming: Request) -> Situation:
+    def _situation(self, level: PriorityLevel, incoming: Request) -> Situation:
         models = list({id(request.model): request.model for request in level.requests}.values())
         now, remaining = self.device.bus.cycle, level.remaining()
         notice = max(0, incoming.arrival - now)

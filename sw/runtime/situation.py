@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from sw.driver import Device, LoadedModel
 from sw.driver.preempt.reservation import most_dirty
-from sw.runtime.choice import Situation
+from sw.runtime.preemption_mechanism import Situation
 
 _SWITCH_ACCESSES = 40  #: register accesses of one switch, about; the driver stays awake, so no interrupt is paid for
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sw.driver import LoadedModel
 from sw.driver.preempt.operation import Operation
-from sw.runtime.choice import Choice, Situation
+from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.request import Request
 
 
@@ -21,7 +21,7 @@ class Switching:
     ``rule``: what to do, from an estimate of the situation. ``gain``: how far a measurement moves what is expected.
     """
 
-    rule: Callable[[Situation], Choice]
+    rule: Callable[[Situation], Mechanism]
     gain: float
     _decided: set[int] = field(default_factory=set)  #: requests not to be decided on again before they arrive
     _expected: set[int] = field(default_factory=set)  #: requests for which a switch has begun before they arrived
@@ -47,15 +47,15 @@ class Switching:
         """A running request has ended: decide again on all that wait."""
         self._declined.clear()
 
-    def decide(self, request: Request, now: Situation) -> Choice:
+    def decide(self, request: Request, now: Situation) -> Mechanism:
         """What to do for ``request``. To wait is final until :meth:`reconsider`, or, if that was decided before it
         arrived, until it does."""
-        choice = Choice.WAIT if now.notice and now.remaining <= now.notice else self.rule(now)
+        choice = Mechanism.WAIT if now.notice and now.remaining <= now.notice else self.rule(now)
         if now.notice:
             self._decided.add(request.number)
-            if choice is not Choice.WAIT:
+            if choice is not Mechanism.WAIT:
                 self._expected.add(request.number)
-        elif choice is Choice.WAIT:
+        elif choice is Mechanism.WAIT:
             self._declined.add(request.number)
         return choice
 

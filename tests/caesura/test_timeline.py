@@ -9,7 +9,7 @@ from caesura.timeline import cycles_by_kind, preemptive_spans
 from hw.contract.params import preset
 from sim.trace import trace_events
 from sw.driver import Device
-from sw.runtime.choice import Choice
+from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
 from tests.support.preempt_images import smashing_image, walking_image
@@ -23,7 +23,7 @@ def runtime():
     """A long request that was suspended once, and an urgent one."""
     device = Device(FakeSoc(TINY))
     long, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
-    runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Choice.DUMP)
+    runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     runtime.submit(long, X)
     runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)
     runtime.run_until_done()

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sim.rtl import RtlBus
 from sw.driver import Device, DeviceTimeout
 from sw.driver.preempt.dump import Dump
-from sw.runtime import Choice, Runtime
+from sw.runtime import Mechanism, Runtime
 from tests.support.exhaustive import Task
 
-CHOICES = [Choice.DUMP] * 6 + [Choice.KILL, Choice.WAIT]
+CHOICES = [Mechanism.DUMP] * 6 + [Mechanism.KILL, Mechanism.WAIT]
 STALLS = (0, 0, 24, 80, 140)  #: of 256 cycles
 REQUESTS = 5  #: at most, so up to four are suspended at a time
 
@@ -80,12 +80,12 @@ class Case:
         self.coverage.preempted += preempted
         self.coverage.dumps += dumps
 
-    def _rule(self, situation: object) -> Choice:
+    def _rule(self, situation: object) -> Mechanism:
         if self._rng.random() < 0.3:
             self._withdraw()
         choice = self._rng.choice(CHOICES)
-        self.coverage.killed += choice is Choice.KILL
-        depth = len(self.device.suspensions) + (choice is Choice.DUMP)
+        self.coverage.killed += choice is Mechanism.KILL
+        depth = len(self.device.suspensions) + (choice is Mechanism.DUMP)
         self.coverage.deepest = max(self.coverage.deepest, depth)
         return choice
 

@@ -8,7 +8,7 @@ from compiler.compile import compile_model
 from hw.contract.params import preset
 from sim.rtl import open_bus
 from sw.driver import Device
-from sw.runtime import Choice, Runtime, Session
+from sw.runtime import Mechanism, Runtime, Session
 from tests.support.preempt_images import smashing_image, walking_image
 
 TINY = preset("tiny")
@@ -78,7 +78,7 @@ def test_digits_preempted_at_random_times_by_itself_and_another(device):
     runs = [Session(device, model).run(x) for model, x in zip(models, inputs, strict=True)]
     random, preempted = np.random.default_rng(7), 0
     for _ in range(12):
-        runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Choice.DUMP)
+        runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
         at = device.bus.cycle + 1
         for priority, (model, x) in enumerate(zip(models, inputs, strict=True)):
             runtime.submit(model, x, priority=priority, arrival=at)

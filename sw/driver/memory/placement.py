@@ -13,7 +13,7 @@ _PURPOSE = ("code", "weights", "inputs", "outputs", "scratch", "scratch")
 
 
 @dataclass(frozen=True)
-class Placement:
+class ImagePlacement:
     """Where an image lies. ``segments``: (first byte, size) of each of the eight; 6 and 7 are in LV2."""
 
     segments: list[tuple[int, int]]
@@ -28,7 +28,7 @@ class Placement:
             lv2.free(self.lv2_block)
 
 
-def place(image: Image, dram: Allocator, lv2: Allocator) -> Placement:
+def place(image: Image, dram: Allocator, lv2: Allocator) -> ImagePlacement:
     """Allocate the segments of ``image``.
 
     DRAM segments are this model's own (:class:`OutOfMemory` if they do not fit, and nothing stays allocated). LV2
@@ -51,7 +51,7 @@ def place(image: Image, dram: Allocator, lv2: Allocator) -> Placement:
     window = _allocate_window(lv2, first + second, align, image.meta.model)
     for i, offset in zip(LV2_SEGMENTS, (0, first), strict=True):
         segments[i] = ((window or 0) + offset if sizes[i] else 0, sizes[i])
-    return Placement(segments, blocks, window)
+    return ImagePlacement(segments, blocks, window)
 
 
 def _allocate_window(lv2: Allocator, size: int, align: int, model: str) -> int | None:

@@ -8,7 +8,7 @@ from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError
 from hw.contract.job import JOB_MAGIC, JobFlag
 from sim.bus import Bus
 from sw.driver.errors import DriverError
-from sw.driver.memory.placement import Placement, relocate
+from sw.driver.memory.placement import ImagePlacement, relocate
 from sw.driver.memory.weight_windows import predecessors
 from sw.driver.queues.events import EventLease
 
@@ -19,7 +19,7 @@ class LoadedModel:
     ``number`` tells loaded models apart in completions and traces.
     """
 
-    def __init__(self, bus: Bus, image: Image, placement: Placement, events: EventLease, number: int) -> None:
+    def __init__(self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int) -> None:
         self.image = image
         self.placement = placement
         self.events = events

@@ -11,6 +11,9 @@ from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
 
+#: Register accesses until the first job of an inference is announced, at most: its doorbell, and reads of events.
+SUBMIT_ACCESSES = 4
+
 
 class ModelJobs:
     """The jobs of all models of one device: it pushes them to ``queues``, and owns them there."""

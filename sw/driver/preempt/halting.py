@@ -11,6 +11,8 @@ from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
 
 LIMIT = 50_000_000  #: cycles within which an engine halts, or a dump ends
+#: Register accesses to find out where a halted engine stands: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT.
+RECORD_ACCESSES = 4
 _AWAKE = 20_000  #: cycles for which the driver looks for a halt by itself: usual intervals between points
 _POLL = 200
 

@@ -8,8 +8,13 @@ from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
 from sw.driver.queues.registers import RegisterFile, field_value
 
+RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise
+#: Register accesses to serve one engine's interrupt: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD.
+SERVE_ACCESSES = 5
+#: Register accesses to empty an engine that has halted, at most: reset, two looks at its end, enable.
+EMPTY_ACCESSES = 4
+RESET_POLL_CYCLES = 200  #: between two looks at the end of a reset
 _RESET_POLLS = 1000
-_RESET_POLL_CYCLES = 200
 _WORD = 1 << 32
 _WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
 
@@ -216,7 +221,7 @@ class EngineQueue:
         for _ in range(_RESET_POLLS):
             if self.state() == EngineState.DISABLED:
                 break
-            self._bus.advance(_RESET_POLL_CYCLES)
+            self._bus.advance(RESET_POLL_CYCLES)
         else:
             raise DriverError(
                 f"engine {self.number} did not come out of reset: a memory transaction has not ended; "

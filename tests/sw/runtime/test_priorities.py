@@ -9,7 +9,7 @@ from hw.contract.job import Fault
 from hw.contract.params import preset
 from sw.driver import Device, DeviceFault
 from sw.driver.errors import SupervisorFault
-from sw.runtime.choice import Choice
+from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
@@ -33,7 +33,7 @@ def check(request):
     np.testing.assert_array_equal(request.outputs["out"], EXPECTED)
 
 
-@pytest.mark.parametrize("choice", Choice)
+@pytest.mark.parametrize("choice", Mechanism)
 def test_urgent_request_by_each_choice(choice):
     device = Device(FakeSoc(TINY))
     long, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
@@ -42,11 +42,11 @@ def test_urgent_request_by_each_choice(choice):
     second = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)
     runtime.run_until_done()
     check(first), check(second)
-    assert first.preempted == (choice is not Choice.WAIT)
-    assert (second.ended < first.ended) == (choice is not Choice.WAIT)
+    assert first.preempted == (choice is not Mechanism.WAIT)
+    assert (second.ended < first.ended) == (choice is not Mechanism.WAIT)
     kinds = {span.kind for span in runtime.spans()}
-    assert kinds == ({"pause", "drain", "dump", "run", "resume", "restore"} if choice is Choice.DUMP else {"run"})
-    if choice is Choice.DUMP:
+    assert kinds == ({"pause", "drain", "dump", "run", "resume", "restore"} if choice is Mechanism.DUMP else {"run"})
+    if choice is Mechanism.DUMP:
         assert sum(r.resumed for r in first.results) == 1
         for span in runtime.spans():
             assert 0 < span.begin <= span.end
@@ -57,7 +57,7 @@ def test_urgent_request_by_each_choice(choice):
 def test_equal_priority_keeps_order_and_one_model_runs_one_at_a_time():
     device = Device(FakeSoc(BASE))
     model, other = device.load(walking_image(BASE, jobs=3)), device.load(walking_image(BASE, jobs=2))
-    runtime = runtime_of(device, always(Choice.DUMP))
+    runtime = runtime_of(device, always(Mechanism.DUMP))
     requests = [runtime.submit(model, X), runtime.submit(other, X), runtime.submit(model, X, priority=5, arrival=3000)]
     runtime.run_until_done()
     for request in requests:
@@ -76,7 +76,7 @@ def test_random_arrivals(seed):
     images = [walking_image(params, jobs=int(random.integers(1, 7)), name=f"m{i}") for i in range(3)]
     images.append(smashing_image(params, engines=params.engines))
     models = [device.load(image) for image in images]
-    runtime = runtime_of(device, lambda situation: Choice(random.choice(["dump", "dump", "dump", "kill", "wait"])))
+    runtime = runtime_of(device, lambda situation: Mechanism(random.choice(["dump", "dump", "dump", "kill", "wait"])))
     for _ in range(10):
         runtime.submit(
             models[random.integers(4)], X, priority=int(random.integers(0, 5)), arrival=int(random.integers(0, 60_000))
@@ -101,7 +101,7 @@ def test_failing_dump_and_restore_are_tried_again(op, times):
             return Fault.BUS
         return None
 
-    runtime = runtime_of(device, always(Choice.DUMP))
+    runtime = runtime_of(device, always(Mechanism.DUMP))
     requests = [runtime.submit(long, X), runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)]
     soc.inject = inject
     runtime.run_until_done()
@@ -120,7 +120,7 @@ def test_fault_fails_its_request_only():
     soc = FakeSoc(TINY)
     device = Device(soc)
     long, urgent = device.load(walking_image(TINY, jobs=4)), device.load(smashing_image(TINY))
-    runtime = runtime_of(device, always(Choice.DUMP))
+    runtime = runtime_of(device, always(Mechanism.DUMP))
     first = runtime.submit(long, X)
     second = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)
     soc.inject = lambda engine, insn: Fault.BUS if insn.op is Op.LD1 and insn["fill"] == 90 else None
@@ -150,7 +150,7 @@ def test_what_ends_may_submit_what_follows():
 
 
 @pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
-@pytest.mark.parametrize("choice", Choice)
+@pytest.mark.parametrize("choice", Mechanism)
 def test_an_announced_request_is_switched_to_ahead(params, choice):
     waits = {}
     for announced in (False, True):
@@ -165,7 +165,7 @@ def test_an_announced_request_is_switched_to_ahead(params, choice):
         check(first), check(second)
         assert second.started >= second.arrival
         waits[announced] = second.ended - second.arrival
-    if choice is Choice.DUMP:
+    if choice is Mechanism.DUMP:
         assert waits[True] < waits[False]
 
 
@@ -173,7 +173,7 @@ def test_an_announced_request_is_switched_to_ahead(params, choice):
 def test_an_announced_request_may_arrive_at_any_time(arrival):
     device = Device(FakeSoc(TINY))
     long, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
-    runtime = runtime_of(device, always(Choice.DUMP))
+    runtime = runtime_of(device, always(Mechanism.DUMP))
     requests = [runtime.submit(long, X)]
     requests += [runtime.submit(urgent, X, priority=1, arrival=arrival + 6000 * i, announced=True) for i in range(2)]
     runtime.run_until_done()

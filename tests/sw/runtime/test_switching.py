@@ -13,7 +13,7 @@ from sw.driver.memory.allocator import Allocator
 from sw.driver.preempt.dump import Dump
 from sw.driver.preempt.operation import CopyResult
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.runtime.choice import Choice, Situation, choose
+from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
 from sw.runtime.switching import Switching
@@ -82,16 +82,16 @@ def test_the_next_announced_and_more_urgent_request_is_foreseen():
     waiting = [_request(0, 9000), _request(1, 7000, priority=0), _request(2, 5000, announced=False), _request(3, 900)]
     assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) == (waiting[0], 9000 - 2600)
     assert switching.foreseen(waiting, 1000, 1, lambda request: NOW) is None
-    assert switching.decide(waiting[0], replace(NOW, notice=8000, remaining=20_000, killable=False)) is Choice.DUMP
+    assert switching.decide(waiting[0], replace(NOW, notice=8000, remaining=20_000, killable=False)) is Mechanism.DUMP
     assert switching.here(waiting[0], 1000) and not switching.here(waiting[1], 1000)
     assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) is None  # decided on once
 
 
 def test_a_refusal_holds_until_a_running_request_has_ended():
-    switching, request = Switching(lambda now: Choice.WAIT, 1.0), _request(0, 500)
-    assert switching.decide(request, replace(NOW, notice=500)) is Choice.WAIT
+    switching, request = Switching(lambda now: Mechanism.WAIT, 1.0), _request(0, 500)
+    assert switching.decide(request, replace(NOW, notice=500)) is Mechanism.WAIT
     assert not switching.declined(request)  # it has not arrived
-    assert switching.decide(request, NOW) is Choice.WAIT
+    assert switching.decide(request, NOW) is Mechanism.WAIT
     assert switching.declined(request)
     switching.reconsider()
     assert not switching.declined(request)
@@ -103,7 +103,7 @@ def _check(request):
 
 
 def _dump(situation):
-    return Choice.DUMP
+    return Mechanism.DUMP
 
 
 class Scene:
@@ -152,7 +152,7 @@ def test_a_refusal_ahead_is_decided_again_at_the_arrival():
 
     def rule(situation):
         asked.append(situation.notice)
-        return Choice.WAIT if situation.notice else Choice.DUMP
+        return Mechanism.WAIT if situation.notice else Mechanism.DUMP
 
     scene = Scene(TINY, 8000, rule)
     assert len(asked) == 2 and asked[0] > 0 == asked[1]
@@ -160,7 +160,7 @@ def test_a_refusal_ahead_is_decided_again_at_the_arrival():
 
 
 def test_a_refusal_at_the_arrival_holds():
-    scene = Scene(TINY, 8000, lambda situation: Choice.WAIT)
+    scene = Scene(TINY, 8000, lambda situation: Mechanism.WAIT)
     assert not scene.pauses and scene.long.ended <= scene.urgent.ended
 
 

@@ -1,21 +1,21 @@
-"""A part of a request as it runs."""
+"""A group of a request as it runs."""
 
 from collections import deque
 from dataclasses import dataclass, field
 
 from sw.driver import JobResult
-from sw.runtime.parts import Part
+from sw.runtime.job_groups import JobGroup
 from sw.runtime.request import Request
 from sw.runtime.scheduler import Decision
 
 
 @dataclass(eq=False)
-class PartRun:
-    """A part of a request, from the decision for it until it has ended. Cycles are the SoC's."""
+class GroupRun:
+    """A group of a request, from the decision for it until it has ended. Cycles are the SoC's."""
 
     request: Request
-    index: int  #: of the part in its step
-    part: Part
+    index: int  #: of the group in its step
+    group: JobGroup
     decision: Decision
     decided: int
     left: deque[int]  #: jobs not queued yet

@@ -6,7 +6,7 @@ import onnxruntime
 from hw.contract.image import ImageError, StepInfo
 
 
-class HostModel:
+class HostStepRunner:
     """One host model of an image, ready to run. Raises ``ImageError`` if onnxruntime refuses it."""
 
     def __init__(self, serialised: bytes, what: str) -> None:

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 
 
-class Choice(enum.Enum):
+class Mechanism(enum.Enum):
     """The ways to make an engine free."""
 
     WAIT = "wait"  #: until the running request has ended
@@ -27,7 +27,7 @@ class Situation:
     notice: float = 0.0  #: until the urgent request arrives, if that is known ahead
 
 
-def costs(now: Situation, urgency: float) -> dict[Choice, float]:
+def costs(now: Situation, urgency: float) -> dict[Mechanism, float]:
     """Delay of the urgent request times ``urgency``, plus the work that the choice adds, in cycles."""
     dump, restore = now.dump_bytes / now.bandwidth, now.restore_bytes / now.bandwidth
 
@@ -35,15 +35,15 @@ def costs(now: Situation, urgency: float) -> dict[Choice, float]:
         return urgency * max(0.0, until - now.notice)
 
     result = {
-        Choice.WAIT: delay(now.remaining),
-        Choice.DUMP: delay(now.halt + now.switch + dump) + dump + restore + 2 * now.switch,
+        Mechanism.WAIT: delay(now.remaining),
+        Mechanism.DUMP: delay(now.halt + now.switch + dump) + dump + restore + 2 * now.switch,
     }
     if now.killable:
-        result[Choice.KILL] = delay(now.switch) + now.elapsed
+        result[Mechanism.KILL] = delay(now.switch) + now.elapsed
     return result
 
 
-def choose(now: Situation, urgency: float = 4.0) -> Choice:
+def choose(now: Situation, urgency: float = 4.0) -> Mechanism:
     """The cheapest choice; on a tie the one that disturbs least. ``urgency``: how much a cycle of delay of the urgent
     request weighs against a cycle of the machine."""
     priced = costs(now, urgency)

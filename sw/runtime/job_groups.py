@@ -1,4 +1,4 @@
-"""What is scheduled: the layers of a step. A layer with many jobs goes in parts, so that one part loads into the
+"""What is scheduled: the layers of a step. A layer with many jobs goes in groups, so that one group loads into the
 model's ring of weight windows while another computes."""
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +10,12 @@ from sw.runtime.policies.contract import LayerCost
 
 
 @dataclass(frozen=True)
-class Part:
-    """Jobs of one layer that are queued together. ``cost``: by the image's reference durations. ``holder``: the part of
-    the same step that must end before this one's weights have a place in LV2."""
+class JobGroup:
+    """Jobs of one layer that are queued together.
+
+    ``cost``: by the image's reference durations. ``holder``: the group of the same step that must end before this one's
+    weights have a place in LV2.
+    """
 
     layer: int
     jobs: tuple[int, ...]
@@ -20,21 +23,21 @@ class Part:
     holder: int | None
 
 
-def parts_of(image: Image, step: StepInfo) -> list[Part]:
-    """All parts of a step, in order."""
+def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
+    """All groups of a step, in order."""
     layers: dict[int, list[int]] = {}
     for index in range(step.first, step.first + step.count):
         layers.setdefault(image.meta.jobs[index].layer, []).append(index)
     before = predecessors(image)
     depth = _ring_depth(image, before)
-    parts: list[Part] = []
-    number: dict[int, int] = {}  #: of the part, by job
+    groups: list[JobGroup] = []
+    number: dict[int, int] = {}  #: of the group, by job
     for layer, jobs in layers.items():
         for piece in _split(image, jobs, depth):
             held = [number[job] for index in piece if (job := before[index]) in number and job is not None]
-            number |= dict.fromkeys(piece, len(parts))
-            parts.append(Part(layer, tuple(piece), _cost(image, layer, jobs, piece), max(held, default=None)))
-    return parts
+            number |= dict.fromkeys(piece, len(groups))
+            groups.append(JobGroup(layer, tuple(piece), _cost(image, layer, jobs, piece), max(held, default=None)))
+    return groups
 
 
 def _ring_depth(image: Image, before: Sequence[int | None]) -> int:
@@ -49,7 +52,7 @@ def _ring_depth(image: Image, before: Sequence[int | None]) -> int:
 
 
 def _split(image: Image, jobs: Sequence[int], depth: int) -> list[list[int]]:
-    """Parts of at most half as many jobs on each engine as have windows at a time."""
+    """Groups of at most half as many jobs on each engine as have windows at a time."""
     engines: dict[int, list[int]] = {}
     for index in jobs:
         engines.setdefault(image.meta.jobs[index].engine, []).append(index)

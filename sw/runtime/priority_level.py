@@ -11,8 +11,8 @@ from sw.runtime import scheduler
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
-from sw.runtime.part_run import PartRun
-from sw.runtime.parts import parts_of
+from sw.runtime.group_run import GroupRun
+from sw.runtime.job_groups import job_groups
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.request import Request, State
 from sw.runtime.scheduler import LayerScheduler
@@ -20,9 +20,9 @@ from sw.runtime.scheduler import LayerScheduler
 
 @dataclass(frozen=True)
 class Rules:
-    """How a level decides. ``placed``: parts go to the engine that the placement policy names, otherwise every part
-    runs on all engines. ``ahead``: parts that may be queued and not have begun to compute. ``at_arrival``: decide for
-    all parts of a request at once."""
+    """How a level decides. ``placed``: groups go to the engine that the placement policy names, otherwise every group
+    runs on all engines. ``ahead``: groups that may be queued and not have begun to compute. ``at_arrival``: decide for
+    all groups of a request at once."""
 
     order: Callable[[], OrderPolicy]
     placement: Callable[[], PlacementPolicy]
@@ -31,15 +31,15 @@ class Rules:
     at_arrival: bool
 
 
-class Level:
+class PriorityLevel:
     """``suspension``: set while more urgent requests have the engines."""
 
     def __init__(self, device: Device, rules: Rules, estimates: Estimates, priority: int, clock: Clock) -> None:
         self.priority = priority
         self.suspension: Suspension | None = None
         self.requests: list[Request] = []  #: started, not ended
-        self.parts: dict[tuple[int, int], PartRun] = {}  #: decided on, not ended, in the order of decision
-        self.finished: list[PartRun] = []
+        self.groups: dict[tuple[int, int], GroupRun] = {}  #: decided on, not ended, in the order of decision
+        self.finished: list[GroupRun] = []
         self._device, self._rules, self._estimates, self._clock = device, rules, estimates, clock
         self._holders: dict[str, list[int | None]] = {}
         engines = device.params.engines if rules.placed else 1
@@ -48,7 +48,7 @@ class Level:
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders
         )
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
-        self._waiting: deque[PartRun] = deque()  #: not all jobs queued
+        self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
         self._observed = 0  #: cycle of the latest look at the loaders
         self._resumed = 0  #: cycle of the latest return to the engines
@@ -58,11 +58,11 @@ class Level:
         """Its current step, which runs on the accelerator, is to be scheduled."""
         image = request.model.image
         key = f"{image.meta.model} #{id(image)} step {request.step}"
-        self._estimates.add(key, [part.cost for part in request.parts])
-        self._holders[key] = [part.holder for part in request.parts]
+        self._estimates.add(key, [group.cost for group in request.groups])
+        self._holders[key] = [group.holder for group in request.groups]
         number = self._clock.number()
         self._open[number] = request
-        self._scheduler.open(scheduler.Request(number, key, request.arrival, request.priority, request.deadline))
+        self._scheduler.open(scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline))
 
     def close(self, request: Request) -> None:
         """Schedule no more for it; what is queued runs out."""
@@ -71,24 +71,24 @@ class Level:
             for run in [run for run in self._waiting if run.request is request and not run.ids]:
                 self._waiting.remove(run)
                 self._forget(run)
-            if not any(run.request is request for run in self.parts.values()):
+            if not any(run.request is request for run in self.groups.values()):
                 del self._open[number]
 
     def drop(self, request: Request) -> None:
         """Its jobs are gone."""
         self.close(request)
-        for run in [run for run in self.parts.values() if run.request is request]:
+        for run in [run for run in self.groups.values() if run.request is request]:
             self._forget(run)
         self._waiting = deque(run for run in self._waiting if run.request is not request)
         self._open = {number: other for number, other in self._open.items() if other is not request}
 
-    def _forget(self, run: PartRun) -> None:
-        del self.parts[run.key]
+    def _forget(self, run: GroupRun) -> None:
+        del self.groups[run.key]
         self._forecast.drop(run.key)
         self._scheduler.ended(*run.key)
 
     def busy(self, request: Request) -> bool:
-        """Whether any of its parts is decided on or still to be decided on."""
+        """Whether any of its groups is decided on or still to be decided on."""
         return any(other is request for other in self._open.values())
 
     # -- decisions -------------------------------------------------------------------------------------------
@@ -108,19 +108,19 @@ class Level:
     def _may_decide(self) -> bool:
         if self._rules.at_arrival:
             return True
-        if len(self.parts) - len(self._begun) >= self._rules.ahead:
+        if len(self.groups) - len(self._begun) >= self._rules.ahead:
             return False
         if (
             self._rules.placed
-            and len({run.decision.engine for run in self.parts.values()}) < self._device.params.engines
+            and len({run.decision.engine for run in self.groups.values()}) < self._device.params.engines
         ):
             return True
         return not self._waiting and not self._backlog()
 
     def _backlog(self) -> bool:
-        """Whether a loader has not come to a part that is queued."""
+        """Whether a loader has not come to a group that is queued."""
         waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
-        return any(job in waiting for run in self.parts.values() for job in run.ids[:1])
+        return any(job in waiting for run in self.groups.values() for job in run.ids[:1])
 
     def _decide(self) -> None:
         bus = self._device.bus
@@ -130,15 +130,15 @@ class Level:
         assert decision is not None
         bus.advance(bus.costs.decision)
         request = self._open[decision.request.number]
-        part = request.parts[decision.layer]
-        run = PartRun(request, decision.layer, part, decision, bus.cycle, deque(part.jobs))
-        self.parts[run.key] = run
+        group = request.groups[decision.layer]
+        run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))
+        self.groups[run.key] = run
         self._waiting.append(run)
 
     def _push(self) -> None:
         """Queue jobs in the order of decisions, until a ring is full.
 
-        A placed part that has to wait, for its ring or for a window that a job on another engine holds, holds up its
+        A placed group that has to wait, for its ring or for a window that a job on another engine holds, holds up its
         own request only: jobs depend on nothing but earlier jobs of their request, which are queued already.
         """
         stuck: set[int] = set()
@@ -153,7 +153,7 @@ class Level:
             else:
                 return
 
-    def _submit(self, run: PartRun) -> None:
+    def _submit(self, run: GroupRun) -> None:
         """Queue as many of its jobs as there is room for."""
         engine = run.decision.engine if self._rules.placed else None
         ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
@@ -168,7 +168,7 @@ class Level:
         self._forecast.turnaround = self._clock.turnaround
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()
-        for run in self.parts.values():
+        for run in self.groups.values():
             if not run.ids or run.left:
                 continue
             if not not_loaded.intersection(run.ids):
@@ -179,21 +179,21 @@ class Level:
             heads.add(run.decision.engine)
         self._observed = now
 
-    def _engines(self, run: PartRun) -> Sequence[int]:
+    def _engines(self, run: GroupRun) -> Sequence[int]:
         return [run.decision.engine] if self._rules.placed else range(self._device.params.engines)
 
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""
-        for run in list(self.parts.values()):
+        for run in list(self.groups.values()):
             ended = [job for job in run.ids if self._device.finished(job)]
             if run.left or len(ended) < len(run.ids):
                 continue
             run.results = self._device.collect(run.ids, 0)
             self._finish(run)
 
-    def _finish(self, run: PartRun) -> None:
+    def _finish(self, run: GroupRun) -> None:
         run.idle = self._clock.idle(run.results, run.decided)
-        del self.parts[run.key]
+        del self.groups[run.key]
         self._begun.discard(run.key)
         for report, time in (
             (self._forecast.load_started, run.load_start),
@@ -207,10 +207,10 @@ class Level:
             load, compute = _measured(run.results)
             self._estimates.correct(run.decision.request.model, run.index, load=load, compute=compute)
         self.finished.append(run)
-        run.request.parts_ended += 1
+        run.request.groups_ended += 1
         run.request.results += run.results
         number = run.decision.request.number
-        left = [other for other in self.parts.values() if other.decision.request.number == number]
+        left = [other for other in self.groups.values() if other.decision.request.number == number]
         scheduled = number not in {request.number for request in self._scheduler.open_requests}
         if scheduled and not left:
             del self._open[number]
@@ -222,7 +222,7 @@ class Level:
         self.collect()
         self.suspension = suspension
         for halt in suspension.halts.values():
-            run = next((run for run in self.parts.values() if halt.in_job and halt.job_id in run.ids), None)
+            run = next((run for run in self.groups.values() if halt.in_job and halt.job_id in run.ids), None)
             if run is not None:
                 ended = self._device.jobs.table.finished
                 ends = [ended[job].end for job in run.ids if job in ended and ended[job].engine == halt.engine]
@@ -257,11 +257,11 @@ class Level:
 
     def _jobs_left(self, request: Request) -> list[int]:
         queued = {
-            job for run in self.parts.values() if run.request is request for job in set(run.part.jobs) - set(run.left)
+            job for run in self.groups.values() if run.request is request for job in set(run.group.jobs) - set(run.left)
         }
         steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
-        jobs = [job for step in steps for part in parts_of(request.model.image, step) for job in part.jobs]
-        ended = [job for part in request.parts[: request.parts_ended] for job in part.jobs] if steps else []
+        jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
+        ended = [job for group in request.groups[: request.groups_ended] for job in group.jobs] if steps else []
         return [job for job in jobs if job not in queued and job not in ended]
 
     def remaining(self) -> float:
@@ -270,7 +270,7 @@ class Level:
 
 
 def _measured(results: Sequence[JobResult]) -> tuple[float, float]:
-    """Load and compute of a part: of the engine that took longest."""
+    """Load and compute of a group: of the engine that took longest."""
     load: dict[int, int] = {}
     compute: dict[int, int] = {}
     for r in results:
