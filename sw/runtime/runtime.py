@@ -369,7 +369,7 @@ class Runtime:
             action()
         except SupervisorFault as fault:
             self._failures += 1
-            blocked = [r for level in self._levels[-1:] for r in level.requests]
+            blocked = [r for level in self._levels[-1:] for r in level.requests] or self._arrived()[:1]
             self._recovery.start_over()
             if self._failures >= _RETRIES:
                 self._failures = 0
