@@ -8,7 +8,7 @@ from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from sim.backends import DEFAULT_BACKEND
-from sw.runtime.choice import Choice, Situation
+from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.runtime import Runtime
 
 FRAMES = 5
@@ -46,5 +46,5 @@ def _end_to_end(lab: Lab) -> Measured:
     return Measured(max(frames), equal, detail)
 
 
-def _dump(situation: Situation) -> Choice:
-    return Choice.DUMP
+def _dump(situation: Situation) -> Mechanism:
+    return Mechanism.DUMP

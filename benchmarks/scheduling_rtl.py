@@ -21,7 +21,7 @@ from caesura.scenario.report import report
 from caesura.scenario.rtl import Alone, RtlRunner
 from sim.backends import DEFAULT_BACKEND
 from sw.runtime import metrics
-from sw.runtime.choice import Choice
+from sw.runtime.preemption_mechanism import Mechanism
 
 POLICIES = ("idle_time", "fcfs", "round_robin", "sjf", "deadline", "prema", "shortest_queue", "queue_time")
 ON_BASE = {"measured_on": f"{DEFAULT_BACKEND}, base"}
@@ -158,7 +158,7 @@ def check_random(seed: int, preset: str = "tiny") -> str | None:
 
     Every request must end, with the outputs of its model run alone. Arrivals that are more urgent always preempt.
     """
-    policy, runner = POLICIES[seed % len(POLICIES)], RtlRunner(rule=lambda situation: Choice.DUMP)
+    policy, runner = POLICIES[seed % len(POLICIES)], RtlRunner(rule=lambda situation: Mechanism.DUMP)
     outcome = runner.run(random_rtl(seed, preset), Policies.named(policy), Path())
     if runner.mismatches:
         return f"seed {seed}, {policy}: {runner.mismatches[0]}"

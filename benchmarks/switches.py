@@ -14,10 +14,10 @@ from compiler import golden
 from compiler.backend.options import Options
 from hw.contract.image import Image
 from sw.runtime import Session
-from sw.runtime.choice import Choice
-from sw.runtime.priority import PriorityRuntime
-from sw.runtime.priority_request import PriorityRequest
-from sw.runtime.spans import Span
+from sw.runtime.preemption_mechanism import Mechanism
+from sw.runtime.request import Request
+from sw.runtime.runtime import Runtime
+from sw.runtime.spans import RunSpan
 
 SEED = 2023
 
@@ -102,11 +102,11 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
         gaps += urgent.arrivals * 2 * own.latency
 
     lab.progress.task(f"{name} with {sum(urgent.arrivals for urgent in urgents)} urgent arrivals")
-    runtime = PriorityRuntime(driver, rule=lambda _: Choice.DUMP)
+    runtime = Runtime(driver, "fcfs", preemptive=True, rule=lambda _: Mechanism.DUMP)
     rng, begin = random.Random(SEED), driver.bus.cycle
     request = runtime.submit(long, inputs(name))
     arrivals = [
-        runtime.submit(model, inputs(urgent.workload), 1, at=begin + at)
+        runtime.submit(model, inputs(urgent.workload), priority=1, arrival=begin + at)
         for urgent, model in loaded.items()
         for at in stratified(rng, stats.cycles + gaps, urgent.arrivals)
     ]
@@ -149,11 +149,11 @@ class Break:
     sent: int
     halted: int
     resumed: int
-    dumps: list[Span]
-    restores: list[Span]
+    dumps: list[RunSpan]
+    restores: list[RunSpan]
 
 
-def interruptions(spans: Sequence[Span], request: PriorityRequest) -> list[Break]:
+def interruptions(spans: Sequence[RunSpan], request: Request) -> list[Break]:
     """What was moved from one halt to the next belongs to one break: a pause that is sent while the restore of the
     break before still runs waits for that."""
     pauses = [span for span in spans if span.kind == "pause" and span.request == request.number]
@@ -176,7 +176,7 @@ def interruptions(spans: Sequence[Span], request: PriorityRequest) -> list[Break
     return result
 
 
-def _switches(breaks: Sequence[Break], arrivals: Sequence[PriorityRequest], names: dict[int, str]) -> list[Switch]:
+def _switches(breaks: Sequence[Break], arrivals: Sequence[Request], names: dict[int, str]) -> list[Switch]:
     """Breaks for a single urgent model."""
     result = []
     for one in breaks:
@@ -199,10 +199,10 @@ def _switches(breaks: Sequence[Break], arrivals: Sequence[PriorityRequest], name
     return result
 
 
-def _first(request: PriorityRequest) -> int:
+def _first(request: Request) -> int:
     return min(job.prologue_start or job.start for job in request.results)
 
 
-def _covered(spans: Sequence[Span]) -> int:
+def _covered(spans: Sequence[RunSpan]) -> int:
     """Cycles from the first beginning to the last end."""
     return max((s.end for s in spans), default=0) - min((s.begin for s in spans), default=0)

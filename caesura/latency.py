@@ -18,19 +18,15 @@ from hw.contract.spaces import Space
 from sim.bus import LINE_BYTES, HostCosts
 from sim.timing.bound import worst_intervals
 from sim.timing.contention import Memory, Others, Rivals
-from sw.driver.dump import Move, Stage, row_bytes, save
-from sw.driver.footprint import LV2, engines_of
-from sw.driver.footprint import Memory as OnChip
-from sw.driver.program import MAX_INSTRUCTIONS, Program
-from sw.driver.staging import LV2_PIECE, PRIVATE_PIECE, STAGE_BYTES
+from sw.driver.memory.footprint import LV2, MemoryId, engines_of, row_bytes
+from sw.driver.models.model_jobs import SUBMIT_ACCESSES
+from sw.driver.preempt.copies import Spill, StagingBuffer, save
+from sw.driver.preempt.halting import RECORD_ACCESSES
+from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
+from sw.driver.preempt.staging import LV2_COPY, PRIVATE_COPY, STAGE_BYTES
+from sw.driver.queues.engine_queue import EMPTY_ACCESSES, RESET_POLL_CYCLES, RING_LOG2, SERVE_ACCESSES
 
-# Register accesses of the driver, see `sw.driver.preemption` and `sw.driver.engine`.
-_SERVE = 5  #: interrupt taken: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD
-_RECORD = 4  #: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT
-_EMPTY = 4  #: reset, two looks at its end, enable
-_SUBMIT = 4  #: doorbell, and events of the inference and of the dump
-_RESET_POLL = 200  #: cycles between two looks
-_UNREAD = 32  #: completions nobody has read yet: half a ring
+_UNREAD = (1 << RING_LOG2) // 2  #: completions nobody has read yet: an interrupt comes every half ring
 _MEANING = {
     "halt": "pause to HALTED",
     "notice": "the driver learns where the engines stand",
@@ -97,16 +93,16 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
     jobs = len(engines) + sum(-(-len(program) // MAX_INSTRUCTIONS) for program, _ in programs) if programs else 0
     code = sum(len(program) for program, _ in programs) * INSN_BYTES
     lines = -(-COMPLETION.size // LINE_BYTES)
-    serve = costs.interrupt + (_SERVE + 1) * costs.register_access + _UNREAD * lines * costs.memory_line
+    serve = costs.interrupt + (SERVE_ACCESSES + 1) * costs.register_access + _UNREAD * lines * costs.memory_line
     write = -(-JOB.size // LINE_BYTES) * costs.memory_line
     per_job = 2 * memory.latency + memory.job + _JOB + memory.completion
     return LatencyBound(
         halt=halt_bound(image) + costs.register_access * len(engines),
-        notice=(len(engines) + 1) * serve + len(engines) * _RECORD * costs.register_access,
-        release=len(engines) * (_EMPTY * costs.register_access + memory.latency + _RESET_POLL),
+        notice=(len(engines) + 1) * serve + len(engines) * RECORD_ACCESSES * costs.register_access,
+        release=len(engines) * (EMPTY_ACCESSES * costs.register_access + memory.latency + RESET_POLL_CYCLES),
         prepare=costs.decision + jobs * (write + costs.register_access) + -(-code // LINE_BYTES) * costs.memory_line,
         dump=jobs * per_job + sum(cycles for _, cycles in programs),
-        start=write + _SUBMIT * costs.register_access + per_job,
+        start=write + SUBMIT_ACCESSES * costs.register_access + per_job,
     )
 
 
@@ -147,12 +143,12 @@ def _private(live: Iterable[LiveRange]) -> tuple[tuple[Space, int], ...]:
 def _dump(params: SocParams, sizes: Iterable[tuple[Space, int]]) -> list[Insn]:
     """The driver's program for pieces of these sizes, wherever they lie."""
     row = row_bytes(params)
-    lv1, lv2 = Stage((0, STAGE_BYTES), row), Stage((0, STAGE_BYTES), row)
+    lv1, lv2 = StagingBuffer((0, STAGE_BYTES), row), StagingBuffer((0, STAGE_BYTES), row)
     program = Program(params)
     for space, size in sizes:
-        memory: OnChip = (space, 0)
-        most = LV2_PIECE if memory == LV2 else PRIVATE_PIECE
+        memory: MemoryId = (space, 0)
+        most = LV2_COPY if memory == LV2 else PRIVATE_COPY
         for at in range(0, size, most):
-            save(program, Move(memory, at, min(most, size - at), at), lv1, lv2)
+            save(program, Spill(memory, at, min(most, size - at), at), lv1, lv2)
     raw = program.encode()
     return [Insn.decode(raw[i : i + INSN_BYTES]) for i in range(0, len(raw) - INSN_BYTES, INSN_BYTES)]

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from hw.contract.image import LayerInfo
 from sim.trace import Span
 from sw.driver import JobResult
-from sw.runtime import spans as runtime
-from sw.runtime.priority_request import PriorityRequest
+from sw.runtime.request import Request
+from sw.runtime.spans import RunSpan
 
 _HOST_KINDS = ("pause", "drain", "resume")
 _MOVING_KINDS = ("dump", "restore")
@@ -31,8 +31,8 @@ def job_spans(jobs: Sequence[JobResult]) -> list[Span]:
     return spans
 
 
-def preemptive_spans(requests: Sequence[PriorityRequest], spans: Sequence[runtime.Span]) -> list[Span]:
-    """A run of :class:`~sw.runtime.priority.PriorityRuntime`, whose ``requests`` and ``spans()`` these are.
+def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan]) -> list[Span]:
+    """A run of :class:`~sw.runtime.runtime.Runtime` with preemption, whose ``requests`` and ``spans()`` these are.
 
     Engines: jobs as :func:`job_spans` has them, the part of a job before it was suspended (no completion tells when it
     began: it is drawn from when the engine was free), dumps and restores. Host: pause with the drains in it, and
@@ -54,7 +54,7 @@ def preemptive_spans(requests: Sequence[PriorityRequest], spans: Sequence[runtim
     return result
 
 
-def cycles_by_kind(spans: Iterable[runtime.Span]) -> dict[str, list[int]]:
+def cycles_by_kind(spans: Iterable[RunSpan]) -> dict[str, list[int]]:
     """Lengths of the spans of each kind, in their order; kinds that did not occur are left out."""
     result: dict[str, list[int]] = {}
     for span in spans:
@@ -67,25 +67,25 @@ def _layer(job: JobResult) -> LayerInfo:
     return meta.layers[meta.jobs[job.job].layer]
 
 
-def _moved(span: runtime.Span) -> Span:
+def _moved(span: RunSpan) -> Span:
     details = {"request": span.request, "model": span.model, "bytes": span.bytes}
     return Span((f"engine {span.engine}", "executor"), span.kind, span.begin, span.end, span.kind, details)
 
 
-def _hosted(span: runtime.Span) -> Span:
+def _hosted(span: RunSpan) -> Span:
     name = span.kind if span.engine < 0 else f"{span.kind} engine {span.engine}"
     details = {"request": span.request, "model": span.model}
     return Span(("host", "run time"), f"{name}: {span.model}", span.begin, span.end, span.kind, details)
 
 
-def _runs(spans: Iterable[runtime.Span], request: int) -> list[runtime.Span]:
+def _runs(spans: Iterable[RunSpan], request: int) -> list[RunSpan]:
     return sorted((s for s in spans if s.kind == "run" and s.request == request), key=lambda span: span.begin)
 
 
 def _interrupted(
-    request: PriorityRequest,
-    halt: runtime.Span,
-    runs: Sequence[runtime.Span],
+    request: Request,
+    halt: RunSpan,
+    runs: Sequence[RunSpan],
     busy: Iterable[tuple[tuple[str, str], int]],
 ) -> Span | None:
     """The part, up to ``halt``, of the job that the engine ran; None if it halted before a body."""
@@ -102,7 +102,7 @@ def _interrupted(
     return Span(track, f"{_layer(job).name} (suspended)", max(begins), halt.end, request.model.name, details)
 
 
-def _request_line(request: PriorityRequest, runs: Sequence[runtime.Span]) -> list[Span]:
+def _request_line(request: Request, runs: Sequence[RunSpan]) -> list[Span]:
     """Waiting until it first runs, then running and suspended by turns; nothing for one that never ran."""
     track = ("requests", f"{request.number:03} {request.model.name}")
     details = {"priority": request.priority}

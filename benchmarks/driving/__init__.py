@@ -3,15 +3,15 @@
 ``latencies(device)`` measures what ``schedule(way)`` calculates.
 """
 
-from benchmarks.driving.frames import Run, latencies, run
+from benchmarks.driving.frames import FramesRun, latencies, run
 from benchmarks.driving.pipeline import Pipeline, Workload, prepare
-from benchmarks.driving.schedule import WAYS, Schedule, Slot, Times, Way, schedule
+from benchmarks.driving.schedule import WAYS, FrameSchedule, Slot, Times, Way, schedule
 
 __all__ = [
     "WAYS",
+    "FrameSchedule",
+    "FramesRun",
     "Pipeline",
-    "Run",
-    "Schedule",
     "Slot",
     "Times",
     "Way",

@@ -7,40 +7,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.driving.pipeline import PARSING_UNITS, Pipeline, Workload, cycle_of, prepare
-from benchmarks.driving.schedule import WAYS, Schedule, Slot, Way, What
+from benchmarks.driving.schedule import WAYS, FrameSchedule, Slot, Way, What
 from sw.driver import Device, LoadedModel
-from sw.runtime.choice import Choice, Situation
-from sw.runtime.priority import PriorityRuntime
-from sw.runtime.priority_request import PriorityRequest
-from sw.runtime.request import Inputs
-from sw.runtime.spans import Span
+from sw.runtime.preemption_mechanism import Mechanism, Situation
+from sw.runtime.request import Inputs, Request
+from sw.runtime.runtime import Runtime
+from sw.runtime.spans import RunSpan
 
 
 @dataclass
-class Run:
+class FramesRun:
     """Frames that ran in one way. ``schedule``: in units from the start of the first. ``equal``: every output is that
     of an undisturbed run."""
 
     way: Way
-    schedule: Schedule
-    requests: list[PriorityRequest]
-    spans: list[Span]
+    schedule: FrameSchedule
+    requests: list[Request]
+    spans: list[RunSpan]
     equal: bool
 
 
-def run(workload: Workload, way: Way, frames: int = 3) -> Run:
+def run(workload: Workload, way: Way, frames: int = 3) -> FramesRun:
     """Run ``frames`` frames in one of :data:`~benchmarks.driving.schedule.WAYS`; see ``Pipeline``. The end of
     parsing is announced, as it is in the published schedule."""
     pipeline = Pipeline(workload, frames, alone=way == "alone")
-    rule = _rule(Choice.DUMP if way == "with preemption" else Choice.WAIT)
-    runtime = PriorityRuntime(workload.device, rule, pipeline.ended)
+    rule = _rule(Mechanism.DUMP if way == "with preemption" else Mechanism.WAIT)
+    runtime = Runtime(workload.device, "fcfs", preemptive=True, rule=rule, on_end=pipeline.ended)
 
-    def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> PriorityRequest:
-        return runtime.submit(model, inputs, priority, arrival, announced=True)
+    def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> Request:
+        return runtime.submit(model, inputs, priority=priority, arrival=arrival, announced=True)
 
     pipeline.run(submit, runtime.run_until_done)
     schedule = _schedule(workload, pipeline, runtime)
-    return Run(way, schedule, runtime.requests, runtime.spans(), pipeline.equal())
+    return FramesRun(way, schedule, runtime.requests, runtime.spans(), pipeline.equal())
 
 
 def latencies(device: Device, frames: int = 3) -> dict[Way, list[float]]:
@@ -49,13 +48,13 @@ def latencies(device: Device, frames: int = 3) -> dict[Way, list[float]]:
     return {way: run(workload, way, frames).schedule.latencies for way in WAYS}
 
 
-def _rule(choice: Choice) -> Callable[[Situation], Choice]:
+def _rule(choice: Mechanism) -> Callable[[Situation], Mechanism]:
     return lambda situation: choice
 
 
-def _schedule(workload: Workload, pipeline: Pipeline, runtime: PriorityRuntime) -> Schedule:
+def _schedule(workload: Workload, pipeline: Pipeline, runtime: Runtime) -> FrameSchedule:
     unit, origin = workload.unit, cycle_of(pipeline.perceptions[0].started)
-    result = Schedule(latencies=pipeline.latencies())
+    result = FrameSchedule(latencies=pipeline.latencies())
     for span in runtime.spans():
         if span.kind in ("run", "dump", "restore"):
             perceived = runtime.requests[span.request].model is workload.perception

@@ -13,9 +13,9 @@ from benchmarks.driving import models
 from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.contract.params import SocParams
-from sw.driver import Device, DriverError, LoadedModel
+from sw.driver import Device, LoadedModel
 from sw.runtime import Session
-from sw.runtime.request import Inputs
+from sw.runtime.request import Inputs, Request
 from sw.runtime.session import Arrays
 
 PERCEPTION_UNITS, PARSING_UNITS = 30, 15
@@ -61,26 +61,10 @@ def _load(device: Device, name: str, file: Path, options: Options) -> LoadedMode
     return device.load(image)
 
 
-class Served(Protocol):
-    """A request of either run time."""
-
-    number: int
-    inputs: Inputs
-    outputs: Arrays | None
-    error: DriverError | None
-    started: int | None
-    ended: int | None
-
-    @property
-    def model(self) -> LoadedModel:
-        """The model it runs."""
-        ...
-
-
 class Submit(Protocol):
-    """How either run time takes a request."""
+    """How a run time takes a request."""
 
-    def __call__(self, model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> Served:
+    def __call__(self, model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> Request:
         """Of ``priority``, from cycle ``arrival`` on."""
         ...
 
@@ -93,8 +77,8 @@ class Pipeline:
     """
 
     def __init__(self, workload: Workload, frames: int, *, alone: bool = False) -> None:
-        self.perceptions: list[Served] = []
-        self.plannings: list[Served] = []
+        self.perceptions: list[Request] = []
+        self.plannings: list[Request] = []
         self.frame_of: dict[int, int] = {}  #: by number of the request
         self._workload, self._count, self._alone = workload, frames, alone
 
@@ -107,7 +91,7 @@ class Pipeline:
             if request.error is not None:
                 raise request.error
 
-    def ended(self, request: Served) -> None:
+    def ended(self, request: Request) -> None:
         """What ended makes the next arrive."""
         if request.error is not None:
             return
@@ -126,7 +110,7 @@ class Pipeline:
         self.perceptions.append(request)
         self.frame_of[request.number] = frame
 
-    def _plan(self, perceived: Served) -> None:
+    def _plan(self, perceived: Request) -> None:
         """Planning arrives when the parsing of what was ``perceived`` ends."""
         assert perceived.outputs is not None
         ready = cycle_of(perceived.ended) + round(PARSING_UNITS * self._workload.unit)

@@ -37,7 +37,7 @@ class Slot:
 
 
 @dataclass
-class Schedule:
+class FrameSchedule:
     """``slots``: what ran when. ``latencies``: of each frame that was planned, the first frame first."""
 
     slots: list[Slot] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Schedule:
         return start + duration
 
 
-def schedule(way: Way, times: Times | None = None, frames: int = 3) -> Schedule:
+def schedule(way: Way, times: Times | None = None, frames: int = 3) -> FrameSchedule:
     """Perception of ``frames`` frames and planning of all that another frame follows (alone: of all).
 
     With preemption the pause is sent one dump time ahead of the end of parsing, which is known, so that a dump overlaps
@@ -59,9 +59,9 @@ def schedule(way: Way, times: Times | None = None, frames: int = 3) -> Schedule:
     return _WAYS[way](times or Times(), frames)
 
 
-def _alone(times: Times, frames: int) -> Schedule:
+def _alone(times: Times, frames: int) -> FrameSchedule:
     """A frame starts when the one before has been planned."""
-    result, now = Schedule(), 0.0
+    result, now = FrameSchedule(), 0.0
     for frame in range(frames):
         start = now
         now = result.add("perception", frame, now, times.perception)
@@ -71,9 +71,9 @@ def _alone(times: Times, frames: int) -> Schedule:
     return result
 
 
-def _without(times: Times, frames: int) -> Schedule:
+def _without(times: Times, frames: int) -> FrameSchedule:
     """A perception that has begun runs to its end; planning that is ready goes before the next perception."""
-    result, now = Schedule(), 0.0
+    result, now = FrameSchedule(), 0.0
     waiting: deque[tuple[int, float, float]] = deque()  #: frame, its start, end of its parsing
     for frame in range(frames):
         start = now
@@ -86,9 +86,9 @@ def _without(times: Times, frames: int) -> Schedule:
     return result
 
 
-def _with(times: Times, frames: int) -> Schedule:
+def _with(times: Times, frames: int) -> FrameSchedule:
     """Planning takes the accelerator from the perception that runs."""
-    result, now = Schedule(), 0.0
+    result, now = FrameSchedule(), 0.0
     waiting: deque[tuple[int, float, float]] = deque()
     for frame in range(frames):
         start, left = now, times.perception
@@ -106,7 +106,7 @@ def _with(times: Times, frames: int) -> Schedule:
     return result
 
 
-_WAYS: dict[Way, Callable[[Times, int], Schedule]] = {
+_WAYS: dict[Way, Callable[[Times, int], FrameSchedule]] = {
     "alone": _alone,
     "without preemption": _without,
     "with preemption": _with,

@@ -4,11 +4,11 @@ import random
 from itertools import accumulate
 from pathlib import Path
 
-from caesura.scenario.schema import Arrivals, Closed, Periodic, Poisson, ScenarioError, Trace
+from caesura.scenario.schema import Arrivals, Closed, Periodic, Poisson, ScenarioError, TraceSpec
 
 
 def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
-    """The arrival times of requests that do not wait for others. Trace files are looked up in ``folder``.
+    """The arrival times of requests that do not wait for others. TraceSpec files are looked up in ``folder``.
 
     Raises :class:`ScenarioError` for a trace that cannot be read.
     """
@@ -18,7 +18,7 @@ def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
         case Poisson():
             gaps = (rng.expovariate(1 / arrivals.interval) for _ in range(arrivals.count))
             return [arrivals.start + time for time in accumulate(gaps)]
-        case Trace():
+        case TraceSpec():
             return sorted(arrivals.times if arrivals.file is None else _read(folder / arrivals.file))
         case Closed():
             return [0.0] * min(arrivals.concurrency, arrivals.count)

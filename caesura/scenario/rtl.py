@@ -14,16 +14,16 @@ from caesura.inputs import Sample, random_samples
 from caesura.scenario.arrivals import times
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Closed, Model, Scenario, ScenarioError, Stream
+from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError, Stream
 from compiler.backend.options import Options
 from compiler.ir import CompileError
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 from sim.backends import DEFAULT_BACKEND
 from sw.driver import Device
-from sw.driver.ranges import normalise
-from sw.runtime.choice import Choice, Situation, choose
-from sw.runtime.part_run import PartRun
+from sw.driver.memory.ranges import normalise
+from sw.runtime.group_run import GroupRun
+from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.reference import durations, store
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
@@ -40,7 +40,7 @@ class RtlRunner:
     the latest run. Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival.
     """
 
-    def __init__(self, backend: str = DEFAULT_BACKEND, rule: Callable[[Situation], Choice] = choose) -> None:
+    def __init__(self, backend: str = DEFAULT_BACKEND, rule: Callable[[Situation], Mechanism] = choose) -> None:
         self._backend, self._rule = backend, rule
         self._images: dict[tuple[Path, SocParams, int, int], Image] = {}
         self.mismatches: list[str] = []
@@ -100,7 +100,7 @@ def copies(scenario: Scenario, model: str) -> int:
     return min(2, max(loops, default=1))
 
 
-def _file(name: str, model: Model, folder: Path) -> Path:
+def _file(name: str, model: ModelSpec, folder: Path) -> Path:
     if model.onnx is not None:
         return folder / model.onnx
     if model.workload is not None:
@@ -141,7 +141,7 @@ class _Run:
 
     def __init__(
         self, scenario: Scenario, policies: Policies, folder: Path, device: Device, images: dict[str, Image],
-        rule: Callable[[Situation], Choice],
+        rule: Callable[[Situation], Mechanism],
     ) -> None:  # fmt: skip
         self._scenario, self._device, self._at_arrival = scenario, device, policies.at_arrival
         self._unit = _cycles_per_unit(scenario)
@@ -261,18 +261,18 @@ class _Run:
         clock, outcome = self._runtime.clock, self.outcome
         outcome.compute_busy = [clock.compute_busy.get(e, 0) / self._unit for e in range(outcome.engines)]
         loads = [
-            (r.prologue_start, r.prologue_end) for run in self._runtime.parts for r in run.results if r.prologue_start
+            (r.prologue_start, r.prologue_end) for run in self._runtime.groups for r in run.results if r.prologue_start
         ]
         outcome.access_busy = sum(end - start for start, end in normalise(loads)) / self._unit
         outcome.decision_seconds = clock.decision_seconds
-        moved = [result for operation in self._device.preemption.transfers.operations for result in operation.results]
+        moved = [result for operation in self._device.operations for result in operation.results]
         outcome.switch_time = sum(result.end - result.start for result in moved) / self._unit
         ends: dict[int, int] = {}
-        for run in self._runtime.parts:
+        for run in self._runtime.groups:
             outcome.layers.append(self._layer(run, ends.get(run.request.number, 0)))
             ends[run.request.number] = run.end
 
-    def _layer(self, run: PartRun, inputs: int) -> LayerRun:
+    def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
         flight, model, _ = _tag(run.request)
         decision = run.decision
         since = run.request.arrival if self._at_arrival else run.decided  # a queue is joined at once, whatever is busy

@@ -11,7 +11,7 @@ from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.report import report
 from caesura.scenario.rtl import RtlRunner
-from caesura.scenario.schema import Scenario, Stream, Trace, load_scenario
+from caesura.scenario.schema import Scenario, Stream, TraceSpec, load_scenario
 from caesura.scenario.timeline import spans
 from sim.backends import BACKENDS
 from sim.trace import write_trace
@@ -60,6 +60,6 @@ def run_scenario(
 
 def _alone(runner: Runner, scenario: Scenario, stream: Stream, folder: Path) -> float:
     """Turnaround of one request of ``stream`` with nothing else on the machine."""
-    single = stream.model_copy(update={"arrivals": Trace(kind="trace", times=[0.0])})
+    single = stream.model_copy(update={"arrivals": TraceSpec(kind="trace", times=[0.0])})
     outcome = runner.run(scenario.model_copy(update={"streams": [single]}), Policies.named("fcfs"), folder)
     return outcome.frames[0].turnaround

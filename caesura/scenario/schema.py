@@ -22,7 +22,7 @@ class _Table(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
-class Layer(_Table):
+class LayerSpec(_Table):
     """A layer of a model for the synthetic machine, or ``repeat`` equal ones. Times in the scenario's unit."""
 
     load: NotNegative = 0.0
@@ -32,10 +32,10 @@ class Layer(_Table):
     after: list[int] | None = None  #: layers of this model whose outputs it reads; by default the one before
 
 
-class Model(_Table):
+class ModelSpec(_Table):
     """A model: ``layers`` for the synthetic machine, ``onnx`` (a path) or ``workload`` (a name) for the others."""
 
-    layers: list[Layer] = []
+    layers: list[LayerSpec] = []
     onnx: Path | None = None
     workload: str | None = None
     lv2_limit: Annotated[int, Field(ge=1)] | None = (
@@ -45,7 +45,7 @@ class Model(_Table):
     copies: Annotated[int, Field(ge=1, le=64)] | None = None
 
     @pydantic.model_validator(mode="after")
-    def _has_content(self) -> "Model":
+    def _has_content(self) -> "ModelSpec":
         if not self.layers and self.onnx is None and self.workload is None:
             raise ValueError("describes nothing; give layers, onnx or workload")
         if self.onnx is not None and self.workload is not None:
@@ -57,7 +57,7 @@ class Model(_Table):
         return self
 
     @property
-    def flat_layers(self) -> list[Layer]:
+    def flat_layers(self) -> list[LayerSpec]:
         """``layers`` with repetitions written out."""
         return [layer for layer in self.layers for _ in range(layer.repeat)]
 
@@ -70,7 +70,7 @@ class Model(_Table):
         ]
 
 
-class Preemption(_Table):
+class PreemptionSpec(_Table):
     """What preemption costs. ``interval``: time between cancellation points within a layer."""
 
     dump: NotNegative
@@ -78,7 +78,7 @@ class Preemption(_Table):
     interval: Positive
 
 
-class Machine(_Table):
+class MachineSpec(_Table):
     """The synthetic machine. Other backends take engines and memory from their preset."""
 
     engines: Annotated[int, Field(ge=1, le=64)] = 1
@@ -86,7 +86,7 @@ class Machine(_Table):
     cpus: Annotated[int, Field(ge=1)] = 1
     initial_waits: list[NotNegative] | None = None  #: of each engine's queue, for queue-time balancing
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
-    preemption: Preemption | None = None  #: backends that run real models take no costs from it
+    preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models
     params: dict[str, int] = {}  #: there: parameters of the preset that are different
     placed: bool = False  #: there: each layer runs on one engine that a policy chooses, otherwise on all
@@ -120,7 +120,7 @@ class Closed(_Table):
     after: str | None = None
 
 
-class Trace(_Table):
+class TraceSpec(_Table):
     """Requests at ``times``, or at the times in ``file``: one number per line."""
 
     kind: Literal["trace"]
@@ -128,10 +128,10 @@ class Trace(_Table):
     file: Path | None = None
 
 
-Arrivals = Annotated[Periodic | Poisson | Closed | Trace, Field(discriminator="kind")]
+Arrivals = Annotated[Periodic | Poisson | Closed | TraceSpec, Field(discriminator="kind")]
 
 
-class Stage(_Table):
+class StageSpec(_Table):
     """A step of a request: a ``model`` on the accelerator, or ``cpu`` work of a ``duration``."""
 
     model: str | None = None
@@ -142,7 +142,7 @@ class Stage(_Table):
     announced: bool = False
 
     @pydantic.model_validator(mode="after")
-    def _is_one_thing(self) -> "Stage":
+    def _is_one_thing(self) -> "StageSpec":
         if (self.model is None) == (self.cpu is None):
             raise ValueError("must have either model or cpu")
         if self.model is not None and self.duration:
@@ -161,7 +161,7 @@ class Stream(_Table):
     """Requests of one kind. Each runs through ``stages`` in order; several models make a cascade."""
 
     name: str
-    stages: Annotated[list[Stage], Field(min_length=1)]
+    stages: Annotated[list[StageSpec], Field(min_length=1)]
     arrivals: Arrivals
     priority: int = 0
     deadline: Positive | None = None  #: from arrival to the end of the last stage
@@ -181,8 +181,8 @@ class Scenario(_Table):
     description: str = ""
     time_unit: str = "ms"
     seed: int = 0
-    machine: Machine = Machine()
-    models: Annotated[dict[str, Model], Field(min_length=1)]
+    machine: MachineSpec = MachineSpec()
+    models: Annotated[dict[str, ModelSpec], Field(min_length=1)]
     streams: Annotated[list[Stream], Field(min_length=1)]
 
     @pydantic.model_validator(mode="after")

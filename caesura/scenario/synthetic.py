@@ -11,12 +11,12 @@ import simpy
 from caesura.scenario.arrivals import times
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Closed, Model, Scenario, ScenarioError, Stage, Stream
-from sim.synthetic import Job, Machine, SwitchCost
+from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError, StageSpec, Stream
+from sim.synthetic import SwitchCost, SyntheticJob, SyntheticMachine
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.policies import LayerCost
-from sw.runtime.scheduler import Decision, LayerScheduler, Request
+from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler
 
 Process = Generator[simpy.Event, Any, Any]
 
@@ -40,7 +40,7 @@ class _Run:
         self._scenario, self._at_arrival = scenario, policies.at_arrival
         self._env = simpy.Environment()
         switch = machine.preemption and SwitchCost(**machine.preemption.model_dump())
-        self._machine = Machine(self._env, machine.engines, machine.memory, self, switch or None)
+        self._machine = SyntheticMachine(self._env, machine.engines, machine.memory, self, switch or None)
         self._cpus = simpy.Resource(self._env, machine.cpus)
         self._truth, self._inputs = _durations(scenario), {n: m.dependencies for n, m in scenario.models.items()}
         self._estimates = Estimates({name: _costs(model) for name, model in scenario.models.items()})
@@ -53,8 +53,8 @@ class _Run:
             by_priority=machine.preemption is not None,
             inputs=self._inputs,
         )
-        self._jobs: dict[tuple[int, int], Job] = {}
-        self._records: dict[Job, LayerRun] = {}
+        self._jobs: dict[tuple[int, int], SyntheticJob] = {}
+        self._records: dict[SyntheticJob, LayerRun] = {}
         self._requests: dict[int, tuple[Stream, simpy.Event, int]] = {}  # with the number of layers left
         self._last_load = 0.0
         self._last_end = [0.0] * machine.engines
@@ -113,17 +113,17 @@ class _Run:
         if not passed.triggered:
             passed.succeed()
 
-    def _cpu_stage(self, stage: Stage) -> Process:
+    def _cpu_stage(self, stage: StageSpec) -> Process:
         with self._cpus.request() as cpu:
             yield cpu
             yield self._env.timeout(stage.duration)
 
-    def _model_stage(self, stream: Stream, stage: Stage, frame: Frame) -> Process:
+    def _model_stage(self, stream: Stream, stage: StageSpec, frame: Frame) -> Process:
         assert stage.model is not None
         number, done = len(self._requests), self._env.event()
         priority = stream.priority if stage.priority is None else stage.priority
         self._requests[number] = stream, done, len(self._truth[stage.model])
-        self._scheduler.open(Request(number, stage.model, self._env.now, priority, frame.deadline))
+        self._scheduler.open(LayerChain(number, stage.model, self._env.now, priority, frame.deadline))
         self._decide()
         yield done
 
@@ -150,7 +150,7 @@ class _Run:
         request, layer, now = decision.request, decision.layer, self._env.now
         cost = self._truth[request.model][layer]
         after = [self._jobs[request.number, earlier] for earlier in decision.after]
-        job = Job(
+        job = SyntheticJob(
             len(self._jobs), request.number, layer, decision.engine, *cost[:3], priority=request.priority, after=after
         )
         self._jobs[request.number, layer] = job
@@ -160,26 +160,26 @@ class _Run:
         )  # fmt: skip
         self._machine.submit(job)
 
-    # Reports of the machine (``sim.synthetic.Observer``).
+    # Reports of the machine (``sim.synthetic.MachineObserver``).
 
-    def load_started(self, job: Job) -> None:
+    def load_started(self, job: SyntheticJob) -> None:
         """The loader will be free next: choose what it loads then."""
         record = self._records[job]
         record.idle = record.idle[0], self._env.now - max(self._last_load, record.decided)
         self._forecast.load_started((job.request, job.layer), self._env.now)
         self._decide()
 
-    def load_ended(self, job: Job) -> None:
+    def load_ended(self, job: SyntheticJob) -> None:
         """Correct the estimate."""
         self._last_load = self._env.now
         self._forecast.load_ended((job.request, job.layer), self._env.now)
         self._estimates.correct(self._records[job].model, job.layer, load=job.load)
 
-    def rolled_back(self, job: Job) -> None:
+    def rolled_back(self, job: SyntheticJob) -> None:
         """It will be loaded again."""
         self._forecast.rolled_back((job.request, job.layer))
 
-    def started(self, job: Job) -> None:
+    def started(self, job: SyntheticJob) -> None:
         """Note how long compute was idle before."""
         record, now = self._records[job], self._env.now
         record.start = now
@@ -187,7 +187,7 @@ class _Run:
         record.idle = now - max(self._last_end[job.engine], record.decided), record.idle[1]
         self._forecast.started((job.request, job.layer), now)
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: SyntheticJob) -> None:
         """Correct the estimate; the request may have ended."""
         record, now = self._records[job], self._env.now
         record.end, record.preempted = now, job.preempted
@@ -203,7 +203,7 @@ class _Run:
             done.succeed()
 
 
-def _costs(model: Model) -> list[LayerCost]:
+def _costs(model: ModelSpec) -> list[LayerCost]:
     return [LayerCost(layer.load, layer.compute, layer.bytes) for layer in model.flat_layers]
 
 

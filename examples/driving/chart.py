@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from benchmarks.driving import Schedule, Slot
+from benchmarks.driving import FrameSchedule, Slot
 
 _LETTERS = {"perception": "P", "parsing": "c", "planning": "L", "dump": "d", "restore": "r"}
 _SHORT = ("dump", "restore")  #: drawn last, in one column at least: they would vanish otherwise
@@ -12,7 +12,7 @@ MARGIN = _LABEL + 4  #: columns of a line that no slot uses
 LEGEND = "P perception, c parsing, L planning, d dump, r restore, one colour per frame"
 
 
-def chart(schedule: Schedule, scale: float) -> list[Text]:
+def chart(schedule: FrameSchedule, scale: float) -> list[Text]:
     """Lines for the accelerator, the CPU, and the scale. ``scale``: units in a column."""
     last = max((slot.end for slot in schedule.slots), default=0.0)
     accelerator = [slot for slot in schedule.slots if slot.what != "parsing"]

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import caesura
-from benchmarks.driving import WAYS, Run, Schedule, Times, Way, Workload, prepare, run, schedule
+from benchmarks.driving import WAYS, FrameSchedule, FramesRun, Times, Way, Workload, prepare, run, schedule
 from caesura.timeline import preemptive_spans
 from examples.driving.chart import LEGEND, MARGIN, chart
 from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
@@ -31,7 +31,7 @@ _MEASURED = {
 }
 
 
-def latency_table(runs: dict[Way, Run]) -> Table:
+def latency_table(runs: dict[Way, FramesRun]) -> Table:
     """End-to-end latencies: as calculated and as measured, of the first frame and of the second."""
     table = Table(title="latency of a frame, in units", title_justify="left", header_style="bold")
     table.add_column("")
@@ -44,11 +44,11 @@ def latency_table(runs: dict[Way, Run]) -> Table:
     return table
 
 
-def _first_two(result: Schedule) -> list[str]:
+def _first_two(result: FrameSchedule) -> list[str]:
     return [f"{latency:.1f}" for latency in result.latencies[:2]]
 
 
-def cost_table(preempted: Run, unit: float) -> Table:
+def cost_table(preempted: FramesRun, unit: float) -> Table:
     """What each preemption cost, from the first engine's beginning to the last one's end."""
     table = Table(title="what each preemption cost, in cycles", title_justify="left", header_style="bold")
     table.add_column("")
@@ -63,13 +63,13 @@ def cost_table(preempted: Run, unit: float) -> Table:
     return table
 
 
-def _lasted(preempted: Run, kind: str, first: float, end: float) -> int:
+def _lasted(preempted: FramesRun, kind: str, first: float, end: float) -> int:
     """Cycles for which ``kind`` lasted on any engine, of the spans that begin in ``first`` to ``end``."""
     spans = [span for span in preempted.spans if span.kind == kind and first <= span.begin < end]
     return max(span.end for span in spans) - min(span.begin for span in spans) if spans else 0
 
 
-def show(console: Console, workload: Workload, runs: dict[Way, Run]) -> None:
+def show(console: Console, workload: Workload, runs: dict[Way, FramesRun]) -> None:
     """Print timelines and tables."""
     console.print(LEGEND)
     last = max(slot.end for measured in runs.values() for slot in measured.schedule.slots)
@@ -83,13 +83,13 @@ def show(console: Console, workload: Workload, runs: dict[Way, Run]) -> None:
     console.print(cost_table(runs["with preemption"], workload.unit))
 
 
-def write(path: Path, preempted: Run) -> None:
+def write(path: Path, preempted: FramesRun) -> None:
     """Write the trace of the preemptive run."""
     write_trace(path, preemptive_spans(preempted.requests, preempted.spans))
 
 
 def main() -> int:
-    """Run the demo; returns the exit code."""
+    """FramesRun the demo; returns the exit code."""
     parser = argparse.ArgumentParser(description="perception and planning on one accelerator")
     parser.add_argument("--preset", default="tiny", help="hardware parameters")
     parser.add_argument("--backend", default=DEFAULT_BACKEND, help=BACKENDS_HELP)

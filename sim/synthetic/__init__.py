@@ -1,6 +1,6 @@
 """A synthetic machine: queues, memory access and compute with given durations, without instructions or data."""
 
-from sim.synthetic.job import Job, Observer
-from sim.synthetic.machine import Machine, SwitchCost
+from sim.synthetic.job import MachineObserver, SyntheticJob
+from sim.synthetic.machine import SwitchCost, SyntheticMachine
 
-__all__ = ["Job", "Machine", "Observer", "SwitchCost"]
+__all__ = ["MachineObserver", "SwitchCost", "SyntheticJob", "SyntheticMachine"]

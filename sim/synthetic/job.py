@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 @dataclass(eq=False, slots=True)
-class Job:
+class SyntheticJob:
     """A layer to run on ``engine``. Times are in the unit of the simulation; those it passes are filled in.
 
     ``number`` gives the order of submission. ``bytes`` of on-chip memory are held from the start of the load to the end
@@ -22,7 +22,7 @@ class Job:
     compute: float
     bytes: int = 0
     priority: int = 0
-    after: Sequence["Job"] = ()
+    after: Sequence["SyntheticJob"] = ()
     submitted: float = 0.0
     load_start: float | None = None
     load_end: float | None = None
@@ -36,20 +36,20 @@ class Job:
         return self.load_end is not None and all(job.end is not None for job in self.after)
 
 
-class Observer(Protocol):
+class MachineObserver(Protocol):
     """Hears of every change the moment it happens; may submit jobs meanwhile."""
 
-    def load_started(self, job: Job) -> None:
+    def load_started(self, job: SyntheticJob) -> None:
         """Memory access of ``job`` begins."""
 
-    def load_ended(self, job: Job) -> None:
+    def load_ended(self, job: SyntheticJob) -> None:
         """Memory access of ``job`` is over."""
 
-    def rolled_back(self, job: Job) -> None:
+    def rolled_back(self, job: SyntheticJob) -> None:
         """What was loaded for ``job`` is given up; it will be loaded again."""
 
-    def started(self, job: Job) -> None:
+    def started(self, job: SyntheticJob) -> None:
         """Compute of ``job`` begins."""
 
-    def ended(self, job: Job) -> None:
+    def ended(self, job: SyntheticJob) -> None:
         """Compute of ``job`` is over, its memory free."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import simpy
 
-from sim.synthetic.job import Job, Observer
+from sim.synthetic.job import MachineObserver, SyntheticJob
 
 Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 
@@ -31,29 +31,34 @@ class SwitchCost:
     interval: float
 
 
-class Machine:
+class SyntheticMachine:
     """``memory`` bytes on chip. Without ``switch`` nothing is preempted and priorities have no effect."""
 
     def __init__(
-        self, env: simpy.Environment, engines: int, memory: int, observer: Observer, switch: SwitchCost | None = None
+        self,
+        env: simpy.Environment,
+        engines: int,
+        memory: int,
+        observer: MachineObserver,
+        switch: SwitchCost | None = None,
     ) -> None:
         self.env, self.memory = env, memory
         self.used = 0
-        self.backlog: list[Job] = []  #: submitted, not loading yet
+        self.backlog: list[SyntheticJob] = []  #: submitted, not loading yet
         self.access_busy = 0.0  #: time of memory access spent on loads that were used
         self.compute_busy = [0.0] * engines
         self.switch_time = [0.0] * engines
         self._observer, self._switch = observer, switch
-        self._queues: list[list[Job]] = [[] for _ in range(engines)]
-        self._running: list[Job | None] = [None] * engines
+        self._queues: list[list[SyntheticJob]] = [[] for _ in range(engines)]
+        self._running: list[SyntheticJob | None] = [None] * engines
         self._pause = [env.event() for _ in range(engines)]
-        self._restoring: list[Job] = []
+        self._restoring: list[SyntheticJob] = []
         self._changed = env.event()
         env.process(self._load())
         for engine in range(engines):
             env.process(self._serve(engine, None))
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: SyntheticJob) -> None:
         """Queue ``job`` for its load and on its engine. Raises ``ValueError`` if it cannot fit on chip."""
         if job.bytes > self.memory:
             raise ValueError(
@@ -81,7 +86,7 @@ class Machine:
             self._observer.load_ended(job)
             self._notify()
 
-    def _next_load(self) -> Job | None:
+    def _next_load(self) -> SyntheticJob | None:
         """The job to load now, if there is room for it."""
         if not self.backlog:
             return None
@@ -108,7 +113,7 @@ class Machine:
             self._queues[engine].remove(job)
             yield from self._compute(job)
 
-    def _compute(self, job: Job) -> Process:
+    def _compute(self, job: SyntheticJob) -> Process:
         job.start = self.env.now
         self._observer.started(job)
         done = 0.0
@@ -123,7 +128,7 @@ class Machine:
         self._observer.ended(job)
         self._notify()
 
-    def _run(self, job: Job, done: float) -> Process:
+    def _run(self, job: SyntheticJob, done: float) -> Process:
         """Compute until the end, or the first cancellation point after a request to stop. Returns how far it came."""
         env, begin = self.env, self.env.now
         self._running[job.engine] = job
@@ -142,7 +147,7 @@ class Machine:
         self._running[job.engine] = None
         return job.compute
 
-    def _step_aside(self, job: Job) -> Process:
+    def _step_aside(self, job: SyntheticJob) -> Process:
         """Dump, let more urgent jobs run, restore."""
         assert self._switch is not None
         job.preempted += 1
@@ -159,7 +164,7 @@ class Machine:
         self.used += job.bytes
         yield self.env.timeout(self._switch.restore)
 
-    def _make_room(self, job: Job) -> bool:
+    def _make_room(self, job: SyntheticJob) -> bool:
         """Whether there is room for ``job``, after rolling back later jobs that are loaded and have not started."""
         loaded = [
             other
@@ -177,10 +182,10 @@ class Machine:
             self._observer.rolled_back(victim)
         return self.used + job.bytes <= self.memory
 
-    def _level(self, job: Job) -> int:
+    def _level(self, job: SyntheticJob) -> int:
         return job.priority if self._switch else 0
 
-    def _rank(self, job: Job) -> tuple[int, int]:
+    def _rank(self, job: SyntheticJob) -> tuple[int, int]:
         return -self._level(job), job.number
 
     def _notify(self) -> None:

@@ -1,6 +1,6 @@
 """The driver: registers, rings, interrupts and memory of one SoC, above ``sim.bus.Bus``."""
 
-from sw.driver.device import Device, JobResult
+from sw.driver.device import Device
 from sw.driver.errors import (
     DeviceFault,
     DeviceMismatch,
@@ -10,8 +10,10 @@ from sw.driver.errors import (
     OutOfMemory,
     SupervisorFault,
 )
-from sw.driver.loaded import LoadedModel
-from sw.driver.suspension import HaltRecord, Suspension
+from sw.driver.models.job_table import JobResult
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.preempt.halting import HaltRecord
+from sw.driver.preempt.suspension import Suspension
 
 __all__ = [
     "Device",

@@ -1,29 +1,25 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from hw.contract.image import Image
-from hw.contract.job import COMPLETION, COUNTERS, JOB
+from hw.contract.job import COUNTERS
 from sim.bus import Bus
-from sw.driver import report
-from sw.driver.allocator import Allocator
-from sw.driver.books import Books, JobResult
-from sw.driver.engine import EngineQueue, fault_record
-from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord, SupervisorFault
-from sw.driver.events import EventPool
-from sw.driver.footprint import engines_of
-from sw.driver.halting import LIMIT
-from sw.driver.loaded import LoadedModel
-from sw.driver.placement import place, relocate
-from sw.driver.preemption import Preemption, Upcoming
-from sw.driver.registers import RegisterFile, identify
-from sw.driver.supervisor import Operation, Supervisor
-from sw.driver.suspension import HaltRecord, Suspension
-from sw.driver.transfers import TRANSFERRED
-from sw.driver.watch import Watch
-from sw.driver.windows import distance
-
-_RING_ALIGN = 256
+from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.footprint import engines_of
+from sw.driver.memory.placement import place, relocate
+from sw.driver.models.job_table import JobResult, SubmittedJob
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.preempt.halting import LIMIT, HaltRecord
+from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.preemption import Preemption, UpcomingJobs
+from sw.driver.preempt.suspension import Suspension
+from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
+from sw.driver.queues.events import EventPool
+from sw.driver.queues.job_queues import JobQueues
+from sw.driver.queues.registers import RegisterFile, identify
 
 
 class Device:
@@ -33,30 +29,28 @@ class Device:
     is not the one ``bus.params`` describes.
     """
 
-    def __init__(self, bus: Bus, *, ring_log2: int = 6) -> None:
+    def __init__(self, bus: Bus, *, ring_log2: int = RING_LOG2) -> None:
         self.bus = bus
         self.params = bus.params
         self.regs = RegisterFile(bus)
         identify(self.regs, self.params)
-        self.watch = Watch(bus, self.regs)
         self.dram = Allocator("DRAM", 0, self.params.dram_bytes)
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
-        self.engines = [self._open_engine(e, ring_log2) for e in range(self.params.engines)]
+        self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
+        self.jobs = ModelJobs(self.queues)
+        self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
         self._loads = 0
-        self.books = Books()
-        self.preemption = Preemption(self, Supervisor(self))
 
     def close(self) -> None:
         """Close the bus."""
         self.bus.close()
 
-    # -- set-up ----------------------------------------------------------------------------------------------
-    def _open_engine(self, number: int, log2: int) -> EngineQueue:
-        ring = self.dram.allocate(JOB.size << log2, _RING_ALIGN, f"job ring of engine {number}")
-        completions = self.dram.allocate(COMPLETION.size << log2, _RING_ALIGN, f"completions of engine {number}")
-        return EngineQueue(self.bus, self.regs, number, ring=ring, completions=completions, log2=log2)
+    @property
+    def engines(self) -> list[EngineQueue]:
+        """The queue of each engine."""
+        return self.queues.engines
 
     # -- models ----------------------------------------------------------------------------------------------
     def load(self, image: Image) -> LoadedModel:
@@ -86,7 +80,7 @@ class Device:
         """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
-        if self.preemption.holds(model) or self.books.engines_of(model):
+        if self.preemption.holds(model) or self.jobs.table.engines_of(model):
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
         self._models.remove(model)
         self.events.release(model.events)
@@ -101,8 +95,7 @@ class Device:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
-        self._wait(lambda: not self.books.conflicts(model), limit)
-        model.begin()
+        self.jobs.begin(model, limit)
 
     def submit(
         self,
@@ -122,49 +115,27 @@ class Device:
         ``engine``: where to run jobs of a model compiled for one engine. They stay in order with the model's jobs on
         other engines; :meth:`chain` has to be called first.
         """
-        table = model.image.meta.jobs
-        numbers = {index: table[index].engine if engine is None else engine for index in jobs}
-        last = {numbers[index]: index for index in jobs}
-        ids = []
-        for index in jobs:
-            number = numbers[index]
-            queue = self.engines[number]
-            if not self._may_push(queue, model, index):
-                if not limit:
-                    break
-                self._make_room(queue, model, index, limit)
-            period = max(1, queue.capacity // 2)
-            interrupt = index == last[number] or queue.pushed % period == period - 1
-            job_id = self.books.enter(model, index, number)
-            members = model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit)
-            if engine is not None:
-                model.follow(members, engine)
-            queue.push(**members | {"window_after": self.window_after(queue, model, index)})
-            if queue.outstanding == 1 or queue.behind_barrier:
-                queue.ring_doorbell()  # an idle engine starts at once, not when the last descriptor is written
-            ids.append(job_id)
-        self._ring_doorbells()
-        return ids
+        return self.jobs.submit(model, jobs, limit=limit, cycle_limit=cycle_limit, engine=engine)
 
     def collect(self, ids: Sequence[int], limit: int) -> list[JobResult]:
         """Results of submitted jobs, waiting up to ``limit`` cycles for the last of them.
 
         Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit.
         """
-        self._wait(lambda: all(job_id in self.books.finished for job_id in ids), limit)
-        return [self.books.finished.pop(job_id) for job_id in ids]
+        return self.jobs.collect(ids, limit)
 
     def finished(self, job_id: int) -> bool:
         """Whether the result of a submitted job is there to be collected."""
-        return job_id in self.books.finished
+        return job_id in self.jobs.table.finished
+
+    @property
+    def outstanding(self) -> dict[int, SubmittedJob]:
+        """Jobs of models that are queued and have not finished, by id."""
+        return self.jobs.table.outstanding
 
     def poll(self, limit: int) -> bool:
         """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
-        pending = self.watch.wait(limit)
-        if pending is None:
-            return False
-        self.serve_interrupts(pending)
-        return True
+        return self.queues.poll(limit)
 
     def chain(self, model: LoadedModel) -> None:
         """Let jobs of ``model`` run on any engine, in order. :class:`DriverError` for a model compiled for several, or
@@ -174,73 +145,9 @@ class Device:
         if model.chain is None:
             model.chain = self.events.lease(1, model.name)
 
-    def window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
-        """The distance from the next place in ``queue`` to the job there that holds the weight window of ``job``."""
-        holder = self.books.holder(model, job)
-        return 0 if holder is None else distance(queue.unfinished, queue.place, holder[0])
-
-    def _may_push(self, queue: EngineQueue, model: LoadedModel, job: int) -> bool:
-        """Whether there is room, and no job on another engine holds the window: a prologue can only wait for its own
-        ring."""
-        holder = self.books.holder(model, job)
-        return queue.free > 0 and (holder is None or holder[1].engine == queue.number)
-
-    def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int) -> None:
-        self._ring_doorbells()  # all of them: the full engine may wait for an event from another
-        self._wait(lambda: self._may_push(queue, model, job), limit)
-
-    def _ring_doorbells(self) -> None:
-        for queue in self.engines:
-            queue.ring_doorbell()
-
-    # -- interrupts ------------------------------------------------------------------------------------------
-    def _wait(self, done: Callable[[], bool], limit: int) -> None:
-        deadline = self.bus.cycle + limit
-        while not done():
-            left = deadline - self.bus.cycle
-            if left <= 0 or not self.poll(left):
-                raise self.timed_out(limit)
-
-    def serve_interrupts(self, pending: int) -> list[int]:
-        """Handle interrupts of the engines whose bit is set; returns those that halted. :class:`DeviceFault` if one
-        faulted."""
-        halted = []
-        for queue in self.engines:
-            if pending >> queue.number & 1:
-                causes = queue.take_interrupts()
-                self.take_completions(queue, faulted=bool(causes["fault"]))
-                if causes["halted"]:
-                    halted.append(queue.number)
-        return halted
-
-    def take_completions(self, queue: EngineQueue, faulted: bool = False) -> None:
-        """Account for jobs of an engine that retired. :class:`DeviceFault` if one did by a fault, or ``faulted``."""
-        record = self._take_completions(queue)
-        if record is None and faulted:
-            record = queue.fault()
-        if record is not None:
-            kind = SupervisorFault if record.job_id in self.preemption.supervisor.jobs else DeviceFault
-            raise kind(report.explain(self, record))
-
-    def _take_completions(self, queue: EngineQueue) -> FaultRecord | None:
-        fault = None
-        for entry in queue.take_completions():
-            if entry["status"]:
-                fault = fault_record(queue.number, **{k: entry[k] for k in _FAULT_MEMBERS})
-            elif not self.preemption.supervisor.finish(entry["job_id"], entry["start"], entry["end"]):
-                self.books.finish(queue.number, entry)
-        return fault
-
     def timed_out(self, limit: int) -> DeviceTimeout:
         """The error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
-        return report.timed_out(self, limit)
-
-    # -- recovery and observation ----------------------------------------------------------------------------
-    def reset_engine(self, number: int) -> None:
-        """Reset one engine; its outstanding jobs are lost, other engines run on."""
-        self.engines[number].reset()
-        self.preemption.supervisor.drop(number)
-        self.books.drop(lambda entry: entry.engine == number)
+        return self.queues.timed_out(limit)
 
     def abort(self, model: LoadedModel) -> None:
         """Drop all jobs of ``model`` by resetting the engines that hold any; the device is usable afterwards.
@@ -248,29 +155,36 @@ class Device:
         Jobs of other models in the same queues are lost too. A dump ahead of the jobs ends first: they may have begun
         to overwrite what it has saved, and a reset would lose the news that it was.
         """
-        try:
-            self.preemption.transfers.settle(TRANSFERRED)
-        except (DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
-            self.recover()
-        for number in self.books.engines_of(model):
-            self.reset_engine(number)
-        self.books.forget_results(model)
+        self.preemption.settle_or_recover()
+        for number in self.jobs.table.engines_of(model):
+            self.queues.reset(number)
+        self.jobs.table.forget_results(model)
         model.synchronise()
 
     # -- preemption ------------------------------------------------------------------------------------------
+    @property
+    def suspensions(self) -> list[Suspension]:
+        """The suspended tasks, oldest first."""
+        return list(self.preemption.tasks)
+
+    @property
+    def operations(self) -> list[Operation]:
+        """Dumps and restores so far, oldest first."""
+        return self.preemption.transfers.operations
+
     def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
         """Halt engines; see :meth:`Preemption.pause`."""
         return self.preemption.pause(engines, limit, verify=verify)
 
     def go_on(self, engines: Iterable[int]) -> None:
-        """Let paused engines continue."""
+        """Withdraw a pause: halted engines continue where they stand."""
         self.preemption.halting.go_on(engines)
 
     def suspend(
         self,
         engines: Iterable[int],
         incoming: LoadedModel | None = None,
-        upcoming: Upcoming = (),
+        upcoming: UpcomingJobs = (),
         limit: int = LIMIT,
         *,
         verify: bool = False,
@@ -287,13 +201,18 @@ class Device:
         return self.preemption.resume(suspension)
 
     def abandon(self, suspension: Suspension) -> None:
-        """Give a suspended task up."""
+        """Give a suspended task up: its jobs and its copies are gone; it can run again from the start."""
         self.preemption.abandon(suspension)
+
+    def settle(self, limit: int = LIMIT) -> None:
+        """Wait until no dump or restore is under way; ``SupervisorFault`` if one fails."""
+        self.preemption.transfers.settle(limit)
 
     def recover(self) -> None:
         """Make the device usable after a ``SupervisorFault``; see :meth:`Preemption.recover`."""
         self.preemption.recover()
 
+    # -- observation -----------------------------------------------------------------------------------------
     def counters(self, engine: int) -> dict[str, int]:
         """Counters of the job that runs on ``engine`` now, by name."""
         return {name: self.regs.read(f"E{engine}.COUNTER[{i}]") for i, (name, _) in enumerate(COUNTERS)}
@@ -302,6 +221,3 @@ class Device:
         """The SoC's global cycle counter."""
         low = self.regs.read("CYCLE_LO")
         return self.regs.read("CYCLE_HI") << 32 | low
-
-
-_FAULT_MEMBERS = ("status", "unit", "job_id", "pc", "address")

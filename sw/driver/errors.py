@@ -21,7 +21,7 @@ class DeviceTimeout(DriverError):
     """The device did not finish within a limit in cycles; the message says what each engine was doing."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class FaultRecord:
     """One fault as the hardware reported it, with what the driver knows about the job."""
 

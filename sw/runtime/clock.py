@@ -38,7 +38,7 @@ class Clock:
 
     def idle(self, results: Sequence[JobResult], decided: int) -> tuple[float, float]:
         """For how long compute and memory access were idle before and between these jobs, since they were ``decided``
-        on; the mean over their engines. To be called in the order in which parts end."""
+        on; the mean over their engines. To be called in the order in which groups end."""
         compute: dict[int, int] = {}
         access: dict[int, int] = {}
         for r in sorted(results, key=lambda result: result.start):

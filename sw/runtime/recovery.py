@@ -1,33 +1,43 @@
 """What becomes of requests when a job faults, hangs, or a dump fails: one fails, those beside it start over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from sw.driver import Device, DriverError
-from sw.runtime.level import Level
+from sw.driver import Device
+from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
+from sw.runtime.spans import SpanLog
 
 
 class Recovery:
-    """Of one run time, whose ``levels`` and ``waiting`` requests it changes. ``end``: told of a request that failed."""
+    """Recovery of one run time, whose ``levels`` and ``waiting`` requests it changes. ``end``: told of a request that
+    failed."""
 
     def __init__(
-        self, device: Device, levels: list[Level], waiting: list[Request], end: Callable[[Request, DriverError], None]
+        self,
+        device: Device,
+        levels: list[PriorityLevel],
+        waiting: list[Request],
+        log: SpanLog,
+        end: Callable[[Request, Exception], None],
     ) -> None:
-        self._device, self._levels, self._waiting, self._end = device, levels, waiting, end
+        self._device, self._levels, self._waiting, self._log, self._end = device, levels, waiting, log, end
 
     def owner(self, job_id: int) -> Request | None:
-        """Whose job it is."""
-        runs = [run for level in self._levels for run in level.parts.values()]
+        """The request that a job belongs to; None if it is none of these."""
+        runs = [run for level in self._levels for run in level.groups.values()]
         return next((run.request for run in runs if job_id in run.ids), None)
 
-    def fail(self, victim: Request, error: DriverError) -> None:
+    def oldest(self) -> Request | None:
+        """The request whose group has been on the engines longest; None if there is none."""
+        groups = self._levels[-1].groups.values() if self._levels else ()
+        return next((run.request for run in groups), None)
+
+    def fail(self, victim: Request, error: Exception) -> None:
         """End ``victim``. Requests that had jobs on the engines it used start over."""
         level = next(level for level in self._levels if victim in level.requests)
         for request in self._on_same_engines(level, victim):
-            self._rewind(level, request)
-        level.drop(victim)
-        self._device.abort(victim.model)
-        level.requests.remove(victim)
+            self.restart(level, request)
+        self._drop(level, victim)
         self._end(victim, error)
 
     def start_over(self) -> None:
@@ -35,17 +45,37 @@ class Recovery:
         self._device.recover()
         if not self._levels:
             return
-        level, suspensions = self._levels[-1], self._device.preemption.suspensions
+        level, suspensions = self._levels[-1], self._device.suspensions
         held = {id(model) for suspension in suspensions for model in suspension.models}
         kept = [s for s in suspensions if any(r.model in s.models for r in level.requests)]
         if kept:
-            level.suspension = kept[-1]
+            level.hold(kept[-1])
         for request in [r for r in level.requests if id(r.model) not in held]:
-            self._rewind(level, request)
+            self.restart(level, request)
 
-    def _on_same_engines(self, level: Level, victim: Request) -> list[Request]:
+    def give_up(self, victims: Iterable[Request], error: Exception) -> None:
+        """End requests that wait or are suspended: their dump or restore cannot be done."""
+        for victim in victims:
+            for level in self._levels:
+                if victim in level.requests:
+                    self._drop(level, victim)
+            self._end(victim, error)
+
+    def restart(self, level: PriorityLevel, request: Request) -> None:
+        """Take ``request`` off the engines; it waits to run again from its start."""
+        self._drop(level, request)
+        request.rewind()
+        self._waiting.append(request)
+
+    def _drop(self, level: PriorityLevel, request: Request) -> None:
+        level.drop(request)
+        self._device.abort(request.model)
+        level.requests.remove(request)
+        self._log.stops(request, self._device.bus.cycle)
+
+    def _on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:
         users: dict[int, set[int]] = {}
-        for entry in self._device.books.outstanding.values():
+        for entry in self._device.outstanding.values():
             users.setdefault(entry.engine, set()).add(id(entry.model))
         hit = {id(victim.model)}
         while True:
@@ -54,10 +84,3 @@ class Recovery:
                 break
             hit = more
         return [r for r in level.requests if id(r.model) in hit and r is not victim]
-
-    def _rewind(self, level: Level, request: Request) -> None:
-        level.drop(request)
-        self._device.abort(request.model)
-        level.requests.remove(request)
-        request.rewind()
-        self._waiting.append(request)

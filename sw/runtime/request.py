@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy.typing as npt
 
 from hw.contract.image import StepInfo
-from sw.driver import DriverError, LoadedModel
-from sw.runtime.parts import Part, parts_of
+from sw.driver import DriverError, JobResult, LoadedModel
+from sw.runtime.job_groups import JobGroup, job_groups
 from sw.runtime.session import Arrays, Session
 
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -20,9 +20,20 @@ class State(enum.Enum):
 
     WAITING = "waiting"  #: for its arrival, or for its model to be free
     RUNNING = "running"
+    SUSPENDED = "suspended"  #: taken off the engines; it continues where it stood
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+_ENDED = {State.DONE, State.FAILED, State.CANCELLED}
+#: States that may follow each state. Nothing follows an end, so a request ends exactly once.
+_NEXT = {
+    State.WAITING: {State.RUNNING, State.FAILED, State.CANCELLED},
+    State.RUNNING: {State.WAITING, State.SUSPENDED, *_ENDED},
+    State.SUSPENDED: {State.WAITING, State.RUNNING, *_ENDED},
+    **{state: set() for state in _ENDED},
+}
 
 
 class RequestCancelled(DriverError):
@@ -49,13 +60,15 @@ class Request:
     announced: bool = False
     state: State = State.WAITING
     outputs: Arrays | None = None
-    error: DriverError | None = None
+    error: Exception | None = None
     started: int | None = None  #: cycle at which the host started it, for the last time if it had to be repeated
     ended: int | None = None  #: cycle at which its last job ended
-    repeated: int = 0  #: times it was started over because another request stopped the engine
+    repeated: int = 0  #: times it was started over: it was killed, or another request stopped its engine
+    preempted: int = 0  #: times it was suspended or killed for a more urgent one
+    results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
     cancelling: bool = False
     step: int = field(default=0, repr=False)
-    parts_ended: int = field(default=0, repr=False)
+    groups_ended: int = field(default=0, repr=False)
 
     @property
     def model(self) -> LoadedModel:
@@ -68,9 +81,9 @@ class Request:
         return self.model.image.meta.steps
 
     @property
-    def parts(self) -> list[Part]:
+    def groups(self) -> list[JobGroup]:
         """Of the current step."""
-        return parts_of(self.model.image, self.steps[self.step])
+        return job_groups(self.model.image, self.steps[self.step])
 
     @property
     def progress(self) -> float:
@@ -78,15 +91,15 @@ class Request:
         if self.state is State.DONE:
             return 1.0
         jobs = self.steps[: self.step]
-        ended = sum(len(parts_of(self.model.image, step)) for step in jobs if step.kind == "jobs") + self.parts_ended
-        total = sum(len(parts_of(self.model.image, step)) for step in self.steps if step.kind == "jobs")
+        ended = sum(len(job_groups(self.model.image, step)) for step in jobs if step.kind == "jobs") + self.groups_ended
+        total = sum(len(job_groups(self.model.image, step)) for step in self.steps if step.kind == "jobs")
         return ended / total if total else 0.0
 
     def done(self) -> bool:
         """Whether it has ended, well or not."""
-        return self.state not in (State.WAITING, State.RUNNING)
+        return self.state in _ENDED
 
-    def exception(self) -> DriverError | None:
+    def exception(self) -> Exception | None:
         """Why it failed; None if it has not. Runs until it is done."""
         while not self.done():
             self.drive()
@@ -114,17 +127,40 @@ class Request:
             yield from asyncio.sleep(0).__await__()
         return self.result()
 
+    def run(self, cycle: int | None = None) -> None:
+        """It is on the engines: started at ``cycle``, or continued."""
+        self._become(State.RUNNING)
+        self.started = self.started if cycle is None else cycle
+
+    def suspend(self) -> None:
+        """It was taken off the engines."""
+        self._become(State.SUSPENDED)
+        self.preempted += 1
+
+    def hold(self) -> None:
+        """It could not be brought back on the engines."""
+        self._become(State.SUSPENDED)
+
     def rewind(self) -> None:
         """Back to its start."""
-        self.state, self.started, self.step, self.parts_ended = State.WAITING, None, 0, 0
+        self._become(State.WAITING)
+        self.started, self.step, self.groups_ended, self.results = None, 0, 0, []
         self.repeated += 1
 
-    def end(self, cycle: int, error: DriverError | None = None) -> None:
+    def end(self, cycle: int, error: Exception | None = None) -> None:
         """It has ended at ``cycle``."""
-        self.ended = cycle
         if self.cancelling:
-            self.state, self.error = State.CANCELLED, RequestCancelled(f"request {self.number} was cancelled")
+            self._become(State.CANCELLED)
+            self.error = RequestCancelled(f"request {self.number} was cancelled")
         elif error is not None:
-            self.state, self.error = State.FAILED, error
+            self._become(State.FAILED)
+            self.error = error
         else:
-            self.state, self.outputs = State.DONE, self.session.fetch()
+            self._become(State.DONE)
+            self.outputs = self.session.fetch()
+        self.ended = cycle
+
+    def _become(self, state: State) -> None:
+        if state not in _NEXT[self.state]:
+            raise RuntimeError(f"request {self.number} is {self.state.value} and cannot become {state.value}")
+        self.state = state

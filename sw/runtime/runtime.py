@@ -4,18 +4,20 @@ balancing**), with preemption by priority (**Cancellation points**) if wanted.
 
 from collections.abc import Callable, Sequence
 
-from sw.driver import Device, DeviceFault, DriverError, LoadedModel
-from sw.driver.errors import SupervisorFault
-from sw.runtime.choice import Choice, Situation, choose
+from hw.contract.image import ImageError
+from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
+from sw.driver.errors import OutOfMemory, SupervisorFault
 from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
-from sw.runtime.level import Level, Rules
-from sw.runtime.part_run import PartRun
+from sw.runtime.group_run import GroupRun
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
+from sw.runtime.priority_level import PriorityLevel, Rules
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
 from sw.runtime.session import Session
 from sw.runtime.situation import situation
+from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
 
 _TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
@@ -40,7 +42,8 @@ class Runtime:
     ahead : layers that may be queued and not have begun to compute, as many as an engine has job slots by default; more
         hide longer loads, fewer react sooner
     gain : how far a measurement moves an estimate, see ``Estimates``
-    rule : what to do on a more urgent arrival; ``Choice.KILL`` counts as ``DUMP``
+    rule : what to do on a more urgent arrival
+    may_kill : offer ``rule`` to kill what runs, which then starts again from its beginning
     on_end : called with each request when it has ended; it may submit others
     initial_waits : of each engine's queue, for queue-time balancing
     """
@@ -56,7 +59,8 @@ class Runtime:
         at_arrival: bool = False,
         ahead: int | None = None,
         gain: float = 0.5,
-        rule: Callable[[Situation], Choice] = choose,
+        rule: Callable[[Situation], Mechanism] = choose,
+        may_kill: bool = False,
         on_end: Callable[[Request], None] | None = None,
         initial_waits: Sequence[float] | None = None,
     ) -> None:
@@ -65,7 +69,7 @@ class Runtime:
         self.device = device
         self.requests: list[Request] = []  #: all that were submitted
         self.clock = Clock()
-        self.parts: list[PartRun] = []  #: all that ended, in that order
+        self.groups: list[GroupRun] = []  #: all that ended, in that order
         self.switches = 0
         self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
         self._order()  # an unknown name is told now
@@ -77,10 +81,12 @@ class Runtime:
         self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
         self._waiting: list[Request] = []
-        self._levels: list[Level] = []  #: the last has the engines, the others are suspended
+        self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._failures = 0
+        self._may_kill = may_kill
+        self._log = SpanLog()
         self._switching = Switching(rule, gain)
-        self._recovery = Recovery(device, self._levels, self._waiting, self._end)
+        self._recovery = Recovery(device, self._levels, self._waiting, self._log, self._end)
 
     # -- requests --------------------------------------------------------------------------------------------
     def submit(
@@ -104,7 +110,9 @@ class Runtime:
         """
         if self._placed:
             self.device.chain(model)
-        session = self._sessions.setdefault(id(model), Session(self.device, model))
+        if id(model) not in self._sessions:
+            self._sessions[id(model)] = Session(self.device, model)
+        session = self._sessions[id(model)]
         arrival = max(arrival, self.device.bus.cycle)
         request = Request(
             len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag, announced
@@ -117,6 +125,11 @@ class Runtime:
         """Run until every request has ended. Errors of a request are left in it."""
         while self._waiting or self._levels:
             self.step()
+        self._guarded(self.device.settle)  # the last completions of restores belong to the spans
+
+    def spans(self) -> list[RunSpan]:
+        """What happened so far, by beginning."""
+        return self._log.spans()
 
     def step(self) -> None:
         """One turn: start what has arrived, decide, queue, and wait for the next event."""
@@ -155,7 +168,7 @@ class Runtime:
             return
         level = self._levels[-1]
         if level.suspension is not None and (best is None or best <= level.priority):
-            level.resume()
+            self._resume(level)
 
     def _arrived(self) -> list[Request]:
         """Waiting requests that could start as far as their model goes, most urgent and oldest first."""
@@ -185,24 +198,29 @@ class Runtime:
     def _start(self, request: Request) -> None:
         if not self._levels or self._levels[-1].suspension is not None:
             self._levels.append(self._new_level(request.priority))
-        level = self._levels[-1]
+        level, begin = self._levels[-1], max(request.arrival, self.device.bus.cycle)
         self._waiting.remove(request)
         try:
-            if self.device.preemption.suspensions:
+            if self.device.suspensions:
                 dump = self.device.admit(request.model, range(self.device.params.engines))
+                self._log.moves(request, dump)
                 self._switching.admitted(request, dump, self.device.bus.cycle)
             # Switched to ahead of its arrival: the engines stand, so there is nothing else to do.
             self.device.bus.advance(max(0, request.arrival - self.device.bus.cycle))
             request.session.store(request.inputs)
             self.device.begin(request.model, request.session.limit)
-        except DriverError as error:
+        except DeviceFault:  # of a job of another request, or of a dump
+            self._waiting.append(request)
+            raise
+        except (DriverError, ValueError, TypeError) as error:  # inputs that the model does not take are a ValueError
             self._end(request, error)
             return
-        request.started, request.state = self.device.bus.cycle, State.RUNNING
+        request.run(self.device.bus.cycle)
+        self._log.runs([request], begin)
         level.requests.append(request)
         self._enter_step(level, request)
 
-    def _new_level(self, priority: int) -> Level:
+    def _new_level(self, priority: int) -> PriorityLevel:
         rules = Rules(
             self._order,
             lambda: self._placement(self._waits if self._placed else [0.0]),
@@ -210,18 +228,23 @@ class Runtime:
             self._ahead,
             self._at_arrival,
         )
-        return Level(self.device, rules, self._estimates, priority, self.clock)
+        return PriorityLevel(self.device, rules, self._estimates, priority, self.clock)
 
-    def _enter_step(self, level: Level, request: Request) -> None:
+    def _enter_step(self, level: PriorityLevel, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
         while request.step < len(request.steps) and not request.cancelling:
             step = request.steps[request.step]
             if step.kind == "jobs" and step.count:
-                request.parts_ended = 0
+                request.groups_ended = 0
                 level.open(request)
                 return
             if step.kind == "host":
-                request.session.run_host(step)
+                try:
+                    request.session.run_host(step)
+                except Exception as error:  # onnxruntime's exceptions have no common base of their own
+                    level.requests.remove(request)
+                    self._end(request, error)
+                    return
             request.step += 1
         level.requests.remove(request)
         self._end(request)
@@ -230,16 +253,17 @@ class Runtime:
         """Take what has ended, and go on with requests whose step has."""
         for level in list(self._levels):
             level.collect()
-            self.parts += level.finished
+            self.groups += level.finished
             level.finished.clear()
             for request in [r for r in level.requests if not level.busy(r)]:
                 request.step += 1
-                request.parts_ended = 0
+                request.groups_ended = 0
                 self._enter_step(level, request)
 
-    def _end(self, request: Request, error: DriverError | None = None) -> None:
+    def _end(self, request: Request, error: Exception | None = None) -> None:
         if request in self._waiting:
             self._waiting.remove(request)
+        self._log.stops(request, max((result.end for result in request.results), default=self.device.bus.cycle))
         request.end(self.device.bus.cycle, error)
         self._switching.reconsider()
         if self._on_end is not None:
@@ -251,7 +275,7 @@ class Runtime:
         arrivals = [r.arrival - now for r in self._waiting if r.arrival > now]
         if (known := self._foreseen()) is not None:
             arrivals.append(max(0, known[1] - now))
-        if not self.device.books.outstanding:
+        if not self.device.outstanding:
             if arrivals and not any(level.requests for level in self._levels):
                 self.device.bus.advance(min(arrivals))
             return
@@ -262,8 +286,7 @@ class Runtime:
             self._failures = 0
             self._advance_all()
         elif self.device.bus.cycle - self._last_event() > limit:
-            oldest = next(iter(level.parts.values()))
-            self._recovery.fail(oldest.request, self.device.timed_out(limit))
+            raise self.device.timed_out(limit)
 
     def _last_event(self) -> int:
         started = [request.started or 0 for level in self._levels for request in level.requests]
@@ -282,39 +305,82 @@ class Runtime:
         )
 
     def _preempt(self, incoming: Request) -> None:
-        """Suspend the running level for a more urgent request, unless it is cheaper to wait for it."""
+        """Suspend or kill the running level for a more urgent request, unless it is cheaper to wait for it."""
         level = self._levels[-1]
         if level.suspension is not None or not level.requests or self._switching.declined(incoming):
             return
         begin = self.device.bus.cycle
         self.device.bus.advance(self.device.bus.costs.decision)
-        if self._switching.decide(incoming, self._situation(level, incoming)) is Choice.WAIT:
+        choice = self._switching.decide(incoming, self._situation(level, incoming))
+        if choice is Mechanism.WAIT:
             return
         self._switching.begin(incoming, begin)
-        upcoming = level.upcoming()
-        suspension = self.device.suspend(range(self.device.params.engines), incoming.model, upcoming)
-        level.suspend(suspension)
+        if choice is Mechanism.DUMP:
+            self._suspend(level, incoming)
+            return
         self.switches += 1
-        self._advance_all()
+        for request in list(level.requests):
+            request.preempted += 1
+            self._recovery.restart(level, request)
 
-    def _situation(self, level: Level, incoming: Request) -> Situation:
+    def _suspend(self, level: PriorityLevel, incoming: Request) -> None:
+        oldest = level.requests[0]
+        try:
+            suspension = self.device.suspend(range(self.device.params.engines), incoming.model, level.upcoming())
+        except (OutOfMemory, ImageError):  # nothing was taken off the engines
+            self._switching.decline(incoming)
+            return
+        self.switches += 1
+        self._log.paused(oldest, suspension.sent, suspension.halts.values(), self.device.bus.cycle)
+        level.suspend(suspension)
+        self._advance_all()
+        stopped = max((halt.cycle for halt in suspension.halts.values()), default=0) or suspension.sent
+        for request in level.requests:
+            self._log.stops(request, stopped)
+            request.suspend()
+
+    def _resume(self, level: PriorityLevel) -> None:
+        begin = self.device.bus.cycle
+        try:
+            announced, restore = level.resume()
+        except (DeviceFault, DeviceTimeout):
+            raise
+        except DriverError as error:  # there is no room to bring it back
+            self._recovery.give_up(list(level.requests), error)
+            return
+        self._log.moves(level.requests[0], restore)
+        self._log.resumed(level.requests[0], begin, announced)
+        self._log.runs(level.requests, announced)
+
+    def _situation(self, level: PriorityLevel, incoming: Request) -> Situation:
         models = list({id(request.model): request.model for request in level.requests}.values())
         now, remaining = self.device.bus.cycle, level.remaining()
         notice = max(0, incoming.arrival - now)
-        return situation(self.device, models, remaining=remaining, elapsed=now, killable=False, notice=notice)
+        elapsed = now - min((request.started or now for request in level.requests), default=now)
+        return situation(
+            self.device, models, remaining=remaining, elapsed=elapsed, killable=self._may_kill, notice=notice
+        )
 
     # -- failures --------------------------------------------------------------------------------------------
     def _guarded(self, action: Callable[[], None]) -> None:
-        """Do it; a fault fails the request that caused it alone, a dump or restore that fails is tried again."""
+        """Do it; a fault or a hang fails the request that caused it alone. A dump or restore that fails is tried again;
+        one that keeps failing fails the requests that need it."""
         try:
             action()
-        except SupervisorFault:
+        except SupervisorFault as fault:
             self._failures += 1
-            if self._failures >= _RETRIES:
-                raise
+            blocked = [r for level in self._levels[-1:] for r in level.requests] or self._arrived()[:1]
             self._recovery.start_over()
+            if self._failures >= _RETRIES:
+                self._failures = 0
+                self._recovery.give_up(blocked, fault)
         except DeviceFault as fault:
             victim = self._recovery.owner(fault.record.job_id)
             if victim is None:
                 raise
             self._recovery.fail(victim, fault)
+        except DeviceTimeout as error:
+            victim = self._recovery.oldest()
+            if victim is None:
+                raise
+            self._recovery.fail(victim, error)

@@ -12,8 +12,9 @@ Inputs = Sequence[Sequence[int]]  #: of each layer of a model: the earlier layer
 
 
 @dataclass(slots=True)
-class Request:
-    """A model that is to run once. Larger ``priority`` is more urgent."""
+class LayerChain:
+    """The layers of a model, or of a step of one, that are to be scheduled once, in order. Larger ``priority`` is more
+    urgent."""
 
     number: int
     model: str
@@ -28,7 +29,7 @@ class Request:
 class Decision:
     """``layer`` of ``request`` goes to the queue of ``engine``. Idle times and start are what is expected."""
 
-    request: Request
+    request: LayerChain
     layer: int
     engine: int
     cost: LayerCost
@@ -56,15 +57,15 @@ class LayerScheduler:
         self._forecast, self._estimates = forecast, estimates
         self._by_priority, self._inputs = by_priority, inputs or {}
         self._holders = {} if holders is None else holders
-        self._open: dict[int, Request] = {}
+        self._open: dict[int, LayerChain] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
 
     @property
-    def open_requests(self) -> list[Request]:
+    def open_requests(self) -> list[LayerChain]:
         """Requests with layers that are not scheduled, in order of arrival."""
         return list(self._open.values())
 
-    def open(self, request: Request) -> None:
+    def open(self, request: LayerChain) -> None:
         """Take ``request`` into account from the next decision on."""
         self._open[request.number] = request
 
@@ -94,7 +95,7 @@ class LayerScheduler:
             requests = [request for request in requests if request.priority == top]
         return [self._candidate(request, begin) for request in requests]
 
-    def _candidate(self, request: Request, begin: float) -> Candidate:
+    def _candidate(self, request: LayerChain, begin: float) -> Candidate:
         """``begin``: when its load could begin if it had room."""
         model, layer, estimates = request.model, request.next_layer, self._estimates
         layers = estimates.layers(model)

@@ -6,7 +6,7 @@ import numpy.typing as npt
 
 from hw.contract.image import StepInfo
 from sw.driver import Device, DriverError, JobResult, LoadedModel
-from sw.runtime.host import HostModel
+from sw.runtime.host_steps import HostStepRunner
 from sw.runtime.ports import InputError, from_tensor, to_tensor
 from sw.runtime.stats import RunStats, run_stats
 
@@ -30,7 +30,8 @@ class Session:
         self.limit = limit or default_limit(model)
         self._tensors = {tensor.name: tensor for tensor in meta.tensors}
         self._hosts = [
-            HostModel(raw, f"image {meta.model!r}, host model {i}") for i, raw in enumerate(model.image.host_models)
+            HostStepRunner(raw, f"image {meta.model!r}, host model {i}")
+            for i, raw in enumerate(model.image.host_models)
         ]
 
     def run(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> tuple[Arrays, RunStats]:

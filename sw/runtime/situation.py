@@ -3,8 +3,8 @@
 from collections.abc import Collection
 
 from sw.driver import Device, LoadedModel
-from sw.driver.reserve import worst_dirty
-from sw.runtime.choice import Situation
+from sw.driver.preempt.reservation import most_dirty
+from sw.runtime.preemption_mechanism import Situation
 
 _SWITCH_ACCESSES = 40  #: register accesses of one switch, about; the driver stays awake, so no interrupt is paid for
 
@@ -15,15 +15,14 @@ def situation(
     *,
     remaining: float,
     elapsed: float,
-    displaced: bool = True,
     killable: bool = True,
     notice: float = 0.0,
 ) -> Situation:
-    """Of ``running`` models, which would end by themselves in ``remaining`` cycles and have run for ``elapsed``.
-    ``displaced``: what they have in LV2 is in the way of the more urgent request; that arrives in ``notice`` cycles."""
+    """The situation of ``running`` models, which would end by themselves in ``remaining`` cycles and have run for
+    ``elapsed``; the more urgent request arrives in ``notice`` cycles."""
     params, costs = device.params, device.bus.costs
     intervals = [p.estimated_interval for model in running for p in model.image.meta.cancel_points]
-    moved = min(sum(worst_dirty(model) for model in running), params.lv2_bytes) if displaced else 0
+    moved = min(sum(most_dirty(model) for model in running), params.lv2_bytes)
     return Situation(
         remaining=remaining,
         elapsed=elapsed,

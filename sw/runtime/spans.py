@@ -1,13 +1,19 @@
-"""What a preemptive run did, as spans of time: for traces and for figures."""
+"""What the run time did, as spans of time: for traces and for figures."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+from sw.driver import HaltRecord
+from sw.driver.preempt.dump import Dump
+from sw.driver.preempt.operation import Operation
+from sw.runtime.request import Request
 
 Kind = Literal["pause", "drain", "dump", "run", "restore", "resume"]
 
 
 @dataclass(frozen=True)
-class Span:
+class RunSpan:
     """``begin`` to ``end``, global cycle counts. ``engine``: -1 where the span belongs to the host.
 
     Kinds: ``pause`` (host: from sending the pause until the task was off its engines), ``drain`` (pause sent to
@@ -28,3 +34,58 @@ class Span:
     def cycles(self) -> int:
         """Its length."""
         return self.end - self.begin
+
+
+class SpanLog:
+    """The spans of one run time. Where several requests are paused or resumed at once, the span names the oldest."""
+
+    def __init__(self) -> None:
+        self._spans: list[RunSpan] = []
+        self._operations: list[tuple[Request, Operation]] = []
+        self._since: dict[int, int] = {}  #: when running requests began or went on, by number
+
+    def runs(self, requests: Iterable[Request], cycle: int) -> None:
+        """Jobs of ``requests`` are on the engines from ``cycle`` on."""
+        self._since |= {request.number: cycle for request in requests}
+
+    def stops(self, request: Request, cycle: int) -> None:
+        """No job of ``request`` is on the engines any more."""
+        begin = self._since.pop(request.number, None)
+        if begin is not None:
+            self._add("run", request, begin, cycle)
+
+    def paused(self, request: Request, sent: int, halts: Iterable[HaltRecord], cycle: int) -> None:
+        """A pause was ``sent``; at ``cycle`` the task was off its engines."""
+        for halt in halts:
+            if halt.cycle:
+                self._add("drain", request, sent, halt.cycle, halt.engine)
+        self._add("pause", request, sent, cycle)
+
+    def resumed(self, request: Request, begin: int, end: int) -> None:
+        """The host brought a task back from ``begin`` to ``end``."""
+        self._add("resume", request, begin, end)
+
+    def moves(self, request: Request, operation: Operation | None) -> None:
+        """A dump for ``request``, or its restore, was queued; its spans are known once its jobs have completed."""
+        if operation is not None:
+            self._operations.append((request, operation))
+
+    def spans(self) -> list[RunSpan]:
+        """All spans so far, by beginning."""
+        moved = [
+            RunSpan(
+                "dump" if isinstance(operation, Dump) else "restore",
+                request.number,
+                request.model.name,
+                copy.engine,
+                copy.start,
+                copy.end,
+                copy.bytes,
+            )
+            for request, operation in self._operations
+            for copy in operation.results
+        ]
+        return sorted([*self._spans, *moved], key=lambda span: (span.begin, span.end))
+
+    def _add(self, kind: Kind, request: Request, begin: int, end: int, engine: int = -1) -> None:
+        self._spans.append(RunSpan(kind, request.number, request.model.name, engine, begin, end))

@@ -7,28 +7,11 @@ measured, and corrected by every switch.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
 
 from sw.driver import LoadedModel
-from sw.driver.supervisor import Operation
-from sw.runtime.choice import Choice, Situation
-
-
-class Incoming(Protocol):
-    """A request of either run time."""
-
-    number: int
-    priority: int
-    arrival: int
-    announced: bool
-
-    @property
-    def model(self) -> LoadedModel:
-        """The model it runs."""
-        ...
-
-
-_Request = TypeVar("_Request", bound=Incoming)
+from sw.driver.preempt.operation import Operation
+from sw.runtime.preemption_mechanism import Mechanism, Situation
+from sw.runtime.request import Request
 
 
 @dataclass
@@ -38,42 +21,47 @@ class Switching:
     ``rule``: what to do, from an estimate of the situation. ``gain``: how far a measurement moves what is expected.
     """
 
-    rule: Callable[[Situation], Choice]
+    rule: Callable[[Situation], Mechanism]
     gain: float
     _decided: set[int] = field(default_factory=set)  #: requests not to be decided on again before they arrive
     _expected: set[int] = field(default_factory=set)  #: requests for which a switch has begun before they arrived
     _declined: set[int] = field(default_factory=set)  #: arrivals that wait for a running request to end
     _leads: dict[int, float] = field(default_factory=dict)  #: by number of the model
     _begun: dict[int, int] = field(default_factory=dict)  #: switches that have not ended, by number of the request
-    _dumping: list[tuple[Incoming, Operation, int]] = field(default_factory=list)
+    _dumping: list[tuple[Request, Operation, int]] = field(default_factory=list)
 
-    def here(self, request: Incoming, now: int) -> bool:
+    def here(self, request: Request, now: int) -> bool:
         """Whether it has arrived, or a switch to it has begun."""
         return request.arrival <= now or request.number in self._expected
 
-    def declined(self, request: Incoming) -> bool:
+    def declined(self, request: Request) -> bool:
         """Whether it waits, as was decided when it arrived."""
         return request.number in self._declined
+
+    def decline(self, request: Request) -> None:
+        """Let ``request`` wait until a running one has ended."""
+        self._declined.add(request.number)
+        self._expected.discard(request.number)
 
     def reconsider(self) -> None:
         """A running request has ended: decide again on all that wait."""
         self._declined.clear()
 
-    def decide(self, request: Incoming, now: Situation) -> Choice:
+    def decide(self, request: Request, now: Situation) -> Mechanism:
         """What to do for ``request``. To wait is final until :meth:`reconsider`, or, if that was decided before it
         arrived, until it does."""
-        choice = Choice.WAIT if now.notice and now.remaining <= now.notice else self.rule(now)
+        choice = Mechanism.WAIT if now.notice and now.remaining <= now.notice else self.rule(now)
         if now.notice:
             self._decided.add(request.number)
-            if choice is not Choice.WAIT:
+            if choice is not Mechanism.WAIT:
                 self._expected.add(request.number)
-        elif choice is Choice.WAIT:
+        elif choice is Mechanism.WAIT:
             self._declined.add(request.number)
         return choice
 
     def foreseen(
-        self, waiting: Iterable[_Request], now: int, priority: int, situation: Callable[[_Request], Situation]
-    ) -> tuple[_Request, int] | None:
+        self, waiting: Iterable[Request], now: int, priority: int, situation: Callable[[Request], Situation]
+    ) -> tuple[Request, int] | None:
         """Of ``waiting`` requests the next announced one that is more urgent than ``priority``, and the cycle at which
         to begin the switch to it. ``situation``: in which a request would arrive now."""
         later = [r for r in waiting if r.announced and r.arrival > now and r.priority > priority]
@@ -92,11 +80,11 @@ class Switching:
             return now.halt + now.switch + now.dump_bytes / now.bandwidth
         return self._leads[model.number]
 
-    def begin(self, request: Incoming, cycle: int) -> None:
+    def begin(self, request: Request, cycle: int) -> None:
         """The switch to ``request`` begins, with the decision on it."""
         self._begun[request.number] = cycle
 
-    def admitted(self, request: Incoming, dump: Operation | None, cycle: int) -> None:
+    def admitted(self, request: Request, dump: Operation | None, cycle: int) -> None:
         """The host has done its part; ``dump`` may still run."""
         begun = self._begun.pop(request.number, None)
         if begun is None:
@@ -113,6 +101,6 @@ class Switching:
                 self._correct(request, max(result.end for result in dump.results) - begun)
         self._dumping = [entry for entry in self._dumping if entry[1].jobs]
 
-    def _correct(self, request: Incoming, measured: float) -> None:
+    def _correct(self, request: Request, measured: float) -> None:
         before = self._leads.get(request.model.number, measured)
         self._leads[request.model.number] = before + self.gain * (measured - before)

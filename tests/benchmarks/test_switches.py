@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks.switches import interruptions, stratified
-from sw.runtime import Span
+from sw.runtime import RunSpan
 
 
 @pytest.mark.parametrize(("span", "count"), [(1000, 10), (1003, 7), (5, 5)])
@@ -24,7 +24,7 @@ def test_arrivals_differ_with_the_seed():
 
 def test_a_restore_belongs_to_the_break_before_a_pause_that_waits_for_it():
     def span(kind, begin, end, size=0):
-        return Span(kind, 0, "long", 0, begin, end, size)
+        return RunSpan(kind, 0, "long", 0, begin, end, size)
 
     spans = [
         span("pause", 100, 220), span("drain", 100, 200), span("dump", 230, 300, 64), span("resume", 1000, 1010),

@@ -9,8 +9,8 @@ from caesura.timeline import cycles_by_kind, preemptive_spans
 from hw.contract.params import preset
 from sim.trace import trace_events
 from sw.driver import Device
-from sw.runtime.choice import Choice
-from sw.runtime.priority import PriorityRuntime
+from sw.runtime.preemption_mechanism import Mechanism
+from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
 from tests.support.preempt_images import smashing_image, walking_image
 
@@ -23,9 +23,9 @@ def runtime():
     """A long request that was suspended once, and an urgent one."""
     device = Device(FakeSoc(TINY))
     long, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
-    runtime = PriorityRuntime(device, lambda situation: Choice.DUMP)
+    runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     runtime.submit(long, X)
-    runtime.submit(urgent, X, priority=1, at=device.bus.cycle + 4000)
+    runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)
     runtime.run_until_done()
     assert [request.error for request in runtime.requests] == [None, None]
     return runtime
@@ -107,7 +107,7 @@ def test_the_spans_make_a_trace(spans):
 
 def test_a_run_without_preemption_has_no_host_line():
     device = Device(FakeSoc(TINY))
-    runtime = PriorityRuntime(device)
+    runtime = Runtime(device, "fcfs", preemptive=True)
     runtime.submit(device.load(walking_image(TINY, jobs=2)), X)
     runtime.run_until_done()
     spans = preemptive_spans(runtime.requests, runtime.spans())

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks.driving import WAYS, Schedule, Slot, Times, latencies, models, schedule
+from benchmarks.driving import WAYS, FrameSchedule, Slot, Times, latencies, models, schedule
 from examples.driving import demo
 from examples.driving.chart import chart
 from hw.contract.params import preset
@@ -76,7 +76,7 @@ def test_models_are_wider_for_larger_machines():
 
 def test_chart_shows_a_dump_that_is_shorter_than_a_column():
     slots = [Slot("perception", 0, 0, 10), Slot("dump", 0, 10, 10.1), Slot("parsing", 0, 4, 8)]
-    accelerator, cpu, _ = chart(Schedule(slots), 1.0)
+    accelerator, cpu, _ = chart(FrameSchedule(slots), 1.0)
     assert accelerator.plain.split() == ["accelerator", "PPPPPPPPPPd"]
     assert cpu.plain.split() == ["CPU", "····cccc"]
 

@@ -78,7 +78,7 @@ class Walk:
         while True:
             while engine.state() != EngineState.HALTED:
                 device.bus.advance(1)
-            device.take_completions(engine)
+            device.queues.take_completions(0)
             restoring = bool(device.preemption.supervisor.jobs)
             if not restoring and (not engine.unfinished or self.visited[-1:] != [self._place()]):
                 return
@@ -88,7 +88,7 @@ class Walk:
             engine.pause()
 
     def _place(self) -> Place:
-        entry = self.device.books.outstanding[self.device.engines[0].unfinished[0][1]["job_id"]]
+        entry = self.device.outstanding[self.device.engines[0].unfinished[0][1]["job_id"]]
         if self.device.regs.read_fields("E0.STATUS")["in_job"]:
             return entry.job, self.device.engines[0].register("HALT_POINT")
         return entry.job, entry.point and entry.point.point

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from sim.rtl import RtlBus
 from sw.driver import Device, DeviceTimeout
-from sw.runtime import Choice, PriorityRuntime
+from sw.driver.preempt.dump import Dump
+from sw.runtime import Mechanism, Runtime
 from tests.support.exhaustive import Task
 
-CHOICES = [Choice.DUMP] * 6 + [Choice.KILL, Choice.WAIT]
+CHOICES = [Mechanism.DUMP] * 6 + [Mechanism.KILL, Mechanism.WAIT]
 STALLS = (0, 0, 24, 80, 140)  #: of 256 cycles
 REQUESTS = 5  #: at most, so up to four are suspended at a time
 
@@ -59,11 +60,11 @@ class Case:
         self.bus.set_stalls(self.seed + 1, per_256)
         if rng.random() < 0.2:  # idle engines count as halted, and nothing is left of the pause
             self.device.pause(range(self.device.params.engines))
-        runtime = PriorityRuntime(self.device, self._rule)
+        runtime = Runtime(self.device, "fcfs", preemptive=True, rule=self._rule)
         at = self.device.bus.cycle + 1
         for i, task in enumerate(self._tasks):
             priority = i if rng.random() < 0.8 else rng.randrange(REQUESTS)
-            runtime.submit(task.model, task.inputs, priority, at)
+            runtime.submit(task.model, task.inputs, priority=priority, arrival=at)
             at += rng.choice((0, SWITCH, SWITCH)) + rng.randrange(task.stats.latency // rng.choice((1, 2, 4)))
         try:
             runtime.run_until_done()
@@ -72,19 +73,19 @@ class Case:
         for request, task in zip(runtime.requests, self._tasks, strict=True):
             assert request.error is None, f"seed {self.seed}: {request.error}"
             task.check(request.outputs, f"seed {self.seed}, {per_256} stalls of 256")
-        assert not self.device.books.outstanding and not self.device.preemption.suspensions
+        assert not self.device.outstanding and not self.device.suspensions
         preempted = sum(request.preempted for request in runtime.requests)
-        dumps = sum(o.purpose == "dump" for o in self.device.preemption.transfers.operations)
-        self.device.preemption.transfers.operations.clear()
+        dumps = sum(isinstance(o, Dump) for o in self.device.operations)
+        self.device.operations.clear()
         self.coverage.preempted += preempted
         self.coverage.dumps += dumps
 
-    def _rule(self, situation: object) -> Choice:
+    def _rule(self, situation: object) -> Mechanism:
         if self._rng.random() < 0.3:
             self._withdraw()
         choice = self._rng.choice(CHOICES)
-        self.coverage.killed += choice is Choice.KILL
-        depth = len(self.device.preemption.suspensions) + (choice is Choice.DUMP)
+        self.coverage.killed += choice is Mechanism.KILL
+        depth = len(self.device.suspensions) + (choice is Mechanism.DUMP)
         self.coverage.deepest = max(self.coverage.deepest, depth)
         return choice
 

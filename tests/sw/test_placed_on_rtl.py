@@ -53,7 +53,7 @@ def check(request, outputs):
 
 
 def parts(runtime, request):
-    return sorted((run for run in runtime.parts if run.request is request), key=lambda run: run.index)
+    return sorted((run for run in runtime.groups if run.request is request), key=lambda run: run.index)
 
 
 @pytest.mark.parametrize("at_arrival", [False, True], ids=["as layers start", "at arrival"])
@@ -80,8 +80,8 @@ def test_engines_work_at_the_same_time(device, served):
     runtime.run_until_done()
     assert any(
         a.decision.engine != b.decision.engine and a.start < b.start < a.end
-        for a in runtime.parts
-        for b in runtime.parts
+        for a in runtime.groups
+        for b in runtime.groups
     )
 
 

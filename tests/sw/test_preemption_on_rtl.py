@@ -8,7 +8,7 @@ from compiler.compile import compile_model
 from hw.contract.params import preset
 from sim.rtl import open_bus
 from sw.driver import Device
-from sw.runtime import Choice, PriorityRuntime, Session
+from sw.runtime import Mechanism, Runtime, Session
 from tests.support.preempt_images import smashing_image, walking_image
 
 TINY = preset("tiny")
@@ -43,7 +43,7 @@ def test_every_point_of_a_model_written_by_hand(device):
         assert device.bus.read_mem(*walk.segments[4], charge=False) == walk.image.weights
         seen |= {halt.point for halt in suspension.halts.values() if halt.in_job}
     assert len(seen) >= 8
-    device.preemption.transfers.settle()
+    device.settle()
     device.unload(walk), device.unload(smash)
 
 
@@ -66,7 +66,7 @@ def test_a_model_killed_at_any_time_after_a_dump_harms_nobody(device):
         device.collect(ids, LIMIT)
         np.testing.assert_array_equal(walk.read_tensor("y"), data, err_msg=f"killed after {delay} cycles")
     assert dumped >= 8
-    device.preemption.transfers.settle()
+    device.settle()
     device.unload(walk), device.unload(smash)
 
 
@@ -78,10 +78,10 @@ def test_digits_preempted_at_random_times_by_itself_and_another(device):
     runs = [Session(device, model).run(x) for model, x in zip(models, inputs, strict=True)]
     random, preempted = np.random.default_rng(7), 0
     for _ in range(12):
-        runtime = PriorityRuntime(device, lambda situation: Choice.DUMP)
+        runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
         at = device.bus.cycle + 1
         for priority, (model, x) in enumerate(zip(models, inputs, strict=True)):
-            runtime.submit(model, x, priority, at)
+            runtime.submit(model, x, priority=priority, arrival=at)
             at += int(random.integers(1, runs[0][1].latency))
         runtime.run_until_done()
         for request, (outputs, _) in zip(runtime.requests, runs, strict=True):

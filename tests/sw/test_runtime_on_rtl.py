@@ -11,7 +11,7 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.params import preset
 from sim.rtl import open_bus
 from sw.driver import Device, DeviceFault
-from sw.runtime import Choice, Session
+from sw.runtime import Mechanism, Session
 from sw.runtime.policies import ORDER
 from sw.runtime.reference import durations
 from sw.runtime.runtime import Runtime
@@ -63,8 +63,8 @@ def test_loads_of_one_model_run_while_another_computes(device, served):
     check(requests, served)
     hidden = [
         (load, compute)
-        for load in runtime.parts
-        for compute in runtime.parts
+        for load in runtime.groups
+        for compute in runtime.groups
         if load.request is not compute.request and compute.start < load.load_start and load.load_end < compute.end
     ]
     assert hidden
@@ -73,7 +73,7 @@ def test_loads_of_one_model_run_while_another_computes(device, served):
 @pytest.mark.parametrize("announced", [False, True])
 @pytest.mark.parametrize("delay", range(500, 30_000, 2950))
 def test_preemption_of_several_models_at_any_time(device, served, delay, announced):
-    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     (conv, x, _), *others = served
     requests = [runtime.submit(model, sample) for model, sample, _ in others]
     urgent = runtime.submit(conv, x, priority=1, arrival=device.bus.cycle + delay, announced=announced)
@@ -87,7 +87,7 @@ def test_an_announced_request_finds_the_engine_free(device, served):
     (conv, x, _), *others = served
     waits = {}
     for announced in (False, True):
-        runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+        runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Mechanism.DUMP)
         for _ in range(3):
             requests = [runtime.submit(model, sample) for model, sample, _ in others]
             arrival = device.bus.cycle + 12_000
@@ -95,7 +95,7 @@ def test_an_announced_request_finds_the_engine_free(device, served):
             runtime.run_until_done()
             check(requests, served)
         assert runtime.switches == 3
-        starts = [part.start for part in runtime.parts if part.request is requests[-1]]
+        starts = [part.start for part in runtime.groups if part.request is requests[-1]]
         waits[announced] = min(starts) - arrival
     assert waits[True] < waits[False] / 2
 
@@ -123,6 +123,6 @@ def test_estimates_come_near_what_is_measured(device, served):
     runtime = Runtime(device)
     for _ in range(3):
         runtime.submit(model, sample).result()
-    last = [run for run in runtime.parts if run.request is runtime.requests[-1]]
+    last = [run for run in runtime.groups if run.request is runtime.requests[-1]]
     predicted = sum(run.decision.cost.compute for run in last)
     assert predicted == pytest.approx(sum(compute for _, compute in alone.values()), rel=0.1)

@@ -14,7 +14,7 @@ from hw.contract.params import preset
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device
-from sw.runtime import Choice, PriorityRuntime
+from sw.runtime import Mechanism, Runtime
 from tests.support.exhaustive import Task, Walk, places
 from tests.support.networks import DIGITS, network
 from tests.support.preempt_images import smashing_image
@@ -132,12 +132,12 @@ def test_resnet50_preempted_fifty_times():
         urgent = task(
             device, compile_model(workload("conv_8x8x8_8_k3_s1_p1"), BASE, engines=BASE.engines, options=small)
         )
-        runtime = PriorityRuntime(device, lambda situation: Choice.DUMP)
+        runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
         begin = bus.cycle + 2000
-        request = runtime.submit(victim.model, victim.inputs, 0)
+        request = runtime.submit(victim.model, victim.inputs)
         for i in range(times):
             share = (i + rng.random()) / times
-            runtime.submit(urgent.model, urgent.inputs, 1, begin + int(share * victim.stats.latency))
+            runtime.submit(urgent.model, urgent.inputs, priority=1, arrival=begin + int(share * victim.stats.latency))
         runtime.run_until_done()
         print(request.preempted)
         assert request.preempted >= 50

@@ -9,7 +9,7 @@ from caesura import api
 from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario
 from caesura.scenario.rtl import RtlRunner
 from hw.contract.params import ParamError
-from sw.runtime.choice import Choice
+from sw.runtime.preemption_mechanism import Mechanism
 
 SMALL = Path("examples/scenarios/small_models.toml")
 
@@ -108,7 +108,7 @@ def test_the_end_of_work_on_the_cpu_can_be_announced():
                 },
             ],
         }
-        runner = RtlRunner(rule=lambda situation: Choice.DUMP)
+        runner = RtlRunner(rule=lambda situation: Mechanism.DUMP)
         outcome = runner.run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
         assert runner.mismatches == []
         ends[announced] = next(frame.end for frame in outcome.frames if frame.stream == "urgent")

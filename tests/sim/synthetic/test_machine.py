@@ -3,7 +3,7 @@
 import pytest
 import simpy
 
-from sim.synthetic import Job, Machine, SwitchCost
+from sim.synthetic import SwitchCost, SyntheticJob, SyntheticMachine
 
 SWITCH = SwitchCost(dump=1.0, restore=1.0, interval=1.0)
 
@@ -19,7 +19,7 @@ class Silent:
 def run(jobs, engines=1, memory=100, switch=None, at=None):
     """Submit ``jobs``, those in ``at`` at the given times."""
     env = simpy.Environment()
-    machine = Machine(env, engines, memory, Silent(), switch)
+    machine = SyntheticMachine(env, engines, memory, Silent(), switch)
 
     def submit():
         for job in sorted(jobs, key=lambda j: (at or {}).get(j.number, 0)):
@@ -33,40 +33,40 @@ def run(jobs, engines=1, memory=100, switch=None, at=None):
 
 
 def test_loads_overlap_compute():
-    jobs = [Job(n, n, 0, 0, load=10, compute=20) for n in range(3)]
+    jobs = [SyntheticJob(n, n, 0, 0, load=10, compute=20) for n in range(3)]
     machine = run(jobs)
     assert [(j.load_start, j.start, j.end) for j in jobs] == [(0, 10, 30), (10, 30, 50), (20, 50, 70)]
     assert (machine.access_busy, machine.compute_busy) == (30, [60])
 
 
 def test_loads_wait_for_memory():
-    jobs = [Job(n, n, 0, 0, load=10, compute=20, bytes=60) for n in range(2)]
+    jobs = [SyntheticJob(n, n, 0, 0, load=10, compute=20, bytes=60) for n in range(2)]
     run(jobs)
     assert [(j.load_start, j.start) for j in jobs] == [(0, 10), (30, 40)]
 
 
 def test_engines_compute_side_by_side_but_share_memory_access():
-    jobs = [Job(n, n, 0, engine=n, load=10, compute=50) for n in range(2)]
+    jobs = [SyntheticJob(n, n, 0, engine=n, load=10, compute=50) for n in range(2)]
     run(jobs, engines=2)
     assert [j.start for j in jobs] == [10, 20]
 
 
 def test_dependencies_across_engines():
-    first = Job(0, 0, 0, 0, load=0, compute=30)
-    second = Job(1, 0, 1, 1, load=5, compute=10, after=[first])
-    other = Job(2, 1, 0, 1, load=0, compute=1)
+    first = SyntheticJob(0, 0, 0, 0, load=0, compute=30)
+    second = SyntheticJob(1, 0, 1, 1, load=5, compute=10, after=[first])
+    other = SyntheticJob(2, 1, 0, 1, load=0, compute=1)
     run([first, second, other], engines=2)
     assert (second.start, other.start) == (30, 40)  # queues are in order
 
 
 def test_a_layer_that_cannot_fit():
     with pytest.raises(ValueError, match="needs 101 bytes on chip, there are 100: split"):
-        run([Job(0, 0, 0, 0, 1, 1, bytes=101)])
+        run([SyntheticJob(0, 0, 0, 0, 1, 1, bytes=101)])
 
 
 def test_preemption_at_the_next_cancellation_point():
-    long = Job(0, 0, 0, 0, load=0, compute=30)
-    urgent = Job(1, 1, 0, 0, load=0, compute=10, priority=1)
+    long = SyntheticJob(0, 0, 0, 0, load=0, compute=30)
+    urgent = SyntheticJob(1, 1, 0, 0, load=0, compute=10, priority=1)
     machine = run([long, urgent], switch=SWITCH, at={1: 14.5})
     assert (urgent.start, urgent.end) == (16, 26)  # to the point at 15, then the dump
     assert (long.end, long.preempted) == (30 + 12, 1)
@@ -74,30 +74,30 @@ def test_preemption_at_the_next_cancellation_point():
 
 
 def test_without_preemption_it_waits():
-    long = Job(0, 0, 0, 0, load=0, compute=30)
-    urgent = Job(1, 1, 0, 0, load=0, compute=10, priority=1)
+    long = SyntheticJob(0, 0, 0, 0, load=0, compute=30)
+    urgent = SyntheticJob(1, 1, 0, 0, load=0, compute=10, priority=1)
     run([long, urgent], at={1: 14.5})
     assert urgent.start == 30
 
 
 def test_what_ends_soon_is_not_dumped():
-    long = Job(0, 0, 0, 0, load=0, compute=30)
-    urgent = Job(1, 1, 0, 0, load=0, compute=10, priority=1)
+    long = SyntheticJob(0, 0, 0, 0, load=0, compute=30)
+    urgent = SyntheticJob(1, 1, 0, 0, load=0, compute=10, priority=1)
     machine = run([long, urgent], switch=SWITCH, at={1: 28.0})
     assert (urgent.start, machine.switch_time) == (30, [0])
 
 
 def test_nested_preemption():
-    jobs = [Job(n, n, 0, 0, load=0, compute=20, priority=n) for n in range(3)]
+    jobs = [SyntheticJob(n, n, 0, 0, load=0, compute=20, priority=n) for n in range(3)]
     run(jobs, switch=SWITCH, at={1: 5, 2: 10})
     assert [j.start for j in jobs] == [0, 6, 11]
     assert [j.end for j in jobs] == [20 + 22 + 22, 6 + 20 + 22, 31]
 
 
 def test_the_dump_and_rollback_make_room():
-    running = Job(0, 0, 0, 0, load=0, compute=30, bytes=60)
-    loaded = Job(1, 1, 0, 0, load=5, compute=5, bytes=40)
-    urgent = Job(2, 2, 0, 0, load=5, compute=5, bytes=90, priority=1)
+    running = SyntheticJob(0, 0, 0, 0, load=0, compute=30, bytes=60)
+    loaded = SyntheticJob(1, 1, 0, 0, load=5, compute=5, bytes=40)
+    urgent = SyntheticJob(2, 2, 0, 0, load=5, compute=5, bytes=90, priority=1)
     run([running, loaded, urgent], switch=SWITCH, at={2: 10})
     assert (urgent.load_start, urgent.end) == (11, 21)
     assert running.end == 30 + 12

@@ -9,7 +9,7 @@ from hw.contract.job import Fault
 from hw.contract.params import preset
 from sim.bus import HostCosts
 from sw.driver import Device, DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, OutOfMemory
-from sw.driver.placement import relocate
+from sw.driver.memory.placement import relocate
 from tests.support.fake_soc import FakeSoc
 from tests.support.images import SIZE, copy_image
 
@@ -223,7 +223,7 @@ def test_reset_that_never_ends_is_reported():
     device = Device(soc)
     soc._reset = lambda e: soc._regs.__setitem__("E0.STATUS", 6)
     with pytest.raises(DriverError, match="did not come out of reset"):
-        device.reset_engine(0)
+        device.queues.reset(0)
 
 
 def test_counters_by_name():

@@ -3,7 +3,7 @@ import pytest
 from hw.contract.params import preset
 from sw.driver import JobResult
 from sw.runtime import reference
-from sw.runtime.parts import parts_of
+from sw.runtime.job_groups import job_groups
 from tests.support.preempt_images import walking_image
 
 BASE = preset("base")
@@ -19,7 +19,7 @@ def test_the_slower_engine_counts_and_jobs_of_one_engine_add_up():
     assert reference.durations(image, jobs) == {0: (10, 100), 1: (60, 600)}
     reference.store(image, jobs)
     assert [(x.measured_load, x.measured_compute) for x in image.meta.layers] == [(10, 100), (60, 600)]
-    first, second = parts_of(image, image.meta.steps[0])
+    first, second = job_groups(image, image.meta.steps[0])
     assert first.cost[:2] == pytest.approx((10, 100))
     assert second.cost[:2] == pytest.approx((60, 600)) and second.cost.overlap == pytest.approx(30)
 
@@ -28,7 +28,7 @@ def test_layers_of_many_jobs_go_in_parts_and_wait_for_the_windows_of_earlier_one
     image = walking_image(preset("tiny"), jobs=9)
     for index, job in enumerate(image.meta.jobs):
         job.window_after = 4 if index >= 4 else 0
-    parts = parts_of(image, image.meta.steps[0])
+    parts = job_groups(image, image.meta.steps[0])
     assert [job for part in parts for job in part.jobs] == list(range(9))
     assert max(len(part.jobs) for part in parts) == 2
     held = {job: number for number, part in enumerate(parts) for job in part.jobs}

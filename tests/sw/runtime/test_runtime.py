@@ -8,8 +8,8 @@ from hw.contract.job import Fault
 from hw.contract.params import preset
 from sw.driver import Device, DeviceFault, DriverError
 from sw.driver.errors import SupervisorFault
-from sw.runtime.choice import Choice
 from sw.runtime.policies.fcfs import Fcfs
+from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.request import RequestCancelled, State
 from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
@@ -37,7 +37,7 @@ def test_models_side_by_side_interleave_layer_by_layer():
     runtime.run_until_done()
     for request in requests:
         check(request)
-    assert {run.request.number for run in runtime.parts[:3]} == {0, 1, 2}
+    assert {run.request.number for run in runtime.groups[:3]} == {0, 1, 2}
 
 
 def test_fcfs_runs_one_model_after_the_other():
@@ -47,7 +47,7 @@ def test_fcfs_runs_one_model_after_the_other():
     check(requests[1])
     assert requests[0].done()
     runtime.run_until_done()
-    order = [run.request.number for run in runtime.parts]
+    order = [run.request.number for run in runtime.groups]
     assert order == sorted(order)
 
 
@@ -61,7 +61,7 @@ def test_models_that_overlap_take_turns():
     runtime.run_until_done()
     for request in requests:
         check(request)
-    order = [run.request.number for run in runtime.parts]
+    order = [run.request.number for run in runtime.groups]
     assert order == sorted(order)
 
 
@@ -86,7 +86,7 @@ def test_layers_placed_on_any_engine_stay_in_order(seed):
     runtime.run_until_done()
     for request in requests:
         check(request)
-    assert {run.decision.engine for run in runtime.parts} == {0, 1}
+    assert {run.decision.engine for run in runtime.groups} == {0, 1}
 
 
 def test_only_models_compiled_for_one_engine_can_be_placed():
@@ -131,7 +131,7 @@ def test_a_dump_or_restore_that_fails_is_tried_again(params, op):
         return None
 
     soc.inject = inject
-    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     long = [runtime.submit(model, X) for model in walks(device, 2, jobs=6)]
     urgent = runtime.submit(device.load(smashing_image(params)), X, priority=1, arrival=device.bus.cycle + 4000)
     runtime.run_until_done()
@@ -142,23 +142,25 @@ def test_a_dump_or_restore_that_fails_is_tried_again(params, op):
         assert urgent.repeated and not any(request.repeated for request in long)
 
 
-def test_a_dump_that_keeps_failing_is_an_error():
+def test_a_dump_that_keeps_failing_fails_the_request_it_is_for():
     soc = FakeSoc(TINY)
     device = Device(soc)
     own = 0xFFFF  #: in the tag of jobs of the driver
     soc.inject = lambda e, insn: Fault.BUS if insn.op is Op.ST2 and soc._bodies[e].job["tag"] >> 16 == own else None
-    runtime = Runtime(device, preemptive=True, rule=lambda situation: Choice.DUMP)
-    runtime.submit(*walks(device, 1, jobs=6), X)
-    runtime.submit(device.load(smashing_image(TINY)), X, priority=1, arrival=device.bus.cycle + 4000)
+    runtime = Runtime(device, preemptive=True, rule=lambda situation: Mechanism.DUMP)
+    long = runtime.submit(*walks(device, 1, jobs=6), X)
+    urgent = runtime.submit(device.load(smashing_image(TINY)), X, priority=1, arrival=device.bus.cycle + 4000)
+    runtime.run_until_done()
+    check(long)
     with pytest.raises(SupervisorFault, match="BUS fault in a dump job of the driver"):
-        runtime.run_until_done()
+        urgent.result()
 
 
 def test_a_fault_of_an_urgent_request_leaves_suspended_ones_alone():
     soc = FakeSoc(TINY)
     device = Device(soc)
     soc.inject = lambda engine, insn: Fault.BUS if insn.op is Op.LD1 and insn["fill"] == 90 else None
-    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     long = [runtime.submit(model, X) for model in walks(device, 2, jobs=6)]
     urgent = runtime.submit(device.load(smashing_image(TINY)), X, priority=1, arrival=device.bus.cycle + 4000)
     runtime.run_until_done()
@@ -207,7 +209,7 @@ def test_awaiting_requests():
 @pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
 def test_more_urgent_requests_suspend_several_models(params):
     device = Device(FakeSoc(params))
-    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Choice.DUMP)
+    runtime = Runtime(device, "round_robin", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     long = [runtime.submit(model, X) for model in walks(device, 2, jobs=6)]
     urgent = runtime.submit(device.load(smashing_image(params)), X, priority=1, arrival=device.bus.cycle + 4000)
     runtime.run_until_done()
@@ -219,7 +221,7 @@ def test_more_urgent_requests_suspend_several_models(params):
 
 def test_waiting_can_be_the_rule():
     device = Device(FakeSoc(TINY))
-    runtime = Runtime(device, preemptive=True, rule=lambda situation: Choice.WAIT)
+    runtime = Runtime(device, preemptive=True, rule=lambda situation: Mechanism.WAIT)
     long = runtime.submit(*walks(device, 1, jobs=6), X)
     urgent = runtime.submit(device.load(smashing_image(TINY)), X, priority=1, arrival=device.bus.cycle + 2000)
     runtime.run_until_done()

@@ -6,7 +6,7 @@ from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.policies import LayerCost, OrderPolicy, placement_for
 from sw.runtime.policies.fcfs import Fcfs
-from sw.runtime.scheduler import LayerScheduler, Request
+from sw.runtime.scheduler import LayerChain, LayerScheduler
 
 MODELS = {"a": [LayerCost(10, 20, 40), LayerCost(5, 8, 40)], "b": [LayerCost(30, 5, 10)] * 3}
 
@@ -32,9 +32,9 @@ def scheduler(order=None, engines=1, **options):
 def test_candidates_are_the_next_layers_of_open_requests_and_arrivals_take_part_at_once():
     order = Recording()
     subject, _ = scheduler(order)
-    subject.open(Request(0, "a"))
+    subject.open(LayerChain(0, "a"))
     subject.decide(0)
-    subject.open(Request(1, "b"))
+    subject.open(LayerChain(1, "b"))
     assert [d.layer for d in (subject.decide(0), subject.decide(0))] == [1, 0]
     assert order.seen == [[("a", 0, 0, 1)], [("a", 1, 0, 0), ("b", 0, 0, 1)], [("b", 0, 1, 1)]]
     subject.cancel(1)
@@ -43,14 +43,14 @@ def test_candidates_are_the_next_layers_of_open_requests_and_arrivals_take_part_
 
 def test_most_urgent_requests_only():
     subject, _ = scheduler(by_priority=True)
-    subject.open(Request(0, "a"))
-    subject.open(Request(1, "b", arrival=5, priority=1))
+    subject.open(LayerChain(0, "a"))
+    subject.open(LayerChain(1, "b", arrival=5, priority=1))
     assert subject.decide(5).request.model == "b"
 
 
 def test_forecast_of_one_layer_after_the_other():
     subject, forecast = scheduler()
-    subject.open(Request(0, "a"))
+    subject.open(LayerChain(0, "a"))
     first, second = subject.decide(0), subject.decide(0)
     assert (first.start, second.start) == (10, 30)
     assert (first.idle, second.idle) == ((10, 0), (0, 0))
@@ -61,7 +61,7 @@ def test_forecast_of_one_layer_after_the_other():
 
 def test_forecast_follows_what_happened():
     subject, forecast = scheduler()
-    subject.open(Request(0, "a"))
+    subject.open(LayerChain(0, "a"))
     subject.decide(0)
     forecast.load_started((0, 0), 2)
     assert forecast.state(4).access_free == 12
@@ -92,7 +92,7 @@ def test_forecast_after_a_rollback():
 
 def test_inputs_on_another_engine():
     subject, _ = scheduler(engines=2)
-    subject.open(Request(0, "a"))
+    subject.open(LayerChain(0, "a"))
     first, second = subject.decide(0), subject.decide(0)
     assert (first.engine, second.engine) == (0, 1)
     assert (second.start, second.idle.compute) == (30, 30)

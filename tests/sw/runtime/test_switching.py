@@ -9,8 +9,11 @@ import pytest
 
 from hw.contract.params import preset
 from sw.driver import Device
-from sw.driver.supervisor import Operation, SupervisorResult
-from sw.runtime.choice import Choice, Situation, choose
+from sw.driver.memory.allocator import Allocator
+from sw.driver.preempt.dump import Dump
+from sw.driver.preempt.operation import CopyResult
+from sw.driver.preempt.suspended_tasks import SuspendedTasks
+from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
 from sw.runtime.switching import Switching
@@ -25,8 +28,8 @@ MODEL, OTHER = SimpleNamespace(number=0), SimpleNamespace(number=1)
 
 
 def _operation(*ends):
-    operation = Operation("dump", lambda: None)
-    operation.results = [SupervisorResult(0, "dump", 0, end, 64) for end in ends]
+    operation = Dump(SuspendedTasks(Allocator("DRAM", 0, 64)), [], {}, {})
+    operation.results = [CopyResult(0, 0, end, 64) for end in ends]
     return operation
 
 
@@ -55,7 +58,7 @@ def test_later_ones_are_measured():
 
 def test_a_dump_counts_once_it_has_ended_and_not_if_it_failed():
     switching, dump = Switching(choose, 1.0), _operation()
-    dump.jobs[7] = None
+    dump.jobs.add(7)
     _switched(switching, 0, 1000, dump, 2500)
     assert _lead(switching) == 2600
     dump.jobs.clear()
@@ -79,16 +82,16 @@ def test_the_next_announced_and_more_urgent_request_is_foreseen():
     waiting = [_request(0, 9000), _request(1, 7000, priority=0), _request(2, 5000, announced=False), _request(3, 900)]
     assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) == (waiting[0], 9000 - 2600)
     assert switching.foreseen(waiting, 1000, 1, lambda request: NOW) is None
-    assert switching.decide(waiting[0], replace(NOW, notice=8000, remaining=20_000, killable=False)) is Choice.DUMP
+    assert switching.decide(waiting[0], replace(NOW, notice=8000, remaining=20_000, killable=False)) is Mechanism.DUMP
     assert switching.here(waiting[0], 1000) and not switching.here(waiting[1], 1000)
     assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) is None  # decided on once
 
 
 def test_a_refusal_holds_until_a_running_request_has_ended():
-    switching, request = Switching(lambda now: Choice.WAIT, 1.0), _request(0, 500)
-    assert switching.decide(request, replace(NOW, notice=500)) is Choice.WAIT
+    switching, request = Switching(lambda now: Mechanism.WAIT, 1.0), _request(0, 500)
+    assert switching.decide(request, replace(NOW, notice=500)) is Mechanism.WAIT
     assert not switching.declined(request)  # it has not arrived
-    assert switching.decide(request, NOW) is Choice.WAIT
+    assert switching.decide(request, NOW) is Mechanism.WAIT
     assert switching.declined(request)
     switching.reconsider()
     assert not switching.declined(request)
@@ -100,7 +103,7 @@ def _check(request):
 
 
 def _dump(situation):
-    return Choice.DUMP
+    return Mechanism.DUMP
 
 
 class Scene:
@@ -149,7 +152,7 @@ def test_a_refusal_ahead_is_decided_again_at_the_arrival():
 
     def rule(situation):
         asked.append(situation.notice)
-        return Choice.WAIT if situation.notice else Choice.DUMP
+        return Mechanism.WAIT if situation.notice else Mechanism.DUMP
 
     scene = Scene(TINY, 8000, rule)
     assert len(asked) == 2 and asked[0] > 0 == asked[1]
@@ -157,7 +160,7 @@ def test_a_refusal_ahead_is_decided_again_at_the_arrival():
 
 
 def test_a_refusal_at_the_arrival_holds():
-    scene = Scene(TINY, 8000, lambda situation: Choice.WAIT)
+    scene = Scene(TINY, 8000, lambda situation: Mechanism.WAIT)
     assert not scene.pauses and scene.long.ended <= scene.urgent.ended
 
 
@@ -178,7 +181,7 @@ def test_random_announced_arrivals(seed):
             runtime.step()
         request.cancel()
     runtime.run_until_done()
-    assert not device.preemption.suspensions
+    assert not device.suspensions
     for request in requests:
         assert request.started is None or request.started >= request.arrival
         if request.state is not State.CANCELLED:

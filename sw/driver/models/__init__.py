@@ -1,0 +1,1 @@
+"""Models in device memory, and their jobs on the queues."""

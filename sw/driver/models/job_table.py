@@ -1,0 +1,88 @@
+"""Which jobs are queued on which engine, and the results of those that ended."""
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+
+from hw.contract.image import CancelPoint
+from hw.contract.job import COUNTERS
+from sw.driver.models.loaded_model import LoadedModel
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """One job that ran: times are the SoC's global cycle count, ``counters`` those of ``hw.contract.job.COUNTERS``."""
+
+    model: LoadedModel
+    job: int  #: index in the image's job table
+    engine: int
+    prologue_start: int  #: 0 without a prologue
+    prologue_end: int
+    start: int
+    end: int
+    counters: dict[str, int]
+    resumed: bool = False  #: the job was preempted; times and counters cover what came after
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """A job that has not finished. ``point``: it was queued again behind this cancellation point."""
+
+    model: LoadedModel
+    job: int
+    engine: int
+    point: CancelPoint | None = None
+
+
+class JobTable:
+    """The jobs of all loaded models of one device.
+
+    ``outstanding``: those queued on engines; ``finished``: results that nobody has collected; both by job id.
+    """
+
+    def __init__(self) -> None:
+        self.outstanding: dict[int, SubmittedJob] = {}
+        self.finished: dict[int, JobResult] = {}
+
+    def enter(self, job_id: int, model: LoadedModel, job: int, engine: int, point: CancelPoint | None = None) -> None:
+        """Note a job that is about to be queued; ``point``: it continues behind this cancellation point."""
+        self.outstanding[job_id] = SubmittedJob(model, job, engine, point)
+
+    def finish(self, engine: int, entry: dict[str, int]) -> None:
+        """Turn a job that retired into a result. ``entry``: members of its ``hw.contract.job.COMPLETION``."""
+        known = self.outstanding.pop(entry["job_id"])
+        times = {name: entry[name] for name in ("prologue_start", "prologue_end", "start", "end")}
+        counters = {name: entry[name] for name, _ in COUNTERS}
+        resumed = known.point is not None
+        self.finished[entry["job_id"]] = JobResult(
+            known.model, known.job, engine, counters=counters, resumed=resumed, **times
+        )
+
+    def remove(self, job_ids: Iterable[int]) -> None:
+        """Forget outstanding jobs: they are lost, or were taken off their engine."""
+        for job_id in job_ids:
+            del self.outstanding[job_id]
+
+    def forget_results(self, model: LoadedModel) -> None:
+        """Forget results of ``model`` that nobody has collected."""
+        self.finished = {i: result for i, result in self.finished.items() if result.model is not model}
+
+    def models(self, engines: Container[int] | None = None) -> list[LoadedModel]:
+        """Models with outstanding jobs, on ``engines`` or on any."""
+        entries = (e for e in self.outstanding.values() if engines is None or e.engine in engines)
+        return list({id(entry.model): entry.model for entry in entries}.values())
+
+    def engines_of(self, model: LoadedModel) -> list[int]:
+        """Engines with outstanding jobs of ``model``."""
+        return sorted({entry.engine for entry in self.outstanding.values() if entry.model is model})
+
+    def conflicts(self, model: LoadedModel) -> bool:
+        """Whether an outstanding job is of ``model`` or uses the same bytes of LV2."""
+        return any(entry.model is model or entry.model.overlaps(model) for entry in self.outstanding.values())
+
+    def window_holder(self, model: LoadedModel, job: int) -> tuple[int, SubmittedJob] | None:
+        """Id and record of the outstanding job that uses the weight window of ``job``; None if there is none."""
+        before = model.predecessors[job]
+        if before is None:
+            return None
+        found = (item for item in self.outstanding.items() if item[1].model is model and item[1].job == before)
+        return next(found, None)

@@ -1,0 +1,163 @@
+"""A model in device memory: its segments, LV2 windows, events and tensors."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.contract.image import Image, JobInfo, PortInfo, TensorInfo
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError
+from hw.contract.job import JOB_MAGIC, JobFlag
+from sim.bus import Bus
+from sw.driver.errors import DriverError
+from sw.driver.memory.placement import ImagePlacement, relocate
+from sw.driver.memory.weight_windows import predecessors
+from sw.driver.queues.events import EventLease
+
+
+class LoadedModel:
+    """An image whose segments have addresses. Made by ``Device.load``, given back by ``Device.unload``.
+
+    ``number`` tells loaded models apart in completions and traces.
+    """
+
+    def __init__(self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int) -> None:
+        self.image = image
+        self.placement = placement
+        self.events = events
+        self.number = number
+        self.predecessors = predecessors(image)
+        self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
+        self._placed: int | None = None  #: engine of the latest job in the chain
+        self._bus = bus
+
+    @property
+    def segments(self) -> list[tuple[int, int]]:
+        """(first byte, size) of each segment."""
+        return self.placement.segments
+
+    @property
+    def code(self) -> bytes:
+        """The code as it lies in device memory: relocated."""
+        return relocate(self.image, self.segments)
+
+    @property
+    def movable(self) -> bool:
+        """Whether its LV2 windows may lie elsewhere at the next inference: no code names their addresses."""
+        fixed = {f"segment{i}" for i in LV2_SEGMENTS}
+        return not any(entry.symbol in fixed for entry in self.image.meta.relocations)
+
+    def move_windows(self, first: int, second: int) -> None:
+        """Put segments 6 and 7 at these LV2 addresses. Only while no job of the model is queued or suspended."""
+        for i, base in zip(LV2_SEGMENTS, (first, second), strict=True):
+            self.segments[i] = (base, self.segments[i][1])
+
+    @property
+    def name(self) -> str:
+        """The model's name, from the image."""
+        return self.image.meta.model
+
+    def port_names(self) -> tuple[list[str], list[str]]:
+        """Names of the inputs and of the outputs, in the model's order."""
+        return [p.name for p in self.image.meta.inputs], [p.name for p in self.image.meta.outputs]
+
+    def write_tensor(self, name: str, value: npt.NDArray) -> None:
+        """Store an array of the tensor's own shape and dtype. Not charged: see ``Bus.write_mem``."""
+        info = self.image.tensor(name)
+        if list(value.shape) != info.shape or value.dtype != info.dtype:
+            raise DriverError(
+                f"tensor {name!r} of model {self.name!r} is {info.dtype}{info.shape}, "
+                f"not {value.dtype}{list(value.shape)}"
+            )
+        self._bus.write_mem(self._address(info), np.ascontiguousarray(value).tobytes(), charge=False)
+
+    def read_tensor(self, name: str) -> npt.NDArray:
+        """An array of the tensor's shape and dtype. Not charged: see ``Bus.read_mem``."""
+        info = self.image.tensor(name)
+        size = int(np.prod(info.shape, dtype=np.int64)) * np.dtype(info.dtype).itemsize
+        raw = self._bus.read_mem(self._address(info), size, charge=False)
+        return np.frombuffer(raw, info.dtype).reshape(info.shape)
+
+    def _address(self, info: TensorInfo) -> int:
+        return self.segments[info.segment][0] + info.offset
+
+    def overlaps(self, other: "LoadedModel") -> bool:
+        """Whether the two models use common LV2 bytes, so that their jobs may not be mixed."""
+        mine, theirs = self.windows(), other.windows()
+        return any(a < d and c < b for a, b in mine for c, d in theirs)
+
+    def windows(self) -> list[tuple[int, int]]:
+        """The LV2 windows as (first, end)."""
+        parts = (self.segments[i] for i in LV2_SEGMENTS)
+        return [(base, base + size) for base, size in parts if size]
+
+    def port(self, name: str) -> PortInfo:
+        """The input or output called ``name``; KeyError if there is none."""
+        for port in self.image.meta.inputs + self.image.meta.outputs:
+            if port.name == name:
+                return port
+        raise KeyError(f"model {self.name!r} has no input or output {name!r}")
+
+    def describe_job(self, index: int) -> str:
+        """``job 3 of 'digits' (layer 'conv2')``."""
+        layer = self.image.meta.layers[self.image.meta.jobs[index].layer]
+        return f"job {index} of {self.name!r} (layer {layer.name!r})"
+
+    def disassemble(self, pc: int) -> str:
+        """Assembler text of the instruction at ``pc``; says so where there is none."""
+        raw = self.image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
+        try:
+            return str(Insn.decode(raw))
+        except IsaError as error:
+            return f"({error})"
+
+    def descriptor(self, index: int, job_id: int, *, interrupt: bool, cycle_limit: int) -> dict[str, int]:
+        """Members of the job descriptor of job ``index``, whose event signal is thereby accounted for."""
+        job = self.image.meta.jobs[index]
+        members = {
+            "magic": JOB_MAGIC,
+            "job_id": job_id,
+            "body_pc": job.body_pc,
+            "cycle_limit": cycle_limit,
+            "window_after": job.window_after,
+            "tag": (self.number & 0xFFFF) << 16 | (index & 0xFFFF),
+        }
+        flags = self._event_members(job, members)
+        if interrupt:
+            flags |= JobFlag.INTERRUPT
+        if job.prologue_pc is not None:
+            flags |= JobFlag.PROLOGUE
+            members["prologue_pc"] = job.prologue_pc
+        for i in range(SEGMENTS):
+            members[f"base{i}"], members[f"limit{i}"] = self.segments[i]
+        return {**members, "flags": int(flags)}
+
+    def begin(self) -> None:
+        """An inference begins: waits for events count from here."""
+        self.events.begin()
+        self._placed = None
+
+    def synchronise(self) -> None:
+        """Take event counters as they stand. Only while no job of the model is outstanding."""
+        for lease in (self.events, self.chain):
+            if lease is not None:
+                lease.synchronise()
+        self._placed = None
+
+    def follow(self, members: dict[str, int], engine: int) -> None:
+        """Make a job descriptor for ``engine`` wait for the model's job before, if that is on another engine."""
+        assert self.chain is not None
+        flags = members["flags"] | JobFlag.SIGNAL
+        if self._placed not in (None, engine):
+            members["wait0_id"], members["wait0_value"] = self.chain.all_signalled(0)
+            flags |= JobFlag.WAIT0
+        members["signal_id"], members["flags"] = self.chain.signalled(0), int(flags)
+        self._placed = engine
+
+    def _event_members(self, job: JobInfo, members: dict[str, int]) -> JobFlag:
+        flags = JobFlag(0)
+        for i, (event, times) in enumerate(job.waits):
+            members[f"wait{i}_id"], members[f"wait{i}_value"] = self.events.wait(event, times)
+            flags |= (JobFlag.WAIT0, JobFlag.WAIT1)[i]
+        if job.signal is not None:
+            members["signal_id"] = self.events.signalled(job.signal)
+            flags |= JobFlag.SIGNAL
+        return flags

@@ -1,0 +1,106 @@
+"""Jobs of loaded models: queueing them by index, and collecting their results."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hw.contract.image import CancelPoint
+from sw.driver.errors import DeviceFault, FaultRecord
+from sw.driver.memory.weight_windows import distance
+from sw.driver.models.job_table import JobResult, JobTable
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.queues.engine_queue import EngineQueue
+from sw.driver.queues.job_queues import JobQueues
+
+#: Register accesses until the first job of an inference is announced, at most: its doorbell, and reads of events.
+SUBMIT_ACCESSES = 4
+
+
+class ModelJobs:
+    """The jobs of all models of one device: it pushes them to ``queues``, and owns them there."""
+
+    def __init__(self, queues: JobQueues) -> None:
+        self._queues = queues
+        self.table = JobTable()
+
+    def begin(self, model: LoadedModel, limit: int) -> None:
+        """Start an inference: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
+        self._queues.wait(lambda: not self.table.conflicts(model), limit)
+        model.begin()
+
+    def submit(
+        self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int, engine: int | None
+    ) -> list[int]:
+        """See ``Device.submit``."""
+        table = model.image.meta.jobs
+        numbers = {index: table[index].engine if engine is None else engine for index in jobs}
+        last = {numbers[index]: index for index in jobs}
+        ids = []
+        for index in jobs:
+            number = numbers[index]
+            queue = self._queues.engines[number]
+            if not self._may_push(queue, model, index):
+                if not limit:
+                    break
+                self._make_room(queue, model, index, limit)
+            period = max(1, queue.capacity // 2)
+            interrupt = index == last[number] or queue.pushed % period == period - 1
+            job_id = self._queues.new_id()
+            self.table.enter(job_id, model, index, number)
+            members = model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit)
+            if engine is not None:
+                model.follow(members, engine)
+            self._queues.push(number, members | {"window_after": self._window_after(queue, model, index)}, self)
+            if queue.outstanding == 1 or queue.behind_barrier:
+                queue.ring_doorbell()  # an idle engine starts at once, not when the last descriptor is written
+            ids.append(job_id)
+        self._queues.ring_doorbells()
+        return ids
+
+    def requeue(
+        self, model: LoadedModel, job: int, engine: int, descriptor: dict[str, int], point: CancelPoint | None
+    ) -> None:
+        """Queue a job again that was taken off, under its own id; ``point``: it continues behind that."""
+        queue = self._queues.engines[engine]
+        members = descriptor | {"window_after": self._window_after(queue, model, job)}
+        self._queues.requeue(engine, members, self)
+        self.table.enter(descriptor["job_id"], model, job, engine, point)
+
+    def collect(self, ids: Sequence[int], limit: int) -> list[JobResult]:
+        """See ``Device.collect``."""
+        self._queues.wait(lambda: all(job_id in self.table.finished for job_id in ids), limit)
+        return [self.table.finished.pop(job_id) for job_id in ids]
+
+    def _window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
+        """The distance from the next place in ``queue`` to the job there that holds the weight window of ``job``."""
+        holder = self.table.window_holder(model, job)
+        return 0 if holder is None else distance(queue.unfinished, queue.place, holder[0])
+
+    def _may_push(self, queue: EngineQueue, model: LoadedModel, job: int) -> bool:
+        """Whether there is room, and no job on another engine holds the window: a prologue can only wait for its own
+        ring."""
+        holder = self.table.window_holder(model, job)
+        return queue.free > 0 and (holder is None or holder[1].engine == queue.number)
+
+    def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int) -> None:
+        self._queues.ring_doorbells()  # all of them: the full engine may wait for an event from another
+        self._queues.wait(lambda: self._may_push(queue, model, job), limit)
+
+    # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
+    def completed(self, engine: int, completion: dict[str, int]) -> None:
+        """The job's result can be collected."""
+        self.table.finish(engine, completion)
+
+    def fault_of(self, record: FaultRecord) -> DeviceFault:
+        """Names job, layer and instruction."""
+        known = self.table.outstanding[record.job_id]
+        instruction = known.model.disassemble(record.pc)
+        return DeviceFault(replace(record, job=known.model.describe_job(known.job), instruction=instruction))
+
+    def lost(self, engine: int, job_ids: Sequence[int]) -> None:
+        """There will be no results."""
+        self.table.remove(job_ids)
+
+    def describe(self, job_id: int) -> str:
+        """Index, model and layer."""
+        known = self.table.outstanding[job_id]
+        return known.model.describe_job(known.job)

@@ -1,0 +1,177 @@
+"""Dumping on-chip memories to DRAM and bringing them back, with ordinary instructions (of **Cancellation points**).
+
+Supervisor programs see all of DRAM as segment 1 and all of LV2 as segment 6. LV2 goes to DRAM directly, LV1 through a
+*staging buffer* of a few slots in LV2, accumulators through one in LV1 and then that in LV2.
+"""
+
+from dataclasses import dataclass
+from itertools import cycle
+
+from hw.contract.isa import Insn, Lv0Space, Op, Segment, VecOp
+from hw.contract.params import SocParams
+from hw.contract.spaces import Space
+from sw.driver.memory.footprint import LV2, MemoryId, row_bytes
+from sw.driver.memory.ranges import Range
+from sw.driver.preempt.program import MemoryRange, Program
+
+DRAM_SEGMENT, LV2_SEGMENT = int(Segment.WEIGHTS), int(Segment.LV2)
+DRAM: MemoryId = (Space.DRAM, 0)
+RUN = 4096  #: bytes of one run of a long copy
+SLOTS = 4  #: of a staging buffer: enough for every unit on the way to work on one
+SLOT_BYTES = 2048  #: large enough to hide a unit's start, small enough to fill the pipeline early
+_INT32 = 4
+
+
+@dataclass(frozen=True)
+class Spill:
+    """``size`` bytes at ``start`` of an on-chip ``memory``, and the ``address`` of their copy in DRAM."""
+
+    memory: MemoryId
+    start: int
+    size: int
+    address: int
+
+
+class StagingBuffer:
+    """A staging buffer: slots handed out in turn. ``align``: slot addresses are multiples of it; ``where``: at least
+    one slot long."""
+
+    def __init__(self, where: Range, align: int, slot: int = SLOT_BYTES) -> None:
+        start = -(-where[0] // align) * align
+        room = (where[1] - start) // align * align
+        self.slot = min(slot, max(align, room // SLOTS // align * align))
+        slots = max(1, min(SLOTS, room // self.slot))
+        self.where = (start, start + slots * self.slot)
+        self._next = cycle(range(start, start + slots * self.slot, self.slot))
+
+    def next(self) -> int:
+        """Address of the next slot."""
+        return next(self._next)
+
+
+def copy_fields(src: int, dst: int, size: int) -> list[dict[str, int]]:
+    """Fields of copies of ``size`` contiguous bytes: whole runs, then the rest."""
+    runs, rest = divmod(size, RUN)
+    parts = []
+    if runs:
+        strides = {"src_s0": RUN, "dst_s0": RUN} if runs > 1 else {}
+        parts.append({"src": src, "dst": dst, "len": RUN, "hi": RUN, "n0": runs, "hi0": runs, "hi1": 1} | strides)
+    if rest:
+        at = runs * RUN
+        parts.append({"src": src + at, "dst": dst + at, "len": rest, "hi": rest, "hi0": 1, "hi1": 1})
+    return parts
+
+
+def _copy(
+    program: Program, op: Op, source: MemoryRange, target: MemoryRange, segments: dict[str, int] | None = None
+) -> None:
+    (src_memory, src, end), (dst_memory, dst, _) = source, target
+    at = 0
+    for fields in copy_fields(src, dst, end - src):
+        size = fields["len"] * fields.get("n0", 1)
+        reads = [(src_memory, src + at, src + at + size)]
+        program.add(op, fields | (segments or {}), reads, [(dst_memory, dst + at, dst + at + size)])
+        at += size
+
+
+def _store2(program: Program, lv2: int, dram: int, size: int) -> None:
+    segments = {"src_seg": LV2_SEGMENT, "dst_seg": DRAM_SEGMENT}
+    _copy(program, Op.ST2, (LV2, lv2, lv2 + size), (DRAM, dram, dram + size), segments)
+
+
+def _load2(program: Program, dram: int, lv2: int, size: int) -> None:
+    segments = {"src_seg": DRAM_SEGMENT, "dst_seg": LV2_SEGMENT}
+    _copy(program, Op.LD2, (DRAM, dram, dram + size), (LV2, lv2, lv2 + size), segments)
+
+
+def save(program: Program, spill: Spill, lv1: StagingBuffer | None = None, lv2: StagingBuffer | None = None) -> None:
+    """Append the dump of ``spill``. LV1 needs a staging buffer ``lv2``, accumulators (whole rows) need both."""
+    if spill.memory == LV2:
+        _store2(program, spill.start, spill.address, spill.size)
+    elif spill.memory[0] == Space.LV1:
+        assert lv2 is not None
+        for at, size in _chunks(spill, lv2.slot):
+            slot = lv2.next()
+            source, target = (spill.memory, spill.start + at, spill.start + at + size), (LV2, slot, slot + size)
+            _copy(program, Op.ST1, source, target, {"dst_seg": LV2_SEGMENT})
+            _store2(program, slot, spill.address + at, size)
+    else:
+        assert lv1 is not None and lv2 is not None
+        for at, size in _chunks(spill, _whole_rows(program.params, lv1, lv2)):
+            low, slot, engine = lv1.next(), lv2.next(), spill.memory[1]
+            _raw(program, spill.memory, spill.start + at, size, low)
+            source, target = ((Space.LV1, engine), low, low + size), (LV2, slot, slot + size)
+            _copy(program, Op.ST1, source, target, {"dst_seg": LV2_SEGMENT})
+            _store2(program, slot, spill.address + at, size)
+
+
+def load(program: Program, spill: Spill, lv1: StagingBuffer | None = None, lv2: StagingBuffer | None = None) -> None:
+    """Append the way back of ``spill``, with staging buffers as for :func:`save`."""
+    if spill.memory == LV2:
+        _load2(program, spill.address, spill.start, spill.size)
+    elif spill.memory[0] == Space.LV1:
+        assert lv2 is not None
+        for at, size in _chunks(spill, lv2.slot):
+            slot = lv2.next()
+            _load2(program, spill.address + at, slot, size)
+            target = (spill.memory, spill.start + at, spill.start + at + size)
+            _copy(program, Op.LD1, (LV2, slot, slot + size), target, {"src_seg": LV2_SEGMENT})
+    else:
+        assert lv1 is not None and lv2 is not None
+        for at, size in _chunks(spill, _whole_rows(program.params, lv1, lv2)):
+            low, slot, engine = lv1.next(), lv2.next(), spill.memory[1]
+            _load2(program, spill.address + at, slot, size)
+            staged = ((Space.LV1, engine), low, low + size)
+            _copy(program, Op.LD1, (LV2, slot, slot + size), staged, {"src_seg": LV2_SEGMENT})
+            target = (spill.memory, spill.start + at, spill.start + at + size)
+            _copy(program, Op.LD0, staged, target, {"space": Lv0Space.ACC})
+
+
+def _chunks(spill: Spill, most: int) -> list[tuple[int, int]]:
+    return [(at, min(most, spill.size - at)) for at in range(0, spill.size, most)]
+
+
+def _whole_rows(params: SocParams, lv1: StagingBuffer, lv2: StagingBuffer) -> int:
+    row = row_bytes(params)
+    return min(lv1.slot, lv2.slot) // row * row
+
+
+def _raw(program: Program, memory: MemoryId, start: int, size: int, target: int) -> None:
+    """VEC in mode RAW: whole accumulator rows to ``target`` in LV1, as LD0 with space ACC takes them."""
+    p, row = program.params, row_bytes(program.params)
+    fields = {
+        "op": VecOp.RAW, "src_acc": 1, "a": start // row, "a_s1": 1, "d": target,
+        "n2": _INT32, "n1": size // row, "n0": p.vec_groups,
+        "d_s2": p.vec_lanes, "d_s1": row, "d_s0": _INT32 * p.vec_lanes,
+    }  # fmt: skip
+    program.add(Op.VEC, fields, [(memory, start, start + size)], [((Space.LV1, memory[1]), target, target + size)])
+
+
+def reload(program: Program, insns: list[Insn], engine: int) -> None:
+    """Append LD2, LD1 and LD0 instructions of an image, in their order, for segments of the image's own.
+
+    Their waits and signals are left out; the program's own order takes their place.
+    """
+    spaces = {Op.LD2: (Space.DRAM, Space.LV2), Op.LD1: (Space.LV2, Space.LV1), Op.LD0: (Space.LV1, Space.LV0_ACT)}
+    for insn in insns:
+        source, target = spaces[insn.op]
+        fields = {name: value for name, value in insn.fields.items() if name not in ("wait", "signal")}
+        read = (_memory(source, engine, insn["src_seg"]), *_reach(insn, "src"))
+        write = (_memory(target, engine, insn["dst_seg"]), *_reach(insn, "dst"))
+        # Which LV0 memory does not matter: only LD0 writes it.
+        program.add(insn.op, fields, [read], [write])
+
+
+def _memory(space: Space, engine: int, segment: int) -> MemoryId:
+    """Segments of one job do not overlap, so each counts as a memory of its own."""
+    return (space, engine) if space in (Space.LV1, Space.LV0_ACT) else (space, segment)
+
+
+def _reach(insn: Insn, side: str) -> tuple[int, int]:
+    """Lowest byte and end of what a copy may touch at one side, padding included."""
+    start = insn[side]
+    low = high = start - (1 << 32) if start >> 31 else start
+    for loop in ("2", "1", "0"):
+        reach = (insn[f"n{loop}"] - 1) * insn[f"{side}_s{loop}"]
+        low, high = low + min(0, reach), high + max(0, reach)
+    return low, high + insn["len"]

@@ -1,0 +1,125 @@
+"""Halting engines and finding out where they stand (of **Cancellation points**)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hw.contract.regs import EngineState
+from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.queues.engine_queue import EngineQueue
+from sw.driver.queues.job_queues import JobQueues
+
+LIMIT = 50_000_000  #: cycles within which an engine halts, or a dump ends
+#: Register accesses to find out where a halted engine stands: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT.
+RECORD_ACCESSES = 4
+_AWAKE = 20_000  #: cycles for which the driver looks for a halt by itself: usual intervals between points
+_POLL = 200
+
+
+@dataclass(frozen=True)
+class HaltRecord:
+    """Where an engine stood when it halted. ``in_job``: inside the body of ``job_id``, at cancellation point ``point``
+    whose CANCEL is at ``pc``; otherwise before a body, or idle. ``loaded``: jobs of its ring whose prologue had run."""
+
+    engine: int
+    in_job: bool
+    job_id: int = 0
+    point: int = 0
+    pc: int = 0
+    cycle: int = 0  #: at which it became HALTED; 0 if it was idle
+    loaded: int = 0
+
+
+class Halting:
+    """Sends pauses to the engines of one device, waits for them, and reads where each has halted."""
+
+    def __init__(self, queues: JobQueues, jobs: ModelJobs) -> None:
+        self._queues, self._jobs = queues, jobs
+
+    def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
+        """Halt engines at their next cancellation point or before a body; idle ones count as halted at once.
+
+        ``verify``: also compare PC and semaphores with the image's table, at the cost of more than 30 register reads
+        per engine. Raises ``DeviceFault`` if an engine stops on a fault instead, ``DeviceTimeout`` at the limit.
+        """
+        queues = [self._queues.engines[e] for e in sorted(engines)]
+        busy = [queue for queue in queues if queue.outstanding]
+        for queue in busy:
+            queue.pause()
+        try:
+            in_job = self._wait_halted(busy, limit)
+        except DriverError:
+            self.go_on(queue.number for queue in busy)
+            raise
+        self.go_on(queue.number for queue in busy if not queue.outstanding)  # nothing left that could halt
+        return {queue.number: self._record(queue.number, in_job.get(queue.number, False), verify) for queue in queues}
+
+    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int) -> dict[int, bool]:
+        """Whether each has halted inside a job.
+
+        A ``halted`` interrupt may be left over from a withdrawn pause, so trust ``STATUS.state``, not the interrupt.
+        """
+        waiting, in_job = {queue.number for queue in busy}, {}
+        deadline = self._queues.bus.cycle + limit
+        while waiting:
+            left = deadline - self._queues.bus.cycle
+            pending = self._queues.interrupts.wait(left, _AWAKE) if left > 0 else None
+            if pending is None:
+                raise DeviceTimeout(f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit")
+            for engine in waiting.intersection(self._queues.serve_interrupts(pending)):
+                status = self._queues.regs.read_fields(f"E{engine}.STATUS")
+                if status["state"] == EngineState.HALTED:
+                    waiting.discard(engine)
+                    in_job[engine] = bool(status["in_job"])
+        return in_job
+
+    def rest(self, engines: Iterable[int], limit: int = LIMIT) -> None:
+        """Wait until engines have halted or stopped on a fault, which is not raised: no job begins any more."""
+        queues = [self._queues.engines[e] for e in engines]
+        for queue in queues:
+            queue.pause()
+        deadline = self._queues.bus.cycle + limit
+        while any(queue.state() not in (EngineState.HALTED, EngineState.FAULT) for queue in queues):
+            if self._queues.bus.cycle >= deadline:
+                raise self._queues.timed_out(limit)
+            self._queues.bus.advance(_POLL)
+
+    def go_on(self, engines: Iterable[int]) -> None:
+        """Withdraw a pause: halted engines continue where they stand."""
+        for e in engines:
+            self._queues.engines[e].go_on()
+
+    def _record(self, engine: int, in_job: bool, verify: bool) -> HaltRecord:
+        queue = self._queues.engines[engine]
+        if not queue.outstanding:
+            return HaltRecord(engine, in_job=False)
+        loaded, low = queue.register("RING_LOADED"), queue.register("HALT_CYCLE_LO")
+        now = self._queues.bus.cycle
+        cycle = now - ((now - low) & 0xFFFFFFFF)
+        if not in_job:
+            return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
+        number = queue.register("HALT_POINT")
+        job_id = queue.unfinished[0][1]["job_id"]
+        model = self._jobs.table.outstanding[job_id].model
+        points = model.image.meta.cancel_points
+        if number >= len(points):
+            raise DriverError(
+                f"engine {engine} halted at point {number}; the table of {model.name!r} has {len(points)}"
+            )
+        if verify:
+            self._verify(engine, job_id, model, number)
+        return HaltRecord(engine, True, job_id, number, points[number].pc, cycle, loaded)
+
+    def _verify(self, engine: int, job_id: int, model: LoadedModel, number: int) -> None:
+        queue, point = self._queues.engines[engine], model.image.meta.cancel_points[number]
+        counts = dict(point.semaphores)
+        expected = {"HALT_JOB": job_id, "HALT_PC": point.pc + 1}
+        expected |= {f"SEM[{i}]": counts.get(i, 0) for i in range(self._queues.params.semaphores)}
+        for name, value in expected.items():
+            found = queue.register(name)
+            if found != value:
+                raise DriverError(
+                    f"engine {engine} at point {number} of {model.name!r}: {name} reads {found}, "
+                    f"the image says {value}; compile the model again"
+                )

@@ -1,0 +1,79 @@
+"""What a task that is being suspended has on chip, from the live ranges of its image (of **Cancellation points**)."""
+
+from collections.abc import Iterable, Sequence
+
+from hw.contract.image import ImageError, LiveRange
+from hw.contract.isa import Segment
+from hw.contract.job import JobFlag
+from hw.contract.spaces import Space
+from sw.driver.memory.footprint import LV2, MemoryId, row_bytes
+from sw.driver.memory.ranges import Range, normalise, subtract
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.preempt.suspension import WORD, CleanRange, DirtyRange, QueuedJob
+
+
+def absolute(model: LoadedModel, live: LiveRange, engine: int) -> tuple[MemoryId, Range]:
+    """Where a live range lies on chip; accumulators in whole rows."""
+    if live.space == Space.LV2:
+        base = model.segments[live.segment][0]
+        return LV2, (base + live.offset, base + live.offset + live.size)
+    if live.space == Space.LV1:
+        return (Space.LV1, engine), (live.offset, live.offset + live.size)
+    row = row_bytes(model.image.params)
+    return (Space.LV0_ACC, engine), (live.offset // row * row, -(-(live.offset + live.size) // row) * row)
+
+
+Live = tuple[LoadedModel, int, Sequence[LiveRange]]  #: model, engine, its live ranges
+
+
+def dirty_ranges(lives: Iterable[Live]) -> list[DirtyRange]:
+    """The union of the dirty ranges, by memory and address. ``ImageError`` for dirty LV0, which nothing can dump."""
+    by_memory: dict[MemoryId, list[Range]] = {}
+    for model, engine, ranges in lives:
+        for live in ranges:
+            if live.dirty and live.space in (Space.LV0_ACT, Space.LV0_WGT):
+                raise ImageError(
+                    f"image {model.name!r} declares dirty {live.space}, which cannot be dumped: compile again"
+                )
+            if live.dirty:
+                memory, where = absolute(model, live, engine)
+                by_memory.setdefault(memory, []).append(where)
+    return [DirtyRange(memory, *r) for memory in sorted(by_memory) for r in normalise(by_memory[memory])]
+
+
+def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[CleanRange]:
+    """Clean LV2 ranges with their sources, without what is dirty for another engine."""
+    written = [(r.start, r.end) for r in dirty if r.memory == LV2]
+    seen: list[Range] = []
+    result = []
+    for model, engine, ranges in lives:
+        for live in ranges:
+            if live.dirty or live.space != Space.LV2:
+                continue
+            _, where = absolute(model, live, engine)
+            source = model.segments[live.source_segment][0] + live.source_offset
+            for start, end in subtract([where], [*written, *seen]):
+                result.append(CleanRange(start, end, source + start - where[0]))
+            seen.append(where)
+    return result
+
+
+def prefetched_windows(queue: Sequence[QueuedJob], loaded: int) -> dict[int, Range]:
+    """Weight windows that the loader had filled for jobs whose body had not begun, by job id."""
+    windows = {}
+    base_of = Segment.WINDOWS
+    for job in queue:
+        offset, length = job.model.image.meta.jobs[job.job].window
+        has = job.descriptor["flags"] & JobFlag.PROLOGUE and length
+        if has and (job.held or 0 < (loaded - job.place) % WORD <= WORD // 2):
+            base = job.model.segments[base_of][0]
+            windows[job.job_id] = (base + offset, base + offset + length)
+    return windows
+
+
+def first_live(jobs: Iterable[tuple[LoadedModel, int]], engine: int) -> list[Live]:
+    """Live ranges of the first job of each model: what lies in LV2 for it before its body starts."""
+    first: dict[int, tuple[LoadedModel, int]] = {}
+    for model, job in jobs:
+        first.setdefault(id(model), (model, job))
+    return [(model, engine, model.image.meta.jobs[job].live) for model, job in first.values()]

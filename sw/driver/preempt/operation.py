@@ -1,0 +1,80 @@
+"""A dump or a restore as the driver queues it: several supervisor jobs, and what follows once all have completed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sw.driver.preempt.program import Program
+from sw.driver.preempt.staging import CopyJob
+
+
+@dataclass(frozen=True)
+class CopyResult:
+    """One supervisor job that moved ``bytes`` to or from DRAM; times as in ``JobResult``."""
+
+    engine: int
+    start: int
+    end: int
+    bytes: int
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a supervisor job changes. ``on_start``: to be assumed once it may have begun; ``on_end``: once it has
+    completed."""
+
+    on_start: Callable[[], None] = _nothing
+    on_end: Callable[[], None] = _nothing
+
+
+class Operation(ABC):
+    """Supervisor jobs that belong together: a ``Dump`` or a ``Restore``.
+
+    ``jobs``: ids of those that have not completed; ``results``: of those that moved data, in order of completion.
+    """
+
+    name: ClassVar[str]  #: in messages
+
+    def __init__(self) -> None:
+        self.jobs: set[int] = set()
+        self.results: list[CopyResult] = []
+        self._closed = False
+
+    @abstractmethod
+    def append(self, program: Program, copy_job: CopyJob) -> None:
+        """Add to ``program`` what moves the bytes of ``copy_job``."""
+
+    @abstractmethod
+    def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:
+        """What changes when one program for all of ``copy_jobs`` runs."""
+
+    @abstractmethod
+    def ended(self) -> None:
+        """All jobs have completed; called once."""
+
+    def close(self) -> None:
+        """Say that all jobs were queued."""
+        self._closed = True
+        self.settle()
+
+    def job_ended(self, job_id: int, result: CopyResult | None) -> None:
+        """Note that a job is over; ``result``: what it moved, if anything."""
+        self.jobs.remove(job_id)
+        if result is not None:
+            self.results.append(result)
+
+    def job_lost(self, job_id: int) -> None:
+        """Note that a job is gone: the operation never ends."""
+        self.jobs.remove(job_id)
+        self._closed = False
+
+    def settle(self) -> None:
+        """Call :meth:`ended` if everything has completed."""
+        if self._closed and not self.jobs:
+            self._closed = False
+            self.ended()

@@ -1,0 +1,227 @@
+"""Taking a running task off its engines and continuing it later: the driver's side of **Cancellation points**.
+
+Suspended tasks are records in host memory (:class:`~sw.driver.preempt.suspension.Suspension`), so they nest to any
+depth. Bytes leave the chip only when something is about to overwrite them, and the DRAM they go to is set aside before
+an engine is paused.
+"""
+
+import contextlib
+from collections.abc import Iterable, Sequence
+
+from hw.contract.image import CancelPoint, ImageError
+from hw.contract.isa import LV2_SEGMENTS
+from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
+from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.footprint import LV2, engines_of, footprint
+from sw.driver.memory.lv2_windows import choose_windows
+from sw.driver.memory.ranges import Range
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.preempt.halting import LIMIT, Halting, HaltRecord
+from sw.driver.preempt.live_state import Live, clean_ranges, dirty_ranges, first_live, prefetched_windows
+from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.reservation import dump_reserve
+from sw.driver.preempt.staging import split
+from sw.driver.preempt.supervisor import Supervisor
+from sw.driver.preempt.suspended_tasks import SuspendedTasks
+from sw.driver.preempt.suspension import QueuedJob, Suspension
+from sw.driver.preempt.transfers import TRANSFERRED, Transfers
+from sw.driver.queues.events import EventPool
+from sw.driver.queues.job_queues import JobQueues
+
+UpcomingJobs = Sequence[tuple[LoadedModel, int]]  #: jobs that will be queued later: model, index in its table
+
+
+class Preemption:
+    """Pause, dump, restore and resume on one device. ``tasks``: those that are suspended."""
+
+    def __init__(self, queues: JobQueues, jobs: ModelJobs, dram: Allocator, events: EventPool) -> None:
+        self._queues, self._jobs, self._params = queues, jobs, queues.params
+        self.supervisor = Supervisor(queues, dram, events)
+        self.tasks = SuspendedTasks(dram)
+        self.halting = Halting(queues, jobs)
+        self.transfers = Transfers(queues, jobs, self.supervisor, self.tasks)
+
+    # -- pause -----------------------------------------------------------------------------------------------
+    def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
+        """Halt engines once no dump or restore is under way; see :meth:`Halting.pause`."""
+        self.transfers.settle(limit)
+        return self.halting.pause(engines, limit, verify=verify)
+
+    # -- suspend ---------------------------------------------------------------------------------------------
+    def suspend(
+        self,
+        engines: Iterable[int],
+        incoming: LoadedModel | None = None,
+        upcoming: UpcomingJobs = (),
+        limit: int = LIMIT,
+        *,
+        verify: bool = False,
+    ) -> Suspension:
+        """Pause ``engines`` and take everything queued there off them; the engines are empty afterwards.
+
+        Nothing leaves the chip yet: :meth:`admit` does that for the model that comes in. ``incoming``: DRAM for the
+        worst case of that is set aside first (:class:`OutOfMemory`, and nothing was paused). ``upcoming``: jobs of the
+        suspended tasks that are not queued yet; what they find in LV2 is kept, too.
+        """
+        engines = tuple(sorted(engines))
+        self._reserve(engines, incoming)
+        self.transfers.settle(limit)
+        sent = self._queues.bus.cycle
+        halts = self.halting.pause(engines, limit, verify=verify)
+        try:
+            suspended = self._take_off(engines, halts, upcoming, sent)
+        except (DriverError, ImageError):
+            self.halting.go_on(engines)
+            raise
+        self.tasks.add(suspended)
+        return suspended
+
+    def _reserve(self, engines: tuple[int, ...], incoming: LoadedModel | None) -> None:
+        """Raise :class:`OutOfMemory` unless DRAM could hold what ``incoming`` may displace."""
+        if incoming is None:
+            return
+        need = dump_reserve(self._params, self._jobs.table.models(engines), self.tasks, incoming)
+        if not need:
+            return
+        try:
+            self.tasks.check_room(need)
+        except OutOfMemory as error:
+            raise OutOfMemory(f"{error}; nothing was paused") from None
+
+    def _take_off(
+        self, engines: tuple[int, ...], halts: dict[int, HaltRecord], upcoming: UpcomingJobs, sent: int
+    ) -> Suspension:
+        """Empty engines that have halted, and return the record of what was on them."""
+        queues: dict[int, list[QueuedJob]] = {}
+        points = dict[int, CancelPoint]()
+        lives, windows = list[Live](), dict[int, Range]()
+        known = self._jobs.table.outstanding
+        for e in engines:
+            queue = queues[e] = []
+            for place, members in self._queues.engines[e].unfinished:
+                entry = known[members["job_id"]]
+                queue.append(QueuedJob.of(members["job_id"], entry.model, entry.job, members, place))
+            point = _standing(halts[e], queue, known[queue[0].job_id].point) if queue else None
+            if point is not None:
+                points[e] = point
+                lives.append((queue[0].model, e, point.live))
+            waiting = queue[1:] if point is not None else queue
+            windows |= prefetched_windows(waiting, halts[e].loaded)
+            lives += first_live([(job.model, job.job) for job in waiting], e)
+        # What a queued job finds in LV2 includes what those behind it will.
+        ahead = {(id(q.model), q.model.image.meta.jobs[q.job].engine) for queue in queues.values() for q in queue}
+        later = [(m, job) for m, job in upcoming if (id(m), m.image.meta.jobs[job].engine) not in ahead]
+        for e in sorted({model.image.meta.jobs[job].engine for model, job in later}):
+            lives += first_live([(m, job) for m, job in later if m.image.meta.jobs[job].engine == e], e)
+        dirty = split(dirty_ranges(lives))
+        clean = clean_ranges(lives, dirty)
+        for e in engines:
+            self._queues.empty(e)
+            self._jobs.table.remove(job.job_id for job in queues[e])
+        models = {id(model): model for model, _ in upcoming}
+        models |= {id(job.model): job.model for queue in queues.values() for job in queue}
+        return Suspension(engines, halts, queues, list(models.values()), points, dirty, clean, windows, sent)
+
+    def holds(self, model: LoadedModel) -> bool:
+        """Whether ``model`` is suspended. A restore whose last completion nobody has taken yet is waited for."""
+        if self.tasks.hold(model):
+            self.transfers.settle()
+        return self.tasks.hold(model)
+
+    # -- making room -----------------------------------------------------------------------------------------
+    def place(self, model: LoadedModel) -> None:
+        """Choose LV2 windows for ``model`` where they displace least of the suspended tasks."""
+        now = [model.segments[i] for i in LV2_SEGMENTS]
+        if not model.movable or not any(length for _, length in now):
+            return
+        sizes, current = (now[0][1], now[1][1]), (now[0][0], now[1][0])
+        params = self._params
+        model.move_windows(
+            *choose_windows(
+                sizes, params.lv2_bytes, params.lv1_word, taken=self.transfers.running(),
+                dirty=self.tasks.dirty(LV2), clean=self.tasks.clean(), prefetched=self.tasks.prefetched(),
+                current=current,
+            )
+        )  # fmt: skip
+
+    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> Operation | None:
+        """Place ``model`` and queue the dump of what it displaces; its jobs may be submitted at once, behind that.
+
+        ``engines``: those it may run on, by default those it was compiled for.
+        None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
+        """
+        if self.holds(model):
+            raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
+        self.place(model)
+        engines = engines_of(model.image) if engines is None else engines
+        return self.transfers.make_room(footprint(self._params, model.windows(), engines), engines)
+
+    # -- resume ----------------------------------------------------------------------------------------------
+    def resume(self, suspended: Suspension) -> Operation | None:
+        """Bring everything back and queue the task's jobs again, under their own ids; does not wait.
+
+        Its engines must be idle. None if nothing had to be brought back.
+        """
+        if suspended not in self.tasks:
+            raise DriverError("this suspension has ended: it was resumed or abandoned")
+        self.transfers.settle()
+        engines = suspended.engines
+        busy = [e for e in engines if self._queues.engines[e].outstanding]
+        if busy:
+            raise DriverError(f"engines {busy} are in use: suspend what runs there before resuming this task")
+        wanted = footprint(self._params, [w for m in suspended.models for w in m.windows()], engines)
+        self.transfers.make_room(wanted, engines, keep=suspended)
+        self.transfers.settle()
+        operation = self.transfers.restore(suspended)
+        # All stopped jobs first, so that the engines continue together while the host writes the others.
+        for first in (True, False):
+            for e in engines:
+                self._requeue(suspended, e, first)
+            if first:
+                suspended.announced = self._queues.bus.cycle
+        if operation is None:
+            self.tasks.discard(suspended)
+        return operation
+
+    def _requeue(self, suspended: Suspension, engine: int, first: bool) -> None:
+        """Queue the first job of a task on ``engine`` again, or all that follow."""
+        jobs = suspended.descriptors(engine)
+        point = suspended.points.get(engine) if first else None
+        for job, members in jobs[:1] if first else jobs[1:]:
+            self._jobs.requeue(job.model, job.job, engine, members, point)
+        self._queues.engines[engine].ring_doorbell()
+
+    # -- failure and abandonment -----------------------------------------------------------------------------
+    def recover(self) -> None:
+        """After a ``SupervisorFault``: reset the engines that hold supervisor jobs. Every suspended task is as it was,
+        but for copies that were completed; jobs queued behind the failed ones are lost, as after ``Device.abort``."""
+        engines = self.supervisor.engines()
+        # What ends before the reset has to be accounted for, and nothing may begin between the last look and the reset.
+        with contextlib.suppress(DeviceTimeout):
+            self.halting.rest(engines, TRANSFERRED)
+        for e in engines:
+            with contextlib.suppress(DeviceFault):  # the one that brought us here
+                self._queues.take_completions(e)
+        for e in engines:
+            self._queues.reset(e)
+
+    def settle_or_recover(self) -> None:
+        """Let a dump or restore that is under way end, or recover from its failure."""
+        try:
+            self.transfers.settle(TRANSFERRED)
+        except (DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
+            self.recover()
+
+    def abandon(self, suspended: Suspension) -> None:
+        """Give a suspended task up: its jobs and its copies are gone; it can run again from the start."""
+        self.transfers.settle()
+        self.tasks.discard(suspended)
+        for model in suspended.models:
+            model.synchronise()
+
+
+def _standing(halt: HaltRecord, queue: Sequence[QueuedJob], before: CancelPoint | None) -> CancelPoint | None:
+    """The point behind which the oldest job continues; ``before``: the one it was resumed behind, if it has not begun
+    since. None if it starts from its beginning."""
+    return queue[0].model.image.meta.cancel_points[halt.point] if halt.in_job else before

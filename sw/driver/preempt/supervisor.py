@@ -1,0 +1,153 @@
+"""Supervisor jobs: programs the driver writes itself, queued like any other job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
+from hw.contract.job import JOB_MAGIC, JobFlag
+from sw.driver.errors import DriverError, FaultRecord, SupervisorFault
+from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.ranges import Range, overlap
+from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
+from sw.driver.preempt.operation import CopyResult, Effects, Operation
+from sw.driver.queues.events import EventPool
+from sw.driver.queues.job_queues import JobQueues
+
+CODE_BYTES = 32 * 1024  #: DRAM for programs of each engine
+_ALIGN = 256
+_TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
+
+
+@dataclass(frozen=True)
+class SupervisorJob:
+    """A job of an operation. ``bytes``: to or from DRAM; None for one that only waits."""
+
+    operation: Operation
+    engine: int
+    bytes: int | None
+    code: Range
+    effects: Effects
+
+
+class Supervisor:
+    """Writes programs to DRAM, queues them, and keeps operations in order across engines with one hardware event."""
+
+    def __init__(self, queues: JobQueues, dram: Allocator, events: EventPool) -> None:
+        self._queues, self._params = queues, queues.params
+        engines = range(self._params.engines)
+        self._code = [dram.allocate(CODE_BYTES, _ALIGN, f"supervisor code of engine {e}") for e in engines]
+        self._next = [0] * self._params.engines
+        self._event = events.lease(1, "driver")
+        self._signals = 0
+        self.jobs: dict[int, SupervisorJob] = {}  #: outstanding, by job id
+        self._event.begin()
+
+    def segments(self) -> list[Range]:
+        """(first byte, size) of the segments of programs that move data: all of DRAM, all of LV2."""
+        result = [(0, 0)] * SEGMENTS
+        result[DRAM_SEGMENT] = (0, self._params.dram_bytes)
+        result[LV2_SEGMENT] = (0, self._params.lv2_bytes)
+        return result
+
+    def push(
+        self,
+        operation: Operation,
+        engine: int,
+        program: bytes,
+        *,
+        segments: Sequence[Range] | None = None,
+        after: int | None = None,
+        signal: bool = False,
+        moved: int | None = None,
+        effects: Effects | None = None,
+    ) -> None:
+        """Queue ``program``. ``after``: number of signals (as :meth:`signals` counts) to wait for; ``signal``: the job
+        gives one when it retires. Prologues of later jobs of the engine wait for it."""
+        job_id = self._queues.new_id()
+        members = self._descriptor(engine, program, segments or self.segments(), job_id)
+        if after is not None:
+            members["wait0_id"], members["wait0_value"] = self._event.wait(0, after)
+            members["flags"] |= JobFlag.WAIT0
+        if signal:
+            members["signal_id"] = self._event.signalled(0)
+            members["flags"] |= JobFlag.SIGNAL
+            self._signals += 1
+        code = (members["base0"], members["base0"] + members["limit0"])
+        job = SupervisorJob(operation, engine, moved, code, effects or Effects())
+        self.jobs[job_id] = job
+        operation.jobs.add(job_id)
+        self._queues.requeue(engine, members, self, barrier=True)
+
+    @property
+    def signals(self) -> int:
+        """Signals given by all jobs queued so far."""
+        return self._signals
+
+    def _descriptor(self, engine: int, program: bytes, segments: Sequence[Range], job_id: int) -> dict[str, int]:
+        members = {"magic": JOB_MAGIC, "flags": 0, "job_id": job_id, "tag": _TAG, "body_pc": 0}
+        table = [(self._write(engine, program), len(program)), *segments[1:]]
+        for i, (base, limit) in enumerate(table):
+            members[f"base{i}"], members[f"limit{i}"] = base, limit
+        return members
+
+    def _write(self, engine: int, program: bytes) -> int:
+        if len(program) > CODE_BYTES // 2:
+            raise DriverError(
+                f"a supervisor program of {len(program) // INSN_BYTES} instructions exceeds "
+                f"{CODE_BYTES // 2 // INSN_BYTES}: compile with smaller tiles, so that points have fewer reloads"
+            )
+        if self._next[engine] + len(program) > CODE_BYTES:
+            self._next[engine] = 0
+        address = self._code[engine] + self._next[engine]
+        if any(overlap([job.code], [(address, address + len(program))]) for job in self.jobs.values()):
+            raise DriverError(
+                f"engine {engine}: more than {CODE_BYTES} bytes of supervisor programs at once; suspend less"
+            )
+        self._next[engine] += len(program)
+        self._queues.bus.write_mem(address, program)
+        return address
+
+    def engines(self) -> list[int]:
+        """Engines with supervisor jobs."""
+        return sorted({job.engine for job in self.jobs.values()})
+
+    # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
+    def completed(self, engine: int, completion: dict[str, int]) -> None:
+        """The job's effects have happened; if it was the last of its operation, that has ended."""
+        job_id = completion["job_id"]
+        job = self.jobs.pop(job_id)
+        moved = None
+        if job.bytes is not None:
+            moved = CopyResult(engine, completion["start"], completion["end"], job.bytes)
+        job.operation.job_ended(job_id, moved)
+        job.effects.on_start()
+        job.effects.on_end()
+        job.operation.settle()
+
+    def fault_of(self, record: FaultRecord) -> SupervisorFault:
+        """No suspended task has lost anything by it."""
+        return SupervisorFault(replace(record, job=self.describe(record.job_id)))
+
+    def lost(self, engine: int, job_ids: Sequence[int]) -> None:
+        """The oldest may have begun, the others have not."""
+        for i, job_id in enumerate(job_ids):
+            job = self.jobs.pop(job_id)
+            job.operation.job_lost(job_id)
+            if i == 0:
+                job.effects.on_start()
+        if not self.jobs:
+            self._event.synchronise()
+            self._event.begin()
+            self._signals = 0
+
+    def describe(self, job_id: int) -> str:
+        """``a dump job of the driver``."""
+        return f"a {self.jobs[job_id].operation.name} job of the driver"
+
+
+def private_segments(segments: Sequence[Range]) -> list[Range]:
+    """Segments of a model for its reload instructions: all of its own but the code."""
+    return [(0, 0), *segments[1:]]
+
+
+assert LV2_SEGMENT in LV2_SEGMENTS

@@ -1,0 +1,83 @@
+"""The suspended tasks of one device, and the DRAM that holds their copies."""
+
+from collections.abc import Collection, Iterator
+
+from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.footprint import Footprint, MemoryId
+from sw.driver.memory.ranges import Range
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.preempt.suspension import DirtyRange, Suspension
+
+COPY_ALIGN = 64  #: of copies in DRAM
+
+
+class SuspendedTasks:
+    """The tasks that are suspended now, oldest first. Copies of what they had on chip lie in ``dram``."""
+
+    def __init__(self, dram: Allocator) -> None:
+        self._dram = dram
+        self._tasks: list[Suspension] = []
+
+    def __iter__(self) -> Iterator[Suspension]:
+        return iter(list(self._tasks))
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, suspended: Suspension) -> None:
+        """A task was taken off its engines."""
+        self._tasks.append(suspended)
+
+    def discard(self, suspended: Suspension) -> None:
+        """A task continues, or was given up: free its copies."""
+        if suspended in self._tasks:
+            self._tasks.remove(suspended)
+        for address in suspended.areas:
+            self._dram.free(address)
+        suspended.areas = []
+
+    def hold(self, model: LoadedModel) -> bool:
+        """Whether ``model`` is suspended."""
+        return any(model in task.models for task in self._tasks)
+
+    def dirty(self, memory: MemoryId) -> list[Range]:
+        """Dirty bytes of ``memory`` that are in their place, of all tasks."""
+        return [r for task in self._tasks for r in task.on_chip(memory)]
+
+    def clean(self) -> list[Range]:
+        """Clean bytes of LV2 that are in their place, of all tasks."""
+        return [r for task in self._tasks for r in task.kept_clean()]
+
+    def prefetched(self) -> list[Range]:
+        """Weight windows in LV2 that are intact, of all tasks."""
+        return [window for task in self._tasks for window in task.windows.values()]
+
+    def overwrite(self, footprint: Footprint) -> None:
+        """``footprint`` is about to be overwritten; see ``Suspension.overwrite``."""
+        for task in self._tasks:
+            task.overwrite(footprint)
+
+    def reserve_copies(self, ranges: Collection[DirtyRange]) -> dict[DirtyRange, int]:
+        """DRAM addresses for copies of ``ranges``, by range; :class:`OutOfMemory` if there is no room.
+
+        The copies are not valid before their dump has completed.
+        """
+        addresses: dict[DirtyRange, int] = {}
+        for task in self._tasks:
+            mine = [r for r in task.dirty if r in ranges]
+            if not mine:
+                continue
+            at = self._dram.allocate(sum(map(_room, mine)), COPY_ALIGN, "the dump of a preempted task")
+            task.areas.append(at)
+            for r in mine:
+                addresses[r] = at
+                at += _room(r)
+        return addresses
+
+    def check_room(self, size: int) -> None:
+        """:class:`OutOfMemory` unless ``size`` bytes of copies would fit now."""
+        self._dram.free(self._dram.allocate(size, COPY_ALIGN, "the dump of a preempted task"))
+
+
+def _room(r: DirtyRange) -> int:
+    return -(-r.size // COPY_ALIGN) * COPY_ALIGN

@@ -1,0 +1,181 @@
+"""Moving what suspended tasks hold on chip to DRAM and back, by supervisor jobs (of **Cancellation points**)."""
+
+from collections.abc import Iterable, Sequence
+
+from hw.contract.isa import Insn, Op
+from hw.contract.spaces import Space
+from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.memory.footprint import LV2, Footprint
+from sw.driver.memory.ranges import Range, normalise, subtract
+from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.preempt.copies import reload
+from sw.driver.preempt.dump import Dump
+from sw.driver.preempt.halting import LIMIT
+from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
+from sw.driver.preempt.restore import Restore
+from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
+from sw.driver.preempt.supervisor import Supervisor, private_segments
+from sw.driver.preempt.suspended_tasks import SuspendedTasks
+from sw.driver.preempt.suspension import DirtyRange, Suspension
+from sw.driver.queues.job_queues import JobQueues
+
+TRANSFERRED = 1_000_000  #: cycles; no dump or restore takes as long
+_POLL = 200
+
+
+class Transfers:
+    """Dumps and restores of one device, of ``tasks``. ``operations``: all so far, oldest first, for traces."""
+
+    def __init__(self, queues: JobQueues, jobs: ModelJobs, supervisor: Supervisor, tasks: SuspendedTasks) -> None:
+        self._queues, self._jobs, self._supervisor, self._tasks = queues, jobs, supervisor, tasks
+        self._params = queues.params
+        self.operations: list[Operation] = []
+
+    def running(self) -> list[Range]:
+        """LV2 windows of models with jobs on engines."""
+        return normalise(w for model in self._jobs.table.models() for w in model.windows())
+
+    def settle(self, limit: int = LIMIT) -> None:
+        """Wait until no supervisor job is outstanding; ``SupervisorFault`` if one fails, ``DeviceTimeout`` at the
+        limit."""
+        deadline = self._queues.bus.cycle + limit
+        while self._supervisor.jobs:
+            for e in self._supervisor.engines():
+                self._queues.take_completions(e)
+            if self._supervisor.jobs and not self._queues.poll(_POLL) and self._queues.bus.cycle >= deadline:
+                raise DeviceTimeout(f"a dump or restore did not end within {limit} cycles; recover the device")
+
+    # -- dump ------------------------------------------------------------------------------------------------
+    def make_room(self, wanted: Footprint, engines: Sequence[int], keep: Suspension | None = None) -> Operation | None:
+        """Queue the dump of what ``wanted`` would destroy of all suspended tasks but ``keep``; nothing queued on
+        ``engines`` from here on begins before it has ended. None if nothing had to be dumped."""
+        self.settle()
+        losing = [task for task in self._tasks if task is not keep]
+        chosen = [r for task in losing for r in task.to_dump(wanted)]
+        if not chosen:
+            for task in losing:
+                task.overwrite(wanted)
+            return None
+        work = deal(chosen, self._queues.idle())
+        spare = [r for task in losing for r in task.dirty if r.memory == LV2 and r.on_chip and r.copy is None]
+        free = self._staging_space(work, wanted)
+        groups = plan_dump(self._params, work, free, [r for r in spare if r not in chosen])
+        planned = {r for group in groups for copy_job in group for r in copy_job.ranges}
+        operation = Dump(self._tasks, losing, wanted, self._tasks.reserve_copies(planned))
+        for group in groups:
+            self._push(operation, group, None)
+        self._gate(operation, sorted({*engines, *work}), engines)
+        return operation
+
+    def _staging_space(self, engines: Iterable[int], wanted: Footprint, avoid: Iterable[Range] = ()) -> StagingSpace:
+        """Where staging buffers may lie: on nothing dirty and nothing that runs; rather where ``wanted`` overwrites
+        anyway."""
+        params = self._params
+        soft = [*self._tasks.clean(), *self._tasks.prefetched()]
+        free = subtract([(0, params.lv2_bytes)], [*self._tasks.dirty(LV2), *self.running(), *avoid])
+        lv1 = {}
+        for e in engines:
+            taken = self._tasks.dirty((Space.LV1, e))
+            lv1[e] = sorted(subtract([(0, params.lv1_bytes)], taken), key=lambda r: r[0] - r[1])
+        return StagingSpace(preferred(free, wanted.get(LV2, ()), soft), lv1)
+
+    # -- restore ---------------------------------------------------------------------------------------------
+    def restore(self, suspended: Suspension) -> Operation | None:
+        """Queue what brings everything of a task back; None if nothing was missing."""
+        engines = suspended.engines
+        missing = suspended.missing()
+        groups = self._restore_private(suspended, [r for r in missing if r.memory != LV2])
+        clean = split(DirtyRange(LV2, c.start, c.end, c.source, False) for c in suspended.missing_clean())
+        lv2 = [r for r in missing if r.memory == LV2] + clean
+        if lv2:
+            groups[-1] += [CopyJob(e, ranges) for e, ranges in deal(lv2, self._queues.idle()).items()]
+        groups = [group for group in groups if group]
+        reloads = [(e, pair) for e in engines if (pair := suspended.reloads(e))]
+        if not groups and not reloads:
+            return None
+        operation = Restore(self._tasks, suspended)
+        working, after = set[int](), None
+        for group in groups:
+            self._push(operation, group, after)
+            working |= {copy_job.engine for copy_job in group}
+            after = self._supervisor.signals
+        for e, (model, insns) in reloads:
+            self._push_reloads(operation, e, model, insns, after)
+        self._gate(operation, sorted({*working, *engines}), engines)
+        return operation
+
+    def _restore_private(self, suspended: Suspension, private: list[DirtyRange]) -> list[list[CopyJob]]:
+        """Groups of jobs that bring accumulators and LV1 back; what is loaded to LV2 may join the last.
+
+        Where no staging buffer lies beside what is to come back to LV2, the group is followed by an empty one.
+        """
+        if not private:
+            return [[]]
+        work = deal(private, self._queues.idle())
+        targets = [(r.start, r.end) for r in suspended.missing() if r.memory == LV2]
+        targets += [(c.start, c.end) for c in suspended.clean]
+        for avoid in (targets, []):
+            planned = copy_jobs(self._params, work, self._staging_space(work, {}, avoid))
+            if planned is not None:
+                for copy_job in planned:
+                    self._tasks.overwrite(copy_job.staged())
+                return [planned] if avoid or not targets else [planned, []]
+        raise DriverError("no place in LV2 to bring accumulators and LV1 back through: end another task first")
+
+    # -- supervisor jobs -------------------------------------------------------------------------------------
+    def _push(self, operation: Operation, group: list[CopyJob], after: int | None) -> None:
+        """Queue the programs of one group; the last of each engine gives a signal."""
+        for engine in sorted({copy_job.engine for copy_job in group}):
+            programs = self._programs(operation, [copy_job for copy_job in group if copy_job.engine == engine])
+            for i, (program, mine) in enumerate(programs):
+                self._supervisor.push(
+                    operation,
+                    engine,
+                    program.encode(),
+                    after=after if i == 0 else None,
+                    signal=i == len(programs) - 1,
+                    moved=sum(r.size for copy_job in mine for r in copy_job.ranges),
+                    effects=operation.effects(mine),
+                )
+
+    def _programs(self, operation: Operation, mine: list[CopyJob]) -> list[tuple[Program, list[CopyJob]]]:
+        """One program for as many of an engine's jobs as it may hold, in order."""
+        result: list[tuple[Program, list[CopyJob]]] = []
+        for copy_job in mine:
+            alone = Program(self._params)
+            operation.append(alone, copy_job)
+            if result and len(result[-1][0].steps) + len(alone.steps) <= MAX_INSTRUCTIONS:
+                result[-1][0].steps += alone.steps
+                result[-1][1].append(copy_job)
+            else:
+                result.append((alone, [copy_job]))
+        return result
+
+    def _push_reloads(
+        self, operation: Operation, engine: int, model: LoadedModel, insns: list[Insn], after: int | None
+    ) -> None:
+        for i in range(0, len(insns), MAX_INSTRUCTIONS):
+            mine = insns[i : i + MAX_INSTRUCTIONS]
+            program = Program(self._params)
+            reload(program, mine, engine)
+            self._supervisor.push(
+                operation,
+                engine,
+                program.encode(),
+                segments=private_segments(model.segments),
+                after=after if i == 0 else None,
+                signal=i + MAX_INSTRUCTIONS >= len(insns),
+                moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
+            )
+
+    def _gate(self, operation: Operation, working: Sequence[int], engines: Sequence[int]) -> None:
+        """Nothing that is queued on ``engines`` from here on begins before the operation's jobs have ended."""
+        if len({*working, *engines}) > 1:
+            for e in engines:
+                self._supervisor.push(operation, e, Program(self._params).encode(), after=self._supervisor.signals)
+        self.operations.append(operation)
+        for e in {*working, *engines}:
+            self._queues.engines[e].ring_doorbell()
+        operation.close()

@@ -1,0 +1,1 @@
+"""Job rings, completions, interrupts and events of one SoC. Nothing here knows what the queued jobs are for."""

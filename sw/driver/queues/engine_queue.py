@@ -1,0 +1,246 @@
+"""One engine's queue: job ring, completion ring, doorbell and interrupt, as the driver keeps them."""
+
+from collections import deque
+
+from hw.contract.job import COMPLETION, JOB, Fault, FaultUnit, JobFlag
+from hw.contract.regs import EngineState
+from sim.bus import Bus
+from sw.driver.errors import DriverError, FaultRecord
+from sw.driver.queues.registers import RegisterFile, field_value
+
+RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise
+#: Register accesses to serve one engine's interrupt: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD.
+SERVE_ACCESSES = 5
+#: Register accesses to empty an engine that has halted, at most: reset, two looks at its end, enable.
+EMPTY_ACCESSES = 4
+RESET_POLL_CYCLES = 200  #: between two looks at the end of a reset
+_RESET_POLLS = 1000
+_WORD = 1 << 32
+_WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
+
+
+class EngineQueue:
+    """Rings of 2 ** ``log2`` entries at ``ring`` (jobs) and ``completions`` in DRAM, both multiples of 256.
+
+    Indices are free-running counts as in ``hw.contract.job``; Python integers here, 32 bits in registers.
+    """
+
+    def __init__(self, bus: Bus, regs: RegisterFile, number: int, *, ring: int, completions: int, log2: int) -> None:
+        self.number = number
+        self._bus, self._regs = bus, regs
+        self._ring, self._completions, self._log2 = ring, completions, log2
+        self._submitted = self._announced = self._retired = 0
+        self._unfinished: deque[tuple[int, dict[str, int]]] = deque()  # (index, descriptor), oldest first
+        self._backlog: deque[tuple[int, dict[str, int]]] = deque()
+        self._barrier: int | None = None
+        self._program()
+
+    @property
+    def capacity(self) -> int:
+        """Jobs the ring holds."""
+        return 1 << self._log2
+
+    @property
+    def outstanding(self) -> int:
+        """Jobs queued whose completion was not taken."""
+        return len(self._unfinished) + len(self._backlog)
+
+    @property
+    def free(self) -> int:
+        """Jobs that can be pushed now."""
+        return 0 if self._backlog else self.capacity - len(self._unfinished)
+
+    @property
+    def unfinished(self) -> list[tuple[int, dict[str, int]]]:
+        """Ring index and descriptor of every job queued whose completion was not taken, oldest first."""
+        return [*self._unfinished, *self._backlog]
+
+    @property
+    def behind_barrier(self) -> bool:
+        """Whether the latest job is the first behind a barrier."""
+        return not self._backlog and self._barrier is not None and self._barrier == self._submitted - 2
+
+    @property
+    def pushed(self) -> int:
+        """Jobs pushed since the rings were set up."""
+        return self._submitted
+
+    @property
+    def place(self) -> int:
+        """Ring index of the next job."""
+        return self._submitted + len(self._backlog)
+
+    def not_loaded(self) -> list[int]:
+        """Ids of queued jobs whose prologue has not run, oldest first: the loader is at the first of them."""
+        loaded = self.register("RING_LOADED") if self.outstanding else 0
+        return [members["job_id"] for i, members in self.unfinished if not 0 < (loaded - i) % _WORD <= _WORD // 2]
+
+    def register(self, name: str) -> int:
+        """Read one of this engine's registers."""
+        return self._regs.read(f"E{self.number}.{name}")
+
+    def _write(self, name: str, value: int) -> None:
+        self._regs.write(f"E{self.number}.{name}", value)
+
+    def _forget(self) -> None:
+        self._unfinished.clear()
+        self._backlog.clear()
+        self._barrier = None
+
+    def _program(self) -> None:
+        """Set the rings up from scratch and enable the engine."""
+        self._forget()
+        self._write("CONTROL", 0)
+        self._write("RING_BASE", self._ring)
+        self._write("RING_SIZE", self._log2)
+        self._write("CPL_BASE", self._completions)
+        self._write("CPL_SIZE", self._log2)
+        # A reset engine counts from zero; reading it back keeps the driver right on any that does not.
+        self._retired = self.register("RING_HEAD")
+        self._submitted = self._announced = self._retired
+        self._write("RING_TAIL", self._submitted & 0xFFFFFFFF)
+        self._write("CPL_HEAD", self.register("CPL_TAIL"))
+        self._write("IRQ_STATUS", field_value("IRQ_STATUS", completion=1, fault=1, halted=1))
+        self._write("IRQ_ENABLE", field_value("IRQ_ENABLE", completion=1, fault=1, halted=1))
+        self._write("CONTROL", field_value("CONTROL", enable=1))
+
+    def push(self, **descriptor: int) -> None:
+        """Write one job descriptor (members of ``job.JOB``) to the ring; :meth:`ring_doorbell` announces it."""
+        if not self.free:
+            raise DriverError(f"engine {self.number}: the job ring is full ({self.capacity} entries)")
+        self._store(self._guard(self._submitted, descriptor))
+
+    def requeue(self, descriptor: dict[str, int], *, barrier: bool = False) -> None:
+        """As :meth:`push`, but what a full ring does not hold follows as jobs retire.
+
+        ``barrier``: prologues of all later jobs wait until this one has retired.
+        """
+        index = self.place
+        descriptor = self._guard(index, descriptor)
+        if barrier:
+            self._barrier = index
+        if self.free:
+            self._store(self._announcing(descriptor))
+        else:
+            self._backlog.append((index, descriptor))
+
+    def _announcing(self, descriptor: dict[str, int]) -> dict[str, int]:
+        """The descriptor; the one that fills the ring interrupts, so that whatever waits for room is noticed."""
+        if len(self._unfinished) + 1 < self.capacity:
+            return descriptor
+        return {**descriptor, "flags": descriptor["flags"] | int(JobFlag.INTERRUPT)}
+
+    def _guard(self, index: int, descriptor: dict[str, int]) -> dict[str, int]:
+        """The descriptor with its prologue held back until the barrier has retired."""
+        distance = 0 if self._barrier is None else index - self._barrier
+        after = descriptor.get("window_after", 0)
+        if 0 < distance < _WINDOW_LIMIT and not 0 < after <= distance:
+            return {**descriptor, "window_after": distance}
+        return descriptor
+
+    def _store(self, descriptor: dict[str, int]) -> None:
+        slot = self._submitted % self.capacity
+        self._bus.write_mem(self._ring + slot * JOB.size, JOB.pack(**descriptor))
+        self._unfinished.append((self._submitted, descriptor))
+        self._submitted += 1
+
+    def _refill(self) -> None:
+        while self._backlog and len(self._unfinished) < self.capacity:
+            self._store(self._announcing(self._backlog.popleft()[1]))
+        self.ring_doorbell()
+
+    def ring_doorbell(self) -> None:
+        """Announce what was pushed since the last doorbell, if anything."""
+        if self._announced != self._submitted:
+            self._write("RING_TAIL", self._submitted & 0xFFFFFFFF)
+            self._announced = self._submitted
+
+    def take_interrupts(self) -> dict[str, int]:
+        """Pending interrupts by name (``completion``, ``fault``, ``halted``), cleared on the way."""
+        pending = self._regs.read_fields(f"E{self.number}.IRQ_STATUS")
+        self._write("IRQ_STATUS", field_value("IRQ_STATUS", **pending))
+        return pending
+
+    def take_completions(self) -> list[dict[str, int]]:
+        """Completions written since the last call, oldest first, and their ring slots given back."""
+        count = (self.register("CPL_TAIL") - self._retired) & 0xFFFFFFFF
+        if count > len(self._unfinished):
+            raise DriverError(
+                f"engine {self.number}: {count} completions for {self.outstanding} outstanding jobs; reset the engine"
+            )
+        entries = []
+        for _ in range(count):
+            slot = self._retired % self.capacity
+            raw = self._bus.read_mem(self._completions + slot * COMPLETION.size, COMPLETION.size)
+            entries.append(COMPLETION.unpack(raw))
+            self._retired += 1
+            self._unfinished.popleft()
+        if count:
+            self._write("CPL_HEAD", self._retired & 0xFFFFFFFF)
+            self._refill()
+        return entries
+
+    def fault(self) -> FaultRecord:
+        """The FAULT registers."""
+        fields = self._regs.read_fields(f"E{self.number}.FAULT_CODE")
+        return fault_record(
+            self.number,
+            status=fields["code"],
+            unit=fields["unit"],
+            job_id=self.register("FAULT_JOB"),
+            pc=self.register("FAULT_PC"),
+            address=self.register("FAULT_ADDR"),
+        )
+
+    def pause(self) -> None:
+        """Ask the engine to halt at the next cancellation point or before the next body."""
+        self._write("CONTROL", field_value("CONTROL", enable=1, pause=1))
+
+    def go_on(self) -> None:
+        """Withdraw a pause; a halted engine continues."""
+        self._write("CONTROL", field_value("CONTROL", enable=1))
+
+    def state(self) -> EngineState:
+        """STATUS.state."""
+        return EngineState(self._regs.read_fields(f"E{self.number}.STATUS")["state"])
+
+    def reset(self) -> None:
+        """Stop and clear this engine alone; jobs in its ring are lost, rings are set up again."""
+        self._stop()
+        self._program()
+
+    def empty(self) -> None:
+        """As :meth:`reset`, for an engine that halted: it keeps its ring registers, so two writes do."""
+        self._stop()
+        self._forget()
+        self._submitted = self._announced = self._retired = 0
+        self.go_on()
+
+    def _stop(self) -> None:
+        self._write("CONTROL", field_value("CONTROL", reset=1))
+        for _ in range(_RESET_POLLS):
+            if self.state() == EngineState.DISABLED:
+                break
+            self._bus.advance(RESET_POLL_CYCLES)
+        else:
+            raise DriverError(
+                f"engine {self.number} did not come out of reset: a memory transaction has not ended; "
+                "open the device again"
+            )
+
+    def describe(self, semaphores: int) -> str:
+        """What the engine is doing, for a time-out: state, current job, PC and semaphores that are not zero."""
+        state = self.state()
+        counts = [(i, self.register(f"SEM[{i}]")) for i in range(semaphores)]
+        held = ", ".join(f"{i}:{count}" for i, count in counts if count) or "all zero"
+        return (
+            f"engine {self.number}: {state.name}, job id {self.register('CURRENT_JOB')}, "
+            f"PC {self.register('CURRENT_PC')}, {self.outstanding} jobs outstanding, semaphores {held}"
+        )
+
+
+def fault_record(engine: int, *, status: int, unit: int, job_id: int, pc: int, address: int) -> FaultRecord:
+    """A :class:`FaultRecord` from raw numbers; numbers without a name stay readable."""
+    code = Fault(status) if status in Fault.__members__.values() else Fault.NONE
+    name = FaultUnit(unit).name if unit in FaultUnit.__members__.values() else f"unit {unit}"
+    return FaultRecord(engine, code, name, job_id, pc, address)

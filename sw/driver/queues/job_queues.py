@@ -1,0 +1,163 @@
+"""The job queues of one SoC: pushing jobs, and telling whoever pushed a job what became of it."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from hw.contract.job import COMPLETION, JOB
+from sim.bus import Bus
+from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
+from sw.driver.memory.allocator import Allocator
+from sw.driver.queues.engine_queue import EngineQueue, fault_record
+from sw.driver.queues.interrupt_wait import InterruptWait
+from sw.driver.queues.registers import RegisterFile
+
+_RING_ALIGN = 256
+_FAULT_MEMBERS = ("status", "unit", "job_id", "pc", "address")
+
+
+class JobOwner(Protocol):
+    """Whoever pushes a job registers itself as the job's owner, and is told once how the job ended."""
+
+    def completed(self, engine: int, completion: dict[str, int]) -> None:
+        """A job retired on ``engine``. ``completion``: members of its ``hw.contract.job.COMPLETION``."""
+
+    def fault_of(self, record: FaultRecord) -> DeviceFault:
+        """The error to raise for a job that stopped its engine. The job is lost when the engine is reset."""
+        ...
+
+    def lost(self, engine: int, job_ids: Sequence[int]) -> None:
+        """``engine`` was reset, and with it these jobs are gone, oldest first."""
+
+    def describe(self, job_id: int) -> str:
+        """What the job is, for messages."""
+        ...
+
+
+class JobQueues:
+    """All engines' queues, with the owner of every job that has not ended.
+
+    ``log2``: log2 of the entries of each job and completion ring, which are allocated in ``dram``.
+    """
+
+    def __init__(self, bus: Bus, regs: RegisterFile, dram: Allocator, log2: int) -> None:
+        self.bus, self.params, self.regs = bus, bus.params, regs
+        self.interrupts = InterruptWait(bus, regs)
+        self.engines = [self._open(dram, number, log2) for number in range(self.params.engines)]
+        self._owners: dict[int, tuple[int, JobOwner]] = {}  #: engine and owner by job id, in the order of pushing
+        self._next_id = 1
+
+    def _open(self, dram: Allocator, number: int, log2: int) -> EngineQueue:
+        ring = dram.allocate(JOB.size << log2, _RING_ALIGN, f"job ring of engine {number}")
+        completions = dram.allocate(COMPLETION.size << log2, _RING_ALIGN, f"completions of engine {number}")
+        return EngineQueue(self.bus, self.regs, number, ring=ring, completions=completions, log2=log2)
+
+    # -- jobs ------------------------------------------------------------------------------------------------
+    def new_id(self) -> int:
+        """A job id that was not used lately; never 0."""
+        job_id = self._next_id
+        self._next_id = self._next_id % 0xFFFFFFFF + 1
+        return job_id
+
+    def push(self, engine: int, descriptor: dict[str, int], owner: JobOwner) -> None:
+        """Write a job to the ring of ``engine``; :class:`DriverError` if that is full. Rings no doorbell."""
+        self.engines[engine].push(**descriptor)
+        self._owners[descriptor["job_id"]] = engine, owner
+
+    def requeue(self, engine: int, descriptor: dict[str, int], owner: JobOwner, *, barrier: bool = False) -> None:
+        """As :meth:`push`, without a limit; see :meth:`EngineQueue.requeue`."""
+        self.engines[engine].requeue(descriptor, barrier=barrier)
+        self._owners[descriptor["job_id"]] = engine, owner
+
+    def ring_doorbells(self) -> None:
+        """Announce to every engine what was pushed since its last doorbell."""
+        for queue in self.engines:
+            queue.ring_doorbell()
+
+    def idle(self) -> list[int]:
+        """Engines without jobs."""
+        return [queue.number for queue in self.engines if not queue.outstanding]
+
+    # -- what happens ----------------------------------------------------------------------------------------
+    def wait(self, done: Callable[[], bool], limit: int) -> None:
+        """Serve interrupts until ``done``; :class:`DeviceTimeout` after ``limit`` cycles. Raises as :meth:`poll`."""
+        deadline = self.bus.cycle + limit
+        while not done():
+            left = deadline - self.bus.cycle
+            if left <= 0 or not self.poll(left):
+                raise self.timed_out(limit)
+
+    def poll(self, limit: int) -> bool:
+        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came.
+
+        Raises the :class:`DeviceFault` of an engine that stopped on a fault.
+        """
+        pending = self.interrupts.wait(limit)
+        if pending is None:
+            return False
+        self.serve_interrupts(pending)
+        return True
+
+    def serve_interrupts(self, pending: int) -> list[int]:
+        """Handle interrupts of the engines whose bit is set; returns those that reported a halt. Raises as
+        :meth:`poll`."""
+        halted = []
+        for queue in self.engines:
+            if pending >> queue.number & 1:
+                causes = queue.take_interrupts()
+                self.take_completions(queue.number, faulted=bool(causes["fault"]))
+                if causes["halted"]:
+                    halted.append(queue.number)
+        return halted
+
+    def take_completions(self, engine: int, faulted: bool = False) -> None:
+        """Tell owners of jobs on ``engine`` that have retired. :class:`DeviceFault` if one has by a fault, or if
+        ``faulted``."""
+        queue, record = self.engines[engine], None
+        for entry in queue.take_completions():
+            if entry["status"]:
+                record = fault_record(engine, **{name: entry[name] for name in _FAULT_MEMBERS})
+                continue
+            _, owner = self._owners.pop(entry["job_id"], (engine, None))
+            if owner is None:
+                raise DriverError(
+                    f"engine {engine}: completion of job id {entry['job_id']}, which is not outstanding; "
+                    "reset the engine"
+                )
+            owner.completed(engine, entry)
+        if record is None and faulted:
+            record = queue.fault()
+        if record is not None:
+            known = self._owners.get(record.job_id)
+            raise DeviceFault(record) if known is None else known[1].fault_of(record)
+
+    def timed_out(self, limit: int) -> DeviceTimeout:
+        """The error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
+        doing = "\n  ".join(self._describe(queue) for queue in self.engines)
+        return DeviceTimeout(f"no result within {limit} cycles; raise the limit or look at:\n  {doing}")
+
+    def _describe(self, queue: EngineQueue) -> str:
+        text, job_id = queue.describe(self.params.semaphores), queue.register("CURRENT_JOB")
+        known = self._owners.get(job_id)
+        return text if known is None else f"{text}; {known[1].describe(job_id)}"
+
+    # -- emptying --------------------------------------------------------------------------------------------
+    def reset(self, engine: int) -> None:
+        """Reset one engine: its jobs are lost, as their owners are told. Other engines run on."""
+        self.engines[engine].reset()
+        lost: dict[int, tuple[JobOwner, list[int]]] = {}
+        for job_id, owner in self._forget(engine).items():
+            lost.setdefault(id(owner), (owner, []))[1].append(job_id)
+        for owner, job_ids in lost.values():
+            owner.lost(engine, job_ids)
+
+    def empty(self, engine: int) -> None:
+        """Take all jobs off an engine that has halted. Their owners are not told: the caller keeps the jobs."""
+        if self.engines[engine].outstanding:
+            self.engines[engine].empty()
+        self._forget(engine)
+
+    def _forget(self, engine: int) -> dict[int, JobOwner]:
+        mine = {job_id: owner for job_id, (number, owner) in self._owners.items() if number == engine}
+        for job_id in mine:
+            del self._owners[job_id]
+        return mine

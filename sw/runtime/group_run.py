@@ -1,0 +1,50 @@
+"""A group of a request as it runs."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from sw.driver import JobResult
+from sw.runtime.job_groups import JobGroup
+from sw.runtime.request import Request
+from sw.runtime.scheduler import Decision
+
+
+@dataclass(eq=False)
+class GroupRun:
+    """A group of a request, from the decision for it until it has ended. Cycles are the SoC's."""
+
+    request: Request
+    index: int  #: of the group in its step
+    group: JobGroup
+    decision: Decision
+    decided: int
+    left: deque[int]  #: jobs not queued yet
+    ids: list[int] = field(default_factory=list)
+    results: list[JobResult] = field(default_factory=list)
+    idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
+    stopped: list[int] = field(default_factory=list)  #: when its preempted bodies had begun or gone on, about
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """As the scheduler knows it."""
+        return self.decision.request.number, self.decision.layer
+
+    @property
+    def load_start(self) -> int:
+        """When its first prologue began; when it was decided on if it has none."""
+        return min((r.prologue_start for r in self.results if r.prologue_start), default=self.decided)
+
+    @property
+    def load_end(self) -> int:
+        """When its last prologue had landed."""
+        return max((r.prologue_end for r in self.results if r.prologue_start), default=self.decided)
+
+    @property
+    def start(self) -> int:
+        """When its first body began."""
+        return min([r.start for r in self.results] + self.stopped)
+
+    @property
+    def end(self) -> int:
+        """When its last body had drained."""
+        return max(r.end for r in self.results)

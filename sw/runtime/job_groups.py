@@ -1,0 +1,100 @@
+"""What is scheduled: the layers of a step. A layer with many jobs goes in groups, so that one group loads into the
+model's ring of weight windows while another computes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hw.contract.image import Image, LayerInfo, StepInfo
+from sw.driver.memory.weight_windows import predecessors
+from sw.runtime.policies.contract import LayerCost
+
+
+@dataclass(frozen=True)
+class JobGroup:
+    """Jobs of one layer that are queued together.
+
+    ``cost``: by the image's reference durations. ``holder``: the group of the same step that must end before this one's
+    weights have a place in LV2.
+    """
+
+    layer: int
+    jobs: tuple[int, ...]
+    cost: LayerCost
+    holder: int | None
+
+
+def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
+    """All groups of a step, in order."""
+    layers: dict[int, list[int]] = {}
+    for index in range(step.first, step.first + step.count):
+        layers.setdefault(image.meta.jobs[index].layer, []).append(index)
+    before = predecessors(image)
+    depth = _ring_depth(image, before)
+    groups: list[JobGroup] = []
+    number: dict[int, int] = {}  #: of the group, by job
+    for layer, jobs in layers.items():
+        for piece in _split(image, jobs, depth):
+            held = [number[job] for index in piece if (job := before[index]) in number and job is not None]
+            number |= dict.fromkeys(piece, len(groups))
+            groups.append(JobGroup(layer, tuple(piece), _cost(image, layer, jobs, piece), max(held, default=None)))
+    return groups
+
+
+def _ring_depth(image: Image, before: Sequence[int | None]) -> int:
+    """How many jobs of an engine have windows at a time; the number of all jobs if they have windows of their own."""
+    place: dict[int, int] = {}
+    queues: dict[int, int] = {}
+    for index, job in enumerate(image.meta.jobs):
+        place[index] = queues.get(job.engine, 0)
+        queues[job.engine] = place[index] + 1
+    distances = [place[index] - place[job] for index, job in enumerate(before) if job is not None]
+    return min(distances, default=len(before))
+
+
+def _split(image: Image, jobs: Sequence[int], depth: int) -> list[list[int]]:
+    """Groups of at most half as many jobs on each engine as have windows at a time."""
+    engines: dict[int, list[int]] = {}
+    for index in jobs:
+        engines.setdefault(image.meta.jobs[index].engine, []).append(index)
+    most = max(len(mine) for mine in engines.values())
+    count = min(most, -(-most // max(1, depth // 2)))
+    cut = [
+        {e: mine[len(mine) * i // count : len(mine) * (i + 1) // count] for e, mine in engines.items()}
+        for i in range(count)
+    ]
+    return [[index for mine in piece.values() for index in mine] for piece in cut]
+
+
+def _cost(image: Image, layer: int, jobs: Sequence[int], piece: Sequence[int]) -> LayerCost:
+    """The piece's share of the layer: of its load by bytes, of its compute by jobs."""
+    info = image.meta.layers[layer]
+    size, whole = _windows(image, piece), _windows(image, jobs)
+    if info.measured_load is None:
+        whole = max(whole, info.weight_bytes)  # what bodies load is in the estimate, but never measured as load
+    load = loads(info) * size / whole if whole else 0.0
+    compute = computes(info) * len(piece) / len(jobs)
+    depth = max(_count(image, piece).values())
+    return LayerCost(load, compute, size, (depth - 1) / depth * min(load, compute), depth)
+
+
+def _count(image: Image, jobs: Sequence[int]) -> Mapping[int, int]:
+    """Jobs by engine."""
+    result: dict[int, int] = {}
+    for index in jobs:
+        engine = image.meta.jobs[index].engine
+        result[engine] = result.get(engine, 0) + 1
+    return result
+
+
+def _windows(image: Image, jobs: Sequence[int]) -> int:
+    return sum(image.meta.jobs[index].window[1] for index in jobs)
+
+
+def loads(layer: LayerInfo) -> int:
+    """Reference duration of memory access: measured, or estimated until then."""
+    return layer.estimated_load if layer.measured_load is None else layer.measured_load
+
+
+def computes(layer: LayerInfo) -> int:
+    """Reference duration of compute: measured, or estimated until then."""
+    return layer.estimated_compute if layer.measured_compute is None else layer.measured_compute

@@ -1,0 +1,50 @@
+"""What to do with a running task when a more urgent one arrives: wait for it, dump it, or kill it and run it again."""
+
+import enum
+from dataclasses import dataclass
+
+
+class Mechanism(enum.Enum):
+    """The ways to make an engine free."""
+
+    WAIT = "wait"  #: until the running request has ended
+    DUMP = "dump"  #: suspend it at its next cancellation point and continue it later
+    KILL = "kill"  #: reset its engines; it runs again from its start
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Estimates in cycles and bytes at the moment of the arrival."""
+
+    remaining: float  #: until the running request ends by itself
+    elapsed: float  #: it has run so far: lost if it is killed
+    halt: float  #: until its next cancellation point
+    dump_bytes: float
+    restore_bytes: float
+    bandwidth: float  #: bytes of DRAM per cycle
+    switch: float  #: what the host does for one switch, there or back
+    killable: bool = True
+    notice: float = 0.0  #: until the urgent request arrives, if that is known ahead
+
+
+def costs(now: Situation, urgency: float) -> dict[Mechanism, float]:
+    """Delay of the urgent request times ``urgency``, plus the work that the choice adds, in cycles."""
+    dump, restore = now.dump_bytes / now.bandwidth, now.restore_bytes / now.bandwidth
+
+    def delay(until: float) -> float:
+        return urgency * max(0.0, until - now.notice)
+
+    result = {
+        Mechanism.WAIT: delay(now.remaining),
+        Mechanism.DUMP: delay(now.halt + now.switch + dump) + dump + restore + 2 * now.switch,
+    }
+    if now.killable:
+        result[Mechanism.KILL] = delay(now.switch) + now.elapsed
+    return result
+
+
+def choose(now: Situation, urgency: float = 4.0) -> Mechanism:
+    """The cheapest choice; on a tie the one that disturbs least. ``urgency``: how much a cycle of delay of the urgent
+    request weighs against a cycle of the machine."""
+    priced = costs(now, urgency)
+    return min(priced, key=lambda choice: priced[choice])

@@ -1,0 +1,279 @@
+"""Requests of one priority on the device: what is decided for them, queued, loading, running."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sw.driver import Device, JobResult, LoadedModel
+from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.suspension import Suspension
+from sw.runtime import scheduler
+from sw.runtime.clock import Clock
+from sw.runtime.estimates import Estimates
+from sw.runtime.forecast import Forecast
+from sw.runtime.group_run import GroupRun
+from sw.runtime.job_groups import job_groups
+from sw.runtime.policies import OrderPolicy, PlacementPolicy
+from sw.runtime.request import Request, State
+from sw.runtime.scheduler import LayerScheduler
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a level decides. ``placed``: groups go to the engine that the placement policy names, otherwise every group
+    runs on all engines. ``ahead``: groups that may be queued and not have begun to compute. ``at_arrival``: decide for
+    all groups of a request at once."""
+
+    order: Callable[[], OrderPolicy]
+    placement: Callable[[], PlacementPolicy]
+    placed: bool
+    ahead: int
+    at_arrival: bool
+
+
+class PriorityLevel:
+    """``suspension``: set while more urgent requests have the engines."""
+
+    def __init__(self, device: Device, rules: Rules, estimates: Estimates, priority: int, clock: Clock) -> None:
+        self.priority = priority
+        self.suspension: Suspension | None = None
+        self.requests: list[Request] = []  #: started, not ended
+        self.groups: dict[tuple[int, int], GroupRun] = {}  #: decided on, not ended, in the order of decision
+        self.finished: list[GroupRun] = []
+        self._device, self._rules, self._estimates, self._clock = device, rules, estimates, clock
+        self._holders: dict[str, list[int | None]] = {}
+        engines = device.params.engines if rules.placed else 1
+        self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
+        self._scheduler = LayerScheduler(
+            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders
+        )
+        self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
+        self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
+        self._begun: set[tuple[int, int]] = set()  #: known to compute
+        self._observed = 0  #: cycle of the latest look at the loaders
+        self._resumed = 0  #: cycle of the latest return to the engines
+
+    # -- requests --------------------------------------------------------------------------------------------
+    def open(self, request: Request) -> None:
+        """Its current step, which runs on the accelerator, is to be scheduled."""
+        image = request.model.image
+        key = f"{image.meta.model} #{id(image)} step {request.step}"
+        self._estimates.add(key, [group.cost for group in request.groups])
+        self._holders[key] = [group.holder for group in request.groups]
+        number = self._clock.number()
+        self._open[number] = request
+        self._scheduler.open(scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline))
+
+    def close(self, request: Request) -> None:
+        """Schedule no more for it; what is queued runs out."""
+        for number in [n for n, other in self._open.items() if other is request]:
+            self._scheduler.cancel(number)
+            for run in [run for run in self._waiting if run.request is request and not run.ids]:
+                self._waiting.remove(run)
+                self._forget(run)
+            if not any(run.request is request for run in self.groups.values()):
+                del self._open[number]
+
+    def drop(self, request: Request) -> None:
+        """Its jobs are gone."""
+        self.close(request)
+        for run in [run for run in self.groups.values() if run.request is request]:
+            self._forget(run)
+        self._waiting = deque(run for run in self._waiting if run.request is not request)
+        self._open = {number: other for number, other in self._open.items() if other is not request}
+
+    def _forget(self, run: GroupRun) -> None:
+        del self.groups[run.key]
+        self._forecast.drop(run.key)
+        self._scheduler.ended(*run.key)
+
+    def busy(self, request: Request) -> bool:
+        """Whether any of its groups is decided on or still to be decided on."""
+        return any(other is request for other in self._open.values())
+
+    # -- decisions -------------------------------------------------------------------------------------------
+    def turn(self) -> None:
+        """Decide on what the loaders can begin with, and queue it as far as there is room."""
+        self._observe()
+        self._push()
+        while self._scheduler.open_requests and self._may_decide():
+            self._decide()
+            self._push()
+
+    @property
+    def starved(self) -> bool:
+        """Whether there is something to decide on as soon as a loader gets to what is queued."""
+        return bool(self._scheduler.open_requests)
+
+    def _may_decide(self) -> bool:
+        if self._rules.at_arrival:
+            return True
+        if len(self.groups) - len(self._begun) >= self._rules.ahead:
+            return False
+        if (
+            self._rules.placed
+            and len({run.decision.engine for run in self.groups.values()}) < self._device.params.engines
+        ):
+            return True
+        return not self._waiting and not self._backlog()
+
+    def _backlog(self) -> bool:
+        """Whether a loader has not come to a group that is queued."""
+        waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
+        return any(job in waiting for run in self.groups.values() for job in run.ids[:1])
+
+    def _decide(self) -> None:
+        bus = self._device.bus
+        begin = self._clock.wall()
+        decision = self._scheduler.decide(bus.cycle)
+        self._clock.decision_seconds.append(self._clock.wall() - begin)
+        assert decision is not None
+        bus.advance(bus.costs.decision)
+        request = self._open[decision.request.number]
+        group = request.groups[decision.layer]
+        run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))
+        self.groups[run.key] = run
+        self._waiting.append(run)
+
+    def _push(self) -> None:
+        """Queue jobs in the order of decisions, until a ring is full.
+
+        A placed group that has to wait, for its ring or for a window that a job on another engine holds, holds up its
+        own request only: jobs depend on nothing but earlier jobs of their request, which are queued already.
+        """
+        stuck: set[int] = set()
+        for run in list(self._waiting):
+            if run.request.number in stuck:
+                continue
+            self._submit(run)
+            if not run.left:
+                self._waiting.remove(run)
+            elif self._rules.placed:
+                stuck.add(run.request.number)
+            else:
+                return
+
+    def _submit(self, run: GroupRun) -> None:
+        """Queue as many of its jobs as there is room for."""
+        engine = run.decision.engine if self._rules.placed else None
+        ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
+        run.ids += ids
+        for _ in ids:
+            run.left.popleft()
+
+    # -- what happens ----------------------------------------------------------------------------------------
+    def _observe(self) -> None:
+        """Tell the forecast what has been loaded and what computes, as of now."""
+        now = self._device.bus.cycle
+        self._forecast.turnaround = self._clock.turnaround
+        not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
+        heads: set[int] = set()
+        for run in self.groups.values():
+            if not run.ids or run.left:
+                continue
+            if not not_loaded.intersection(run.ids):
+                self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
+            if run.decision.engine not in heads and run.ids[0] not in not_loaded and run.key not in self._begun:
+                self._begun.add(run.key)
+                self._forecast.started(run.key, max(run.decided, self._clock.last_end(self._engines(run))))
+            heads.add(run.decision.engine)
+        self._observed = now
+
+    def _engines(self, run: GroupRun) -> Sequence[int]:
+        return [run.decision.engine] if self._rules.placed else range(self._device.params.engines)
+
+    def collect(self) -> None:
+        """Take results of jobs that have ended, and correct estimates by them."""
+        for run in list(self.groups.values()):
+            ended = [job for job in run.ids if self._device.finished(job)]
+            if run.left or len(ended) < len(run.ids):
+                continue
+            run.results = self._device.collect(run.ids, 0)
+            self._finish(run)
+
+    def _finish(self, run: GroupRun) -> None:
+        run.idle = self._clock.idle(run.results, run.decided)
+        del self.groups[run.key]
+        self._begun.discard(run.key)
+        for report, time in (
+            (self._forecast.load_started, run.load_start),
+            (self._forecast.load_ended, run.load_end),
+            (self._forecast.started, run.start),
+            (self._forecast.ended, run.end),
+        ):
+            report(run.key, time)
+        self._scheduler.ended(*run.key)
+        if not any(result.resumed for result in run.results):
+            load, compute = _measured(run.results)
+            self._estimates.correct(run.decision.request.model, run.index, load=load, compute=compute)
+        self.finished.append(run)
+        run.request.groups_ended += 1
+        run.request.results += run.results
+        number = run.decision.request.number
+        left = [other for other in self.groups.values() if other.decision.request.number == number]
+        scheduled = number not in {request.number for request in self._scheduler.open_requests}
+        if scheduled and not left:
+            del self._open[number]
+
+    # -- preemption ------------------------------------------------------------------------------------------
+    def suspend(self, suspension: Suspension) -> None:
+        """More urgent requests have the engines. What bodies did before they halted counts as compute: completions of
+        jobs that continue tell of the rest only. They are taken to have begun when the engine was free for them."""
+        self.collect()
+        self.suspension = suspension
+        for halt in suspension.halts.values():
+            run = next((run for run in self.groups.values() if halt.in_job and halt.job_id in run.ids), None)
+            if run is not None:
+                ended = self._device.jobs.table.finished
+                ends = [ended[job].end for job in run.ids if job in ended and ended[job].engine == halt.engine]
+                begin = max([run.decided, self._resumed, self._clock.last_end([halt.engine]), *ends])
+                run.stopped.append(begin)
+                self._clock.computed(halt.engine, halt.cycle - begin)
+
+    def resume(self) -> tuple[int, Operation | None]:
+        """Back on the engines, where it stood. Returns the cycle from which its stopped jobs are queued again, and the
+        restore if there is one."""
+        assert self.suspension is not None
+        operation = self._device.resume(self.suspension)
+        self._resumed, self.suspension = self.suspension.announced, None
+        for request in self.requests:
+            request.run()
+        return self._resumed, operation
+
+    def hold(self, suspension: Suspension) -> None:
+        """Its restore has failed: it stays suspended."""
+        self.suspension = suspension
+        for request in self.requests:
+            if request.state is State.RUNNING:
+                request.hold()
+
+    def upcoming(self) -> list[tuple[LoadedModel, int]]:
+        """The next job of each request that is not on an engine, for what it keeps in LV2.
+
+        Also of requests that have others queued: these may end before the engines halt.
+        """
+        lefts = ((request.model, self._jobs_left(request)) for request in self.requests)
+        return [(model, jobs[0]) for model, jobs in lefts if jobs]
+
+    def _jobs_left(self, request: Request) -> list[int]:
+        queued = {
+            job for run in self.groups.values() if run.request is request for job in set(run.group.jobs) - set(run.left)
+        }
+        steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
+        jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
+        ended = [job for group in request.groups[: request.groups_ended] for job in group.jobs] if steps else []
+        return [job for job in jobs if job not in queued and job not in ended]
+
+    def remaining(self) -> float:
+        """Cycles until all that is queued has computed, as forecast."""
+        return max(0.0, self._forecast.state(self._device.bus.cycle).compute_end - self._device.bus.cycle)
+
+
+def _measured(results: Sequence[JobResult]) -> tuple[float, float]:
+    """Load and compute of a group: of the engine that took longest."""
+    load: dict[int, int] = {}
+    compute: dict[int, int] = {}
+    for r in results:
+        load[r.engine] = load.get(r.engine, 0) + r.prologue_end - r.prologue_start
+        compute[r.engine] = compute.get(r.engine, 0) + r.end - r.start
+    return max(load.values()), max(compute.values())
