@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import caesura
-from benchmarks.baseline_cases import CASES, Case, MissingModel
+from benchmarks.baseline_cases import CASES, BaselineCase, MissingModel
 from caesura.inputs import load_samples
 
 FILE = Path(__file__).with_name("baseline.json")
@@ -49,7 +49,7 @@ class Difference:
     new: str | int | None
 
 
-def measure(case: Case) -> Figures:
+def measure(case: BaselineCase) -> Figures:
     """Compile and run ``case`` on the native simulator. Raises :class:`MissingModel`."""
     path, inputs = case.files()
     image = caesura.compile(path, case.preset)
@@ -60,7 +60,9 @@ def measure(case: Case) -> Figures:
     return Figures(_digest(path.read_bytes()), _digest(image.to_bytes()), len(image.code), issued, stats.cycles)
 
 
-def differences(old: Mapping[str, Figures], new: Mapping[str, Figures], cases: Iterable[Case]) -> list[Difference]:
+def differences(
+    old: Mapping[str, Figures], new: Mapping[str, Figures], cases: Iterable[BaselineCase]
+) -> list[Difference]:
     """What differs between two baselines in ``cases``.
 
     A calibrated model may differ in the last bits of its scales where onnxruntime computes with other instructions:
@@ -106,7 +108,7 @@ def write(baseline: Baseline, path: Path) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def measure_all(cases: Iterable[Case], console: Console) -> Baseline:
+def measure_all(cases: Iterable[BaselineCase], console: Console) -> Baseline:
     """The figures of those ``cases`` whose models are there; tells which are not."""
     measured = {}
     for case in cases:

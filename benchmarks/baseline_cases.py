@@ -23,7 +23,7 @@ class MissingModel(Exception):
 
 
 @dataclass(frozen=True)
-class Case:
+class BaselineCase:
     """One model on one preset. ``slow``: minutes; ``calibrated``: onnxruntime chose the scales of the model."""
 
     preset: str
@@ -57,7 +57,7 @@ def _small(name: str) -> Files:
 
 def _one_dimensional() -> Files:
     """A Conv of [1, 16, 96] with kernel 5 to 24 channels: the registry's have two dimensions."""
-    operator = qdq.Operator(
+    operator = qdq.QdqOperator(
         "conv1d", "Conv", (1, 16, 96), (1, 24, 48), (24, 16, 5), channel_axis=0, has_bias=True,
         attributes={"kernel_shape": [5], "strides": [2], "pads": [2, 2]},
     )  # fmt: skip
@@ -97,7 +97,7 @@ _FILES: dict[str, Callable[[], Files]] = {
 
 CASES = (
     *(
-        Case("tiny", model)
+        BaselineCase("tiny", model)
         for model in (
             "digits",
             "gemm_32x64x48",
@@ -111,12 +111,16 @@ CASES = (
             *_SMALL,
         )
     ),
-    Case("ecp5", "digits", slow=True),
+    BaselineCase("ecp5", "digits", slow=True),
     *(
-        Case("base", model)
+        BaselineCase("base", model)
         for model in ("digits", "gemm_256x256x256", "conv_64x14x14_64_k3_s1_p1", "conv_64x28x28_64_k3_s2_p1_g64")
     ),
-    Case("base", "mobilenetv2_small"),
-    *(Case(preset, model, slow=True) for preset in ("tiny", "base") for model in ("ic_resnet8_int8", "kws_dscnn_int8")),
-    *(Case("base", model, slow=True) for model in ("squeezenet", "mobilenetv2", "resnet50")),
+    BaselineCase("base", "mobilenetv2_small"),
+    *(
+        BaselineCase(preset, model, slow=True)
+        for preset in ("tiny", "base")
+        for model in ("ic_resnet8_int8", "kws_dscnn_int8")
+    ),
+    *(BaselineCase("base", model, slow=True) for model in ("squeezenet", "mobilenetv2", "resnet50")),
 )

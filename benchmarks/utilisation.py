@@ -15,7 +15,7 @@ from benchmarks.lab import Lab, Run
 from benchmarks.rows import Target
 from benchmarks.scaling import scaled
 from benchmarks.workloads import tables
-from benchmarks.workloads.conv import Conv, of_layer
+from benchmarks.workloads.conv import ConvShape, of_layer
 from benchmarks.workloads.networks import mobilenetv2
 from caesura.profile import LayerProfile
 
@@ -57,7 +57,7 @@ def _bound_percent(run: Run) -> float:
     return 100 * run.profile.total.bound.cycles / run.stats.cycles
 
 
-def _worst(lab: Lab, convolutions: Sequence[Conv]) -> Measured:
+def _worst(lab: Lab, convolutions: Sequence[ConvShape]) -> Measured:
     """The smallest share of its bound among ``convolutions``."""
     runs = [lab.run(conv.name) for conv in convolutions]
     shares = {run.workload: round(_bound_percent(run), 3) for run in runs}

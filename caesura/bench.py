@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from caesura.api import UsageError
 
 
-class BenchReport(Protocol):
+class BenchResult(Protocol):
     """What a benchmark says; ``benchmarks.report`` makes it."""
 
     @property
@@ -45,7 +45,7 @@ def run_bench(
     only: Sequence[str] = (),
     everything: bool = False,
     check_layers: bool = False,
-) -> BenchReport:
+) -> BenchResult:
     """Measure the figures of benchmark ``name``: see ``benchmarks.report.run_bench``. Raises :class:`UsageError`."""
     report = benchmarks("report", "caesura bench")
     return report.run_bench(name, preset, backend, only=only, everything=everything, check_layers=check_layers)

@@ -17,7 +17,7 @@ from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.bus import LINE_BYTES, HostCosts
 from sim.timing.bound import worst_intervals
-from sim.timing.contention import Memory, Others, Rivals
+from sim.timing.contention import Others, Rivals, WorstDram
 from sw.driver.memory.footprint import LV2, MemoryId, engines_of, row_bytes
 from sw.driver.models.model_jobs import SUBMIT_ACCESSES
 from sw.driver.preempt.copies import Spill, StagingBuffer, save
@@ -87,7 +87,7 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
     costs, params = costs or HostCosts(), image.params
     engines = engines_of(image)
     others = Others(params.engines - len(engines))  # those that nobody pauses
-    memory = Memory(params, Rivals(others))
+    memory = WorstDram(params, Rivals(others))
     window = sum(urgent.meta.segment_sizes[i] for i in LV2_SEGMENTS) if urgent else params.lv2_bytes
     programs = _dumps(image, engines, window, others)
     jobs = len(engines) + sum(-(-len(program) // MAX_INSTRUCTIONS) for program, _ in programs) if programs else 0

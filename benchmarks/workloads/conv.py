@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import onnx
 
 from benchmarks.workloads import qdq
-from benchmarks.workloads.layers import Kind, Layer, Shape, windows
+from benchmarks.workloads.layers import Kind, NetworkLayer, Shape, windows
 
 _NAME = re.compile(
     r"conv_(?P<cin>\d+)x(?P<height>\d+)x(?P<width>\d+)_(?P<cout>\d+)_k(?P<kernel>\d+)_s(?P<stride>\d+)_p(?P<pad>\d+)"
@@ -15,7 +15,7 @@ _NAME = re.compile(
 
 
 @dataclass(frozen=True)
-class Conv:
+class ConvShape:
     """A convolution with a square kernel and the same padding on all four sides."""
 
     cin: int
@@ -62,23 +62,23 @@ class Conv:
         return None
 
 
-def parse(name: str) -> Conv | None:
+def parse(name: str) -> ConvShape | None:
     """The convolution that a workload's name stands for; None for other names."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    return Conv(**{key: int(value) for key, value in match.groupdict().items() if value is not None})
+    return ConvShape(**{key: int(value) for key, value in match.groupdict().items() if value is not None})
 
 
-def of_layer(layer: Layer) -> Conv:
+def of_layer(layer: NetworkLayer) -> ConvShape:
     """The convolution of a network's layer."""
     if layer.kind is not Kind.CONV:
         raise ValueError(f"{layer.name} is a {layer.kind.value}, not a convolution")
     cin, height, width = layer.in_shape
-    return Conv(cin, height, width, layer.out_shape[0], layer.kernel, layer.stride, layer.pads[0], layer.groups)
+    return ConvShape(cin, height, width, layer.out_shape[0], layer.kernel, layer.stride, layer.pads[0], layer.groups)
 
 
-def model(conv: Conv, seed: int) -> onnx.ModelProto:
+def model(conv: ConvShape, seed: int) -> onnx.ModelProto:
     """QDQ model of one Conv, weights quantised per output channel."""
     attributes = {
         "kernel_shape": [conv.kernel] * 2,
@@ -87,7 +87,7 @@ def model(conv: Conv, seed: int) -> onnx.ModelProto:
         "group": conv.groups,
     }
     return qdq.model(
-        qdq.Operator(
+        qdq.QdqOperator(
             conv.name,
             "Conv",
             conv.in_shape,

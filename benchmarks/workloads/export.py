@@ -7,7 +7,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.workloads.layers import Activation, Kind, Layer, Network
+from benchmarks.workloads.layers import Activation, Kind, Network, NetworkLayer
 
 OPSET = 17
 IR_VERSION = 10
@@ -46,7 +46,7 @@ def float_model(network: Network, seed: int) -> onnx.ModelProto:
     return model
 
 
-def parameters(layer: Layer, rng: np.random.Generator) -> tuple[Array, Array]:
+def parameters(layer: NetworkLayer, rng: np.random.Generator) -> tuple[Array, Array]:
     """Weights and bias as training and folded batch normalisation leave them.
 
     He initialisation keeps the variance through rectifiers. Filters have no mean: with one, maps of deep layers would
@@ -62,11 +62,11 @@ def parameters(layer: Layer, rng: np.random.Generator) -> tuple[Array, Array]:
     return weight, bias.astype(np.float32)
 
 
-def _gain(layer: Layer) -> float:
+def _gain(layer: NetworkLayer) -> float:
     return (RESIDUAL_GAIN if layer.residual else 1.0) * np.sqrt(2)
 
 
-def _nodes(layer: Layer) -> Iterator[onnx.NodeProto]:
+def _nodes(layer: NetworkLayer) -> Iterator[onnx.NodeProto]:
     name = layer.name
     sources = list(layer.sources)
     if layer.weight_shape:
@@ -78,7 +78,7 @@ def _nodes(layer: Layer) -> Iterator[onnx.NodeProto]:
         yield helper.make_node(layer.activation.value, [result, *limits], [name], f"{name}.activation")
 
 
-def _attributes(layer: Layer) -> dict:
+def _attributes(layer: NetworkLayer) -> dict:
     window = {
         "kernel_shape": [layer.kernel] * 2,
         "strides": [layer.stride] * 2,

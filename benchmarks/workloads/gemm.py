@@ -48,7 +48,7 @@ def parse(name: str) -> Gemm | None:
 def model(gemm: Gemm, seed: int) -> onnx.ModelProto:
     """QDQ model of one MatMul, weights quantised per column."""
     return qdq.model(
-        qdq.Operator(
+        qdq.QdqOperator(
             gemm.name,
             "MatMul",
             gemm.in_shape,

@@ -28,7 +28,7 @@ class Activation(Enum):
 
 
 @dataclass(frozen=True)
-class Layer:
+class NetworkLayer:
     """One layer. ``name`` is also the name of its output; ``sources`` are names of layers, or of the network's input.
 
     ``pads`` are top, left, bottom, right, as ONNX orders them. ``residual`` marks the last layer of a branch that is
@@ -80,7 +80,7 @@ class Network:
     name: str
     in_shape: Shape
     input: str = "image"
-    layers: list[Layer] = field(default_factory=list)
+    layers: list[NetworkLayer] = field(default_factory=list)
     _shapes: dict[str, Shape] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ class Network:
     ) -> str:
         in_shape = self._shapes[sources[0]]
         self.layers.append(
-            Layer(name, kind, sources, in_shape, out_shape, kernel, stride, pads, groups, activation, residual)
+            NetworkLayer(name, kind, sources, in_shape, out_shape, kernel, stride, pads, groups, activation, residual)
         )
         self._shapes[name] = out_shape
         return name

@@ -26,7 +26,7 @@ Int8 = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
-class Operator:
+class QdqOperator:
     """What :func:`model` wraps: an ONNX node of dequantised ``input`` and int8 ``weight`` (and bias, if it takes one).
 
     ``channel_axis`` is the weight's axis of output channels; shapes are ONNX's, with the batch.
@@ -47,7 +47,7 @@ def activations(shape: Shape, seed: int | tuple[int, ...]) -> Int8:
     return np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
 
 
-def model(operator: Operator, seed: int) -> onnx.ModelProto:
+def model(operator: QdqOperator, seed: int) -> onnx.ModelProto:
     """The checked model. Weights are uniform and their scales differ between channels. The output's scale is such that
     for inputs as :func:`activations` makes them the output fills int8 and hardly saturates."""
     rng = np.random.default_rng(seed)
@@ -101,7 +101,7 @@ def _convert(op_type: str, name: str, axis: int | None = None) -> onnx.NodeProto
     return helper.make_node(op_type, inputs, [ends[1]], f"{name}.{op_type}", **attributes)
 
 
-def _checked(operator: Operator, nodes: list[onnx.NodeProto], constants: list[onnx.TensorProto]) -> onnx.ModelProto:
+def _checked(operator: QdqOperator, nodes: list[onnx.NodeProto], constants: list[onnx.TensorProto]) -> onnx.ModelProto:
     graph = helper.make_graph(
         nodes,
         operator.name,

@@ -65,7 +65,7 @@ def write_network(network: Network, path: Path) -> None:
     quantise(float_model(network, SEED), feeds, path)
 
 
-def _find(name: str) -> Network | gemm.Gemm | conv.Conv:
+def _find(name: str) -> Network | gemm.Gemm | conv.ConvShape:
     if name in NETWORKS:
         return NETWORKS[name]()
     layer = gemm.parse(name) or conv.parse(name)
@@ -79,7 +79,7 @@ def _find(name: str) -> Network | gemm.Gemm | conv.Conv:
     return layer
 
 
-def _layer_model(layer: gemm.Gemm | conv.Conv) -> onnx.ModelProto:
+def _layer_model(layer: gemm.Gemm | conv.ConvShape) -> onnx.ModelProto:
     return gemm.model(layer, SEED) if isinstance(layer, gemm.Gemm) else conv.model(layer, SEED)
 
 

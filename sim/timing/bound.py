@@ -33,7 +33,7 @@ from hw.contract.timing import (
     UNIT_IN_FLIGHT,
 )
 from sim.timing import longest
-from sim.timing.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
+from sim.timing.contention import LV1_PORTS, LV2_PORTS, Others, Rivals, WorstDram, lost, rivals_of
 from sim.timing.traffic import beside
 
 _DRAM = (Op.LD2, Op.ST2)
@@ -68,7 +68,7 @@ def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, 
     most = [*bounds([], longest.IN_FLIGHT)]
     if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
         most = [*map(max, most, bounds([longest.abandoned(params)], longest.IN_FLIGHT | {Unit.LD2: 0}))]
-    completion = Memory(params, Rivals(others)).completion
+    completion = WorstDram(params, Rivals(others)).completion
     return Bounds(most[:-1], most[-1] + completion)
 
 
@@ -231,7 +231,7 @@ class _Walk:
 
     def __init__(self, params: SocParams, rivals: Rivals, counts: dict[int, int]) -> None:
         self._params, self._rivals = params, rivals
-        self._memory = Memory(params, rivals)
+        self._memory = WorstDram(params, rivals)
         self._free = dict.fromkeys(Unit, 0)  # F of the last instruction
         self._done: dict[Unit, list[int]] = {unit: [] for unit in Unit}
         self._taken: dict[Unit, list[int]] = {unit: [] for unit in Unit}

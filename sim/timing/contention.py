@@ -52,7 +52,7 @@ class Rivals:
 
     def lv2_reads(self, op: Op) -> int:
         """The same for LV2: LD1 and ST2 of every engine; all ST2 together read at most a word per cycle. Few stores of
-        other engines are counted apart (:attr:`Memory.few_stores`)."""
+        other engines are counted apart (:attr:`WorstDram.few_stores`)."""
         return self._lv2(op, Op.LD1, Op.ST2)
 
     def lv2_writes(self, op: Op) -> int:
@@ -97,7 +97,7 @@ def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:
 
 
 @dataclass(frozen=True)
-class Memory:
+class WorstDram:
     """What DRAM costs at the worst: bursts open rows, all masters take turns, refresh comes as often as it can.
 
     Requests take turns burst by burst, reads with reads, writes with writes, and then reads with writes.

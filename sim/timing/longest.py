@@ -12,7 +12,7 @@ from math import gcd
 from hw.contract.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import MAC_IN_FLIGHT, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
-from sim.timing.contention import Memory, Rivals
+from sim.timing.contention import Rivals, WorstDram
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}
@@ -37,7 +37,7 @@ class Work:
     accesses: tuple[tuple[str, int], ...] = ()
 
 
-def work(insn: Insn, params: SocParams, rivals: Rivals, memory: Memory) -> Work:
+def work(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> Work:
     """The longest ``insn`` can take beside ``rivals``."""
     fields = _DEFAULTS[insn.op] | insn.fields
     if insn.op is Op.MAC:
@@ -101,7 +101,7 @@ def _step(insn: Fields, side: str) -> int:
     return gcd(*(insn[f"{side}_s{k}"] for k in range(3) if insn[f"n{k}"] > 1))
 
 
-def _copy(op: Op, insn: Fields, params: SocParams, rivals: Rivals, memory: Memory) -> Work:
+def _copy(op: Op, insn: Fields, params: SocParams, rivals: Rivals, memory: WorstDram) -> Work:
     to_bus, from_bus = op is Op.ST2, op is Op.LD2
     word = params.dram_word if to_bus or from_bus else params.lv1_word
     runs = insn["n2"] * insn["n1"] * insn["n0"]
@@ -130,7 +130,7 @@ def _scratchpad_rivals(op: Op, rivals: Rivals) -> tuple[int, int]:
 
 
 def _bus_copy(
-    op: Op, insn: Fields, params: SocParams, memory: Memory, runs: int, words: int, side: str, length: int
+    op: Op, insn: Fields, params: SocParams, memory: WorstDram, runs: int, words: int, side: str, length: int
 ) -> Work:
     burst_bytes = params.axi_burst_beats * params.dram_word
     start = insn[side] + (insn["lo"] if side == "src" else 0)

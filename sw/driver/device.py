@@ -13,13 +13,13 @@ from sw.driver.models.job_table import JobResult, SubmittedJob
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import LIMIT, HaltRecord
-from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.preemption import Preemption, UpcomingJobs
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues
-from sw.driver.queues.registers import RegisterFile, identify
+from sw.driver.queues.registers import RegisterAccess, identify
 
 
 class Device:
@@ -32,7 +32,7 @@ class Device:
     def __init__(self, bus: Bus, *, ring_log2: int = RING_LOG2) -> None:
         self.bus = bus
         self.params = bus.params
-        self.regs = RegisterFile(bus)
+        self.regs = RegisterAccess(bus)
         identify(self.regs, self.params)
         self.dram = Allocator("DRAM", 0, self.params.dram_bytes)
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
@@ -168,7 +168,7 @@ class Device:
         return list(self.preemption.tasks)
 
     @property
-    def operations(self) -> list[Operation]:
+    def operations(self) -> list[StateTransfer]:
         """Dumps and restores so far, oldest first."""
         return self.preemption.transfers.operations
 
@@ -192,11 +192,11 @@ class Device:
         """Take what runs on ``engines`` off them; see :meth:`Preemption.suspend`."""
         return self.preemption.suspend(engines, incoming, upcoming, limit, verify=verify)
 
-    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> Operation | None:
+    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> StateTransfer | None:
         """Place ``model`` and queue the dump of what it displaces; see :meth:`Preemption.admit`."""
         return self.preemption.admit(model, engines)
 
-    def resume(self, suspension: Suspension) -> Operation | None:
+    def resume(self, suspension: Suspension) -> StateTransfer | None:
         """Continue a suspended task; see :meth:`Preemption.resume`."""
         return self.preemption.resume(suspension)
 

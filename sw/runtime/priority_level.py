@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sw.driver import Device, JobResult, LoadedModel
-from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.runtime import scheduler
 from sw.runtime.clock import Clock
@@ -230,7 +230,7 @@ class PriorityLevel:
                 run.stopped.append(begin)
                 self._clock.computed(halt.engine, halt.cycle - begin)
 
-    def resume(self) -> tuple[int, Operation | None]:
+    def resume(self) -> tuple[int, StateTransfer | None]:
         """Back on the engines, where it stood. Returns the cycle from which its stopped jobs are queued again, and the
         restore if there is one."""
         assert self.suspension is not None

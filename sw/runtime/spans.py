@@ -6,7 +6,7 @@ from typing import Literal
 
 from sw.driver import HaltRecord
 from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.operation import StateTransfer
 from sw.runtime.request import Request
 
 Kind = Literal["pause", "drain", "dump", "run", "restore", "resume"]
@@ -41,7 +41,7 @@ class SpanLog:
 
     def __init__(self) -> None:
         self._spans: list[RunSpan] = []
-        self._operations: list[tuple[Request, Operation]] = []
+        self._operations: list[tuple[Request, StateTransfer]] = []
         self._since: dict[int, int] = {}  #: when running requests began or went on, by number
 
     def runs(self, requests: Iterable[Request], cycle: int) -> None:
@@ -65,7 +65,7 @@ class SpanLog:
         """The host brought a task back from ``begin`` to ``end``."""
         self._add("resume", request, begin, end)
 
-    def moves(self, request: Request, operation: Operation | None) -> None:
+    def moves(self, request: Request, operation: StateTransfer | None) -> None:
         """A dump for ``request``, or its restore, was queued; its spans are known once its jobs have completed."""
         if operation is not None:
             self._operations.append((request, operation))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sw.driver import LoadedModel
-from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.operation import StateTransfer
 from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.request import Request
 
@@ -28,7 +28,7 @@ class Switching:
     _declined: set[int] = field(default_factory=set)  #: arrivals that wait for a running request to end
     _leads: dict[int, float] = field(default_factory=dict)  #: by number of the model
     _begun: dict[int, int] = field(default_factory=dict)  #: switches that have not ended, by number of the request
-    _dumping: list[tuple[Request, Operation, int]] = field(default_factory=list)
+    _dumping: list[tuple[Request, StateTransfer, int]] = field(default_factory=list)
 
     def here(self, request: Request, now: int) -> bool:
         """Whether it has arrived, or a switch to it has begun."""
@@ -84,7 +84,7 @@ class Switching:
         """The switch to ``request`` begins, with the decision on it."""
         self._begun[request.number] = cycle
 
-    def admitted(self, request: Request, dump: Operation | None, cycle: int) -> None:
+    def admitted(self, request: Request, dump: StateTransfer | None, cycle: int) -> None:
         """The host has done its part; ``dump`` may still run."""
         begun = self._begun.pop(request.number, None)
         if begun is None:

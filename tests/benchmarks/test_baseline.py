@@ -8,9 +8,9 @@ from rich.console import Console
 
 from benchmarks import baseline
 from benchmarks.baseline import HINT, Difference, Figures
-from benchmarks.baseline_cases import CASES, Case
+from benchmarks.baseline_cases import CASES, BaselineCase
 
-GEMM, NETWORK = Case("tiny", "gemm_32x32x32"), Case("base", "resnet50", slow=True)
+GEMM, NETWORK = BaselineCase("tiny", "gemm_32x32x32"), BaselineCase("base", "resnet50", slow=True)
 FIGURES = Figures(model="0a", image="0b", code_bytes=640, instructions=10, cycles=2000)
 SLOW = [case for case in CASES if case.slow]
 
@@ -80,7 +80,7 @@ def test_another_calibration_does_not_count_but_other_figures_do():
 
 def test_comparing_and_writing_from_the_command_line(monkeypatch, tmp_path, capsys):
     path = tmp_path / "baseline.json"
-    gone = Case("tiny", "no_longer_measured").name
+    gone = BaselineCase("tiny", "no_longer_measured").name
     baseline.write({GEMM.name: FIGURES, gone: FIGURES}, path)
     monkeypatch.setattr(baseline, "CASES", [GEMM])
     monkeypatch.setattr(baseline, "FILE", path)

@@ -18,7 +18,7 @@ from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import ISSUE_SPACING
-from sim.timing.contention import Memory, Others, Rivals
+from sim.timing.contention import Others, Rivals, WorstDram
 from sim.timing.longest import work
 
 _DRAM = (Op.LD2, Op.ST2)
@@ -102,7 +102,7 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
     if task.op not in _DRAM:
         return 0
     rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), own_lv2=False, fetched=0)
-    return work(task.insn(JobAddresses()), params, rivals, Memory(params, rivals)).cycles
+    return work(task.insn(JobAddresses()), params, rivals, WorstDram(params, rivals)).cycles
 
 
 def choose(

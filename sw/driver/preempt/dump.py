@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from sw.driver.memory.footprint import Footprint
 from sw.driver.preempt.copies import Spill, save
-from sw.driver.preempt.operation import Effects, Operation
+from sw.driver.preempt.operation import Effects, StateTransfer
 from sw.driver.preempt.program import Program
 from sw.driver.preempt.staging import CopyJob
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.driver.preempt.suspension import DirtyRange, Suspension
 
 
-class Dump(Operation):
+class Dump(StateTransfer):
     """The dump of what ``wanted`` is about to overwrite of the tasks ``losing`` it.
 
     ``copies``: where in DRAM each dirty range goes. A range counts as copied once its job has completed; what a job
@@ -32,12 +32,12 @@ class Dump(Operation):
         self._tasks, self._losing, self._wanted, self._copies = tasks, losing, wanted, copies
 
     def append(self, program: Program, copy_job: CopyJob) -> None:
-        """See ``Operation``."""
+        """See ``StateTransfer``."""
         for r in copy_job.ranges:
             save(program, Spill(r.memory, r.start, r.size, self._copies[r]), copy_job.lv1, copy_job.lv2)
 
     def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:
-        """See ``Operation``."""
+        """See ``StateTransfer``."""
         copies = {r: self._copies[r] for copy_job in copy_jobs for r in copy_job.ranges}
 
         def on_start() -> None:

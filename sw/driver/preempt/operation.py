@@ -32,7 +32,7 @@ class Effects:
     on_end: Callable[[], None] = _nothing
 
 
-class Operation(ABC):
+class StateTransfer(ABC):
     """Supervisor jobs that belong together: a ``Dump`` or a ``Restore``.
 
     ``jobs``: ids of those that have not completed; ``results``: of those that moved data, in order of completion.

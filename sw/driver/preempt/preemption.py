@@ -19,7 +19,7 @@ from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import LIMIT, Halting, HaltRecord
 from sw.driver.preempt.live_state import Live, clean_ranges, dirty_ranges, first_live, prefetched_windows
-from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.reservation import dump_reserve
 from sw.driver.preempt.staging import split
 from sw.driver.preempt.supervisor import Supervisor
@@ -145,7 +145,7 @@ class Preemption:
             )
         )  # fmt: skip
 
-    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> Operation | None:
+    def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> StateTransfer | None:
         """Place ``model`` and queue the dump of what it displaces; its jobs may be submitted at once, behind that.
 
         ``engines``: those it may run on, by default those it was compiled for.
@@ -158,7 +158,7 @@ class Preemption:
         return self.transfers.make_room(footprint(self._params, model.windows(), engines), engines)
 
     # -- resume ----------------------------------------------------------------------------------------------
-    def resume(self, suspended: Suspension) -> Operation | None:
+    def resume(self, suspended: Suspension) -> StateTransfer | None:
         """Bring everything back and queue the task's jobs again, under their own ids; does not wait.
 
         Its engines must be idle. None if nothing had to be brought back.

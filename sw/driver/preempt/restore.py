@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from sw.driver.preempt.copies import Spill, load
-from sw.driver.preempt.operation import Effects, Operation
+from sw.driver.preempt.operation import Effects, StateTransfer
 from sw.driver.preempt.program import Program
 from sw.driver.preempt.staging import CopyJob
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.driver.preempt.suspension import Suspension
 
 
-class Restore(Operation):
+class Restore(StateTransfer):
     """The restore of everything that ``suspended`` lost. Its copies are valid until all of it has completed."""
 
     name: ClassVar[str] = "restore"
@@ -21,13 +21,13 @@ class Restore(Operation):
         self._tasks, self._suspended = tasks, suspended
 
     def append(self, program: Program, copy_job: CopyJob) -> None:
-        """See ``Operation``."""
+        """See ``StateTransfer``."""
         for r in copy_job.ranges:
             assert r.copy is not None
             load(program, Spill(r.memory, r.start, r.size, r.copy), copy_job.lv1, copy_job.lv2)
 
     def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:
-        """See ``Operation``."""
+        """See ``StateTransfer``."""
 
         def on_end() -> None:
             for copy_job in copy_jobs:

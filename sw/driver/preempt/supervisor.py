@@ -9,7 +9,7 @@ from sw.driver.errors import DriverError, FaultRecord, SupervisorFault
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.ranges import Range, overlap
 from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
-from sw.driver.preempt.operation import CopyResult, Effects, Operation
+from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues
 
@@ -22,7 +22,7 @@ _TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
 class SupervisorJob:
     """A job of an operation. ``bytes``: to or from DRAM; None for one that only waits."""
 
-    operation: Operation
+    operation: StateTransfer
     engine: int
     bytes: int | None
     code: Range
@@ -51,7 +51,7 @@ class Supervisor:
 
     def push(
         self,
-        operation: Operation,
+        operation: StateTransfer,
         engine: int,
         program: bytes,
         *,

@@ -12,7 +12,7 @@ from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.copies import reload
 from sw.driver.preempt.dump import Dump
 from sw.driver.preempt.halting import LIMIT
-from sw.driver.preempt.operation import Operation
+from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
 from sw.driver.preempt.restore import Restore
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
@@ -31,7 +31,7 @@ class Transfers:
     def __init__(self, queues: JobQueues, jobs: ModelJobs, supervisor: Supervisor, tasks: SuspendedTasks) -> None:
         self._queues, self._jobs, self._supervisor, self._tasks = queues, jobs, supervisor, tasks
         self._params = queues.params
-        self.operations: list[Operation] = []
+        self.operations: list[StateTransfer] = []
 
     def running(self) -> list[Range]:
         """LV2 windows of models with jobs on engines."""
@@ -48,7 +48,9 @@ class Transfers:
                 raise DeviceTimeout(f"a dump or restore did not end within {limit} cycles; recover the device")
 
     # -- dump ------------------------------------------------------------------------------------------------
-    def make_room(self, wanted: Footprint, engines: Sequence[int], keep: Suspension | None = None) -> Operation | None:
+    def make_room(
+        self, wanted: Footprint, engines: Sequence[int], keep: Suspension | None = None
+    ) -> StateTransfer | None:
         """Queue the dump of what ``wanted`` would destroy of all suspended tasks but ``keep``; nothing queued on
         ``engines`` from here on begins before it has ended. None if nothing had to be dumped."""
         self.settle()
@@ -82,7 +84,7 @@ class Transfers:
         return StagingSpace(preferred(free, wanted.get(LV2, ()), soft), lv1)
 
     # -- restore ---------------------------------------------------------------------------------------------
-    def restore(self, suspended: Suspension) -> Operation | None:
+    def restore(self, suspended: Suspension) -> StateTransfer | None:
         """Queue what brings everything of a task back; None if nothing was missing."""
         engines = suspended.engines
         missing = suspended.missing()
@@ -125,7 +127,7 @@ class Transfers:
         raise DriverError("no place in LV2 to bring accumulators and LV1 back through: end another task first")
 
     # -- supervisor jobs -------------------------------------------------------------------------------------
-    def _push(self, operation: Operation, group: list[CopyJob], after: int | None) -> None:
+    def _push(self, operation: StateTransfer, group: list[CopyJob], after: int | None) -> None:
         """Queue the programs of one group; the last of each engine gives a signal."""
         for engine in sorted({copy_job.engine for copy_job in group}):
             programs = self._programs(operation, [copy_job for copy_job in group if copy_job.engine == engine])
@@ -140,7 +142,7 @@ class Transfers:
                     effects=operation.effects(mine),
                 )
 
-    def _programs(self, operation: Operation, mine: list[CopyJob]) -> list[tuple[Program, list[CopyJob]]]:
+    def _programs(self, operation: StateTransfer, mine: list[CopyJob]) -> list[tuple[Program, list[CopyJob]]]:
         """One program for as many of an engine's jobs as it may hold, in order."""
         result: list[tuple[Program, list[CopyJob]]] = []
         for copy_job in mine:
@@ -154,7 +156,7 @@ class Transfers:
         return result
 
     def _push_reloads(
-        self, operation: Operation, engine: int, model: LoadedModel, insns: list[Insn], after: int | None
+        self, operation: StateTransfer, engine: int, model: LoadedModel, insns: list[Insn], after: int | None
     ) -> None:
         for i in range(0, len(insns), MAX_INSTRUCTIONS):
             mine = insns[i : i + MAX_INSTRUCTIONS]
@@ -170,7 +172,7 @@ class Transfers:
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
             )
 
-    def _gate(self, operation: Operation, working: Sequence[int], engines: Sequence[int]) -> None:
+    def _gate(self, operation: StateTransfer, working: Sequence[int], engines: Sequence[int]) -> None:
         """Nothing that is queued on ``engines`` from here on begins before the operation's jobs have ended."""
         if len({*working, *engines}) > 1:
             for e in engines:

@@ -6,7 +6,7 @@ from hw.contract.job import COMPLETION, JOB, Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
 from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
-from sw.driver.queues.registers import RegisterFile, field_value
+from sw.driver.queues.registers import RegisterAccess, field_value
 
 RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise
 #: Register accesses to serve one engine's interrupt: IRQ, IRQ_STATUS twice, CPL_TAIL, CPL_HEAD.
@@ -25,7 +25,7 @@ class EngineQueue:
     Indices are free-running counts as in ``hw.contract.job``; Python integers here, 32 bits in registers.
     """
 
-    def __init__(self, bus: Bus, regs: RegisterFile, number: int, *, ring: int, completions: int, log2: int) -> None:
+    def __init__(self, bus: Bus, regs: RegisterAccess, number: int, *, ring: int, completions: int, log2: int) -> None:
         self.number = number
         self._bus, self._regs = bus, regs
         self._ring, self._completions, self._log2 = ring, completions, log2

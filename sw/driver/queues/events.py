@@ -6,13 +6,13 @@ adds it.
 """
 
 from sw.driver.errors import DriverError
-from sw.driver.queues.registers import RegisterFile
+from sw.driver.queues.registers import RegisterAccess
 
 
 class EventLease:
     """The hardware events of one loaded model, in the order of the image's own numbers."""
 
-    def __init__(self, regs: RegisterFile, numbers: list[int]) -> None:
+    def __init__(self, regs: RegisterAccess, numbers: list[int]) -> None:
         self.numbers = numbers
         self._regs = regs
         self._base: list[int] = []
@@ -44,7 +44,7 @@ class EventLease:
 class EventPool:
     """Which hardware events are free."""
 
-    def __init__(self, regs: RegisterFile, count: int) -> None:
+    def __init__(self, regs: RegisterAccess, count: int) -> None:
         self._regs = regs
         self._free = list(range(count))
         self._count = count

@@ -1,7 +1,7 @@
 """Waiting for interrupts: awake at first, then asleep."""
 
 from sim.bus import Bus
-from sw.driver.queues.registers import RegisterFile
+from sw.driver.queues.registers import RegisterAccess
 
 
 class InterruptWait:
@@ -12,7 +12,7 @@ class InterruptWait:
     (spinning before blocking, as for locks).
     """
 
-    def __init__(self, bus: Bus, regs: RegisterFile) -> None:
+    def __init__(self, bus: Bus, regs: RegisterAccess) -> None:
         self._bus, self._regs = bus, regs
 
     def wait(self, limit: int, awake: int = 0) -> int | None:

@@ -9,7 +9,7 @@ from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecor
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.engine_queue import EngineQueue, fault_record
 from sw.driver.queues.interrupt_wait import InterruptWait
-from sw.driver.queues.registers import RegisterFile
+from sw.driver.queues.registers import RegisterAccess
 
 _RING_ALIGN = 256
 _FAULT_MEMBERS = ("status", "unit", "job_id", "pc", "address")
@@ -39,7 +39,7 @@ class JobQueues:
     ``log2``: log2 of the entries of each job and completion ring, which are allocated in ``dram``.
     """
 
-    def __init__(self, bus: Bus, regs: RegisterFile, dram: Allocator, log2: int) -> None:
+    def __init__(self, bus: Bus, regs: RegisterAccess, dram: Allocator, log2: int) -> None:
         self.bus, self.params, self.regs = bus, bus.params, regs
         self.interrupts = InterruptWait(bus, regs)
         self.engines = [self._open(dram, number, log2) for number in range(self.params.engines)]

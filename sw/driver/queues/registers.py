@@ -8,7 +8,7 @@ from sw.driver.errors import DeviceMismatch
 _REGS = {reg.name: reg for reg in GLOBAL_REGS + ENGINE_REGS}
 
 
-class RegisterFile:
+class RegisterAccess:
     """The registers of one SoC by name: ``read("ID")``, ``write("E0.RING_TAIL", 3)``, ``read("E1.SEM[5]")``.
 
     Every call is one bus access and is charged as one. Unknown names raise KeyError.
@@ -36,7 +36,7 @@ class RegisterFile:
         self.write(name, field_value(name, **fields))
 
 
-def identify(regs: RegisterFile, params: SocParams) -> None:
+def identify(regs: RegisterAccess, params: SocParams) -> None:
     """Raise :class:`DeviceMismatch` unless the hardware is what ``params`` describe."""
     digest = int(params.digest()[:8], 16)
     for name, expected in (("ID", ID_VALUE), ("VERSION", VERSION_VALUE), ("PARAMS", digest)):

@@ -7,15 +7,15 @@ import pytest
 from onnx import numpy_helper
 
 from benchmarks.workloads import conv, gemm, qdq
-from benchmarks.workloads.conv import Conv
+from benchmarks.workloads.conv import ConvShape
 from benchmarks.workloads.gemm import Gemm
 
 GEMMS = [Gemm(33, 70, 29), Gemm(16, 512, 64)]
 CONVS = [
-    Conv(16, 14, 14, 24, kernel=3, stride=1, pad=1),
-    Conv(64, 7, 9, 32, kernel=1, stride=2, pad=0),
-    Conv(3, 32, 32, 16, kernel=7, stride=2, pad=3),
-    Conv(24, 14, 14, 24, kernel=3, stride=2, pad=1, groups=24),
+    ConvShape(16, 14, 14, 24, kernel=3, stride=1, pad=1),
+    ConvShape(64, 7, 9, 32, kernel=1, stride=2, pad=0),
+    ConvShape(3, 32, 32, 16, kernel=7, stride=2, pad=3),
+    ConvShape(24, 14, 14, 24, kernel=3, stride=2, pad=1, groups=24),
 ]
 
 

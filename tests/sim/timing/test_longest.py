@@ -4,7 +4,7 @@ import pytest
 
 from hw.contract.isa import Insn, Op, assemble
 from hw.contract.params import preset
-from sim.timing.contention import LV1_PORTS, LV2_PORTS, Memory, Others, Rivals, lost, rivals_of
+from sim.timing.contention import LV1_PORTS, LV2_PORTS, Others, Rivals, WorstDram, lost, rivals_of
 from sim.timing.longest import work
 
 TINY, BASE = preset("tiny"), preset("base")
@@ -15,7 +15,7 @@ PORTS = LV1_PORTS + LV2_PORTS
 
 def cycles(text: str, params=TINY, rivals=ALL) -> int:
     (insn,) = assemble(text)
-    return work(insn, params, rivals, Memory(params, rivals)).cycles
+    return work(insn, params, rivals, WorstDram(params, rivals)).cycles
 
 
 def only(*ops: Op) -> Rivals:
@@ -46,7 +46,7 @@ def test_misaligned_runs_take_a_word_more():
 
 
 def test_loads_alone_open_rows_once():
-    memory = Memory(TINY, only(Op.LD2))
+    memory = WorstDram(TINY, only(Op.LD2))
     words = 4096 // TINY.dram_word
     expected = (words + 2 * TINY.dram_row_miss) * memory.slowdown
     assert expected <= cycles("LD2 len=4096 hi=4096", rivals=only(Op.LD2)) <= expected + 4
@@ -56,9 +56,9 @@ def test_loads_alone_open_rows_once():
 def test_a_slower_bus_takes_longer_for_every_beat(bandwidth):
     slow = TINY.replace(dram_bandwidth=bandwidth)
     words = 4096 // TINY.dram_word
-    memory = Memory(slow, only(Op.LD2))
+    memory = WorstDram(slow, only(Op.LD2))
     assert memory.burst >= TINY.axi_burst_beats * 100 / bandwidth + TINY.dram_row_miss
-    assert memory.latency - Memory(TINY, only(Op.LD2)).latency >= 100 / bandwidth - 1
+    assert memory.latency - WorstDram(TINY, only(Op.LD2)).latency >= 100 / bandwidth - 1
     taken = cycles("LD2 len=4096 hi=4096", slow, only(Op.LD2))
     assert taken >= (words * 100 / bandwidth + 2 * TINY.dram_row_miss) * memory.slowdown
 

@@ -10,7 +10,7 @@ from sim.bus import HostCosts
 from sw.driver.errors import DeviceFault, DriverError
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.job_queues import JobQueues
-from sw.driver.queues.registers import RegisterFile
+from sw.driver.queues.registers import RegisterAccess
 from tests.support.fake_soc import FakeSoc
 
 BASE = preset("base")
@@ -39,7 +39,7 @@ class Recorder:
 def queues():
     soc = FakeSoc(BASE, costs=HostCosts.free())
     soc.hang = True
-    return JobQueues(soc, RegisterFile(soc), Allocator("DRAM", 0, BASE.dram_bytes), 2)
+    return JobQueues(soc, RegisterAccess(soc), Allocator("DRAM", 0, BASE.dram_bytes), 2)
 
 
 def retire(queues, engine, job_id, **members):

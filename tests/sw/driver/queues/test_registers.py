@@ -1,13 +1,13 @@
 import pytest
 
 from hw.contract.params import preset
-from sw.driver.queues.registers import RegisterFile, field_value
+from sw.driver.queues.registers import RegisterAccess, field_value
 from tests.support.fake_soc import FakeSoc
 
 
 @pytest.fixture
 def regs():
-    return RegisterFile(FakeSoc(preset("base")))
+    return RegisterAccess(FakeSoc(preset("base")))
 
 
 def test_read_and_write_by_name(regs):
