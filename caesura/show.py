@@ -8,8 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from compiler.ir import Conv, Graph, Operation, Tensor
+from hw.contract.assembly import disassemble
 from hw.contract.image import Image
-from hw.contract.isa import INSN_BYTES, disassemble
+from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
@@ -114,7 +115,7 @@ def _macs(graph: Graph, op: Operation) -> int:
 
 
 def listing(image: Image) -> str:
-    """Assembler text of an image's code, with a comment where a job enters. ``hw.contract.isa.assemble`` reads it."""
+    """Assembler text of an image's code, with a comment where a job enters. ``assembly.assemble`` reads it."""
     entries: dict[int, list[str]] = {}
     for i, job in enumerate(image.meta.jobs):
         layer = image.meta.layers[job.layer].name

@@ -348,78 +348,16 @@ class Insn:
         return " ".join(words)
 
 
-_ENUM_OF = {("LD0", "space"): Lv0Space, ("LD0", "view"): Lv0View, ("MAC", "mode"): MacMode, ("VEC", "op"): VecOp}
-_MASKS = ("wait", "signal", "pe_mask")
+#: Fields whose values have names.
+ENUMERATED = {("LD0", "space"): Lv0Space, ("LD0", "view"): Lv0View, ("MAC", "mode"): MacMode, ("VEC", "op"): VecOp}
+#: Fields that are sets of bits: semaphores, PEs.
+MASKS = ("wait", "signal", "pe_mask")
 
 
 def _show(f: Field, value: int) -> str:
-    if f.name in _MASKS:
+    if f.name in MASKS:
         return ",".join(str(bit) for bit in range(f.width) if value >> bit & 1)
     return hex(value) if f.width >= 24 and not f.signed else str(value)
-
-
-def assemble(text: str) -> list[Insn]:
-    """Instructions from assembler text: ``MNEMONIC field=value ...`` per line, ``#`` comments.
-
-    Masks are comma-separated bit numbers (``wait=3,5``); enumerated fields also take their names
-    (``mode=DEPTHWISE``). Raises :class:`IsaError` with the line number.
-    """
-    program = []
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split("#")[0].split()
-        if not words:
-            continue
-        try:
-            program.append(_assemble_line(words))
-        except IsaError as error:
-            raise IsaError(f"line {number}: {error}") from None
-    return program
-
-
-def _assemble_line(words: list[str]) -> Insn:
-    try:
-        op = Op[words[0].upper()]
-    except KeyError:
-        raise IsaError(f"no instruction {words[0]!r}; known are {', '.join(o.name for o in Op)}") from None
-    known = {f.name: f for f in FORMATS[op] if f.name != "opcode"}
-    values: dict[str, int] = {}
-    given: set[str] = set()
-    for word in words[1:]:
-        name, equals, text = word.partition("=")
-        if not equals or name not in known:
-            raise IsaError(f"{op.name} has no field {name!r}; known are {', '.join(known)}")
-        if name in given:
-            raise IsaError(f"{op.name}.{name} is given twice")
-        given.add(name)
-        names = _ENUM_OF.get((op.name, name))
-        try:
-            if names and text.upper() in names.__members__:
-                value = int(names[text.upper()])
-            elif name in _MASKS:
-                value = sum({1 << int(bit) for bit in text.split(",")})
-            else:
-                value = int(text, 0)
-        except ValueError:
-            raise IsaError(f"{op.name}.{name} takes a number, not {text!r}") from None
-        if value != known[name].default:
-            values[name] = value
-    insn = Insn(op, values)
-    insn.encode()
-    return insn
-
-
-def disassemble(code: bytes) -> str:
-    """Assembler text of encoded instructions, one line each, with the PC as a comment."""
-    if len(code) % INSN_BYTES:
-        raise IsaError(f"code length {len(code)} is not a multiple of {INSN_BYTES}")
-    lines = []
-    for pc in range(len(code) // INSN_BYTES):
-        raw = code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
-        try:
-            lines.append(f"{Insn.decode(raw)}  # {pc}")
-        except IsaError as error:
-            lines.append(f"# {pc}: {error}")
-    return "\n".join(lines) + "\n"
 
 
 for _op, _fields in FORMATS.items():

@@ -5,7 +5,7 @@ import pytest
 
 import caesura
 from caesura import api, cli
-from hw.contract.isa import assemble
+from hw.contract.assembly import assemble
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
 from sim.rtl import BuildError

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hw.contract.isa import VEC_HEADER, Insn, MacMode, Op, assemble
+from hw.contract.assembly import assemble
+from hw.contract.isa import VEC_HEADER, Insn, MacMode, Op
 from hw.contract.job import Fault, JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import EngineState

@@ -1,7 +1,8 @@
 """Small images written by hand, for tests that need no compiler."""
 
+from hw.contract.assembly import assemble
 from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
-from hw.contract.isa import Insn, assemble
+from hw.contract.isa import Insn
 from hw.contract.params import SocParams
 
 SIZE = 64  #: bytes that the copying image moves

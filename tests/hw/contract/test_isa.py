@@ -5,18 +5,8 @@ from amaranth.hdl import Const
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hw.contract.isa import (
-    FORMATS,
-    INSN_BITS,
-    INSN_BYTES,
-    UNIT_OF,
-    Insn,
-    IsaError,
-    Op,
-    assemble,
-    disassemble,
-    format_bits,
-)
+from hw.contract.assembly import assemble, disassemble
+from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, UNIT_OF, Insn, IsaError, Op, format_bits
 from hw.interfaces import struct_layout
 
 

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from hw.contract.assembly import assemble
 from hw.contract.image import (
     CancelPoint,
     Image,
@@ -16,7 +17,7 @@ from hw.contract.image import (
     StepInfo,
     TensorInfo,
 )
-from hw.contract.isa import VEC_HEADER, assemble
+from hw.contract.isa import VEC_HEADER
 from hw.contract.params import preset
 from hw.contract.spaces import Space
 from sim.check.preemption import Report, check_points

@@ -2,7 +2,8 @@
 
 import pytest
 
-from hw.contract.isa import INSN_BYTES, Insn, assemble
+from hw.contract.assembly import assemble
+from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.params import preset
 from sim.check.races import RaceChecker, RaceError
 from sim.functional.machine import Machine

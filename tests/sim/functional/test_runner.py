@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hw.contract.assembly import assemble
 from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
-from hw.contract.isa import assemble
 from hw.contract.params import preset
 from sim.functional.runner import HostMissing, run_image
 

@@ -7,8 +7,9 @@ from caesura.inputs import random_samples
 from caesura.latency import halt_bound
 from compiler.backend.options import Options
 from compiler.compile import compile_model
+from hw.contract.assembly import assemble
 from hw.contract.image import Image
-from hw.contract.isa import INSN_BYTES, Insn, Op, assemble
+from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
 from sim.timing.bound import worst_intervals
 from sim.timing.contention import Others

@@ -2,7 +2,8 @@
 
 import pytest
 
-from hw.contract.isa import Insn, Op, assemble
+from hw.contract.assembly import assemble
+from hw.contract.isa import Insn, Op
 from hw.contract.params import preset
 from sim.timing.contention import LV1_PORTS, LV2_PORTS, Others, Rivals, WorstDram, lost, rivals_of
 from sim.timing.longest import work

@@ -1,6 +1,6 @@
 """What an image does to DRAM at the most."""
 
-from hw.contract.isa import assemble
+from hw.contract.assembly import assemble
 from hw.contract.params import preset
 from sim.timing.traffic import beside
 
