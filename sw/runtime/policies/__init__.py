@@ -1,6 +1,7 @@
 """Scheduling policies by name. Each is one small class with one decision method; see ``contract``.
 
-The order of layers: ``fcfs``, ``round_robin``, ``sjf``, ``idle_time``, ``deadline``, ``prema``. The placement of
+The order of layers: ``fcfs``, ``round_robin``, ``sjf``, ``idle_time``, ``idle_time_tolerant``, ``deadline``,
+``prema``. The placement of
 operators in engine queues: ``shortest_queue``, ``round_robin_queues``, ``earliest_finish``, ``queue_time``.
 """
 
@@ -21,6 +22,7 @@ from sw.runtime.policies.deadline import Deadline
 from sw.runtime.policies.earliest_finish import EarliestFinish
 from sw.runtime.policies.fcfs import Fcfs
 from sw.runtime.policies.idle_time import Idle, IdleTime, idle_times
+from sw.runtime.policies.idle_time_tolerant import IdleTimeTolerant
 from sw.runtime.policies.prema import Prema
 from sw.runtime.policies.queue_time import QueueTime
 from sw.runtime.policies.round_robin import RoundRobin
@@ -49,6 +51,7 @@ ORDER: dict[str, Callable[..., OrderPolicy]] = {
     "round_robin": RoundRobin,
     "sjf": ShortestJobFirst,
     "idle_time": IdleTime,
+    "idle_time_tolerant": IdleTimeTolerant,
     "deadline": Deadline,
     "prema": Prema,
 }

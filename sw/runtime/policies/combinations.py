@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sw.runtime.policies.contract import AcceleratorState, Candidate
+from sw.runtime.policies.starvation import has_waited
 
 #: Combinations kept from step to step. All of 16 models with a window of 3; beyond that the best so far.
 BEAM = 4096
@@ -37,14 +38,16 @@ class _Paths:
 def first_of_best(state: AcceleratorState, candidates: Sequence[Candidate], window: int) -> Candidate:
     """The candidate that begins the combination of ``window`` layers with the smallest sum of idle times.
 
-    Ties: smaller memory-access idle time, then less compute that outlasts memory access, then the oldest request.
+    Ties: smaller memory-access idle time, then a first layer that has waited, then less compute that outlasts memory
+    access, then the oldest request.
     """
-    ordered = sorted(candidates, key=lambda c: (c.arrival, c.request))
+    ordered = sorted(candidates, key=lambda c: (not has_waited(c, len(candidates)), c.arrival, c.request))
+    waited = sum(has_waited(candidate, len(candidates)) for candidate in candidates)
     costs, lengths = _table(ordered, window)
     paths = _start(state, len(ordered))
     for _ in range(min(window, int(lengths.sum()))):
         paths = _extend(state, paths, costs, lengths)
-    return ordered[paths.first[_best(paths, 1)[0]]]
+    return ordered[paths.first[_best(paths, waited)]]
 
 
 def _table(candidates: Sequence[Candidate], window: int) -> tuple[Floats, npt.NDArray[np.intp]]:
@@ -94,7 +97,7 @@ def _extend(state: AcceleratorState, paths: _Paths, costs: Floats, lengths: npt.
     longer.release_time = np.column_stack([longer.release_time, longer.compute_end])
     before = longer.released[:, -1] if longer.released.shape[1] else 0.0
     longer.released = np.column_stack([longer.released, before + size])
-    return longer if row.size <= BEAM else longer.rows(_best(longer, BEAM))
+    return longer if row.size <= BEAM else longer.rows(_cheapest(longer, BEAM))
 
 
 def _room_at(state: AcceleratorState, paths: _Paths, size: Floats) -> Floats:
@@ -106,12 +109,18 @@ def _room_at(state: AcceleratorState, paths: _Paths, size: Floats) -> Floats:
     return np.where(lacking > 0, paths.release_time[np.arange(size.size), enough], state.now)
 
 
-def _best(paths: _Paths, count: int) -> npt.NDArray[np.intp]:
-    """Rows in order of price, the best ``count``; among equal ones the row that begins with the oldest request."""
+def _best(paths: _Paths, waited: int) -> int:
+    """The best row. ``waited``: of the first layers, so many of the first candidates have waited."""
+    rows = np.flatnonzero(paths.idle == paths.idle.min())
+    rows = rows[paths.access_idle[rows] == paths.access_idle[rows].min()]
+    aged = rows[paths.first[rows] < waited]
+    rows = aged if aged.size else rows
+    outlasting = (paths.compute_end - paths.access_free)[rows]
+    rows = rows[outlasting == outlasting.min()]
+    return int(rows[np.argmin(paths.first[rows])])
+
+
+def _cheapest(paths: _Paths, count: int) -> npt.NDArray[np.intp]:
+    """``count`` rows in order of price; among equal ones those that begin with the oldest request."""
     outlasting = paths.compute_end - paths.access_free
-    if count == 1:
-        rows = np.flatnonzero(paths.idle == paths.idle.min())
-        rows = rows[paths.access_idle[rows] == paths.access_idle[rows].min()]
-        rows = rows[outlasting[rows] == outlasting[rows].min()]
-        return rows[np.argmin(paths.first[rows])][None]
     return np.lexsort((paths.first, outlasting, paths.access_idle, paths.idle))[:count]

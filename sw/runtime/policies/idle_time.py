@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sw.runtime.policies.combinations import first_of_best
 from sw.runtime.policies.contract import AcceleratorState, Candidate, OrderPolicy
-from sw.runtime.policies.starvation import guarded
+from sw.runtime.policies.starvation import guarded, has_waited
 
 
 class Idle(NamedTuple):
@@ -31,48 +31,37 @@ def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
 
 
 class IdleTime(OrderPolicy):
-    """The layer with the smallest sum of both idle times; on a tie the one with the smaller memory-access idle time.
+    """The published rule: the layer with the smallest sum of both idle times, on a tie the one with the smaller
+    memory-access idle time.
 
-    Where that ties, too, the layer with the most memory access for its compute: it uses the lead of compute over memory
-    access that compute-heavy layers have built up, so both kinds alternate. Then the oldest request.
-
-    Two sums tie if they differ by less than ``tolerance`` times what the layer with the larger one takes: estimates are
-    not better than that, and compute that waits for a moment costs less than a lead that memory access has no room for.
+    Where that ties, too, which the publication leaves open, a layer that has waited goes first (see
+    :func:`sw.runtime.policies.starvation.has_waited`); then the one with the most memory access for its compute, which
+    uses the lead of compute over memory access that compute-heavy layers have built up, so that both kinds alternate;
+    then that of the oldest request.
 
     ``window > 1`` prices combinations of that many layers and takes the first layer of the best. ``starvation_limit``:
     how often a layer may be passed over (see :func:`sw.runtime.policies.starvation.guarded`).
     """
 
-    def __init__(self, window: int = 1, starvation_limit: int = 16, tolerance: float = 0.05) -> None:
-        if tolerance < 0:
-            raise ValueError(f"tolerance must not be negative, not {tolerance}")
+    def __init__(self, window: int = 1, starvation_limit: int = 16) -> None:
         if not 1 <= window <= 8:
             raise ValueError(f"window must be 1 to 8 layers of each model, not {window}")
         if starvation_limit < 1:
             raise ValueError(f"starvation_limit must be at least 1, not {starvation_limit}")
         self.window = window
-        self._limit, self._tolerance = starvation_limit, tolerance
+        self._limit = starvation_limit
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
         """See the class."""
         if self.window > 1 and any(c.following for c in candidates):
             best = first_of_best(state, candidates, self.window)
         else:
-            best = self._best(state, candidates)
+            idle = [(idle_times(state, candidate), candidate) for candidate in candidates]
+            best = min(idle, key=lambda pair: (sum(pair[0]), pair[0].access, *seniority(pair[1], len(candidates))))[1]
         return guarded(best, candidates, self._limit)
 
-    def _best(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        idle = [idle_times(state, candidate) for candidate in candidates]
-        least = min(map(sum, idle))
-        tied = [
-            (mine, candidate)
-            for mine, candidate in zip(idle, candidates, strict=True)
-            if sum(mine) - least <= self._tolerance * max(candidate.cost.load, candidate.cost.compute)
-        ]
-        return min(tied, key=lambda pair: _order(*pair))[1]
 
-
-def _order(idle: Idle, candidate: Candidate) -> tuple[float, float, float, int]:
-    """Among layers whose sums tie, smaller goes first."""
+def seniority(candidate: Candidate, candidates: int) -> tuple[float, ...]:
+    """Sorts layers whose idle times tie among so many ``candidates``."""
     cost = candidate.cost
-    return idle.access, cost.compute - cost.load, candidate.arrival, candidate.request
+    return not has_waited(candidate, candidates), cost.compute - cost.load, candidate.arrival, candidate.request

@@ -5,6 +5,11 @@ from collections.abc import Sequence
 from sw.runtime.policies.contract import Candidate
 
 
+def has_waited(candidate: Candidate, candidates: int) -> bool:
+    """Whether a layer was passed over twice as often as there are ``candidates``: then it goes before its equals."""
+    return candidate.passed_over >= 2 * candidates
+
+
 def guarded(chosen: Candidate, candidates: Sequence[Candidate], limit: int) -> Candidate:
     """``chosen``, unless it would make another layer be passed over more than ``limit`` times: then the layer that was
     passed over most often.
