@@ -20,6 +20,9 @@ from rich.table import Table
 import caesura
 from benchmarks.baseline_cases import CASES, BaselineCase, MissingModel
 from caesura.inputs import load_samples
+from compiler.compile import compile_model
+from hw.contract.image import Image
+from hw.contract.params import preset
 
 FILE = Path(__file__).with_name("baseline.json")
 HINT = "if the change is meant, `make baseline` rewrites benchmarks/baseline.json: commit it with the change"
@@ -52,12 +55,18 @@ class Difference:
 def measure(case: BaselineCase) -> Figures:
     """Compile and run ``case`` on the native simulator. Raises :class:`MissingModel`."""
     path, inputs = case.files()
-    image = caesura.compile(path, case.preset)
+    image = compiled(case, path)
     feed = load_samples(inputs, image, 1)[0] if isinstance(inputs, Path) else inputs
     with caesura.open(case.preset, "native") as device:  # its own: cycles depend on when the DRAM refreshes
         _, stats = device.load(image).run(feed)
     issued = sum(layer.counters["instructions"] for layer in stats.layers if layer.engines)
     return Figures(_digest(path.read_bytes()), _digest(image.to_bytes()), len(image.code), issued, stats.cycles)
+
+
+def compiled(case: BaselineCase, path: Path) -> Image:
+    """The image under the case's own name: generated models lie in files that are named after their generator."""
+    params = preset(case.preset)
+    return compile_model(path, params, engines=params.engines, name=case.model)
 
 
 def differences(

@@ -15,8 +15,8 @@ from rich.text import Text
 from caesura import api, inputs, show
 from caesura.latency import latency_fields, latency_table
 from caesura.progress import Progress, estimated_cycles
-from caesura.show_points import point_fields, points_summary, points_table
-from compiler.backend.options import Options
+from caesura.show_points import point_fields, points_over, points_summary, points_table
+from compiler.backend.options import STRATEGIES, Options
 from compiler.ir import CompileError, Graph
 from hw.contract.image import MAGIC, Image, ImageError
 from hw.contract.isa import IsaError
@@ -43,7 +43,9 @@ Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
-MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes outside homes that a point should not exceed")]
+MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
+CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
+SpillBound = Annotated[int | None, typer.Option(min=0, help="bytes spilled to DRAM before a point at spills (0: none)")]
 Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
@@ -63,6 +65,8 @@ def run(
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
+    cancel_at: CancelAt = "both",
+    cancel_spill_bound: SpillBound = None,
     lv2_limit: Lv2Limit = None,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
@@ -70,7 +74,7 @@ def run(
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    options = _options(cancel_interval, cancel_max_live, lv2_limit)
+    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
     image = _image(model, preset, engines, fallback, options)
     if check and _is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
@@ -113,16 +117,20 @@ def compile(
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
+    cancel_at: CancelAt = "both",
+    cancel_spill_bound: SpillBound = None,
     lv2_limit: Lv2Limit = None,
 ) -> None:
     """Compile an ONNX model to an image."""
-    options = _options(cancel_interval, cancel_max_live, lv2_limit)
+    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
     image = api.compile(model, preset, engines=engines, fallback=fallback, options=options)
     image.save(output)
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
         f"for {image.meta.params['name']}"
     )
+    if (told := points_over(image, cancel_max_live or 0)) is not None:
+        typer.echo(told)
 
 
 @app.command()
@@ -188,7 +196,7 @@ def profile(
     """Run a model alone once and store how long each layer loads and computes in its image."""
     from caesura.durations import measure, to_fields, to_table
 
-    image = _image(model, preset, engines, fallback, _options(None, None, lv2_limit))
+    image = _image(model, preset, engines, fallback, _options(None, None, "both", None, lv2_limit))
     with Progress() as progress:
         progress.task("measuring durations", expected=estimated_cycles(image))
         measure(image, backend, progress.cycles)
@@ -246,11 +254,15 @@ def _is_image(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
 
 
-def _options(interval: int | None, max_live: int | None, lv2_limit: int | None) -> Options:
+def _options(
+    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None
+) -> Options:
     default = Options()
     return Options(
         cancel_interval=default.cancel_interval if interval is None else interval,
         cancel_max_live=max_live or 0,
+        cancel_at=at,
+        cancel_spill_bound=default.cancel_spill_bound if spill_bound is None else spill_bound,
         lv2_limit=lv2_limit or 0,
     )
 
@@ -259,9 +271,7 @@ def _image(path: Path, preset_name: str | None, engines: int | None, fallback: b
     if not _is_image(path):
         return api.compile(path, preset_name or "tiny", engines=engines, fallback=fallback, options=options)
     if options != Options():
-        raise api.UsageError(
-            f"{path}: an image is compiled already; --cancel-interval, --cancel-max-live and --lv2-limit need the .onnx"
-        )
+        raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
     image = Image.load(path)
     if preset_name is not None:
         image.check_params(preset(preset_name))

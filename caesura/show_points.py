@@ -6,16 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from caesura.show import table
-from hw.contract.image import CancelPoint, Image
-from hw.contract.spaces import Space
-
-_PER_PE = (Space.LV0_ACT, Space.LV0_WGT)
-
-
-def live_bytes(image: Image, point: CancelPoint, dirty: bool) -> int:
-    """Bytes of all memories together that are live at ``point``: those to dump (``dirty``), or those to load again."""
-    pes = image.params.pes
-    return sum(r.size * (pes if r.space in _PER_PE else 1) for r in point.live if r.dirty == dirty)
+from hw.contract.image import Image
 
 
 def point_fields(image: Image) -> dict[str, Any]:
@@ -28,8 +19,8 @@ def _spreads(image: Image) -> list[tuple[str, dict[str, float]]]:
     figures = {
         "interval": [point.estimated_interval for point in points],
         "worst_interval": [point.worst_interval for point in points],
-        "dirty_bytes": [live_bytes(image, point, True) for point in points],
-        "clean_bytes": [live_bytes(image, point, False) for point in points],
+        "dirty_bytes": [image.live_bytes(point, dirty=True) for point in points],
+        "clean_bytes": [image.live_bytes(point, dirty=False) for point in points],
         "reloads": [len(point.reload) for point in points],
     }
     return [(name, {"median": median(values), "largest": max(values)}) for name, values in figures.items() if values]
@@ -58,9 +49,21 @@ def points_table(image: Image) -> Table:
             str(point.job),
             str(point.pc),
             f"{point.estimated_interval:,}",
-            f"{live_bytes(image, point, True):,}",
-            f"{live_bytes(image, point, False):,}",
+            f"{image.live_bytes(point, dirty=True):,}",
+            f"{image.live_bytes(point, dirty=False):,}",
             str(len(point.reload)),
             ", ".join(f"{space} {size:,}" for space, size in sizes.items()),
         )
     return points
+
+
+def points_over(image: Image, cap: int) -> str | None:
+    """A sentence on the points that have more dirty bytes than ``cap`` (0: any); None if there are none."""
+    sizes = [image.live_bytes(point, dirty=True) for point in image.meta.cancel_points]
+    over = [size for size in sizes if cap and size > cap]
+    if not over:
+        return None
+    return (
+        f"{len(over)} of {len(sizes)} cancellation points have more than {cap:,} dirty bytes, {max(over):,} at most: a "
+        "longer --cancel-interval or a smaller --lv2-limit leaves less to move"
+    )

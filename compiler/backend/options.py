@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from compiler.ir import CompileError
 from hw.contract.params import KIB, SocParams
 
+#: Where cancellation points lie: at intervals of the estimated time, where spilled data has reached DRAM, or both.
+STRATEGIES = ("both", "intervals", "spills")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -15,15 +18,17 @@ class Options:
     so that another model finds room beside it.
 
     ``cancel_interval``: cycles a pause should wait for HALTED at most (0: no points): points lie a part of it apart,
-    and long instructions are cut (:class:`compiler.backend.preempt.points.Wanted`). ``cancel_max_live``: dirty
-    bytes of LV0, LV1 and buffers in LV2 that a point should not exceed (0: any), ``cancel_spill_bound``: bytes on their
-    way to DRAM after which the next empty spill buffer is a point as well (0: none is).
+    and long instructions are cut (:class:`compiler.backend.preempt.points.PointLimits`). ``cancel_at``: which of the
+    two strategies place points, one of ``STRATEGIES``. ``cancel_max_live``: dirty bytes, all that would have to move,
+    that a point should not exceed (0: any). ``cancel_spill_bound``: bytes that the compiler moved to DRAM for want of
+    room on chip after which the next empty buffer is a point at spills (0: none is).
     """
 
     observe: bool = False
     engines: int = 1
     lv2_limit: int = 0
     cancel_interval: int = 10_000
+    cancel_at: str = "both"
     cancel_max_live: int = 0
     cancel_spill_bound: int = 64 * KIB
 
@@ -36,6 +41,10 @@ class Options:
         if not 1 <= self.engines <= params.engines:
             raise CompileError(
                 f"model {model!r}: engines must be 1 to {params.engines} on preset {params.name!r}, not {self.engines}"
+            )
+        if self.cancel_at not in STRATEGIES:
+            raise CompileError(
+                f"model {model!r}: cancel_at must be one of {', '.join(STRATEGIES)}, not {self.cancel_at!r}"
             )
         if not 0 < self.lv2_bytes(params) <= params.lv2_bytes:
             raise CompileError(

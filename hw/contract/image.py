@@ -25,6 +25,7 @@ from hw.contract.image_tables import (
     TensorInfo,
 )
 from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 
 MAGIC = b"CIMG"
 VERSION = 1
@@ -36,6 +37,7 @@ class ImageError(ValueError):
     """An image that cannot be used; names the part of the file, what is wrong and the way out."""
 
 
+_PER_PE = (Space.LV0_ACT, Space.LV0_WGT)  #: ranges of these count bytes of each PE
 _META = pydantic.TypeAdapter(ImageMeta)
 
 
@@ -59,6 +61,13 @@ class Image:
             if tensor.name == name:
                 return tensor
         raise KeyError(f"image {self.meta.model!r} has no tensor {name!r}")
+
+    def live_bytes(self, point: CancelPoint, *, dirty: bool) -> int:
+        """Bytes of all memories and PEs together that are live at ``point``: those that a dump moves (``dirty``), or
+        those that are loaded again."""
+        pes = self.params.pes
+        sizes = (r.size * (pes if r.space in _PER_PE else 1) for r in point.live if r.dirty == dirty)
+        return sum(sizes)
 
     def to_bytes(self) -> bytes:
         """The file's content."""

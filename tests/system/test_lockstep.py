@@ -40,7 +40,9 @@ class CountsAbandoned(LockstepBus):
     def _compare(self):
         super()._compare()
         controls = [f"soc.engine{engine}.control" for engine in range(self.params.engines)]
-        now = any(self.value(f"{c}.ld2_share.settled") and not self.value(f"{c}.loader.fault") for c in controls)
+        now = any(
+            self.value(f"{c}.ld2_share.settled") and not self.value(f"{c}.loader.loaded__failed") for c in controls
+        )
         self.abandoned += now and not self._resetting
         self._resetting = now
 

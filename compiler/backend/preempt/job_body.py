@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.preempt.extents import Extent
@@ -52,7 +53,9 @@ def job_bodies(
     for number, (job, order) in enumerate(jobs):
         held: list[tuple[CancelCut, RingContents]] = []
         if limits and order.cycles > limits.spacing:  # a shorter job needs none: the hardware halts before the next
-            held = _cuts(JobRings(job, order.tasks, params), order, params, limits)
+            cuts = range(len(order.tasks) + 1)
+            tensors = np.array([memory.tensor_bytes(number, cut) if limits.max_live else 0 for cut in cuts])
+            held = _cuts(JobRings(job, order.tasks, params), order, tensors, params, limits)
         position = {task: at for at, task in enumerate(order.tasks)}
         points = []
         for point, contents in held:
@@ -65,13 +68,14 @@ def job_bodies(
 
 
 def _cuts(
-    rings: JobRings, order: TaskSchedule, params: SocParams, limits: PointLimits
+    rings: JobRings, order: TaskSchedule, tensors: npt.NDArray[np.int64], params: SocParams, limits: PointLimits
 ) -> list[tuple[CancelCut, RingContents]]:
     """Points of a job, chosen anew without those positions at which what is held could not be brought back."""
     timeline, dirty, spills = Timeline(order, params), rings.dirty_bytes(), rings.spills_held()
+    dram_bytes = ceil(params.dram_bytes_per_cycle)
     barred = np.zeros(len(dirty), np.bool_)
     while True:
-        points = choose(timeline, order.tasks, dirty, spills, limits, barred, ceil(params.dram_bytes_per_cycle))
+        points = choose(timeline, order.tasks, dirty, tensors, spills, limits, barred, dram_bytes)
         held = [(point, rings.at(point.cut)) for point in points]
         impossible = [point.cut for point, contents in held if contents is None and not barred[point.cut]]
         if not impossible:

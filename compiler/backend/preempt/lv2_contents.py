@@ -124,6 +124,10 @@ class LayerLv2:
             number, cut, [bounds for segment, bounds in sources if segment == Segment.WINDOWS]
         )
 
+    def tensor_bytes(self, number: int, cut: int) -> int:
+        """Bytes of tensors that are live at ``cut`` of the layer's job ``number``: a dump would have to move them."""
+        return sum(live.size for live in self._tensors_at(number, cut, []))
+
     def before(self, number: int) -> list[LiveBytes]:
         """Live ranges before job ``number`` starts, its weight window left out."""
         return self._tensors_at(number, 0, []) + self._kept_at(number, 0, [])

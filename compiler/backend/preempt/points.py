@@ -15,7 +15,7 @@ from compiler.backend.options import Options
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
-from hw.contract.isa import Op, Unit
+from hw.contract.isa import Op, Segment, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import ISSUE_SPACING
 from sim.timing.contention import Others, Rivals, WorstDram
@@ -37,15 +37,17 @@ class PointLimits:
 
     interval: int  #: cycles that a pause should wait for HALTED, at most
     max_live: int = 0  #: dirty bytes at a point, at most (0: any)
-    spill_bound: int = 0  #: bytes stored to DRAM after which the next empty spill buffer is a point (0: none is)
+    spill_bound: int = 0  #: bytes spilled to DRAM after which the next empty buffer is a point (0: none is)
     least: int = 1  #: cycles between points
+    intervals: bool = True  #: points at intervals; otherwise at spills alone
 
     @classmethod
     def of(cls, options: Options) -> "PointLimits | None":
         """The limits that ``options`` ask for; None if they ask for no points."""
         if not options.cancel_interval:
             return None
-        return cls(options.cancel_interval, options.cancel_max_live, options.cancel_spill_bound)
+        bound = 0 if options.cancel_at == "intervals" else options.cancel_spill_bound
+        return cls(options.cancel_interval, options.cancel_max_live, bound, intervals=options.cancel_at != "spills")
 
     @property
     def spacing(self) -> int:
@@ -106,12 +108,12 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
 
 
 def choose(
-    timeline: Timeline, tasks: list[Task], dirty: npt.NDArray[np.int64], spills: npt.NDArray[np.int64],
-    limits: PointLimits, barred: npt.NDArray[np.bool_], dram_bytes: int,
+    timeline: Timeline, tasks: list[Task], dirty: npt.NDArray[np.int64], tensors: npt.NDArray[np.int64],
+    spills: npt.NDArray[np.int64], limits: PointLimits, barred: npt.NDArray[np.bool_], dram_bytes: int,
 ) -> list[CancelCut]:  # fmt: skip
-    """Points of a job. ``dirty``: live bytes without a copy; ``spills``: buffers that wait for their way to DRAM;
-    ``barred``: where no point may stand if any other position will do; all for each cut. No point is needed at the end,
-    where the hardware halts as well.
+    """Points of a job. ``dirty``: live bytes of buffers without a copy, ``tensors``: those of tensors in LV2;
+    ``spills``: buffers that wait for their way to DRAM; ``barred``: where no point may stand if any other position will
+    do; all for each cut. No point is needed at the end, where the hardware halts as well.
 
     From one point to the next is half to all of the spacing, where instructions are short enough: the cheapest
     position in between by the time it takes to move the dirty bytes and until the units are idle, in which DRAM could
@@ -119,15 +121,15 @@ def choose(
     """
     cost = 2 * dirty + dram_bytes * np.maximum(0, timeline.halted - timeline.starts)
     if limits.max_live:
-        cost = cost + np.where(dirty > limits.max_live, np.int64(1) << 40, 0)
+        cost = cost + np.where(dirty + tensors > limits.max_live, np.int64(1) << 40, 0)
     cost = cost + barred * (np.int64(1) << 50)
     moved = _moved(tasks)
-    stored = [number for number, task in enumerate(tasks, 1) if task.op is Op.ST2 and task.reads]
+    stored = [number for number, task in enumerate(tasks, 1) if _spills(task) and task.reads]
     emptied = [cut for cut in stored if not spills[cut] and not barred[cut]] if limits.spill_bound else []
     points: list[CancelCut] = []
     last = spilled = 0
     while True:
-        cut = _interval_point(timeline, cost, last, limits)
+        cut = _interval_point(timeline, cost, last, limits) if limits.intervals else None
         spill = _spill_point(timeline, emptied, moved, last, spilled, cut, limits)
         if spill is not None:
             cut = spilled = spill
@@ -164,13 +166,18 @@ def _between(apart: npt.NDArray[np.int64] | npt.NDArray[np.float64], spacing: in
 
 
 def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
-    """Bytes stored to DRAM before each cut."""
+    """Bytes spilled to DRAM before each cut."""
     moved = [0]
     for task in tasks:
         f = task.numbers
         size = f.get("n2", 1) * f.get("n1", 1) * f.get("n0", 1) * f.get("len", 1)
-        moved.append(moved[-1] + (size if task.op is Op.ST2 else 0))
+        moved.append(moved[-1] + (size if _spills(task) else 0))
     return np.array(moved)
+
+
+def _spills(task: Task) -> bool:
+    """Whether a task moves to DRAM what the compiler found no room for on chip; outputs go there in any case."""
+    return task.op is Op.ST2 and task.numbers.get("dst_seg", 0) == Segment.SCRATCH
 
 
 def _spill_point(

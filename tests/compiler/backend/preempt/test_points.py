@@ -6,10 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compiler.backend.options import STRATEGIES, Options
 from compiler.backend.preempt.points import PointLimits, Timeline, choose
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import BufferFill, Task
-from hw.contract.isa import Op
+from hw.contract.isa import Op, Segment
 from hw.contract.params import preset
 
 TINY = preset("tiny")
@@ -20,12 +21,12 @@ def _schedule(durations: list[int], op: Op = Op.MAC) -> TaskSchedule:
     return TaskSchedule([Task(op, {}) for _ in durations], ends[-1], [0, *ends[:-1]], ends)
 
 
-def _choose(schedule: TaskSchedule, wanted: PointLimits, dirty=None, spills=None, barred=()):
+def _choose(schedule: TaskSchedule, wanted: PointLimits, dirty=None, spills=None, barred=(), tensors=None):
     cuts = len(schedule.tasks) + 1
     zeros = np.zeros(cuts, np.int64)
     mask = np.isin(np.arange(cuts), list(barred))
-    dirty, spills = (zeros if given is None else np.array(given) for given in (dirty, spills))
-    return choose(Timeline(schedule, TINY), schedule.tasks, dirty, spills, wanted, mask, TINY.dram_word)
+    dirty, spills, tensors = (zeros if given is None else np.array(given) for given in (dirty, spills, tensors))
+    return choose(Timeline(schedule, TINY), schedule.tasks, dirty, tensors, spills, wanted, mask, TINY.dram_word)
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=200), st.integers(1000, 5000))
@@ -67,7 +68,7 @@ def test_loads_count_as_long_as_they_take_beside_other_engines():
     counts = []
     for params in (TINY, preset("base")):
         timeline = Timeline(schedule, params)
-        points = choose(timeline, schedule.tasks, zeros, zeros, PointLimits(2400), mask, params.dram_word)
+        points = choose(timeline, schedule.tasks, zeros, zeros, zeros, PointLimits(2400), mask, params.dram_word)
         cuts = [0, *(point.cut for point in points)]
         counted = timeline.starts + 2 * timeline.dram
         assert len(points) > 1 and all(counted[b] - counted[a] <= 1.3 * 600 for a, b in pairwise(cuts))
@@ -89,6 +90,15 @@ def test_a_cap_outweighs_the_wait_for_the_units():
     free = _choose(schedule, PointLimits(6000), dirty)
     assert 8 not in [point.cut for point in free]
     assert next(point.cut for point in _choose(schedule, PointLimits(6000, max_live=500), dirty)) == 8
+
+
+def test_the_cap_counts_tensors_in_lv2_too():
+    schedule = _schedule([100] * 20)
+    tensors = np.full(21, 600)
+    tensors[8] = 500
+    schedule.ends[7] += 300
+    assert 8 not in [point.cut for point in _choose(schedule, PointLimits(6000), tensors=tensors)]
+    assert next(point.cut for point in _choose(schedule, PointLimits(6000, max_live=500), tensors=tensors)) == 8
 
 
 def test_a_position_behind_which_a_pause_waits_too_long_is_not_taken():
@@ -114,13 +124,33 @@ def test_instructions_longer_than_the_interval_are_cut_between():
 def test_points_at_spills_stand_behind_the_store_that_empties_the_last_buffer():
     schedule = _schedule([100] * 30)
     for number in (5, 6, 9):
-        task = schedule.tasks[number] = Task(Op.ST2, {"len": 640})
+        task = schedule.tasks[number] = Task(Op.ST2, {"len": 640, "dst_seg": Segment.SCRATCH})
         task.reads.append(BufferFill(None, 0, 0))
     spills = [int(cut in (5, 6)) for cut in range(31)]
     firsts = [
         _choose(schedule, PointLimits(5600, spill_bound=bound), spills=spills)[0].cut for bound in (0, 1000, 1500)
     ]
     assert firsts[0] not in (7, 10) and firsts[1:] == [7, 10]
+
+
+def test_results_that_go_to_dram_in_any_case_are_no_spills():
+    schedule = _schedule([100] * 30)
+    schedule.tasks[6] = Task(Op.ST2, {"len": 5000, "dst_seg": Segment.OUTPUTS})
+    schedule.tasks[6].reads.append(BufferFill(None, 0, 0))
+    assert _choose(schedule, PointLimits(5600, spill_bound=1000)) == _choose(schedule, PointLimits(5600))
+
+
+def test_strategies_work_together_or_alone():
+    schedule = _schedule([100] * 60)
+    schedule.tasks[8] = Task(Op.ST2, {"len": 5000, "dst_seg": Segment.SCRATCH})
+    schedule.tasks[8].reads.append(BufferFill(None, 0, 0))
+    cuts = {
+        at: [point.cut for point in _choose(schedule, PointLimits.of(Options(cancel_interval=5600, cancel_at=at)))]
+        for at in STRATEGIES
+    }
+    bound = Options(cancel_interval=5600, cancel_at="spills", cancel_spill_bound=1000)
+    assert [point.cut for point in _choose(schedule, PointLimits.of(bound))] == [9]
+    assert cuts["spills"] == [] and cuts["intervals"] == cuts["both"] != []
 
 
 def test_the_executor_runs_ahead_as_far_as_a_queue_holds():
