@@ -258,13 +258,13 @@ class _Run:
 
     # -- results ---------------------------------------------------------------------------------------------
     def _report(self) -> None:
-        clock, outcome = self._runtime.clock, self.outcome
-        outcome.compute_busy = [clock.compute_busy.get(e, 0) / self._unit for e in range(outcome.engines)]
+        measured, outcome = self._runtime.measured, self.outcome
+        outcome.compute_busy = [measured.compute_busy.get(e, 0) / self._unit for e in range(outcome.engines)]
         loads = [
             (r.prologue_start, r.prologue_end) for run in self._runtime.groups for r in run.results if r.prologue_start
         ]
         outcome.access_busy = sum(end - start for start, end in normalise(loads)) / self._unit
-        outcome.decision_seconds = clock.decision_seconds
+        outcome.decision_seconds = measured.decision_seconds
         moved = [result for operation in self._device.operations for result in operation.results]
         outcome.switch_time = sum(result.end - result.start for result in moved) / self._unit
         ends: dict[int, int] = {}
