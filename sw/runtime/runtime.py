@@ -16,6 +16,7 @@ from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priority_level import PriorityLevel, Rules
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
+from sw.runtime.request_source import RequestSource
 from sw.runtime.session import Session
 from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
@@ -122,7 +123,7 @@ class Runtime:
         if id(model) not in self._sessions:
             self._sessions[id(model)] = Session(self.device, model)
         session = self._sessions[id(model)]
-        arrival = max(arrival, self.device.bus.cycle)
+        arrival = max(arrival, self._waiting.present())
         request = Request(
             len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag, announced
         )
@@ -130,10 +131,13 @@ class Runtime:
         self._waiting.add(request)
         return request
 
-    def run_until_done(self) -> None:
-        """Run until every request has ended. Errors of a request are left in it."""
-        while self._waiting.all() or self._levels:
+    def run_until_done(self, source: RequestSource | None = None) -> None:
+        """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
+        left in it."""
+        self._waiting.serve(source)
+        while self._waiting or self._levels:
             self.step()
+        self._waiting.serve(None)
         self._guarded(self.device.settle)  # the last completions of restores belong to the spans
 
     def spans(self) -> list[RunSpan]:
@@ -237,7 +241,7 @@ class Runtime:
     # -- waiting ---------------------------------------------------------------------------------------------
     def _wait(self) -> None:
         now = self.device.bus.cycle
-        arrivals = [r.arrival - now for r in self._waiting.all() if r.arrival > now]
+        arrivals = [cycle - now for cycle in self._waiting.later()]
         if (known := self._changes.foreseen()) is not None:
             arrivals.append(max(0, known[1] - now))
         if not self.device.outstanding:

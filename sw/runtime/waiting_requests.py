@@ -3,6 +3,7 @@
 from sw.driver import Device
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
+from sw.runtime.request_source import RequestSource
 from sw.runtime.switching import Switching
 
 
@@ -10,15 +11,26 @@ class WaitingRequests:
     """Requests of one run time that wait: for their arrival, for their model, or for others to end.
 
     ``levels``: those of the run time, the last of which has the engines. ``preemptive``: the most urgent go first.
+    ``source``: brings requests meanwhile, if there is one.
     """
 
     def __init__(self, device: Device, levels: list[PriorityLevel], switching: Switching, preemptive: bool) -> None:
         self._device, self._levels, self._switching, self._preemptive = device, levels, switching, preemptive
+        self.source: RequestSource | None = None
         self._requests: list[Request] = []
+        self._known_until = 0  #: cycle until which the source has brought requests
 
-    def all(self) -> list[Request]:
-        """All of them, those that have not arrived included."""
-        return list(self._requests)
+    def __bool__(self) -> bool:
+        """Whether there are any, or may be later without the end of another."""
+        return bool(self._requests) or self._next_cycle() is not None
+
+    def serve(self, source: RequestSource | None) -> None:
+        """Take requests from ``source`` from now on, or from none any more."""
+        self.source, self._known_until = source, self._device.bus.cycle
+
+    def present(self) -> int:
+        """The earliest cycle at which a request that is submitted now can arrive."""
+        return self._device.bus.cycle if self.source is None else self._known_until
 
     def add(self, request: Request) -> None:
         """``request`` waits from now on."""
@@ -31,7 +43,7 @@ class WaitingRequests:
 
     def arrived(self) -> list[Request]:
         """Requests that could start as far as their model goes, most urgent and oldest first."""
-        now = self._device.bus.cycle
+        now = self._catch_up()
         top = self._levels[-1].requests if self._levels else []
         ready = [r for r in self.without_model() if self._switching.here(r, now)]
         if not self._preemptive:
@@ -41,6 +53,13 @@ class WaitingRequests:
     def most_urgent(self) -> int | None:
         """The highest priority among those that have arrived; None if there are none."""
         return max((request.priority for request in self.arrived()), default=None)
+
+    def later(self) -> list[int]:
+        """Cycles after this one at which requests arrive, or at which the source goes on."""
+        now = self._catch_up()
+        goes_on = self._next_cycle()
+        arrivals = [request.arrival for request in self._requests if request.arrival > now]
+        return arrivals if goes_on is None else [*arrivals, goes_on]
 
     def without_model(self) -> list[Request]:
         """Requests whose model no started request uses."""
@@ -61,3 +80,14 @@ class WaitingRequests:
             if not crowded and not any(request.model.overlaps(other.model) for other in level.requests):
                 return request
         return None
+
+    def _catch_up(self) -> int:
+        """Let the source bring what has arrived by now; returns the cycle."""
+        now = self._device.bus.cycle
+        if self.source is not None:
+            self.source.run_until(now)
+        self._known_until = now
+        return now
+
+    def _next_cycle(self) -> int | None:
+        return None if self.source is None else self.source.next_cycle()
