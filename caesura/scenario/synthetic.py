@@ -2,23 +2,22 @@
 
 import random
 import time
-from collections.abc import Generator
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import simpy
 
-from caesura.scenario.arrivals import times
+from caesura.scenario.model_executor import ModelRun
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError, StageSpec, Stream
+from caesura.scenario.schema import ModelSpec, Scenario, ScenarioError
+from caesura.scenario.serving import serve
 from sim.synthetic import SwitchCost, SyntheticJob, SyntheticMachine
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.policies import LayerCost
 from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler
-
-Process = Generator[simpy.Event, Any, Any]
 
 
 class SyntheticRunner:
@@ -29,20 +28,33 @@ class SyntheticRunner:
         for name, model in scenario.models.items():
             if not model.layers:
                 raise ScenarioError(f"model {name!r} has no layers with durations, which the synthetic backend needs")
-        return _Run(scenario, policies, folder).outcome
+        return serve(scenario, SyntheticExecutor(scenario, policies), folder)
 
 
-class _Run:
-    """One run: requests arrive, the scheduler decides, the machine reports back."""
+@dataclass
+class _OpenRun:
+    """A run of a model that has not ended. ``done`` happens when its last layer has."""
 
-    def __init__(self, scenario: Scenario, policies: Policies, folder: Path) -> None:
+    run: ModelRun
+    done: simpy.Event
+    left: int  #: layers
+
+
+class SyntheticExecutor:
+    """The synthetic machine, and a layer scheduler that decides as the machine reports what happens.
+
+    A ``ModelExecutor`` whose ticks are the scenario's units.
+    """
+
+    ticks = 1
+
+    def __init__(self, scenario: Scenario, policies: Policies) -> None:
         machine = scenario.machine
-        self._scenario, self._at_arrival = scenario, policies.at_arrival
-        self._env = simpy.Environment()
+        self.env = simpy.Environment()
+        self._at_arrival, self._preemptive = policies.at_arrival, machine.preemption is not None
         switch = machine.preemption and SwitchCost(**machine.preemption.model_dump())
-        self._machine = SyntheticMachine(self._env, machine.engines, machine.memory, self, switch or None)
-        self._cpus = simpy.Resource(self._env, machine.cpus)
-        self._truth, self._inputs = _durations(scenario), {n: m.dependencies for n, m in scenario.models.items()}
+        self._machine = SyntheticMachine(self.env, machine.engines, machine.memory, self, switch or None)
+        self._truth = _durations(scenario)
         self._estimates = Estimates({name: _costs(model) for name, model in scenario.models.items()})
         self._forecast = Forecast(machine.engines, machine.memory)
         self._scheduler = LayerScheduler(
@@ -50,104 +62,61 @@ class _Run:
             policies.placement(list(machine.initial_waits or [0.0] * machine.engines)),
             self._forecast,
             self._estimates,
-            by_priority=machine.preemption is not None,
-            inputs=self._inputs,
+            by_priority=self._preemptive,
+            inputs={name: model.dependencies for name, model in scenario.models.items()},
         )
+        self._runs: list[_OpenRun] = []  #: all, by number of the scheduler's request
         self._jobs: dict[tuple[int, int], SyntheticJob] = {}
         self._records: dict[SyntheticJob, LayerRun] = {}
-        self._requests: dict[int, tuple[Stream, simpy.Event, int]] = {}  # with the number of layers left
         self._last_load = 0.0
         self._last_end = [0.0] * machine.engines
-        self.outcome = Outcome(machine.engines)
-        self._serve_all(folder)
+        self._ended: list[LayerRun] = []
+        self._decision_seconds: list[float] = []
 
-    def _serve_all(self, folder: Path) -> None:
-        streams = []
-        for stream in self._scenario.streams:
-            rng = random.Random(f"{self._scenario.seed} {stream.name}")
-            serve = self._closed if isinstance(stream.arrivals, Closed) else self._open
-            streams.append(self._env.process(serve(stream, times(stream.arrivals, rng, folder))))
-        self._env.run(until=self._env.all_of(streams))
-        self.outcome.access_busy = self._machine.access_busy
-        self.outcome.compute_busy = self._machine.compute_busy
-        self.outcome.switch_time = sum(self._machine.switch_time)
+    # -- runs of models --------------------------------------------------------------------------------------
+    def announce(self, run: ModelRun, delay: float) -> None:
+        """The machine does not switch ahead."""
 
-    # Requests: arrivals and stages.
-
-    def _open(self, stream: Stream, arrivals: list[float]) -> Process:
-        frames = []
-        for arrival in arrivals:
-            yield self._env.timeout(arrival - self._env.now)
-            frames.append(self._env.process(self._frame(stream, simpy.Event(self._env))))
-        yield self._env.all_of(frames)
-
-    def _closed(self, stream: Stream, arrivals: list[float]) -> Process:
-        assert isinstance(stream.arrivals, Closed)
-        left = simpy.Container(self._env, init=stream.arrivals.count)
-        yield self._env.all_of([self._env.process(self._user(stream, left)) for _ in arrivals])
-
-    def _user(self, stream: Stream, left: simpy.Container) -> Process:
-        """Sends one request after the other while there are some ``left``."""
-        assert isinstance(stream.arrivals, Closed)
-        frames = []
-        while left.level:
-            yield left.get(1)
-            passed = simpy.Event(self._env)
-            frames.append(self._env.process(self._frame(stream, passed)))
-            yield passed
-            yield self._env.timeout(stream.arrivals.think)
-        yield self._env.all_of(frames)
-
-    def _frame(self, stream: Stream, passed: simpy.Event) -> Process:
-        """A request through all its stages; ``passed`` when the next one of a closed loop may arrive."""
-        now = self._env.now
-        number = sum(frame.stream == stream.name for frame in self.outcome.frames)
-        frame = Frame(stream.name, number, now, None if stream.deadline is None else now + stream.deadline)
-        self.outcome.frames.append(frame)
-        waited_for = stream.arrivals.after if isinstance(stream.arrivals, Closed) else None
-        for stage in stream.stages:
-            yield from self._cpu_stage(stage) if stage.model is None else self._model_stage(stream, stage, frame)
-            if stage.name == waited_for and not passed.triggered:
-                passed.succeed()
-        frame.end = self._env.now
-        if not passed.triggered:
-            passed.succeed()
-
-    def _cpu_stage(self, stage: StageSpec) -> Process:
-        with self._cpus.request() as cpu:
-            yield cpu
-            yield self._env.timeout(stage.duration)
-
-    def _model_stage(self, stream: Stream, stage: StageSpec, frame: Frame) -> Process:
-        assert stage.model is not None
-        number, done = len(self._requests), self._env.event()
-        priority = stream.priority if stage.priority is None else stage.priority
-        self._requests[number] = stream, done, len(self._truth[stage.model])
-        self._scheduler.open(LayerChain(number, stage.model, self._env.now, priority, frame.deadline))
+    def submit(self, run: ModelRun) -> simpy.Event:
+        """See ``ModelExecutor``."""
+        number, done = len(self._runs), self.env.event()
+        self._runs.append(_OpenRun(run, done, len(self._truth[run.model])))
+        self._scheduler.open(LayerChain(number, run.model, self.env.now, run.priority, run.frame.deadline))
         self._decide()
-        yield done
+        return done
 
-    # Decisions.
+    def run(self, served: simpy.Event) -> None:
+        """See ``ModelExecutor``."""
+        self.env.run(until=served)
 
+    def outcome(self, frames: Sequence[Frame]) -> Outcome:
+        """See ``ModelExecutor``."""
+        machine = self._machine
+        return Outcome(
+            len(machine.compute_busy), list(frames), self._ended, machine.access_busy, machine.compute_busy,
+            sum(machine.switch_time), self._decision_seconds,
+        )  # fmt: skip
+
+    # -- decisions -------------------------------------------------------------------------------------------
     def _decide(self) -> None:
         """Schedule while the loader has nothing to do, or at once what is placed on arrival or more urgent."""
         while self._scheduler.open_requests and self._may_decide():
             begin = time.perf_counter()
-            decision = self._scheduler.decide(self._env.now)
-            self.outcome.decision_seconds.append(time.perf_counter() - begin)
+            decision = self._scheduler.decide(self.env.now)
+            self._decision_seconds.append(time.perf_counter() - begin)
             assert decision is not None
-            self._submit(decision)
+            self._queue(decision)
 
     def _may_decide(self) -> bool:
         backlog = self._machine.backlog
         if self._at_arrival or not backlog:
             return True
-        if self._scenario.machine.preemption is None:
+        if not self._preemptive:
             return False
         return max(r.priority for r in self._scheduler.open_requests) > max(job.priority for job in backlog)
 
-    def _submit(self, decision: Decision) -> None:
-        request, layer, now = decision.request, decision.layer, self._env.now
+    def _queue(self, decision: Decision) -> None:
+        request, layer, now = decision.request, decision.layer, self.env.now
         cost = self._truth[request.model][layer]
         after = [self._jobs[request.number, earlier] for earlier in decision.after]
         job = SyntheticJob(
@@ -155,24 +124,24 @@ class _Run:
         )
         self._jobs[request.number, layer] = job
         self._records[job] = LayerRun(
-            self._requests[request.number][0].name, request.model, layer, decision.engine, now, now,
+            self._runs[request.number].run.frame.stream, request.model, layer, decision.engine, now, now,
             decision.passed_over, decision.candidates, decision.start, decision.idle,
         )  # fmt: skip
         self._machine.submit(job)
 
-    # Reports of the machine (``sim.synthetic.MachineObserver``).
+    # -- reports of the machine (``sim.synthetic.MachineObserver``) --------------------------------------------
 
     def load_started(self, job: SyntheticJob) -> None:
         """The loader will be free next: choose what it loads then."""
         record = self._records[job]
-        record.idle = record.idle[0], self._env.now - max(self._last_load, record.decided)
-        self._forecast.load_started((job.request, job.layer), self._env.now)
+        record.idle = record.idle[0], self.env.now - max(self._last_load, record.decided)
+        self._forecast.load_started((job.request, job.layer), self.env.now)
         self._decide()
 
     def load_ended(self, job: SyntheticJob) -> None:
         """Correct the estimate."""
-        self._last_load = self._env.now
-        self._forecast.load_ended((job.request, job.layer), self._env.now)
+        self._last_load = self.env.now
+        self._forecast.load_ended((job.request, job.layer), self.env.now)
         self._estimates.correct(self._records[job].model, job.layer, load=job.load)
 
     def rolled_back(self, job: SyntheticJob) -> None:
@@ -181,7 +150,7 @@ class _Run:
 
     def started(self, job: SyntheticJob) -> None:
         """Note how long compute was idle before."""
-        record, now = self._records[job], self._env.now
+        record, now = self._records[job], self.env.now
         record.start = now
         record.ready = max([record.decided, *(earlier.end or 0.0 for earlier in job.after)])
         record.idle = now - max(self._last_end[job.engine], record.decided), record.idle[1]
@@ -189,18 +158,18 @@ class _Run:
 
     def ended(self, job: SyntheticJob) -> None:
         """Correct the estimate; the request may have ended."""
-        record, now = self._records[job], self._env.now
+        record, now = self._records[job], self.env.now
         record.end, record.preempted = now, job.preempted
         record.load_start, record.load_end = job.load_start or 0.0, job.load_end or 0.0
         self._last_end[job.engine] = now
         self._forecast.ended((job.request, job.layer), now)
         self._estimates.correct(record.model, job.layer, compute=job.compute)
         self._scheduler.ended(job.request, job.layer)
-        self.outcome.layers.append(record)
-        stream, done, left = self._requests[job.request]
-        self._requests[job.request] = stream, done, left - 1
-        if left == 1:
-            done.succeed()
+        self._ended.append(record)
+        run = self._runs[job.request]
+        run.left -= 1
+        if not run.left:
+            run.done.succeed()
 
 
 def _costs(model: ModelSpec) -> list[LayerCost]:

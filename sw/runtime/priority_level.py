@@ -1,18 +1,19 @@
 """Requests of one priority on the device: what is decided for them, queued, loading, running."""
 
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sw.driver import Device, JobResult, LoadedModel
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.runtime import scheduler
-from sw.runtime.clock import Clock
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import job_groups
+from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.request import Request, State
 from sw.runtime.scheduler import LayerScheduler
@@ -32,15 +33,20 @@ class Rules:
 
 
 class PriorityLevel:
-    """``suspension``: set while more urgent requests have the engines."""
+    """Started requests of one priority. ``suspension``: set while more urgent requests have the engines. ``numbers``:
+    one for each step of a request, later ones larger."""
 
-    def __init__(self, device: Device, rules: Rules, estimates: Estimates, priority: int, clock: Clock) -> None:
+    def __init__(
+        self, device: Device, rules: Rules, estimates: Estimates, priority: int, measured: Measurements,
+        numbers: Iterator[int],
+    ) -> None:  # fmt: skip
         self.priority = priority
         self.suspension: Suspension | None = None
         self.requests: list[Request] = []  #: started, not ended
         self.groups: dict[tuple[int, int], GroupRun] = {}  #: decided on, not ended, in the order of decision
         self.finished: list[GroupRun] = []
-        self._device, self._rules, self._estimates, self._clock = device, rules, estimates, clock
+        self._device, self._rules, self._estimates = device, rules, estimates
+        self._measured, self._numbers = measured, numbers
         self._holders: dict[str, list[int | None]] = {}
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
@@ -60,7 +66,7 @@ class PriorityLevel:
         key = f"{image.meta.model} #{id(image)} step {request.step}"
         self._estimates.add(key, [group.cost for group in request.groups])
         self._holders[key] = [group.holder for group in request.groups]
-        number = self._clock.number()
+        number = next(self._numbers)
         self._open[number] = request
         self._scheduler.open(scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline))
 
@@ -124,9 +130,9 @@ class PriorityLevel:
 
     def _decide(self) -> None:
         bus = self._device.bus
-        begin = self._clock.wall()
+        begin = time.perf_counter()
         decision = self._scheduler.decide(bus.cycle)
-        self._clock.decision_seconds.append(self._clock.wall() - begin)
+        self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
         bus.advance(bus.costs.decision)
         request = self._open[decision.request.number]
@@ -165,7 +171,7 @@ class PriorityLevel:
     def _observe(self) -> None:
         """Tell the forecast what has been loaded and what computes, as of now."""
         now = self._device.bus.cycle
-        self._forecast.turnaround = self._clock.turnaround
+        self._forecast.turnaround = self._measured.turnaround
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()
         for run in self.groups.values():
@@ -175,7 +181,7 @@ class PriorityLevel:
                 self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
             if run.decision.engine not in heads and run.ids[0] not in not_loaded and run.key not in self._begun:
                 self._begun.add(run.key)
-                self._forecast.started(run.key, max(run.decided, self._clock.last_end(self._engines(run))))
+                self._forecast.started(run.key, max(run.decided, self._measured.last_end(self._engines(run))))
             heads.add(run.decision.engine)
         self._observed = now
 
@@ -192,16 +198,16 @@ class PriorityLevel:
             self._finish(run)
 
     def _finish(self, run: GroupRun) -> None:
-        run.idle = self._clock.idle(run.results, run.decided)
+        run.idle = self._measured.idle(run.results, run.decided)
         del self.groups[run.key]
         self._begun.discard(run.key)
-        for report, time in (
+        for report, cycle in (
             (self._forecast.load_started, run.load_start),
             (self._forecast.load_ended, run.load_end),
             (self._forecast.started, run.start),
             (self._forecast.ended, run.end),
         ):
-            report(run.key, time)
+            report(run.key, cycle)
         self._scheduler.ended(*run.key)
         if not any(result.resumed for result in run.results):
             load, compute = _measured(run.results)
@@ -226,9 +232,9 @@ class PriorityLevel:
             if run is not None:
                 ended = self._device.jobs.table.finished
                 ends = [ended[job].end for job in run.ids if job in ended and ended[job].engine == halt.engine]
-                begin = max([run.decided, self._resumed, self._clock.last_end([halt.engine]), *ends])
+                begin = max([run.decided, self._resumed, self._measured.last_end([halt.engine]), *ends])
                 run.stopped.append(begin)
-                self._clock.computed(halt.engine, halt.cycle - begin)
+                self._measured.computed(halt.engine, halt.cycle - begin)
 
     def resume(self) -> tuple[int, StateTransfer | None]:
         """Back on the engines, where it stood. Returns the cycle from which its stopped jobs are queued again, and the

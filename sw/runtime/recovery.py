@@ -6,6 +6,7 @@ from sw.driver import Device
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
 from sw.runtime.spans import SpanLog
+from sw.runtime.waiting_requests import WaitingRequests
 
 
 class Recovery:
@@ -16,7 +17,7 @@ class Recovery:
         self,
         device: Device,
         levels: list[PriorityLevel],
-        waiting: list[Request],
+        waiting: WaitingRequests,
         log: SpanLog,
         end: Callable[[Request, Exception], None],
     ) -> None:
@@ -65,7 +66,7 @@ class Recovery:
         """Take ``request`` off the engines; it waits to run again from its start."""
         self._drop(level, request)
         request.rewind()
-        self._waiting.append(request)
+        self._waiting.add(request)
 
     def _drop(self, level: PriorityLevel, request: Request) -> None:
         level.drop(request)

@@ -3,22 +3,24 @@ balancing**), with preemption by priority (**Cancellation points**) if wanted.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import count
 
-from hw.contract.image import ImageError
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
-from sw.driver.errors import OutOfMemory, SupervisorFault
-from sw.runtime.clock import Clock
+from sw.driver.errors import SupervisorFault
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
+from sw.runtime.level_changes import LevelChanges
+from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priority_level import PriorityLevel, Rules
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
+from sw.runtime.request_source import RequestSource
 from sw.runtime.session import Session
-from sw.runtime.situation import situation
 from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
+from sw.runtime.waiting_requests import WaitingRequests
 
 _TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
 _RETRIES = 3  #: attempts at a dump or restore that fails
@@ -68,25 +70,33 @@ class Runtime:
             raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
         self.device = device
         self.requests: list[Request] = []  #: all that were submitted
-        self.clock = Clock()
+        self.measured = Measurements()
         self.groups: list[GroupRun] = []  #: all that ended, in that order
-        self.switches = 0
         self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
         self._order()  # an unknown name is told now
         self._waits = list(initial_waits or [0.0] * device.params.engines)
         self._placement = (lambda waits: placement_for(placement, waits)) if isinstance(placement, str) else placement
-        self._preemptive, self._at_arrival, self._ahead = preemptive, at_arrival, ahead or device.params.job_slots
+        self._at_arrival, self._ahead = at_arrival, ahead or device.params.job_slots
         self._on_end = on_end
         self._estimates = Estimates({}, gain)
         self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
-        self._waiting: list[Request] = []
+        self._numbers = count(1)
         self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._failures = 0
-        self._may_kill = may_kill
         self._log = SpanLog()
         self._switching = Switching(rule, gain)
+        self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
         self._recovery = Recovery(device, self._levels, self._waiting, self._log, self._end)
+        self._changes = LevelChanges(
+            device, self._levels, self._waiting, self._switching, self._recovery, self._log,
+            preemptive=preemptive, may_kill=may_kill, collect=self._advance_all,
+        )  # fmt: skip
+
+    @property
+    def switches(self) -> int:
+        """Times that running requests were suspended or killed for more urgent ones."""
+        return self._changes.count
 
     # -- requests --------------------------------------------------------------------------------------------
     def submit(
@@ -113,18 +123,21 @@ class Runtime:
         if id(model) not in self._sessions:
             self._sessions[id(model)] = Session(self.device, model)
         session = self._sessions[id(model)]
-        arrival = max(arrival, self.device.bus.cycle)
+        arrival = max(arrival, self._waiting.present())
         request = Request(
             len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag, announced
         )
         self.requests.append(request)
-        self._waiting.append(request)
+        self._waiting.add(request)
         return request
 
-    def run_until_done(self) -> None:
-        """Run until every request has ended. Errors of a request are left in it."""
+    def run_until_done(self, source: RequestSource | None = None) -> None:
+        """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
+        left in it."""
+        self._waiting.serve(source)
         while self._waiting or self._levels:
             self.step()
+        self._waiting.serve(None)
         self._guarded(self.device.settle)  # the last completions of restores belong to the spans
 
     def spans(self) -> list[RunSpan]:
@@ -146,60 +159,17 @@ class Runtime:
 
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
-        self._switch()
-        while (request := self._startable()) is not None:
+        self._changes.turn()
+        while (request := self._waiting.startable()) is not None:
             self._start(request)
         if self._levels:
             self._levels[-1].turn()
-
-    def _switch(self) -> None:
-        """Make the level that should run the last one: a new one for a more urgent arrival, or resume an older one."""
-        best = max((r.priority for r in self._arrived()), default=None) if self._preemptive else None
-        if self._levels and best is not None and best > self._levels[-1].priority:
-            self._preempt(next(r for r in self._arrived() if r.priority == best))
-        elif (known := self._foreseen()) is not None and known[1] <= self.device.bus.cycle:
-            self._preempt(known[0])
-            best = max((r.priority for r in self._arrived()), default=None)
-        while self._levels and not self._levels[-1].requests:
-            ended = self._levels.pop().suspension
-            if ended is not None:  # before the engines had halted
-                self.device.abandon(ended)
-        if not self._levels:
-            return
-        level = self._levels[-1]
-        if level.suspension is not None and (best is None or best <= level.priority):
-            self._resume(level)
-
-    def _arrived(self) -> list[Request]:
-        """Waiting requests that could start as far as their model goes, most urgent and oldest first."""
-        now = self.device.bus.cycle
-        used = [request.model for level in self._levels for request in level.requests]
-        top = self._levels[-1].requests if self._levels else []
-        ready = [r for r in self._waiting if self._switching.here(r, now) and r.model not in used]
-        if not self._preemptive:
-            ready = [r for r in ready if not any(r.model.overlaps(other.model) for other in top)]
-        return sorted(ready, key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
-
-    def _startable(self) -> Request | None:
-        """The next request to start now."""
-        for request in self._arrived():
-            if not self._levels or self._levels[-1].suspension is not None:
-                if not self._levels or request.priority > self._levels[-1].priority:
-                    return request
-                continue
-            level = self._levels[-1]
-            if request.arrival > self.device.bus.cycle or (self._preemptive and request.priority != level.priority):
-                continue
-            crowded = len(self._levels) > 1 and level.requests
-            if not crowded and not any(request.model.overlaps(other.model) for other in level.requests):
-                return request
-        return None
 
     def _start(self, request: Request) -> None:
         if not self._levels or self._levels[-1].suspension is not None:
             self._levels.append(self._new_level(request.priority))
         level, begin = self._levels[-1], max(request.arrival, self.device.bus.cycle)
-        self._waiting.remove(request)
+        self._waiting.discard(request)
         try:
             if self.device.suspensions:
                 dump = self.device.admit(request.model, range(self.device.params.engines))
@@ -210,7 +180,7 @@ class Runtime:
             request.session.store(request.inputs)
             self.device.begin(request.model, request.session.limit)
         except DeviceFault:  # of a job of another request, or of a dump
-            self._waiting.append(request)
+            self._waiting.add(request)
             raise
         except (DriverError, ValueError, TypeError) as error:  # inputs that the model does not take are a ValueError
             self._end(request, error)
@@ -228,7 +198,7 @@ class Runtime:
             self._ahead,
             self._at_arrival,
         )
-        return PriorityLevel(self.device, rules, self._estimates, priority, self.clock)
+        return PriorityLevel(self.device, rules, self._estimates, priority, self.measured, self._numbers)
 
     def _enter_step(self, level: PriorityLevel, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
@@ -261,8 +231,7 @@ class Runtime:
                 self._enter_step(level, request)
 
     def _end(self, request: Request, error: Exception | None = None) -> None:
-        if request in self._waiting:
-            self._waiting.remove(request)
+        self._waiting.discard(request)
         self._log.stops(request, max((result.end for result in request.results), default=self.device.bus.cycle))
         request.end(self.device.bus.cycle, error)
         self._switching.reconsider()
@@ -272,8 +241,8 @@ class Runtime:
     # -- waiting ---------------------------------------------------------------------------------------------
     def _wait(self) -> None:
         now = self.device.bus.cycle
-        arrivals = [r.arrival - now for r in self._waiting if r.arrival > now]
-        if (known := self._foreseen()) is not None:
+        arrivals = [cycle - now for cycle in self._waiting.later()]
+        if (known := self._changes.foreseen()) is not None:
             arrivals.append(max(0, known[1] - now))
         if not self.device.outstanding:
             if arrivals and not any(level.requests for level in self._levels):
@@ -290,76 +259,7 @@ class Runtime:
 
     def _last_event(self) -> int:
         started = [request.started or 0 for level in self._levels for request in level.requests]
-        return max([self.clock.last_end(range(self.device.params.engines)), *started])
-
-    # -- preemption ------------------------------------------------------------------------------------------
-    def _foreseen(self) -> tuple[Request, int] | None:
-        """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
-        if not self._preemptive or not self._levels or self._levels[-1].suspension is not None:
-            return None
-        level = self._levels[-1]
-        used = [request.model for other in self._levels for request in other.requests]
-        waiting = [r for r in self._waiting if r.model not in used]
-        return self._switching.foreseen(
-            waiting, self.device.bus.cycle, level.priority, lambda request: self._situation(level, request)
-        )
-
-    def _preempt(self, incoming: Request) -> None:
-        """Suspend or kill the running level for a more urgent request, unless it is cheaper to wait for it."""
-        level = self._levels[-1]
-        if level.suspension is not None or not level.requests or self._switching.declined(incoming):
-            return
-        begin = self.device.bus.cycle
-        self.device.bus.advance(self.device.bus.costs.decision)
-        choice = self._switching.decide(incoming, self._situation(level, incoming))
-        if choice is Mechanism.WAIT:
-            return
-        self._switching.begin(incoming, begin)
-        if choice is Mechanism.DUMP:
-            self._suspend(level, incoming)
-            return
-        self.switches += 1
-        for request in list(level.requests):
-            request.preempted += 1
-            self._recovery.restart(level, request)
-
-    def _suspend(self, level: PriorityLevel, incoming: Request) -> None:
-        oldest = level.requests[0]
-        try:
-            suspension = self.device.suspend(range(self.device.params.engines), incoming.model, level.upcoming())
-        except (OutOfMemory, ImageError):  # nothing was taken off the engines
-            self._switching.decline(incoming)
-            return
-        self.switches += 1
-        self._log.paused(oldest, suspension.sent, suspension.halts.values(), self.device.bus.cycle)
-        level.suspend(suspension)
-        self._advance_all()
-        stopped = max((halt.cycle for halt in suspension.halts.values()), default=0) or suspension.sent
-        for request in level.requests:
-            self._log.stops(request, stopped)
-            request.suspend()
-
-    def _resume(self, level: PriorityLevel) -> None:
-        begin = self.device.bus.cycle
-        try:
-            announced, restore = level.resume()
-        except (DeviceFault, DeviceTimeout):
-            raise
-        except DriverError as error:  # there is no room to bring it back
-            self._recovery.give_up(list(level.requests), error)
-            return
-        self._log.moves(level.requests[0], restore)
-        self._log.resumed(level.requests[0], begin, announced)
-        self._log.runs(level.requests, announced)
-
-    def _situation(self, level: PriorityLevel, incoming: Request) -> Situation:
-        models = list({id(request.model): request.model for request in level.requests}.values())
-        now, remaining = self.device.bus.cycle, level.remaining()
-        notice = max(0, incoming.arrival - now)
-        elapsed = now - min((request.started or now for request in level.requests), default=now)
-        return situation(
-            self.device, models, remaining=remaining, elapsed=elapsed, killable=self._may_kill, notice=notice
-        )
+        return max([self.measured.last_end(range(self.device.params.engines)), *started])
 
     # -- failures --------------------------------------------------------------------------------------------
     def _guarded(self, action: Callable[[], None]) -> None:
@@ -369,7 +269,7 @@ class Runtime:
             action()
         except SupervisorFault as fault:
             self._failures += 1
-            blocked = [r for level in self._levels[-1:] for r in level.requests] or self._arrived()[:1]
+            blocked = [r for level in self._levels[-1:] for r in level.requests] or self._waiting.arrived()[:1]
             self._recovery.start_over()
             if self._failures >= _RETRIES:
                 self._failures = 0

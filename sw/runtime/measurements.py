@@ -1,6 +1,5 @@
-"""What a run time remembers across priorities: numbers of steps, when engines were last busy, times of decisions."""
+"""What a run time measures: how long engines were busy and idle, and how long decisions took."""
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -8,25 +7,15 @@ from sw.driver import JobResult
 
 
 @dataclass
-class Clock:
-    """Of one run time. ``decision_seconds``: wall time of each decision on this computer."""
+class Measurements:
+    """Measurements of one run time, of all priority levels together."""
 
-    decision_seconds: list[float] = field(default_factory=list)
+    decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer
     compute_busy: dict[int, int] = field(default_factory=dict)  #: cycles in bodies, by engine
     load_busy: dict[int, int] = field(default_factory=dict)  #: cycles in prologues, by engine
     turnaround: int = 0  #: cycles from one body to the next on an engine: the least that was measured
-    _numbers: int = 0
     _computed: dict[int, int] = field(default_factory=dict)
     _loaded: dict[int, int] = field(default_factory=dict)
-
-    def number(self) -> int:
-        """A number for a step of a request: later ones are larger."""
-        self._numbers += 1
-        return self._numbers
-
-    def wall(self) -> float:
-        """Seconds, on this computer."""
-        return time.perf_counter()
 
     def last_end(self, engines: Iterable[int]) -> int:
         """When the last body on all of ``engines`` ended."""

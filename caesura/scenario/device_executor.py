@@ -1,0 +1,197 @@
+"""A device and its run time as the model executor of a scenario."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import simpy
+
+from caesura.inputs import Sample, random_samples
+from caesura.scenario.model_executor import ModelRun, Process
+from caesura.scenario.outcome import Frame, LayerRun, Outcome
+from caesura.scenario.policies import Policies
+from caesura.scenario.schema import Scenario, ScenarioError
+from sw.driver import Device, LoadedModel
+from sw.driver.memory.ranges import normalise
+from sw.runtime.group_run import GroupRun
+from sw.runtime.preemption_mechanism import Mechanism, Situation
+from sw.runtime.reference import durations, store
+from sw.runtime.request import Request
+from sw.runtime.runtime import Runtime
+from sw.runtime.session import Session
+
+CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}  #: at a nominal 1 GHz
+_SAMPLES = 2  #: different inputs of each model, used in turn
+
+
+class Alone(NamedTuple):
+    """Cycles of one inference that runs by itself: memory access and compute of all layers, and as the host sees it."""
+
+    load: int
+    compute: int
+    latency: int
+
+
+class _Tag(NamedTuple):
+    """What a request to the run time is for. ``sample``: number of its inputs."""
+
+    run: ModelRun
+    sample: int
+    done: simpy.Event
+
+
+class DeviceExecutor:
+    """Serves models on a device, whose cycles are the ticks; also the ``RequestSource`` of the run time.
+
+    The device leads: whenever the run time looks at what has arrived, the processes of the scenario catch up with it.
+    Time begins with 0 once every model has run alone, for its durations and for the outputs to expect.
+
+    Parameters
+    ----------
+    models : by name, loaded once or more; requests take the copies in turn
+    rule : what to do on a more urgent arrival
+    """
+
+    def __init__(
+        self, scenario: Scenario, policies: Policies, device: Device, models: Mapping[str, Sequence[LoadedModel]],
+        rule: Callable[[Situation], Mechanism],
+    ) -> None:  # fmt: skip
+        self.env, self.ticks = simpy.Environment(), cycles_per_unit(scenario)
+        self._device, self._models, self._at_arrival = device, models, policies.at_arrival
+        self._samples = {name: random_samples(m[0].image, _SAMPLES, scenario.seed) for name, m in models.items()}
+        self.alone: dict[str, Alone] = {}
+        self.mismatches: list[str] = []  #: requests whose outputs are not those of their model alone
+        self._expected = self._run_alone()
+        self._next = dict.fromkeys(models, 0)
+        self._announced: dict[ModelRun, simpy.Event] = {}
+        self._runtime = Runtime(
+            device, policies.order, policies.placement, placed=scenario.machine.placed,
+            preemptive=scenario.machine.preemption is not None, at_arrival=policies.at_arrival, rule=rule,
+            on_end=self._ended, initial_waits=scenario.machine.initial_waits,
+        )  # fmt: skip
+        self._origin = device.bus.cycle
+
+    def _run_alone(self) -> dict[tuple[str, int], Sample]:
+        outputs = {}
+        for name, models in self._models.items():
+            session = Session(self._device, models[0])
+            for i, sample in enumerate(self._samples[name]):
+                outputs[name, i], stats = session.run(sample)
+                layers = durations(models[0].image, stats.jobs).values()
+                loads, computes = (sum(layer[what] for layer in layers) for what in (0, 1))
+                store(models[0].image, stats.jobs)
+                self.alone[name] = Alone(loads, computes, stats.latency)
+        return outputs
+
+    # -- runs of models --------------------------------------------------------------------------------------
+    def announce(self, run: ModelRun, delay: float) -> None:
+        """See ``ModelExecutor``."""
+        self._announced[run] = self._submit(run, self.env.now + delay, announced=True)
+
+    def submit(self, run: ModelRun) -> simpy.Event:
+        """See ``ModelExecutor``."""
+        return self._announced.pop(run, None) or self._submit(run, self.env.now)
+
+    def _submit(self, run: ModelRun, arrival: float, *, announced: bool = False) -> simpy.Event:
+        number = self._next[run.model]
+        self._next[run.model] += 1
+        loaded, sample, done = self._models[run.model], number % _SAMPLES, self.env.event()
+        deadline = run.frame.deadline
+        self._runtime.submit(
+            loaded[number % len(loaded)],
+            self._samples[run.model][sample],
+            priority=run.priority,
+            deadline=None if deadline is None else self._origin + deadline * self.ticks,
+            arrival=self._cycle(arrival),
+            announced=announced,
+            tag=_Tag(run, sample, done),
+        )
+        return done
+
+    def _ended(self, request: Request) -> None:
+        run, sample, done = _tag(request)
+        if request.error is not None:
+            raise request.error
+        assert request.ended is not None and request.outputs is not None
+        expected = self._expected[run.model, sample]
+        if not all(np.array_equal(request.outputs[name], expected[name]) for name in expected):
+            self.mismatches.append(f"{run.frame.stream} {run.frame.number}: outputs of {run.model} differ")
+        self.run_until(request.ended)
+        self.env.process(self._succeed(done, max(0, request.ended - self._origin - self.env.now)))
+        self.run_until(request.ended)
+
+    def _succeed(self, done: simpy.Event, delay: float) -> Process:
+        yield self.env.timeout(delay)
+        done.succeed()
+
+    # -- time ------------------------------------------------------------------------------------------------
+    def run(self, served: simpy.Event) -> None:
+        """See ``ModelExecutor``."""
+        self._runtime.run_until_done(self)
+        if not served.triggered:
+            raise RuntimeError("a request of the scenario has not ended, and nothing can happen any more")
+
+    def next_cycle(self) -> int | None:
+        """When a process of the scenario goes on by itself; see ``RequestSource``."""
+        time = self.env.peek()
+        return None if time == simpy.core.Infinity else self._cycle(time)
+
+    def run_until(self, cycle: int) -> None:
+        """Let processes of the scenario catch up; see ``RequestSource``."""
+        while (due := self.next_cycle()) is not None and due <= cycle:
+            self.env.step()
+
+    def _cycle(self, time: float) -> int:
+        """Of the device."""
+        return self._origin + round(time)
+
+    # -- results ---------------------------------------------------------------------------------------------
+    def outcome(self, frames: Sequence[Frame]) -> Outcome:
+        """See ``ModelExecutor``."""
+        measured, engines = self._runtime.measured, self._device.params.engines
+        groups = self._runtime.groups
+        loads = [(r.prologue_start, r.prologue_end) for run in groups for r in run.results if r.prologue_start]
+        moved = [result for operation in self._device.operations for result in operation.results]
+        layers = []
+        ends: dict[int, int] = {}
+        for run in groups:
+            layers.append(self._layer(run, ends.get(run.request.number, 0)))
+            ends[run.request.number] = run.end
+        return Outcome(
+            engines,
+            list(frames),
+            layers,
+            access_busy=sum(end - start for start, end in normalise(loads)) / self.ticks,
+            compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
+            switch_time=sum(result.end - result.start for result in moved) / self.ticks,
+            decision_seconds=measured.decision_seconds,
+        )
+
+    def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
+        asked, decision = _tag(run.request).run, run.decision
+        since = run.request.arrival if self._at_arrival else run.decided  # a queue is joined at once, whatever is busy
+        return LayerRun(
+            asked.frame.stream, asked.model, run.index, decision.engine, self._time(run.decided),
+            self._time(max(since, inputs)), decision.passed_over, decision.candidates, self._time(decision.start),
+            self._scaled(decision.idle), self._time(run.load_start), self._time(run.load_end),
+            self._time(run.start), self._time(run.end), self._scaled(run.idle),
+            sum(result.resumed for result in run.results),
+        )  # fmt: skip
+
+    def _time(self, cycle: float) -> float:
+        return (cycle - self._origin) / self.ticks
+
+    def _scaled(self, idle: tuple[float, float]) -> tuple[float, float]:
+        return idle[0] / self.ticks, idle[1] / self.ticks
+
+
+def _tag(request: Request) -> _Tag:
+    assert isinstance(request.tag, _Tag)
+    return request.tag
+
+
+def cycles_per_unit(scenario: Scenario) -> int:
+    """Raises :class:`ScenarioError` for a unit that is no time."""
+    if scenario.time_unit not in CYCLES:
+        raise ScenarioError(f"time_unit {scenario.time_unit!r} is no time on this backend; use {', '.join(CYCLES)}")
+    return CYCLES[scenario.time_unit]

@@ -1,0 +1,47 @@
+"""What a scenario is executed by: the interface behind which stand a device and the synthetic machine."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import simpy
+
+from caesura.scenario.outcome import Frame, Outcome
+
+Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRun:
+    """One run of a model that a stage of ``frame`` asks for."""
+
+    frame: Frame
+    model: str
+    priority: int
+
+
+class ModelExecutor(Protocol):
+    """Runs models, and moves the simulated time in which requests arrive and the CPU works.
+
+    It schedules layers by itself, under the policies it was made with.
+    """
+
+    env: simpy.Environment  #: simulated time, in ticks
+    ticks: int  #: in one unit of the scenario's time
+
+    def announce(self, run: ModelRun, delay: float) -> None:
+        """``run`` will be submitted in ``delay`` ticks: so much is known, and may be used to switch ahead."""
+        ...
+
+    def submit(self, run: ModelRun) -> simpy.Event:
+        """``run`` is ready to start. The event happens when it has ended."""
+        ...
+
+    def run(self, served: simpy.Event) -> None:
+        """Let time pass until ``served``. Raises what makes a run fail, ``RuntimeError`` if nothing can happen any
+        more."""
+        ...
+
+    def outcome(self, frames: Sequence[Frame]) -> Outcome:
+        """What ran, and ``frames``, which it ran for."""
+        ...

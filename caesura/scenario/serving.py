@@ -1,0 +1,104 @@
+"""The scenario runner: requests of all streams, from arrival through their stages to the end, on any model executor."""
+
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import simpy
+
+from caesura.scenario.arrivals import times
+from caesura.scenario.model_executor import ModelExecutor, ModelRun, Process
+from caesura.scenario.outcome import Frame, Outcome
+from caesura.scenario.schema import Closed, Scenario, StageSpec, Stream
+
+
+def serve(scenario: Scenario, executor: ModelExecutor, folder: Path) -> Outcome:
+    """Serve all requests of ``scenario``. ``folder``: where its file lies, for the paths in it."""
+    return _Serving(scenario, executor).run(folder)
+
+
+class _Serving:
+    """Streams, CPUs and frames of one run, as processes in the model executor's simulated time."""
+
+    def __init__(self, scenario: Scenario, executor: ModelExecutor) -> None:
+        self._scenario, self._executor = scenario, executor
+        self._env, self._ticks = executor.env, executor.ticks
+        self._cpus = simpy.Resource(self._env, scenario.machine.cpus)
+        self._frames: list[Frame] = []
+
+    def run(self, folder: Path) -> Outcome:
+        streams = []
+        for stream in self._scenario.streams:
+            rng = random.Random(f"{self._scenario.seed} {stream.name}")
+            process = self._closed if isinstance(stream.arrivals, Closed) else self._open
+            streams.append(self._env.process(process(stream, times(stream.arrivals, rng, folder))))
+        self._executor.run(self._env.all_of(streams))
+        return self._executor.outcome(self._frames)
+
+    # -- arrivals --------------------------------------------------------------------------------------------
+    def _open(self, stream: Stream, arrivals: list[float]) -> Process:
+        frames = []
+        for arrival in arrivals:
+            yield self._env.timeout(arrival * self._ticks - self._env.now)
+            frames.append(self._env.process(self._frame(stream, simpy.Event(self._env))))
+        yield self._env.all_of(frames)
+
+    def _closed(self, stream: Stream, arrivals: list[float]) -> Process:
+        """One user for each of ``arrivals``; together they send as many requests as the stream has."""
+        assert isinstance(stream.arrivals, Closed)
+        later = iter(range(stream.arrivals.count - len(arrivals)))
+        yield self._env.all_of([self._env.process(self._user(stream, later, at)) for at in arrivals])
+
+    def _user(self, stream: Stream, later: Iterator[int], arrival: float) -> Process:
+        """Sends one request after the other from ``arrival`` on, while there are some left to be sent ``later``."""
+        assert isinstance(stream.arrivals, Closed)
+        frames = []
+        yield self._env.timeout(arrival * self._ticks)
+        while True:
+            passed = simpy.Event(self._env)
+            frames.append(self._env.process(self._frame(stream, passed)))
+            yield passed
+            if next(later, None) is None:
+                break
+            yield self._env.timeout(stream.arrivals.think * self._ticks)
+            yield self._env.timeout(0)  # behind requests of open streams that arrive at the same time
+        yield self._env.all_of(frames)
+
+    # -- stages ----------------------------------------------------------------------------------------------
+    def _frame(self, stream: Stream, passed: simpy.Event) -> Process:
+        """A request through all its stages; ``passed`` when the next one of a closed loop may arrive."""
+        frame = self._arrived(stream)
+        waited_for = stream.arrivals.after if isinstance(stream.arrivals, Closed) else None
+        runs = [self._model_run(stream, stage, frame) for stage in stream.stages]
+        for stage, (run, following) in zip(stream.stages, pairwise([*runs, None]), strict=True):
+            if run is None:
+                yield from self._compute(stage, following)
+            else:
+                yield self._executor.submit(run)
+            if stage.name == waited_for and not passed.triggered:
+                passed.succeed()
+        frame.end = self._env.now / self._ticks
+        if not passed.triggered:
+            passed.succeed()
+
+    def _arrived(self, stream: Stream) -> Frame:
+        now = self._env.now / self._ticks
+        number = sum(frame.stream == stream.name for frame in self._frames)
+        frame = Frame(stream.name, number, now, None if stream.deadline is None else now + stream.deadline)
+        self._frames.append(frame)
+        return frame
+
+    def _model_run(self, stream: Stream, stage: StageSpec, frame: Frame) -> ModelRun | None:
+        if stage.model is None:
+            return None
+        return ModelRun(frame, stage.model, stream.priority if stage.priority is None else stage.priority)
+
+    def _compute(self, stage: StageSpec, following: ModelRun | None) -> Process:
+        """Work on a CPU, in the order in which it became ready."""
+        with self._cpus.request() as cpu:
+            yield cpu
+            duration = stage.duration * self._ticks
+            if stage.announced and following is not None:
+                self._executor.announce(following, duration)
+            yield self._env.timeout(duration)

@@ -1,0 +1,119 @@
+"""Which requests have the engines: when more urgent ones take them, and when suspended ones get them back (of
+**Cancellation points**)."""
+
+from collections.abc import Callable
+
+from hw.contract.image import ImageError
+from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
+from sw.driver.errors import OutOfMemory
+from sw.runtime.preemption_mechanism import Mechanism, Situation
+from sw.runtime.priority_level import PriorityLevel
+from sw.runtime.recovery import Recovery
+from sw.runtime.request import Request
+from sw.runtime.situation import situation
+from sw.runtime.spans import SpanLog
+from sw.runtime.switching import Switching
+from sw.runtime.waiting_requests import WaitingRequests
+
+
+class LevelChanges:
+    """Makes the priority level that should have the engines the last of ``levels``.
+
+    ``may_kill``: requests may be stopped and started over. ``collect``: takes what has ended on the device.
+    """
+
+    def __init__(
+        self, device: Device, levels: list[PriorityLevel], waiting: WaitingRequests, switching: Switching,
+        recovery: Recovery, log: SpanLog, *, preemptive: bool, may_kill: bool, collect: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._device, self._levels, self._waiting = device, levels, waiting
+        self._switching, self._recovery, self._log = switching, recovery, log
+        self._preemptive, self._may_kill, self._collect = preemptive, may_kill, collect
+        self.count = 0  #: times that running requests were suspended or killed
+
+    def turn(self) -> None:
+        """Take the engines for a more urgent arrival, or give them back to an older level, if it is time to."""
+        best = self._waiting.most_urgent() if self._preemptive else None
+        if self._levels and best is not None and best > self._levels[-1].priority:
+            self._preempt(next(r for r in self._waiting.arrived() if r.priority == best))
+        elif (known := self.foreseen()) is not None and known[1] <= self._device.bus.cycle:
+            self._preempt(known[0])
+            best = self._waiting.most_urgent()
+        while self._levels and not self._levels[-1].requests:
+            ended = self._levels.pop().suspension
+            if ended is not None:  # before the engines had halted
+                self._device.abandon(ended)
+        if not self._levels:
+            return
+        level = self._levels[-1]
+        if level.suspension is not None and (best is None or best <= level.priority):
+            self._resume(level)
+
+    def foreseen(self) -> tuple[Request, int] | None:
+        """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
+        if not self._preemptive or not self._levels or self._levels[-1].suspension is not None:
+            return None
+        level = self._levels[-1]
+        return self._switching.foreseen(
+            self._waiting.without_model(),
+            self._device.bus.cycle,
+            level.priority,
+            lambda request: self._situation(level, request),
+        )
+
+    def _preempt(self, incoming: Request) -> None:
+        """Suspend or kill the running level for a more urgent request, unless it is cheaper to wait for it."""
+        level = self._levels[-1]
+        if level.suspension is not None or not level.requests or self._switching.declined(incoming):
+            return
+        begin = self._device.bus.cycle
+        self._device.bus.advance(self._device.bus.costs.decision)
+        choice = self._switching.decide(incoming, self._situation(level, incoming))
+        if choice is Mechanism.WAIT:
+            return
+        self._switching.begin(incoming, begin)
+        if choice is Mechanism.DUMP:
+            self._suspend(level, incoming)
+            return
+        self.count += 1
+        for request in list(level.requests):
+            request.preempted += 1
+            self._recovery.restart(level, request)
+
+    def _suspend(self, level: PriorityLevel, incoming: Request) -> None:
+        oldest = level.requests[0]
+        try:
+            suspension = self._device.suspend(range(self._device.params.engines), incoming.model, level.upcoming())
+        except (OutOfMemory, ImageError):  # nothing was taken off the engines
+            self._switching.decline(incoming)
+            return
+        self.count += 1
+        self._log.paused(oldest, suspension.sent, suspension.halts.values(), self._device.bus.cycle)
+        level.suspend(suspension)
+        self._collect()
+        stopped = max((halt.cycle for halt in suspension.halts.values()), default=0) or suspension.sent
+        for request in level.requests:
+            self._log.stops(request, stopped)
+            request.suspend()
+
+    def _resume(self, level: PriorityLevel) -> None:
+        begin = self._device.bus.cycle
+        try:
+            announced, restore = level.resume()
+        except (DeviceFault, DeviceTimeout):
+            raise
+        except DriverError as error:  # there is no room to bring it back
+            self._recovery.give_up(list(level.requests), error)
+            return
+        self._log.moves(level.requests[0], restore)
+        self._log.resumed(level.requests[0], begin, announced)
+        self._log.runs(level.requests, announced)
+
+    def _situation(self, level: PriorityLevel, incoming: Request) -> Situation:
+        models = list({id(request.model): request.model for request in level.requests}.values())
+        now, remaining = self._device.bus.cycle, level.remaining()
+        notice = max(0, incoming.arrival - now)
+        elapsed = now - min((request.started or now for request in level.requests), default=now)
+        return situation(
+            self._device, models, remaining=remaining, elapsed=elapsed, killable=self._may_kill, notice=notice
+        )
