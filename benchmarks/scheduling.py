@@ -23,17 +23,6 @@ from sw.runtime import metrics
 SYNTHETIC = {"measured_on": "synthetic machine"}
 HOST = {"measured_on": "this computer, wall time"}
 SCENARIOS = Path(__file__).parent.parent / "examples" / "scenarios"
-POLICIES = (
-    "idle_time",
-    "idle_time_tolerant",
-    "fcfs",
-    "round_robin",
-    "sjf",
-    "deadline",
-    "prema",
-    "shortest_queue",
-    "queue_time",
-)
 #: What stands beside each other in rows on pairs: the method, with a tolerance, and what it is to be better than.
 COMPARED = ("idle_time", *scheduling_rtl.BASELINES)
 
@@ -146,7 +135,11 @@ def check_random(seed: int) -> str | None:
     Every request must end, compute must be what the layers demand, and a layer must not be passed over more often than
     the limit, or than the number of models less one where that is larger.
     """
-    scenario, policy, limit = random_mix(seed), POLICIES[seed % len(POLICIES)], 1 + seed % 7
+    scenario, policy, limit = (
+        random_mix(seed),
+        scheduling_rtl.POLICIES[seed % len(scheduling_rtl.POLICIES)],
+        1 + seed % 7,
+    )
     options = {"starvation_limit": limit, "window": 1 + seed % 3} if policy == "idle_time" else {}
     try:
         outcome = _run(scenario, policy, **options)

@@ -7,8 +7,6 @@ from compiler import ir
 from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.options import Options
-from hw.contract.image import Image
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,6 @@ class CompileReport:
     model: str
     layers: list[LayerReport]
     segment_sizes: list[int]
-    over_cap: list[tuple[int, int]]  #: points with more dirty bytes than ``cancel_max_live`` allows: number and bytes
 
     @property
     def dram_bytes(self) -> int:
@@ -62,15 +59,11 @@ class CompileReport:
 
 
 def compile_report(
-    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, options: Options, image: Image
-) -> CompileReport:
-    """The report of a compilation to ``image``."""
-    layers = [_layer(graph, one, placement, options.engines) for one in programs]
-    sizes = [(point.point, image.live_bytes(point, dirty=True)) for point in image.meta.cancel_points]
-    cap = options.cancel_max_live
-    return CompileReport(
-        graph.name, layers, image.meta.segment_sizes, [(point, size) for point, size in sizes if cap and size > cap]
-    )
+    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int,
+    segment_sizes: list[int],
+) -> CompileReport:  # fmt: skip
+    """The report of a compilation for ``engines``."""
+    return CompileReport(graph.name, [_layer(graph, one, placement, engines) for one in programs], segment_sizes)
 
 
 def _layer(graph: ir.Graph, program: LayerProgram, placement: TensorPlacement, engines: int) -> LayerReport:

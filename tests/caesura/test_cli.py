@@ -6,11 +6,13 @@ import pytest
 import caesura
 from caesura import api, cli
 from hw.contract.assembly import assemble
+from hw.contract.image import Image
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
 from sim.rtl import BuildError
 from tests.support.fake_soc import FakeSoc
 from tests.support.images import SIZE, copy_image
+from tests.support.networks import DIGITS
 
 TINY = preset("tiny")
 FAULTY = f"LD2 src_seg=2 dst_seg=6 src=1 len={SIZE} hi={SIZE} hi1=1 hi0=1\nEND"
@@ -143,3 +145,15 @@ def test_help_names_every_command(caesura_command):
     code, out, _ = caesura_command("--help")
     assert code == 0
     assert all(command in out for command in ("run", "compile", "info", "disasm", "verilog"))
+
+
+def test_compile_says_which_points_exceed_the_cap_and_takes_one_strategy_alone(caesura_command, tmp_path):
+    target = tmp_path / "digits.cimg"
+    code, out, _ = caesura_command("compile", DIGITS, "-o", target, "--cancel-interval", 500, "--cancel-max-live", 1)
+    points = Image.load(target).meta.cancel_points
+    over = sum(Image.load(target).live_bytes(point, dirty=True) > 1 for point in points)
+    assert code == 0 and over and f"{over} of {len(points)} cancellation points have more than 1 dirty bytes" in out
+    code, out, _ = caesura_command("compile", DIGITS, "-o", target, "--cancel-interval", 500, "--cancel-at", "spills")
+    assert code == 0 and "cancellation points have" not in out and not Image.load(target).meta.cancel_points
+    code, _, error = caesura_command("compile", DIGITS, "-o", target, "--cancel-at", "layers")
+    assert code == 2 and "cancel_at must be one of both, intervals, spills, not 'layers'" in error
