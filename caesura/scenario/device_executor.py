@@ -164,6 +164,7 @@ class DeviceExecutor:
             access_busy=sum(end - start for start, end in normalise(loads)) / self.ticks,
             compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
+            preemptions=self._runtime.switches,
             decision_seconds=measured.decision_seconds,
         )
 

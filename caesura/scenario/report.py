@@ -40,7 +40,7 @@ def report(
         "sla_violation_rate": metrics.sla_violation_rate((frame.end, frame.deadline) for frame in frames),
         "compute_utilisation": metrics.utilisation(sum(outcome.compute_busy), span * outcome.engines),
         "access_utilisation": metrics.utilisation(outcome.access_busy, span),
-        "preemptions": sum(layer.preempted for layer in outcome.layers),
+        "preemptions": outcome.preemptions,
         "switch_time": outcome.switch_time,
         "turnaround": _distribution([frame.turnaround for frame in frames]),
         "wait": _distribution([layer.wait for layer in outcome.layers]),

@@ -71,7 +71,7 @@ class ModelSpec(_Table):
 
 
 class PreemptionSpec(_Table):
-    """What preemption costs. ``interval``: time between cancellation points within a layer."""
+    """What preemption costs, within a layer as between two. ``interval``: time between cancellation points."""
 
     dump: NotNegative
     restore: NotNegative
@@ -138,7 +138,7 @@ class StageSpec(_Table):
     cpu: str | None = None
     duration: NotNegative = 0.0
     priority: int | None = None  #: instead of the stream's
-    #: of work on the CPU: its end is known when it begins, so backends that run real models may switch ahead of it
+    #: of work on the CPU: its end is known when it begins, so that a switch to the next stage may begin ahead of it
     announced: bool = False
 
     @pydantic.model_validator(mode="after")

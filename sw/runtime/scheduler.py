@@ -112,7 +112,7 @@ class LayerScheduler:
             estimates.remaining(model, layer),
             request.passed_over,
             self._forecast.ready((request.number, i) for i in self._after(model, layer)),
-            room=self._forecast.slot(max(begin, held)),
+            room=self._forecast.slot(max(begin, held, request.arrival)),
             following=tuple(layers[layer + 1 : layer + self._order.window]),
         )
 
@@ -139,7 +139,8 @@ class LayerScheduler:
         here = replace(state, compute_end=self._forecast.compute_end(engine))
         placed = replace(chosen, room=self._forecast.room(engine, cost, chosen.room))
         room_after = next(((request.number, i) for i in self._holder(request.model, layer)), None)
-        self._forecast.add(key, engine, cost, [(request.number, i) for i in after], room_after, state.now)
+        inputs, begin = [(request.number, i) for i in after], max(state.now, request.arrival)
+        self._forecast.add(key, engine, cost, inputs, room_after, begin)
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
         idle = idle_times(here, placed)
