@@ -59,7 +59,7 @@ def driving(policy="idle_time", **changes):
     scenario = load_scenario(SCENARIOS / "driving.toml")
     scenario = scenario.model_copy(update={"machine": scenario.machine.model_copy(update=changes)})
     outcome = SyntheticRunner().run(scenario, Policies.named(policy), SCENARIOS)
-    starts = [run.load_start for run in outcome.layers if (run.model, run.layer) == ("perception", 0)]
+    starts = [run.start - 0.5 for run in outcome.layers if (run.model, run.layer) == ("perception", 0)]  # with its load
     return [frame.end - start for frame, start in zip(outcome.frames, starts, strict=True)], outcome
 
 
