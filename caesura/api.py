@@ -45,7 +45,7 @@ def compile(
     engines : how many engines share each layer; all of them by default
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
-    options : cancellation points and limits; see :class:`compiler.backend.options.Options`
+    options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
 
     Raises ``CompileError`` or ``ParamError``.
     """

@@ -72,7 +72,7 @@ class Request:
 
     @property
     def model(self) -> LoadedModel:
-        """The model it runs."""
+        """The model it runs, as the driver knows it."""
         return self.session.model
 
     @property
@@ -82,8 +82,8 @@ class Request:
 
     @property
     def groups(self) -> list[JobGroup]:
-        """Of the current step."""
-        return job_groups(self.model.image, self.steps[self.step])
+        """Of the current step; none once all steps have ended."""
+        return job_groups(self.model.image, self.steps[self.step]) if self.step < len(self.steps) else []
 
     @property
     def progress(self) -> float:

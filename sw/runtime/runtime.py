@@ -9,6 +9,7 @@ from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedMod
 from sw.driver.errors import SupervisorFault
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
+from sw.runtime.handles import DeviceHandle, ModelHandle, driver_of, loaded_of
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
@@ -39,6 +40,7 @@ class Runtime:
 
     Parameters
     ----------
+    device : as ``caesura.open`` returns it, or its driver
     preemptive : the most urgent requests suspend all others; one at a time while others are suspended
     at_arrival : place all layers of a request when it arrives, as queue balancers do
     ahead : layers that may be queued and not have begun to compute, as many as an engine has job slots by default; more
@@ -52,7 +54,7 @@ class Runtime:
 
     def __init__(
         self,
-        device: Device,
+        device: Device | DeviceHandle,
         order: str | Callable[[], OrderPolicy] = "idle_time",
         placement: str | Callable[[list[float]], PlacementPolicy] = "queue_time",
         *,
@@ -68,7 +70,7 @@ class Runtime:
     ) -> None:
         if ahead is not None and ahead < 1:
             raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
-        self.device = device
+        self.device = device = driver_of(device)
         self.requests: list[Request] = []  #: all that were submitted
         self.measured = Measurements()
         self.groups: list[GroupRun] = []  #: all that ended, in that order
@@ -101,7 +103,7 @@ class Runtime:
     # -- requests --------------------------------------------------------------------------------------------
     def submit(
         self,
-        model: LoadedModel,
+        model: LoadedModel | ModelHandle,
         inputs: Inputs,
         *,
         priority: int = 0,
@@ -110,14 +112,15 @@ class Runtime:
         announced: bool = False,
         tag: object = None,
     ) -> Request:
-        """A request that arrives at cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it;
-        ``tag``: the caller's.
+        """A request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, that arrives at
+        cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it; ``tag``: the caller's.
 
         ``announced``: that it will arrive then is known from now on, as when the CPU computes its inputs in a known
         time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.
 
         Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines.
         """
+        model = loaded_of(model)
         if self._placed:
             self.device.chain(model)
         if id(model) not in self._sessions:
