@@ -52,6 +52,7 @@ class Outcome:
     """A whole run. Times in the scenario's unit."""
 
     engines: int
+    queues: int  #: that layers are placed in; 1 if every layer runs on all engines
     frames: list[Frame] = field(default_factory=list)
     layers: list[LayerRun] = field(default_factory=list)  #: in the order in which they ended
     access_busy: float = 0.0

@@ -85,6 +85,7 @@ class MachineSpec(_Table):
     memory: Annotated[int, Field(ge=1)] = 1 << 20
     cpus: Annotated[int, Field(ge=1)] = 1
     initial_waits: list[NotNegative] | None = None  #: of each engine's queue, for queue-time balancing
+    initial_waits_decay: bool = False  #: they fall with time from the beginning on, as of engines that warm up
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
     preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models

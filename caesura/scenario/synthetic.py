@@ -61,7 +61,9 @@ class SyntheticExecutor:
         self._forecast = Forecast(machine.engines, machine.memory)
         self._scheduler = LayerScheduler(
             policies.order(),
-            policies.placement(list(machine.initial_waits or [0.0] * machine.engines)),
+            policies.placement(
+                list(machine.initial_waits or [0.0] * machine.engines), 0.0 if machine.initial_waits_decay else None
+            ),
             self._forecast,
             self._estimates,
             by_priority=self._preemptive,
@@ -110,8 +112,9 @@ class SyntheticExecutor:
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
         """See ``ModelExecutor``."""
         machine = self._machine
+        engines = len(machine.compute_busy)
         return Outcome(
-            len(machine.compute_busy), list(frames), self._ended, machine.access_busy, machine.compute_busy,
+            engines, engines, list(frames), self._ended, machine.access_busy, machine.compute_busy,
             sum(machine.switch_time), machine.switches, self._decision_seconds,
         )  # fmt: skip
 

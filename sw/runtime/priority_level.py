@@ -51,8 +51,9 @@ class PriorityLevel:
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
         self._scheduler = LayerScheduler(
-            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders
-        )
+            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
+            duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
+        )  # fmt: skip
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute

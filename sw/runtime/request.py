@@ -66,6 +66,7 @@ class Request:
     repeated: int = 0  #: times it was started over: it was killed, or another request stopped its engine
     preempted: int = 0  #: times it was suspended or killed for a more urgent one
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
+    alone: bool = False  #: nothing else has been on the device since it started
     cancelling: bool = False
     step: int = field(default=0, repr=False)
     groups_ended: int = field(default=0, repr=False)

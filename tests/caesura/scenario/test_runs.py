@@ -175,6 +175,17 @@ def test_unknown_policy_and_backend():
         run_scenario(SCENARIOS / "driving.toml", "queue_time", options={"window": 2})
 
 
+@pytest.mark.parametrize(
+    ("policy", "engines", "noted"), [("queue_time", 1, True), ("queue_time", 2, False), ("fcfs", 1, False)]
+)
+def test_placement_in_one_queue_is_told_to_be_fcfs(tmp_path, policy, engines, noted):
+    text = (SCENARIOS / "driving.toml").read_text().replace("engines = 1", f"engines = {engines}")
+    (tmp_path / "s.toml").write_text(text)
+    code, out, err = caesura_command("scenario", str(tmp_path / "s.toml"), "--policy", policy)
+    assert code == 0, err
+    assert ("this is fcfs; raise machine.engines" in " ".join(out.split())) == noted
+
+
 def test_command_line(tmp_path):
     file, trace = str(SCENARIOS / "opposing_pair.toml"), tmp_path / "trace.json"
     options = ("--policy", "idle_time", "--option", "window=2", "--json", "--trace", trace)
