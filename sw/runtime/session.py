@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 from hw.contract.image import StepInfo
 from sw.driver import Device, DriverError, JobResult, LoadedModel
+from sw.runtime import reference
 from sw.runtime.host_steps import HostStepRunner
 from sw.runtime.ports import InputError, from_tensor, to_tensor
 from sw.runtime.stats import RunStats, run_stats
@@ -17,7 +18,8 @@ Arrays = dict[str, npt.NDArray]
 
 
 class Session:
-    """Inferences of one model, one at a time.
+    """Inferences of one model, one at a time. The first that has the device to itself stores the durations of its
+    layers in the image that was loaded (the reference durations of **Queue-time balancing**), if it has none.
 
     ``limit``: cycles each group of jobs may take before ``DeviceTimeout``; by default generous with the
     compiler's estimate. After a failed inference the engines involved were reset and the session can run again.
@@ -41,6 +43,7 @@ class Session:
         :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails.
         """
         self.store(inputs)
+        alone = not self.device.outstanding and not self.device.suspensions
         begin = self.device.bus.cycle
         try:
             self.device.begin(self.model, self.limit)
@@ -49,6 +52,8 @@ class Session:
             self.device.abort(self.model)
             raise
         latency = self.device.bus.cycle - begin
+        if alone and not reference.measured(self.model.image):
+            reference.store(self.model.image, results)
         return self.fetch(), run_stats(self.model.image, results, latency)
 
     def read_tensor(self, name: str) -> npt.NDArray:
