@@ -6,7 +6,7 @@ Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console, Group
@@ -41,7 +41,9 @@ app = typer.Typer(
 Preset = Annotated[str, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
 Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
-Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
+Engines = Annotated[
+    str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
+]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
@@ -123,7 +125,7 @@ def compile(
 ) -> None:
     """Compile an ONNX model to an image."""
     options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
-    image = api.compile(model, preset, engines=engines, fallback=fallback, options=options)
+    image = api.compile(model, preset, engines=_count(engines), fallback=fallback, options=options)
     image.save(output)
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
@@ -267,9 +269,20 @@ def _options(
     )
 
 
-def _image(path: Path, preset_name: str | None, engines: int | None, fallback: bool, options: Options) -> Image:
+def _count(engines: str | None) -> int | Literal["auto"] | None:
+    """What ``--engines`` says."""
+    if engines is None:
+        return None
+    if engines == "auto":
+        return "auto"
+    if not engines.isdecimal() or not int(engines):
+        raise api.UsageError(f"--engines must be a number of engines from 1 on, or auto, not {engines!r}")
+    return int(engines)
+
+
+def _image(path: Path, preset_name: str | None, engines: str | None, fallback: bool, options: Options) -> Image:
     if not _is_image(path):
-        return api.compile(path, preset_name or "tiny", engines=engines, fallback=fallback, options=options)
+        return api.compile(path, preset_name or "tiny", engines=_count(engines), fallback=fallback, options=options)
     if options != Options():
         raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
     image = Image.load(path)
