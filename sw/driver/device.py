@@ -12,6 +12,7 @@ from sw.driver.memory.placement import place, relocate
 from sw.driver.models.engine_choice import check_engines, engines_needed, least_used
 from sw.driver.models.job_table import JobResult, SubmittedJob
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.lv2_use import Lv2Use, lv2_use
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import LIMIT, HaltRecord
 from sw.driver.preempt.operation import StateTransfer
@@ -240,6 +241,11 @@ class Device:
     def counters(self, engine: int) -> dict[str, int]:
         """Counters of the job that runs on ``engine`` now, by name."""
         return {name: self.regs.read(f"E{engine}.COUNTER[{i}]") for i, (name, _) in enumerate(COUNTERS)}
+
+    def lv2_use(self) -> Lv2Use:
+        """How full LV2 is now, and with data of which models."""
+        waiting = {job for queue in self.engines for job in queue.not_loaded()}
+        return lv2_use(self.params.lv2_bytes, self._models, self.outstanding, waiting)
 
     def cycle_count(self) -> int:
         """The SoC's global cycle counter."""
