@@ -167,6 +167,7 @@ class DeviceExecutor:
             compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
             preemptions=self._runtime.switches,
+            host_time=sum(request.host for request in self._runtime.requests) / self.ticks,
             decision_seconds=measured.decision_seconds,
         )
 

@@ -58,6 +58,7 @@ class Outcome:
     access_busy: float = 0.0
     compute_busy: list[float] = field(default_factory=list)
     switch_time: float = 0.0
+    host_time: float = 0.0  #: that the CPU spent on steps of models
     preemptions: int = 0  #: times that running requests gave way to more urgent ones
     decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer
 

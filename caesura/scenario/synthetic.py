@@ -115,7 +115,8 @@ class SyntheticExecutor:
         engines = len(machine.compute_busy)
         return Outcome(
             engines, engines, list(frames), self._ended, machine.access_busy, machine.compute_busy,
-            sum(machine.switch_time), machine.switches, self._decision_seconds,
+            sum(machine.switch_time),
+            preemptions=machine.switches, decision_seconds=self._decision_seconds,
         )  # fmt: skip
 
     # -- preemption ------------------------------------------------------------------------------------------

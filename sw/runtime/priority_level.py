@@ -278,8 +278,13 @@ class PriorityLevel:
         self._forecast.state(now)
         queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
         chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_requests]
-        later = sum(reference_duration(r.model.image, step) for r in self.requests for step in r.steps[r.step + 1 :])
-        return queued + max([sum(chains) / engines, *chains]) + later
+        later = sum(
+            reference_duration(r.model.image, step) + r.session.host_cycles(step)
+            for r in self.requests
+            for step in r.steps[r.step + 1 :]
+        )
+        on_cpu = max([0, *(r.on_cpu.end - now for r in self.requests if r.on_cpu is not None)])
+        return max(queued + max([0.0, sum(chains) / engines, *chains]), on_cpu) + later
 
 
 def _measured(results: Sequence[JobResult]) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 
+from hw.contract.image import StepInfo
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
 from sw.runtime import reference
@@ -18,7 +19,7 @@ from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.priority_level import PriorityLevel, Rules
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import Inputs, Request, State
+from sw.runtime.request import CpuStep, Inputs, Request, State
 from sw.runtime.request_source import RequestSource
 from sw.runtime.session import Session
 from sw.runtime.spans import RunSpan, SpanLog
@@ -38,6 +39,9 @@ class Runtime:
     two in flight.
 
     A request that has the device to itself stores the durations of its layers in its image, if that has none.
+
+    Steps of a model that the CPU computes take their time (``sim.bus.HostCosts``), one after the other on a core of its
+    own, beside the one that runs driver and scheduler; layers of other requests run meanwhile.
 
     Layers run on the engines that their model was compiled for. With ``placed``, models are compiled for one engine
     (``engines=1``), and ``placement`` (likewise, ``queue_time`` if not given) says on which engine each layer runs.
@@ -98,6 +102,7 @@ class Runtime:
         self._numbers = count(1)
         self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._failures = 0
+        self._cpu_free = 0  #: cycle at which the CPU has computed all steps that it was given
         self._log = SpanLog()
         self._switching = Switching(rule, gain)
         self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
@@ -174,6 +179,7 @@ class Runtime:
 
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
+        self._end_cpu_steps()
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
             self._start(request)
@@ -228,15 +234,32 @@ class Runtime:
                 level.open(request)
                 return
             if step.kind == "host":
-                try:
-                    request.session.run_host(step)
-                except Exception as error:  # onnxruntime's exceptions have no common base of their own
-                    level.requests.remove(request)
-                    self._end(request, error)
-                    return
+                self._begin_cpu_step(level, request, step)
+                return
             request.step += 1
         level.requests.remove(request)
         self._end(request)
+
+    def _begin_cpu_step(self, level: PriorityLevel, request: Request, step: StepInfo) -> None:
+        try:
+            outputs, cycles = request.session.compute_host(step), request.session.host_cycles(step)
+        except Exception as error:  # onnxruntime's exceptions have no common base of their own
+            level.requests.remove(request)
+            self._end(request, error)
+            return
+        self._cpu_free = max(self._cpu_free, self.device.bus.cycle) + cycles
+        request.host += cycles
+        request.on_cpu = CpuStep(self._cpu_free, outputs)
+
+    def _end_cpu_steps(self) -> None:
+        """Go on with requests whose step on the CPU has ended."""
+        for level in list(self._levels):
+            for request in list(level.requests):
+                if request.on_cpu is not None and request.on_cpu.end <= self.device.bus.cycle:
+                    request.session.store_host(request.on_cpu.outputs)
+                    request.on_cpu = None
+                    request.step += 1
+                    self._enter_step(level, request)
 
     def _advance_all(self) -> None:
         """Take what has ended, and go on with requests whose step has."""
@@ -244,7 +267,7 @@ class Runtime:
             level.collect()
             self.groups += level.finished
             level.finished.clear()
-            for request in [r for r in level.requests if not level.busy(r)]:
+            for request in [r for r in level.requests if r.on_cpu is None and not level.busy(r)]:
                 request.step += 1
                 request.groups_ended = 0
                 self._enter_step(level, request)
@@ -265,8 +288,10 @@ class Runtime:
         arrivals = [cycle - now for cycle in self._waiting.later()]
         if (known := self._changes.foreseen()) is not None:
             arrivals.append(max(0, known[1] - now))
+        running = [request for level in self._levels for request in level.requests]
+        arrivals += [max(0, request.on_cpu.end - now) for request in running if request.on_cpu is not None]
         if not self.device.outstanding:
-            if arrivals and not any(level.requests for level in self._levels):
+            if arrivals and all(r.on_cpu is not None for level in self._levels[-1:] for r in level.requests):
                 self.device.bus.advance(min(arrivals))
             return
         level = self._levels[-1]
