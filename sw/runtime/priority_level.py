@@ -125,9 +125,13 @@ class PriorityLevel:
         return not self._waiting and not self._backlog()
 
     def _backlog(self) -> bool:
-        """Whether a loader has not come to a group that is queued."""
+        """Whether a loader has not come to a group that is queued, on the engines of every open request."""
         waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
-        return any(job in waiting for run in self.groups.values() for job in run.ids[:1])
+        behind = {e for run in self.groups.values() if waiting.intersection(run.ids[:1]) for e in self._engines(run)}
+        if self._rules.placed:  # anywhere
+            return bool(behind)
+        opened = [self._open[request.number].model for request in self._scheduler.open_requests]
+        return all(not behind.isdisjoint(model.engines) for model in opened)
 
     def _decide(self) -> None:
         bus = self._device.bus
@@ -174,20 +178,21 @@ class PriorityLevel:
         now = self._device.bus.cycle
         self._forecast.turnaround = self._measured.turnaround
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
-        heads: set[int] = set()
+        heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self.groups.values():
             if not run.ids or run.left:
                 continue
             if not not_loaded.intersection(run.ids):
                 self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
-            if run.decision.engine not in heads and run.ids[0] not in not_loaded and run.key not in self._begun:
+            engines = self._engines(run)
+            if heads.isdisjoint(engines) and run.ids[0] not in not_loaded and run.key not in self._begun:
                 self._begun.add(run.key)
-                self._forecast.started(run.key, max(run.decided, self._measured.last_end(self._engines(run))))
-            heads.add(run.decision.engine)
+                self._forecast.started(run.key, max(run.decided, self._measured.last_end(engines)))
+            heads.update(engines)
         self._observed = now
 
     def _engines(self, run: GroupRun) -> Sequence[int]:
-        return [run.decision.engine] if self._rules.placed else range(self._device.params.engines)
+        return [run.decision.engine] if self._rules.placed else run.request.model.engines
 
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""

@@ -53,7 +53,7 @@ class Request:
     """One inference. Made by ``Runtime.submit``; awaitable. Cycles are the SoC's.
 
     ``priority``: larger is more urgent. ``arrival``: cycle from which it may run; ``announced``: known before.
-    ``deadline``: cycle, for policies.
+    ``deadline``: cycle, for policies. ``engines``: those that it runs on if its model is to change them.
     """
 
     number: int
@@ -66,6 +66,7 @@ class Request:
     withdraw: Callable[["Request"], None]  #: stop what is planned for it
     tag: object = None
     announced: bool = False
+    engines: Sequence[int] | None = None
     state: State = State.WAITING
     outputs: Arrays | None = None
     error: Exception | None = None

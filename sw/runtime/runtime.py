@@ -9,6 +9,7 @@ from itertools import count
 from hw.contract.image import StepInfo
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
+from sw.driver.models.engine_choice import check_engines
 from sw.runtime import reference
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
@@ -43,8 +44,9 @@ class Runtime:
     Steps of a model that the CPU computes take their time (``sim.bus.HostCosts``), one after the other on a core of its
     own, beside the one that runs driver and scheduler; layers of other requests run meanwhile.
 
-    Layers run on the engines that their model was compiled for. With ``placed``, models are compiled for one engine
-    (``engines=1``), and ``placement`` (likewise, ``queue_time`` if not given) says on which engine each layer runs.
+    Layers run on the engines that were chosen for their model or its request, so that models on different engines run
+    side by side. With ``placed``, models are compiled for one engine (``engines=1``), and ``placement`` (likewise,
+    ``queue_time`` if not given) says on which engine each layer runs.
 
     Parameters
     ----------
@@ -127,6 +129,7 @@ class Runtime:
         deadline: float | None = None,
         arrival: int = 0,
         announced: bool = False,
+        engines: Sequence[int] | None = None,
         tag: object = None,
     ) -> Request:
         """A request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, that arrives at
@@ -135,9 +138,16 @@ class Runtime:
         ``announced``: that it will arrive then is known from now on, as when the CPU computes its inputs in a known
         time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.
 
-        Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines.
+        ``engines``: the engines that run it, see ``Device.assign``; by default those of the model's last inference.
+
+        Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines, or if it
+        cannot run on ``engines``.
         """
         model = loaded_of(model)
+        if engines is not None:
+            if self._placed:
+                raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")
+            engines = check_engines(model.image, engines, self.device.params.engines)
         if self._placed:
             self.device.chain(model)
         if id(model) not in self._sessions:
@@ -145,7 +155,17 @@ class Runtime:
         session = self._sessions[id(model)]
         arrival = max(arrival, self._waiting.present())
         request = Request(
-            len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag, announced
+            len(self.requests),
+            session,
+            inputs,
+            priority,
+            deadline,
+            arrival,
+            self.step,
+            self._withdraw,
+            tag,
+            announced,
+            engines,
         )
         self.requests.append(request)
         self._waiting.add(request)
@@ -192,6 +212,8 @@ class Runtime:
         level, begin = self._levels[-1], max(request.arrival, self.device.bus.cycle)
         self._waiting.discard(request)
         try:
+            if request.engines is not None:
+                self.device.assign(request.model, request.engines)
             if self.device.suspensions:
                 dump = self.device.admit(request.model, range(self.device.params.engines))
                 self._log.moves(request, dump)

@@ -1,6 +1,6 @@
 """Running a loaded model: inputs in, the image's steps in order, outputs and statistics back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy.typing as npt
 
@@ -33,12 +33,17 @@ class Session:
         self._tensors = {tensor.name: tensor for tensor in meta.tensors}
         self._host = HostSteps(model.image)
 
-    def run(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> tuple[Arrays, RunStats]:
-        """One inference. ``inputs``: an array if the model has one input, or arrays by input name.
+    def run(
+        self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike], engines: Sequence[int] | None = None
+    ) -> tuple[Arrays, RunStats]:
+        """One inference. ``inputs``: an array if the model has one input, or arrays by input name. ``engines``: see
+        ``Device.assign``; those of the inference before by default.
 
         Returns outputs by name and the statistics. Raises :class:`InputError` before anything runs,
         :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails.
         """
+        if engines is not None:
+            self.device.assign(self.model, engines)
         self.store(inputs)
         alone = not self.device.outstanding and not self.device.suspensions
         begin = self.device.bus.cycle
