@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sw.driver import Device, JobResult, LoadedModel
+from hw.contract.isa import Segment
+from sw.driver import Device, LoadedModel
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.runtime import scheduler
@@ -15,6 +16,7 @@ from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import job_groups, reference_duration
 from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
+from sw.runtime.reference import longest
 from sw.runtime.request import Request, State
 from sw.runtime.scheduler import LayerScheduler
 
@@ -177,6 +179,8 @@ class PriorityLevel:
         """Tell the forecast what has been loaded and what computes, as of now."""
         now = self._device.bus.cycle
         self._forecast.turnaround = self._measured.turnaround
+        models = {id(request.model): request.model for request in self.requests}.values()
+        self._forecast.resident = sum(model.image.meta.segment_sizes[Segment.LV2] for model in models)
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self.groups.values():
@@ -216,8 +220,9 @@ class PriorityLevel:
             report(run.key, cycle)
         self._scheduler.ended(*run.key)
         if not any(result.resumed for result in run.results):
-            load, compute = _measured(run.results)
-            self._estimates.correct(run.decision.request.model, run.index, load=load, compute=compute)
+            took = longest(run.results)
+            access = took.load + took.stream
+            self._estimates.correct(run.decision.request.model, run.index, load=access, compute=took.compute)
         self.finished.append(run)
         run.request.groups_ended += 1
         run.request.results += run.results
@@ -290,13 +295,3 @@ class PriorityLevel:
         )
         on_cpu = max([0, *(r.on_cpu.end - now for r in self.requests if r.on_cpu is not None)])
         return max(queued + max([0.0, sum(chains) / engines, *chains]), on_cpu) + later
-
-
-def _measured(results: Sequence[JobResult]) -> tuple[float, float]:
-    """Load and compute of a group: of the engine that took longest."""
-    load: dict[int, int] = {}
-    compute: dict[int, int] = {}
-    for r in results:
-        load[r.engine] = load.get(r.engine, 0) + r.prologue_end - r.prologue_start
-        compute[r.engine] = compute.get(r.engine, 0) + r.end - r.start
-    return max(load.values()), max(compute.values())

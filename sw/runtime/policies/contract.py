@@ -11,19 +11,28 @@ from typing import NamedTuple, Protocol
 
 
 class LayerCost(NamedTuple):
-    """What a layer needs: time of memory access, time of compute, on-chip bytes from the start of its load to the end
-    of its compute."""
+    """What a layer needs: time of memory access (all that it moves to and from off-chip memory), time of compute,
+    on-chip bytes from the start of its load to the end of its compute."""
 
     load: float
     compute: float
     bytes: int = 0
-    overlap: float = 0.0  #: time for which the layer can compute before its own load has ended
+    overlap: float = 0.0  #: time for which the layer can compute before its own memory access has ended
     jobs: int = 1  #: places that it takes in the queue of each engine
+    streamed: float = 0.0  #: of ``load`` and ``overlap``: what it loads and stores while it computes, not before
+
+    @property
+    def ahead(self) -> float:
+        """Memory access before it computes."""
+        return self.load - self.streamed
 
     def scaled(self, load: float, compute: float) -> "LayerCost":
         """The same layer with other durations."""
-        shorter = min(load / self.load if self.load else 0.0, compute / self.compute if self.compute else 0.0)
-        return LayerCost(load, compute, self.bytes, self.overlap * shorter, self.jobs)
+        longer = load / self.load if self.load else 0.0
+        shorter = min(longer, compute / self.compute if self.compute else 0.0)
+        streamed = self.streamed * longer
+        overlap = (self.overlap - self.streamed) * shorter + streamed
+        return LayerCost(load, compute, self.bytes, overlap, self.jobs, streamed)
 
 
 class Release(NamedTuple):

@@ -3,7 +3,7 @@
 import pytest
 
 from sw.runtime.forecast import Forecast
-from sw.runtime.policies import LayerCost
+from sw.runtime.policies import Candidate, LayerCost, idle_times
 
 
 def forecast(*costs, slots=4):
@@ -47,3 +47,36 @@ def test_engines_take_a_moment_from_job_to_job():
     some.turnaround = 2
     some.state(0)
     assert [some.expected_start((number, 0)) for number in range(3)] == [2, 104, 140]
+
+
+STREAMS = LayerCost(load=50, compute=40, bytes=10, overlap=40, streamed=40)
+
+
+def test_what_a_layer_streams_keeps_memory_access_busy():
+    forecast = Forecast(1, 100)
+    forecast.add((0, 0), 0, STREAMS)
+    state = forecast.state(0)
+    assert (state.compute_end, state.access_free) == (50, 50)  # computes from 10 on
+    assert idle_times(state, Candidate(1, "m", 0, LayerCost(30, 5))) == (30, 0)
+    forecast.load_started((0, 0), 0)
+    forecast.load_ended((0, 0), 10)
+    assert forecast.state(10).access_free == 50
+    forecast.started((0, 0), 10)
+    assert forecast.state(30).access_free == 50  # half of it is left
+    forecast.ended((0, 0), 50)
+    assert forecast.state(50).access_start == 50
+
+
+def test_homes_of_tensors_are_used_memory():
+    forecast = Forecast(1, 100)
+    forecast.resident = 60
+    forecast.add((0, 0), 0, LayerCost(10, 40, 30))
+    state = forecast.state(0)
+    assert (state.memory_total, state.memory_used, state.memory_free) == (100, 90, 10)
+    assert state.room_at(10) == 0 and state.room_at(30) == 50
+
+
+def test_durations_scale_but_what_is_streamed_stays_a_part_of_the_load():
+    scaled = LayerCost(50, 40, 10, overlap=45, streamed=40).scaled(100, 20)
+    assert scaled == LayerCost(100, 20, 10, overlap=82.5, streamed=80)
+    assert scaled.ahead == 20
