@@ -68,7 +68,7 @@ class DeviceExecutor:
             device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
             preemptive=machine.preemption is not None, at_arrival=policies.at_arrival, rule=rule, on_end=self._ended,
             initial_waits=machine.initial_waits if machine.placed else None,
-            initial_waits_decay=machine.initial_waits_decay,
+            initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
         )  # fmt: skip
         self._origin = device.bus.cycle
 

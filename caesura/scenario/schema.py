@@ -30,6 +30,7 @@ class LayerSpec(_Table):
     bytes: Annotated[int, Field(ge=0)] = 0
     repeat: Count = 1
     after: list[int] | None = None  #: layers of this model whose outputs it reads; by default the one before
+    block: str | None = None  #: neighbours of one name, and repetitions, are scheduled together
 
 
 class ModelSpec(_Table):
@@ -85,6 +86,7 @@ class MachineSpec(_Table):
     memory: Annotated[int, Field(ge=1)] = 1 << 20
     cpus: Annotated[int, Field(ge=1)] = 1
     initial_waits: list[NotNegative] | None = None  #: of each engine's queue, for queue-time balancing
+    layers_per_decision: Count = 1  #: layers, or blocks, that are decided on at a time
     initial_waits_decay: bool = False  #: they fall with time from the beginning on, as of engines that warm up
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
     preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it

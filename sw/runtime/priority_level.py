@@ -25,13 +25,14 @@ from sw.runtime.scheduler import LayerScheduler
 class Rules:
     """How a level decides. ``placed``: groups go to the engine that the placement policy names, otherwise every group
     runs on all engines. ``ahead``: groups that may be queued and not have begun to compute. ``at_arrival``: decide for
-    all groups of a request at once."""
+    all groups of a request at once. ``per_decision``: groups that are decided on at a time."""
 
     order: Callable[[], OrderPolicy]
     placement: Callable[[], PlacementPolicy]
     placed: bool
     ahead: int
     at_arrival: bool
+    per_decision: int = 1
 
 
 class PriorityLevel:
@@ -106,7 +107,10 @@ class PriorityLevel:
         self._observe()
         self._push()
         while self._scheduler.open_requests and self._may_decide():
-            self._decide()
+            self._device.bus.advance(self._device.bus.costs.decision)
+            for _ in range(self._rules.per_decision):
+                if self._scheduler.open_requests:
+                    self._decide()
             self._push()
 
     @property
@@ -141,7 +145,6 @@ class PriorityLevel:
         decision = self._scheduler.decide(bus.cycle)
         self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
-        bus.advance(bus.costs.decision)
         request = self._open[decision.request.number]
         group = request.groups[decision.layer]
         run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))

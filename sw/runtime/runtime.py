@@ -55,6 +55,7 @@ class Runtime:
     at_arrival : place all layers of a request when it arrives, as queue balancers do
     ahead : layers that may be queued and not have begun to compute, as many as an engine has job slots by default; more
         hide longer loads, fewer react sooner
+    layers_per_decision : decided on at a time, for the cost of one decision
     gain : how far a measurement moves an estimate, see ``Estimates``
     rule : what to do on a more urgent arrival
     may_kill : offer ``rule`` to kill what runs, which then starts again from its beginning
@@ -79,9 +80,12 @@ class Runtime:
         on_end: Callable[[Request], None] | None = None,
         initial_waits: Sequence[float] | None = None,
         initial_waits_decay: bool = False,
+        layers_per_decision: int = 1,
     ) -> None:
         if ahead is not None and ahead < 1:
             raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
+        if layers_per_decision < 1:
+            raise ValueError(f"layers_per_decision must be at least 1, not {layers_per_decision}")
         if not placed and (placement is not None or initial_waits is not None):
             raise ValueError(
                 "placement and initial_waits choose among queues, but layers run on all engines of their model: "
@@ -97,7 +101,7 @@ class Runtime:
         self._warm_since = device.bus.cycle if initial_waits_decay else None
         self._placement = _placement(placement)
         self._at_arrival, self._ahead = at_arrival, ahead or device.params.job_slots
-        self._on_end = on_end
+        self._on_end, self._per_decision = on_end, layers_per_decision
         self._estimates = Estimates({}, gain)
         self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
@@ -244,6 +248,7 @@ class Runtime:
             self._placed,
             self._ahead,
             self._at_arrival,
+            self._per_decision,
         )
         return PriorityLevel(self.device, rules, self._estimates, priority, self.measured, self._numbers)
 
