@@ -89,6 +89,7 @@ class MachineSpec(_Table):
     layers_per_decision: Count = 1  #: layers, or blocks, that are decided on at a time
     initial_waits_decay: bool = False  #: they fall with time from the beginning on, as of engines that warm up
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
+    partial_loading: bool = False  #: loads begin before all of their room is free, and pause; not with preemption
     preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models
     params: dict[str, int] = {}  #: there: parameters of the preset that are different
@@ -201,6 +202,8 @@ class Scenario(_Table):
         waits = self.machine.initial_waits
         if waits is not None and len(waits) != self.machine.engines:
             raise ValueError(f"machine.initial_waits has {len(waits)} values for {self.machine.engines} engines")
+        if self.machine.partial_loading and self.machine.preemption is not None:
+            raise ValueError("machine has partial_loading and preemption; remove one")
         for name, model in self.models.items():
             for layer in model.layers:
                 if layer.bytes > self.machine.memory:

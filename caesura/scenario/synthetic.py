@@ -58,10 +58,12 @@ class SyntheticExecutor:
         self._per_decision = machine.layers_per_decision
         self._at_arrival, self._preemptive = policies.at_arrival, machine.preemption is not None
         self._switch = None if machine.preemption is None else SwitchCost(**machine.preemption.model_dump())
-        self._machine = SyntheticMachine(self.env, machine.engines, machine.memory, self, self._switch)
+        self._machine = SyntheticMachine(
+            self.env, machine.engines, machine.memory, self, self._switch, machine.partial_loading
+        )
         self._truth = _durations(scenario)
         self._estimates = Estimates({name: _costs(model) for name, model in scenario.models.items()})
-        self._forecast = Forecast(machine.engines, machine.memory)
+        self._forecast = Forecast(machine.engines, machine.memory, partial=machine.partial_loading)
         self._scheduler = LayerScheduler(
             policies.order(),
             policies.placement(

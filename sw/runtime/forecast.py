@@ -34,10 +34,11 @@ class _Entry:
 class Forecast:
     """Layers that are scheduled and have not ended, in the order of scheduling: one path for memory access, ``engines``
     that compute, ``memory`` bytes on chip. ``slots``: jobs of an engine that have begun to load and not ended, at most;
-    None for any number. ``resident``: bytes on chip that are taken whatever is scheduled."""
+    None for any number. ``partial``: loads begin before all of their room is free. ``resident``: bytes on chip that are
+    taken whatever is scheduled."""
 
-    def __init__(self, engines: int, memory: int, slots: int | None = None) -> None:
-        self._memory, self._slots = memory, slots
+    def __init__(self, engines: int, memory: int, slots: int | None = None, partial: bool = False) -> None:
+        self._memory, self._slots, self._partial = memory, slots, partial
         self.resident = 0
         self.turnaround = 0.0  #: time that an engine takes from one job to the next
         self._job_ends: list[list[float]] = [[] for _ in range(engines)]
@@ -138,7 +139,10 @@ class Forecast:
             self._queue_jobs(entry)
             used += entry.cost.bytes
             releases.append(Release(entry.expected_end, entry.cost.bytes))
-        return AcceleratorState(now, min(engines), access, self._memory, used, tuple(sorted(releases)))
+        return self._state(now, min(engines), access, used, releases)
+
+    def _state(self, now: float, end: float, access: float, used: int, releases: list[Release]) -> AcceleratorState:
+        return AcceleratorState(now, end, access, self._memory, used, tuple(sorted(releases)), self._partial)
 
     def _queue_jobs(self, entry: _Entry) -> None:
         """Jobs of a layer end one after the other."""
@@ -165,6 +169,6 @@ class Forecast:
         begin = max(now if entry.added is None else entry.added, access, place)
         if entry.cost.bytes > self._memory - used:
             end = max((r.time for r in releases), default=now)
-            earlier = AcceleratorState(now, end, access, self._memory, used, tuple(sorted(releases)))
-            begin = max(begin, earlier.room_at(entry.cost.bytes))
+            ahead = entry.cost.ahead
+            begin = self._state(now, end, access, used, releases).load_end(begin, ahead, entry.cost.bytes) - ahead
         return max(now, self.room(entry.engine, entry.cost, begin) + entry.cost.ahead)

@@ -71,6 +71,7 @@ class AcceleratorState:
     memory_total: int = 0
     memory_used: int = 0
     releases: tuple[Release, ...] = ()  #: of ``memory_used``, in order of time
+    partial: bool = False  #: a load begins as soon as there is some room, and pauses when memory is full
 
     @property
     def memory_free(self) -> int:
@@ -81,6 +82,20 @@ class AcceleratorState:
     def access_start(self) -> float:
         """When the next load can start if memory allows."""
         return max(self.now, self.access_free)
+
+    def load_end(self, begin: float, load: float, size: int) -> float:
+        """When a load of ``size`` bytes that takes ``load`` has ended if it can begin at ``begin``, its wait for room
+        and its pauses included."""
+        if not self.partial:
+            return max(begin, self.room_at(size)) + load
+        time, brought, free = begin, 0, self.memory_free
+        for release in self.releases:
+            piece = max(0, min(size - brought, free))
+            time, brought, free = time + load * piece / size if size else time, brought + piece, free - piece
+            if brought == size:
+                break
+            time, free = max(time, release.time), free + release.bytes
+        return time + load * (1 - brought / size if size else 1.0)
 
     def room_at(self, size: int) -> float:
         """When ``size`` bytes are free; ``now`` if they are already."""

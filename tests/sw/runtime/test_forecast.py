@@ -1,9 +1,11 @@
 """What the forecast makes of slots, of when loads begin, and of an engine's turnaround."""
 
+import random
+
 import pytest
 
 from sw.runtime.forecast import Forecast
-from sw.runtime.policies import Candidate, LayerCost, idle_times
+from sw.runtime.policies import AcceleratorState, Candidate, LayerCost, Release, idle_times
 
 
 def forecast(*costs, slots=4):
@@ -80,3 +82,27 @@ def test_durations_scale_but_what_is_streamed_stays_a_part_of_the_load():
     scaled = LayerCost(50, 40, 10, overlap=45, streamed=40).scaled(100, 20)
     assert scaled == LayerCost(100, 20, 10, overlap=82.5, streamed=80)
     assert scaled.ahead == 20
+
+
+def test_partial_loads_begin_where_there_is_some_room():
+    whole, partial = (Forecast(1, 100, partial=partial) for partial in (False, True))
+    for some in (whole, partial):
+        some.add((0, 0), 0, LayerCost(12, 20, 60))
+    candidate = Candidate(1, "m", 0, LayerCost(12, 20, 60))
+    assert idle_times(whole.state(0), candidate) == (12, 20)  # from 12 to 32 nothing loads
+    assert idle_times(partial.state(0), candidate) == (4, 12)  # from 20 to 32
+    for some, end in ((whole, 44), (partial, 36)):
+        some.add((1, 0), 0, candidate.cost)
+        assert some.state(0).access_free == end
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_partial_loads_take_no_longer_than_whole_ones_and_no_less_than_the_load(seed):
+    rng = random.Random(seed)
+    releases = tuple(Release(float(time), rng.randint(1, 30)) for time in sorted(rng.sample(range(100), 5)))
+    used = sum(release.bytes for release in releases)
+    whole, partial = (AcceleratorState(0.0, 100.0, 0.0, used + 20, used, releases, each) for each in (False, True))
+    for size in (0, 10, 20, 30, used + 20):
+        begin, load = rng.uniform(0, 100), rng.uniform(1, 50)
+        ends = [state.load_end(begin, load, size) for state in (partial, whole)]
+        assert begin + load <= ends[0] + 1e-9 and ends[0] <= ends[1] + 1e-9
