@@ -2,8 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from hw.contract.isa import Segment
 from sw.driver import Device, LoadedModel
@@ -15,24 +14,10 @@ from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import job_groups, reference_duration
 from sw.runtime.measurements import Measurements
-from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.reference import longest
 from sw.runtime.request import Request, State
+from sw.runtime.rules import Rules
 from sw.runtime.scheduler import LayerScheduler
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How a level decides. ``placed``: groups go to the engine that the placement policy names, otherwise every group
-    runs on all engines. ``ahead``: groups that may be queued and not have begun to compute. ``at_arrival``: decide for
-    all groups of a request at once. ``per_decision``: groups that are decided on at a time."""
-
-    order: Callable[[], OrderPolicy]
-    placement: Callable[[], PlacementPolicy]
-    placed: bool
-    ahead: int
-    at_arrival: bool
-    per_decision: int = 1
 
 
 class PriorityLevel:

@@ -3,25 +3,25 @@ balancing**), with preemption by priority (**Cancellation points**) if wanted.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import count
 
-from hw.contract.image import StepInfo
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
 from sw.driver.models.engine_choice import check_engines
 from sw.runtime import reference
+from sw.runtime.cpu_steps import CpuSteps
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
 from sw.runtime.handles import DeviceHandle, ModelHandle, driver_of, loaded_of
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
-from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
-from sw.runtime.priority_level import PriorityLevel, Rules
+from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import CpuStep, Inputs, Request, State
+from sw.runtime.request import Inputs, Request, State
 from sw.runtime.request_source import RequestSource
+from sw.runtime.rules import Rules
 from sw.runtime.session import Session
 from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
@@ -82,33 +82,21 @@ class Runtime:
         initial_waits_decay: bool = False,
         layers_per_decision: int = 1,
     ) -> None:
-        if ahead is not None and ahead < 1:
-            raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
-        if layers_per_decision < 1:
-            raise ValueError(f"layers_per_decision must be at least 1, not {layers_per_decision}")
-        if not placed and (placement is not None or initial_waits is not None):
-            raise ValueError(
-                "placement and initial_waits choose among queues, but layers run on all engines of their model: "
-                "pass placed=True, or leave them out"
-            )
         self.device = device = driver_of(device)
         self.requests: list[Request] = []  #: all that were submitted
         self.measured = Measurements()
         self.groups: list[GroupRun] = []  #: all that ended, in that order
-        self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
-        self._order()  # an unknown name is told now
-        self._waits = list(initial_waits or [0.0] * device.params.engines)
-        self._warm_since = device.bus.cycle if initial_waits_decay else None
-        self._placement = _placement(placement)
-        self._at_arrival, self._ahead = at_arrival, ahead or device.params.job_slots
-        self._on_end, self._per_decision = on_end, layers_per_decision
+        self._rules = Rules.chosen(
+            device, order, placement, placed=placed, ahead=ahead, at_arrival=at_arrival,
+            per_decision=layers_per_decision, initial_waits=initial_waits, decay=initial_waits_decay,
+        )  # fmt: skip
+        self._on_end = on_end
         self._estimates = Estimates({}, gain)
-        self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
         self._numbers = count(1)
         self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._failures = 0
-        self._cpu_free = 0  #: cycle at which the CPU has computed all steps that it was given
+        self._cpu = CpuSteps(device)
         self._log = SpanLog()
         self._switching = Switching(rule, gain)
         self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
@@ -149,10 +137,10 @@ class Runtime:
         """
         model = loaded_of(model)
         if engines is not None:
-            if self._placed:
+            if self._rules.placed:
                 raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")
             engines = check_engines(model.image, engines, self.device.params.engines)
-        if self._placed:
+        if self._rules.placed:
             self.device.chain(model)
         if id(model) not in self._sessions:
             self._sessions[id(model)] = Session(self.device, model)
@@ -242,15 +230,7 @@ class Runtime:
         self._enter_step(level, request)
 
     def _new_level(self, priority: int) -> PriorityLevel:
-        rules = Rules(
-            self._order,
-            lambda: self._placement(self._waits, self._warm_since) if self._placed else self._placement([0.0]),
-            self._placed,
-            self._ahead,
-            self._at_arrival,
-            self._per_decision,
-        )
-        return PriorityLevel(self.device, rules, self._estimates, priority, self.measured, self._numbers)
+        return PriorityLevel(self.device, self._rules, self._estimates, priority, self.measured, self._numbers)
 
     def _enter_step(self, level: PriorityLevel, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
@@ -261,32 +241,22 @@ class Runtime:
                 level.open(request)
                 return
             if step.kind == "host":
-                self._begin_cpu_step(level, request, step)
+                try:
+                    self._cpu.begin(request, step)
+                except Exception as error:  # onnxruntime's exceptions have no common base of their own
+                    level.requests.remove(request)
+                    self._end(request, error)
                 return
             request.step += 1
         level.requests.remove(request)
         self._end(request)
 
-    def _begin_cpu_step(self, level: PriorityLevel, request: Request, step: StepInfo) -> None:
-        try:
-            outputs, cycles = request.session.compute_host(step), request.session.host_cycles(step)
-        except Exception as error:  # onnxruntime's exceptions have no common base of their own
-            level.requests.remove(request)
-            self._end(request, error)
-            return
-        self._cpu_free = max(self._cpu_free, self.device.bus.cycle) + cycles
-        request.host += cycles
-        request.on_cpu = CpuStep(self._cpu_free, outputs)
-
     def _end_cpu_steps(self) -> None:
         """Go on with requests whose step on the CPU has ended."""
         for level in list(self._levels):
-            for request in list(level.requests):
-                if request.on_cpu is not None and request.on_cpu.end <= self.device.bus.cycle:
-                    request.session.store_host(request.on_cpu.outputs)
-                    request.on_cpu = None
-                    request.step += 1
-                    self._enter_step(level, request)
+            for request in self._cpu.ended(level.requests):
+                request.step += 1
+                self._enter_step(level, request)
 
     def _advance_all(self) -> None:
         """Take what has ended, and go on with requests whose step has."""
@@ -323,7 +293,7 @@ class Runtime:
             return
         level = self._levels[-1]
         limit = max(request.session.limit for request in level.requests)
-        ticks = [_TICK] if level.starved and not self._at_arrival else []
+        ticks = [_TICK] if level.starved and not self._rules.at_arrival else []
         if self.device.poll(min([limit, *arrivals, *ticks])):
             self._failures = 0
             self._advance_all()
@@ -357,11 +327,3 @@ class Runtime:
             if victim is None:
                 raise
             self._recovery.fail(victim, error)
-
-
-def _placement(chosen: str | Callable[..., PlacementPolicy] | None) -> Callable[..., PlacementPolicy]:
-    if callable(chosen):
-        return chosen
-    name = chosen or "queue_time"
-    placement_for(name, [0.0])  # an unknown name is told now
-    return partial(placement_for, name)
