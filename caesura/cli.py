@@ -44,6 +44,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
 ]
+Placed = Annotated[bool, typer.Option("--placed", help="run each layer on one engine, branches side by side")]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
@@ -64,6 +65,7 @@ def run(
     samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
     engines: Engines = None,
+    placed: Placed = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -76,7 +78,7 @@ def run(
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
+    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed)
     image = _image(model, preset, engines, fallback, options)
     if check and _is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
@@ -116,6 +118,7 @@ def compile(
     output: Annotated[Path, typer.Option("--output", "-o", help="where to write the image")],
     preset: Preset = "tiny",
     engines: Engines = None,
+    placed: Placed = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -124,7 +127,7 @@ def compile(
     lv2_limit: Lv2Limit = None,
 ) -> None:
     """Compile an ONNX model to an image."""
-    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
+    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed)
     image = api.compile(model, preset, engines=_count(engines), fallback=fallback, options=options)
     image.save(output)
     typer.echo(
@@ -192,13 +195,14 @@ def profile(
     backend: Backend = DEFAULT_BACKEND,
     as_json: Json = False,
     engines: Engines = None,
+    placed: Placed = False,
     fallback: Fallback = False,
     lv2_limit: Lv2Limit = None,
 ) -> None:
     """Run a model alone once and store how long each layer loads and computes in its image."""
     from caesura.durations import measure, to_fields, to_table
 
-    image = _image(model, preset, engines, fallback, _options(None, None, "both", None, lv2_limit))
+    image = _image(model, preset, engines, fallback, _options(None, None, "both", None, lv2_limit, placed))
     with Progress() as progress:
         progress.task("measuring durations", expected=estimated_cycles(image))
         measure(image, backend, progress.cycles)
@@ -257,7 +261,7 @@ def _is_image(path: Path) -> bool:
 
 
 def _options(
-    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None
+    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None, placed: bool
 ) -> Options:
     default = Options()
     return Options(
@@ -266,6 +270,7 @@ def _options(
         cancel_at=at,
         cancel_spill_bound=default.cancel_spill_bound if spill_bound is None else spill_bound,
         lv2_limit=lv2_limit or 0,
+        placed=placed,
     )
 
 
@@ -284,7 +289,9 @@ def _image(path: Path, preset_name: str | None, engines: str | None, fallback: b
     if not _is_image(path):
         return api.compile(path, preset_name or "tiny", engines=_count(engines), fallback=fallback, options=options)
     if options != Options():
-        raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
+        raise api.UsageError(
+            f"{path}: an image is compiled already; --cancel-*, --lv2-limit and --placed need the .onnx file"
+        )
     image = Image.load(path)
     if preset_name is not None:
         image.check_params(preset(preset_name))

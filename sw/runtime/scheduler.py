@@ -55,7 +55,7 @@ class LayerScheduler:
     ) -> None:  # fmt: skip
         self._order, self._placement = order, placement
         self._forecast, self._estimates = forecast, estimates
-        self._by_priority, self._inputs = by_priority, inputs or {}
+        self._by_priority, self._inputs = by_priority, {} if inputs is None else inputs
         self._holders = {} if holders is None else holders
         self._open: dict[int, LayerChain] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
