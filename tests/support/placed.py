@@ -14,12 +14,13 @@ from sim.functional.state import Segments
 from tests.support.graphs import GraphBuilder, random_inputs
 
 
-def branchy(seed: int, operators: int = 10) -> ir.Graph:
+def branchy(seed: int, operators: int = 10, channels: int | None = None) -> ir.Graph:
     """Convolutions, sums, tables, pools and concatenations of earlier results of one size, all of which reach an
     output: what nobody reads is added up at the end."""
     make = GraphBuilder(seed)
     rng = make.rng
-    size, channels = int(rng.integers(4, 9)), int(rng.integers(3, 20))
+    size, few = int(rng.integers(4, 9)), int(rng.integers(3, 20))
+    channels = channels or few
     known = [make.input((1, size, size, channels))]
     for _ in range(operators):
         kind = rng.choice(["conv", "conv", "conv", "add", "mul", "table", "pool", "concat"])
@@ -64,22 +65,26 @@ def compiled(graph: ir.Graph, params: SocParams, **options) -> Image:
 
 def run_placed(image: Image, inputs: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
     """All tensors of the image after its jobs have run in a random order: next comes any job whose edges are satisfied,
-    on an engine that is chosen at random for its layer. Memories start as garbage, and all that of LV2 is not live
-    before some job that could begin becomes garbage between two layers."""
+    on an engine that is chosen at random for its layer; an engine ends a layer before it begins another. Memories start
+    as garbage, and whenever no layer is half done, all of LV2 becomes garbage that is not live before some job that
+    could begin."""
     rng = np.random.default_rng(seed)
     machine, segments, jobs = Machine(image.params), place_segments(image), image.meta.jobs
     machine.lv2[:] = rng.integers(0, 256, machine.lv2.size)
     for engine in machine.engines:
         engine.lv1[:] = rng.integers(0, 256, engine.lv1.size)
     load(machine, image, segments, inputs)
-    base, size = segments[Segment.WINDOWS]
+    size = image.meta.segment_sizes[Segment.WINDOWS]
+    base = image.params.lv2_bytes - size  # the end of LV2: images may need all of it
     part = size // image.meta.parts
     engine_of = {layer: int(rng.integers(image.meta.parts)) for layer in {job.layer for job in jobs}}
     left, ended = list(range(len(jobs))), set[int]()
+    begun: dict[int, int] = {}  # by engine, the layer that it has begun and not ended
     while left:
         firsts = [i for i in left if not any(jobs[k].layer == jobs[i].layer for k in left if k < i)]
-        ready = [i for i in firsts if ended.issuperset(jobs[i].after)]
-        if not any(jobs[i].layer == jobs[k].layer for i in left for k in ended):
+        free = [i for i in firsts if begun.get(engine_of[jobs[i].layer], jobs[i].layer) == jobs[i].layer]
+        ready = [i for i in free if ended.issuperset(jobs[i].after)]
+        if not begun:
             _spoil(machine, rng, segments, jobs[int(rng.choice(ready))])
         job = int(rng.choice(ready))
         engine = engine_of[jobs[job].layer]
@@ -89,6 +94,9 @@ def run_placed(image: Image, inputs: dict[str, np.ndarray], seed: int) -> dict[s
         machine.run_program(image.code, jobs[job].body_pc, mine, engine)
         left.remove(job)
         ended.add(job)
+        begun[engine] = jobs[job].layer
+        if not any(jobs[i].layer == jobs[job].layer for i in left):
+            del begun[engine]
     return {info.name: get(machine, segments, info) for info in image.meta.tensors}
 
 

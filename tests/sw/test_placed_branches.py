@@ -8,7 +8,7 @@ from caesura.latency import latency_bound
 from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.contract.params import preset
+from hw.contract.params import KIB, preset
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device, DriverError
@@ -16,7 +16,7 @@ from sw.runtime import Session
 from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
-from tests.support.graphs import random_inputs
+from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.placed import branchy, compiled, two_branches
 from tests.support.preempt_images import smashing_image
 
@@ -65,6 +65,21 @@ def test_random_graphs_through_driver_and_run_time(seed):
     runtime.run_until_done()
     for request in requests:
         check(request.result(), right)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_layers_of_several_jobs_through_driver(seed):
+    """Their weights are more than a ring of windows holds: prologues wait for the jobs that use the same bytes."""
+    print("seed", seed)
+    graph = branchy(seed, 4, channels=48)
+    image = compiled(graph, TWO, lv2_limit=64 * KIB, cancel_interval=0)
+    assert len(image.meta.jobs) > len(image.meta.layers)
+    inputs = random_inputs(graph, seed)
+    device = Device(FakeSoc(TWO, seed=seed), ring_log2=1 + 2 * seed)
+    model = device.load(image)
+    check(Session(device, model).run(inputs)[0], expected(graph, inputs))
+    runtime = Runtime(device, placed=True)
+    check(runtime.submit(model, inputs).result(), expected(graph, inputs))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -127,6 +142,29 @@ def _dump(situation):
     return Mechanism.DUMP
 
 
+def test_a_job_that_reads_from_more_engines_than_its_descriptor_can_name_is_held_back():
+    """Three branches on three engines, their end on the fourth: it is queued when one of the branches has ended."""
+    make = GraphBuilder(3)
+    x = make.input((1, 6, 6, 4))
+    branches = [make.conv(x, 8, pads=(1, 1, 1, 1)) for _ in range(3)]
+    make.output(make.conv(make.concat(branches, 3), 8, (1, 1)))
+    device = Device(FakeSoc(FOUR))
+    image = compiled(make.graph, FOUR)
+    assert [job.after for job in image.meta.jobs] == [[], [], [], [0, 1, 2]]
+    model, inputs = device.load(image), random_inputs(make.graph, 1)
+    session = Session(device, model)
+    session.store(inputs)
+    device.begin(model, LIMIT)
+    ids = [job for engine in range(3) for job in device.submit(model, [engine], limit=0, engine=engine)]
+    assert device.submit(model, [3], limit=0, engine=3) == []
+    device.collect(ids[:1], LIMIT)
+    left = [member for member in device.outstanding.values()]
+    ids += device.submit(model, [3], limit=LIMIT, engine=3)
+    assert len(ids) == 4 and len(left) < 3
+    device.collect(ids[1:], LIMIT)
+    check(session.fetch(), expected(make.graph, inputs))
+
+
 def test_layers_go_to_engines_of_the_model_and_stay_whole():
     device = Device(FakeSoc(FOUR))
     image = compiled(two_branches(1, 2), TWO.replace(engines=4))
@@ -136,6 +174,29 @@ def test_layers_go_to_engines_of_the_model_and_stay_whole():
     device.begin(model, LIMIT)
     with pytest.raises(DriverError, match=r"runs on engines \[0, 1, 2, 3\], not on 4"):
         device.submit(model, [0], limit=LIMIT, engine=4)
+
+
+def test_jobs_of_one_layer_stay_on_one_engine():
+    """The second finds in staging what the first has loaded."""
+    make = GraphBuilder(3)
+    x = make.input((1, 4, 4, 64))
+    make.output(make.eltwise("add", make.conv(x, 64), make.conv(x, 64)))
+    device = Device(FakeSoc(TWO))
+    image = compiled(make.graph, TWO, lv2_limit=48 * KIB, cancel_interval=0)
+    layers = [job.layer for job in image.meta.jobs]
+    second = layers.index(1)
+    assert second > 1 and layers[second + 1] == 1
+    model = device.load(image)
+    device.begin(model, LIMIT)
+    device.submit(model, [0], limit=LIMIT, engine=1)
+    with pytest.raises(DriverError, match="on one engine, and engine 1 has the first"):
+        device.submit(model, [1], limit=LIMIT, engine=0)
+    device.submit(model, [second], limit=LIMIT, engine=1)
+    with pytest.raises(DriverError, match="follow each other"):
+        device.submit(model, [1], limit=LIMIT, engine=1)
+    device.abort(model)
+    inputs = random_inputs(make.graph, 1)
+    check(Session(device, model).run(inputs)[0], expected(make.graph, inputs))
 
 
 # -- on the RTL ----------------------------------------------------------------------------------------------
@@ -168,6 +229,29 @@ def test_two_branches_end_earlier_on_two_engines_than_on_one(device):
     assert cycles["one"] > 1.6 * cycles["placed"]
     branch = [(job.engine, job.start, job.end) for job in stats.jobs if 0 < job.job < len(stats.jobs) - 1]
     assert any(a[0] != b[0] and a[1] < b[1] < a[2] for a in branch for b in branch)
+
+
+def test_an_engine_that_is_warming_up_gets_its_operators_later(device):
+    """**Queue-time balancing** of one network with an initial wait: its first operators go to the engines without."""
+    params = device.params
+    graph = two_branches(1, depth=2, size=10, channels=8)
+    inputs = random_inputs(graph, 3)
+    model = device.load(compiled(graph, params, cancel_interval=0))
+    layers = model.image.meta.layers
+    wait = layers[0].estimated_compute + 1
+    waits = [wait, *[0] * (params.engines - 1)]
+    runtime = Runtime(device, "fcfs", placed=True, at_arrival=True, initial_waits=waits)
+    request = runtime.submit(model, inputs)
+    check(request.result(), expected(graph, inputs))
+    engines = {run.index: run.decision.engine for run in runtime.groups}
+    queues = list(waits)
+    for index in sorted(engines):
+        smallest = queues.index(min(queues))
+        assert engines[index] == smallest
+        queues[smallest] += layers[index].estimated_compute
+    assert engines[0] == 1 and 0 in engines.values()
+    assert {(r.job, r.engine) for r in request.results} == set(engines.items())
+    device.unload(model)
 
 
 @pytest.mark.parametrize("seed", range(4))

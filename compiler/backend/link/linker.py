@@ -52,7 +52,7 @@ def link(
         )
     weights = WeightSegment(placement.constants, params, budget.engines)
     places = _places(bodies, weights, budget)
-    private = PrivateStaging(placement, budget) if budget.placed else None
+    private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
     code = _Code(params, budget, longest_load, private)
     waits = _waits(bodies) if budget.engines > 1 else [[] for _ in bodies]
     edges = job_edges(graph, programs) if budget.placed else [[] for _ in bodies]

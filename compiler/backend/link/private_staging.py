@@ -23,13 +23,14 @@ _ADDRESSES = 1 << 32
 
 class PrivateStaging:
     """Translates addresses in segment 6 as kernels use them. ``bytes``: of the part of an engine, windows and staging;
-    ``shared_bytes``: of the tensors."""
+    ``shared_bytes``: of the tensors, in whole LV2 words of ``word`` bytes."""
 
-    def __init__(self, placement: TensorPlacement, budget: Lv2Budget) -> None:
+    def __init__(self, placement: TensorPlacement, budget: Lv2Budget, word: int) -> None:
         self._area, self._windows = budget.area, budget.windows
         homes = [b for b in placement.by_tensor.values() if b.segment == Segment.LV2 and b.size]
         self._first = min((buffer.offset for buffer in homes), default=0)
-        self.shared_bytes = max((buffer.offset + buffer.size for buffer in homes), default=0) - self._first
+        end = max((buffer.offset + buffer.size for buffer in homes), default=0)
+        self.shared_bytes = -(-(end - self._first) // word) * word  # so that segment 7 behind it begins with a word
         self.bytes = budget.windows + budget.area.size
 
     def insn(self, task: Task, addresses: JobAddresses) -> Insn:

@@ -94,7 +94,8 @@ class JobTable:
         ``engine``; None if there is none. Engines of a placed model have windows of their own."""
         if model.placed:
             mine = [item for item in self.outstanding.items() if item[1].model is model and item[1].engine == engine]
-            return next((item for item in reversed(mine) if _share_window(model, item[1].job, job)), None)
+            others = (item for item in reversed(mine) if item[1].job != job)
+            return next((item for item in others if _share_window(model, item[1].job, job)), None)
         before = model.predecessors[job]
         if before is None:
             return None

@@ -37,6 +37,7 @@ class LoadedModel:
         self._placed: int | None = None  #: engine of the latest job in the chain
         self._edges = EdgeWaits(image.meta.parts)
         self._layers: dict[int, int] = {}  #: of a placed model: engine by layer, of those queued in this inference
+        self._latest: dict[int, int] = {}  #: likewise: the layer queued last, by engine
         self._bus = bus
 
     @property
@@ -55,10 +56,12 @@ class LoadedModel:
         info = self.image.meta.jobs[job]
         return self._layers.get(info.layer, self.engines[info.engine])
 
-    def engine_of_layer(self, job: int) -> int | None:
-        """The engine of the jobs of this inference that were queued of the layer of ``job``; None if none were, or if
-        the model is not placed."""
-        return self._layers.get(self.image.meta.jobs[job].layer)
+    def torn(self, job: int, engine: int) -> bool:
+        """Whether the layer of ``job``, of a placed model, would be torn if that came next on ``engine``: jobs of the
+        layer were queued elsewhere, or another layer behind them."""
+        layer = self.image.meta.jobs[job].layer
+        before = self._layers.get(layer)
+        return before is not None and (before != engine or self._latest[engine] != layer)
 
     @property
     def placed(self) -> bool:
@@ -179,7 +182,7 @@ class LoadedModel:
         """No job of this inference has been queued."""
         self._placed = None
         self._edges.begin()
-        self._layers = {}
+        self._layers, self._latest = {}, {}
 
     def synchronise(self) -> None:
         """Take event counters as they stand. Only while no job of the model is outstanding."""
@@ -197,7 +200,7 @@ class LoadedModel:
         """Job ``index`` of a placed model comes next on ``engine``; its descriptor gets its waits and its signal."""
         part, job = self.engines.index(engine), self.image.meta.jobs[index]
         self._edges.queue(index, job.after, part)
-        self._layers[job.layer] = engine
+        self._layers[job.layer], self._latest[engine] = engine, job.layer
         flags = members["flags"] | JobFlag.SIGNAL
         for i, (event, count) in enumerate(waits):
             members[f"wait{i}_id"], members[f"wait{i}_value"] = self.events.wait(event, count)

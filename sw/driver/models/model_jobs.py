@@ -1,6 +1,6 @@
 """Jobs of loaded models: queueing them by index, and collecting their results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hw.contract.image import CancelPoint
@@ -34,11 +34,12 @@ class ModelJobs:
         """See ``Device.submit``."""
         numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
         if model.placed:
-            self._check_placement(model, numbers)
+            _check_engines(model, numbers.values())
         last = {numbers[index]: index for index in jobs}
         ids = []
         for index in jobs:
             number = numbers[index]
+            _check_whole(model, index, number)
             queue = self._queues.engines[number]
             if not self._may_push(queue, model, index):
                 if not limit:
@@ -95,19 +96,6 @@ class ModelJobs:
         queued = self.table.queued(model)
         return model.edge_waits(job, engine, lambda earlier: earlier not in queued)
 
-    def _check_placement(self, model: LoadedModel, numbers: Mapping[int, int]) -> None:
-        """:class:`DriverError` for an engine that is not the model's, or a layer that would be torn apart."""
-        for index, engine in numbers.items():
-            if engine not in model.engines:
-                raise DriverError(
-                    f"model {model.name!r} runs on engines {list(model.engines)}, not on {engine}: assign others first"
-                )
-            before = model.engine_of_layer(index)
-            if before not in (None, engine):
-                raise DriverError(
-                    f"{model.describe_job(index)}: jobs of a layer run on one engine, and engine {before} has the first"
-                )
-
     def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int) -> None:
         self._queues.ring_doorbells()  # all of them: the full engine may wait for an event from another
         self._queues.wait(lambda: self._may_push(queue, model, job), limit)
@@ -131,3 +119,21 @@ class ModelJobs:
         """Index, model and layer."""
         known = self.table.outstanding[job_id]
         return known.model.describe_job(known.job)
+
+
+def _check_engines(model: LoadedModel, engines: Iterable[int]) -> None:
+    """:class:`DriverError` for an engine on which a placed model cannot run."""
+    for engine in engines:
+        if engine not in model.engines:
+            raise DriverError(
+                f"model {model.name!r} runs on engines {list(model.engines)}, not on {engine}: assign others first"
+            )
+
+
+def _check_whole(model: LoadedModel, job: int, engine: int) -> None:
+    """:class:`DriverError` if ``job``, next on ``engine``, would tear the layer of a placed model."""
+    if model.torn(job, engine):
+        raise DriverError(
+            f"{model.describe_job(job)} on engine {engine}: jobs of a layer follow each other on one engine, and "
+            f"engine {model.engine_of(job)} has the first"
+        )
