@@ -19,6 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
 ]
+Placed = Annotated[bool, typer.Option("--placed", help="run each layer on one engine, branches side by side")]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
@@ -28,7 +29,7 @@ Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what 
 
 
 def compile_options(
-    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None
+    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None, placed: bool
 ) -> Options:
     """Options of the compiler; None stands for its default."""
     default = Options()
@@ -38,6 +39,7 @@ def compile_options(
         cancel_at=at,
         cancel_spill_bound=default.cancel_spill_bound if spill_bound is None else spill_bound,
         lv2_limit=lv2_limit or 0,
+        placed=placed,
     )
 
 
@@ -65,7 +67,9 @@ def image_of(path: Path, params: SocParams | None, engines: str | None, fallback
     if not is_image(path):
         return api.compile(path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options)
     if options != Options():
-        raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
+        raise api.UsageError(
+            f"{path}: an image is compiled already; --cancel-*, --lv2-limit and --placed need the .onnx file"
+        )
     image = Image.load(path)
     if params is not None:
         image.check_params(params)

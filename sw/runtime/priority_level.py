@@ -13,6 +13,7 @@ from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import job_groups, reference_duration
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Request, State
@@ -36,10 +37,11 @@ class PriorityLevel:
         self._device, self._rules, self._estimates = device, rules, estimates
         self._measured, self._numbers = measured, numbers
         self._holders: dict[str, list[int | None]] = {}
+        self._graphs: dict[str, LayerGraph] = {}
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
         self._scheduler = LayerScheduler(
-            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
+            rules.order(), rules.placement(), self._forecast, estimates, graphs=self._graphs, holders=self._holders,
             duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
         )  # fmt: skip
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
@@ -55,6 +57,8 @@ class PriorityLevel:
         key = f"{image.meta.model} #{id(image)} step {request.step}"
         self._estimates.add(key, [group.cost for group in request.groups])
         self._holders[key] = [group.holder for group in request.groups]
+        if request.model.placed:
+            self._graphs[key] = LayerGraph([group.after or () for group in request.groups])
         number = next(self._numbers)
         self._open[number] = request
         self._scheduler.open(scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline))
@@ -139,8 +143,9 @@ class PriorityLevel:
     def _push(self) -> None:
         """Queue jobs in the order of decisions, until a ring is full.
 
-        A placed group that has to wait, for its ring or for a window that a job on another engine holds, holds up its
-        own request only: jobs depend on nothing but earlier jobs of their request, which are queued already.
+        A placed group that has to wait, for its ring, for a window that a job on another engine holds, or for more
+        engines than a descriptor can name, holds up its own request only: jobs depend on nothing but earlier jobs of
+        their request, which are queued already.
         """
         stuck: set[int] = set()
         for run in list(self._waiting):
@@ -266,7 +271,7 @@ class PriorityLevel:
         }
         steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
         jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
-        ended = [job for group in request.groups[: request.groups_ended] for job in group.jobs] if steps else []
+        ended = {result.job for result in request.results}
         return [job for job in jobs if job not in queued and job not in ended]
 
     def remaining(self) -> float:
