@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy.typing as npt
 
+from caesura.duration_store import DurationStore
 from compiler.backend.options import Options
 from hw.contract.image import Image
 from hw.contract.params import SocParams, preset
@@ -17,6 +18,7 @@ from sim.bus import Bus, Progress
 from sw.driver import Device as Driver
 from sw.driver import LoadedModel
 from sw.runtime import RunStats, Session
+from sw.runtime.reference import measured
 
 Arrays = dict[str, npt.NDArray]
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -49,7 +51,7 @@ def compile(
     placed : layers are not shared by the engines; each runs on one of them, branches of the model side by side
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
-    options : cancellation points and limits; see :class:`compiler.backend.options.Options`
+    options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
 
     Raises ``CompileError`` or ``ParamError``.
     """
@@ -86,14 +88,17 @@ def open(
     if backend not in BACKENDS:
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
 
-    return Device(open_bus(resolve(params), backend, vcd=vcd, progress=progress))
+    chosen = resolve(params)
+    return Device(open_bus(chosen, backend, vcd=vcd, progress=progress), DurationStore(chosen, backend))
 
 
 class Device:
-    """An SoC that is on. A context manager; ``driver`` is the driver beneath, ``bus`` the simulator."""
+    """An SoC that is on. A context manager; ``driver`` is the driver beneath, ``bus`` the simulator. ``durations``:
+    what first runs of models measured before, and where to keep what they measure now."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, durations: DurationStore | None = None) -> None:
         self.bus = bus
+        self._durations = durations
         self.driver = Driver(bus)
 
     @property
@@ -114,7 +119,10 @@ class Device:
         """
         if not isinstance(image, Image):
             image = Image.load(Path(image))
-        return Model(self.driver, self.driver.load(image, engines))
+        model = Model(self.driver, self.driver.load(image, engines), self._durations)
+        if self._durations is not None:
+            self._durations.recall(image)
+        return model
 
     def unload(self, model: "Model") -> None:
         """Give a model's memory back; the model cannot run any more."""
@@ -132,10 +140,12 @@ class Device:
 
 
 class Model:
-    """A loaded model: call it with an array (one input) or with arrays by name."""
+    """A loaded model: call it with an array (one input) or with arrays by name. Its first run stores how long each
+    layer took, in the image and in ``durations``."""
 
-    def __init__(self, driver: Driver, loaded: LoadedModel) -> None:
+    def __init__(self, driver: Driver, loaded: LoadedModel, durations: DurationStore | None = None) -> None:
         self.loaded = loaded
+        self._durations = durations
         self._session = Session(driver, loaded)
         self._stats: RunStats | None = None
 
@@ -161,7 +171,10 @@ class Model:
 
     def run(self, inputs: Inputs, *, engines: Sequence[int] | None = None) -> tuple[Arrays, RunStats]:
         """Like calling, but always outputs by name, with the statistics."""
+        known = measured(self.image)
         outputs, self._stats = self._session.run(inputs, engines)
+        if self._durations is not None and not known and measured(self.image):
+            self._durations.remember(self.image)
         return outputs, self._stats
 
 

@@ -12,7 +12,7 @@ from sw.runtime import scheduler
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
-from sw.runtime.job_groups import job_groups
+from sw.runtime.job_groups import job_groups, reference_duration
 from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.request import Request, State
@@ -52,8 +52,9 @@ class PriorityLevel:
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
         self._scheduler = LayerScheduler(
-            rules.order(), rules.placement(), self._forecast, estimates, inputs=self._inputs, holders=self._holders
-        )
+            rules.order(), rules.placement(), self._forecast, estimates, inputs=self._inputs, holders=self._holders,
+            duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
+        )  # fmt: skip
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
@@ -280,8 +281,14 @@ class PriorityLevel:
         return [job for job in jobs if job not in queued and job not in ended]
 
     def remaining(self) -> float:
-        """Cycles until all that is queued has computed, as forecast."""
-        return max(0.0, self._forecast.state(self._device.bus.cycle).compute_end - self._device.bus.cycle)
+        """Cycles until its requests will have ended, as forecast: what is queued has to compute, and what is not
+        scheduled yet."""
+        now, engines = self._device.bus.cycle, self._device.params.engines if self._rules.placed else 1
+        self._forecast.state(now)
+        queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
+        chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_requests]
+        later = sum(reference_duration(r.model.image, step) for r in self.requests for step in r.steps[r.step + 1 :])
+        return queued + max([sum(chains) / engines, *chains]) + later
 
 
 def _measured(results: Sequence[JobResult]) -> tuple[float, float]:

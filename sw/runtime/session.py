@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 from hw.contract.image import StepInfo
 from sw.driver import Device, DriverError, JobResult, LoadedModel
+from sw.runtime import reference
 from sw.runtime.host_steps import HostStepRunner
 from sw.runtime.job_groups import job_groups
 from sw.runtime.policies.contract import Operator
@@ -20,7 +21,8 @@ Arrays = dict[str, npt.NDArray]
 
 
 class Session:
-    """Inferences of one model, one at a time.
+    """Inferences of one model, one at a time. The first that has the device to itself stores the durations of its
+    layers in the image that was loaded (the reference durations of **Queue-time balancing**), if it has none.
 
     ``limit``: cycles each group of jobs may take before ``DeviceTimeout``; by default generous with the
     compiler's estimate. After a failed inference the engines involved were reset and the session can run again.
@@ -49,6 +51,7 @@ class Session:
         if engines is not None:
             self.device.assign(self.model, engines)
         self.store(inputs)
+        alone = not self.device.outstanding and not self.device.suspensions
         begin = self.device.bus.cycle
         try:
             self.device.begin(self.model, self.limit)
@@ -57,6 +60,8 @@ class Session:
             self.device.abort(self.model)
             raise
         latency = self.device.bus.cycle - begin
+        if alone and not reference.measured(self.model.image):
+            reference.store(self.model.image, results)
         return self.fetch(), run_stats(self.model.image, results, latency)
 
     def read_tensor(self, name: str) -> npt.NDArray:
