@@ -85,7 +85,7 @@ def run(
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed)
+    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed)
     image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
@@ -136,7 +136,7 @@ def compile(
     lv2_limit: Lv2Limit = None,
 ) -> None:
     """Compile an ONNX model to an image."""
-    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed)
+    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed)
     hardware = machine(preset, params, changes or ()) or "tiny"
     image = api.compile(model, hardware, engines=engine_count(engines), fallback=fallback, options=options)
     image.save(output)
@@ -218,7 +218,7 @@ def profile(
     """Run a model alone once and store how long each layer loads and computes in its image."""
     from caesura.durations import measure, to_fields, to_table
 
-    options = compile_options(None, None, "both", None, lv2_limit, placed)
+    options = compile_options(None, None, "both", None, lv2_limit, placed=placed)
     image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
     with Progress() as progress:
         progress.task("measuring durations", expected=estimated_cycles(image))

@@ -37,11 +37,10 @@ class PriorityLevel:
         self._device, self._rules, self._estimates = device, rules, estimates
         self._measured, self._numbers = measured, numbers
         self._holders: dict[str, list[int | None]] = {}
-        self._graphs: dict[str, LayerGraph] = {}
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
         self._scheduler = LayerScheduler(
-            rules.order(), rules.placement(), self._forecast, estimates, graphs=self._graphs, holders=self._holders,
+            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
             duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
         )  # fmt: skip
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
@@ -57,11 +56,13 @@ class PriorityLevel:
         key = f"{image.meta.model} #{id(image)} step {request.step}"
         self._estimates.add(key, [group.cost for group in request.groups])
         self._holders[key] = [group.holder for group in request.groups]
-        if request.model.placed:
-            self._graphs[key] = LayerGraph([group.after or () for group in request.groups])
+        edges = [group.after or () for group in request.groups]
         number = next(self._numbers)
         self._open[number] = request
-        self._scheduler.open(scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline))
+        self._scheduler.open(
+            scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline),
+            LayerGraph(edges) if request.model.placed else None,
+        )
 
     def close(self, request: Request) -> None:
         """Schedule no more for it; what is queued runs out."""
@@ -258,12 +259,14 @@ class PriorityLevel:
                 request.hold()
 
     def upcoming(self) -> list[tuple[LoadedModel, int]]:
-        """The next job of each request that is not on an engine, for what it keeps in LV2.
+        """The next job of each request that is not on an engine, for what it keeps in LV2: of a layer that is queued
+        in part the next one, otherwise the first of the table.
 
         Also of requests that have others queued: these may end before the engines halt.
         """
-        lefts = ((request.model, self._jobs_left(request)) for request in self.requests)
-        return [(model, jobs[0]) for model, jobs in lefts if jobs]
+        begun = {run.request.number: run.left[0] for run in self._waiting if run.ids and run.left}
+        lefts = [(request, self._jobs_left(request)) for request in self.requests]
+        return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
 
     def _jobs_left(self, request: Request) -> list[int]:
         queued = {

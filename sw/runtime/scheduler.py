@@ -51,23 +51,23 @@ class LayerScheduler:
 
     Candidates are all layers whose inputs are scheduled: of a model with parallel branches, one of each branch.
     ``by_priority``: only those of the most urgent open requests, as preemption needs. ``graphs``: by model, what each
-    layer reads; models without an entry get one, in which each layer reads the one before it. A block of layers is one
-    decision: its layers are priced together, and those behind the first are what :meth:`decide` gives next
-    (:attr:`committed`). ``holders``: by model, for each layer the earlier one that must end before its weights have a
-    place, where models have on-chip memory of their own. ``duration``: what a layer adds to the expected time of its
-    engine's queue, from its reference durations; by default its compute.
+    layer reads; by default the layer before it. A block of layers is one decision: its layers are priced together, and
+    those behind the first are what :meth:`decide` gives next (:attr:`committed`). ``holders``: by model, for each layer
+    the earlier one that must end before its weights have a place, where models have on-chip memory of their own.
+    ``duration``: what a layer adds to the expected time of its engine's queue, from its reference durations; by default
+    its compute.
     """
 
     def __init__(
         self, order: OrderPolicy, placement: PlacementPolicy, forecast: Forecast, estimates: Estimates, *,
-        by_priority: bool = False, graphs: dict[str, LayerGraph] | None = None,
+        by_priority: bool = False, graphs: Mapping[str, LayerGraph] | None = None,
         holders: Mapping[str, Sequence[int | None]] | None = None,
         duration: Callable[[LayerCost], float] = lambda cost: cost.compute,
     ) -> None:  # fmt: skip
         self._order, self._placement = order, placement
         self._forecast, self._estimates = forecast, estimates
         self._by_priority, self._duration = by_priority, duration
-        self._graphs = {} if graphs is None else graphs
+        self._graphs = dict(graphs or {})
         self._holders = {} if holders is None else holders
         self._open: dict[int, LayerChain] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
@@ -77,10 +77,11 @@ class LayerScheduler:
         """Requests with layers that are not scheduled, in order of arrival."""
         return list(self._open.values())
 
-    def open(self, request: LayerChain) -> None:
-        """Take ``request`` into account from the next decision on."""
+    def open(self, request: LayerChain, graph: LayerGraph | None = None) -> None:
+        """Take ``request`` into account from the next decision on. ``graph``: what the layers of its model read, if
+        that is not known yet."""
         if request.model not in self._graphs:
-            self._graphs[request.model] = LayerGraph.chain(len(self._estimates.layers(request.model)))
+            self._graphs[request.model] = graph or LayerGraph.chain(len(self._estimates.layers(request.model)))
         request.candidates = dict.fromkeys(self._graphs[request.model].first(), 0)
         self._open[request.number] = request
 

@@ -122,7 +122,8 @@ class Session:
         balancing**)."""
         queues, ids = QueueTime([0.0] * len(self.model.engines)), list[int]()
         for number, group in enumerate(job_groups(self.model.image, step)):
-            engine = self.model.engines[queues.place(Operator(0, number, group.cost.compute))]
+            duration = max(group.cost.load, group.cost.compute)  # each engine has a loader of its own
+            engine = self.model.engines[queues.place(Operator(0, number, duration))]
             ids += self.device.submit(self.model, group.jobs, limit=self.limit, engine=engine)
         return ids
 

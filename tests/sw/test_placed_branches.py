@@ -13,6 +13,7 @@ from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device, DriverError
 from sw.runtime import Session
+from sw.runtime.job_groups import job_groups
 from sw.runtime.preemption_mechanism import Mechanism
 from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
@@ -237,8 +238,9 @@ def test_an_engine_that_is_warming_up_gets_its_operators_later(device):
     graph = two_branches(1, depth=2, size=10, channels=8)
     inputs = random_inputs(graph, 3)
     model = device.load(compiled(graph, params, cancel_interval=0))
-    layers = model.image.meta.layers
-    wait = layers[0].estimated_compute + 1
+    costs = [group.cost for group in job_groups(model.image, model.image.meta.steps[0])]
+    durations = [max(cost.load, cost.compute) for cost in costs]
+    wait = durations[0] + 1
     waits = [wait, *[0] * (params.engines - 1)]
     runtime = Runtime(device, "fcfs", placed=True, at_arrival=True, initial_waits=waits)
     request = runtime.submit(model, inputs)
@@ -248,7 +250,7 @@ def test_an_engine_that_is_warming_up_gets_its_operators_later(device):
     for index in sorted(engines):
         smallest = queues.index(min(queues))
         assert engines[index] == smallest
-        queues[smallest] += layers[index].estimated_compute
+        queues[smallest] += durations[index]
     assert engines[0] == 1 and 0 in engines.values()
     assert {(r.job, r.engine) for r in request.results} == set(engines.items())
     device.unload(model)
