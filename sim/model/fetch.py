@@ -1,0 +1,90 @@
+"""Instruction fetch: ``hw/control/fetch.py``, burst by burst."""
+
+from collections.abc import Callable
+
+from hw.contract.isa import INSN_BYTES
+from hw.contract.params import SocParams
+from hw.contract.timing import AXI_RETURN, FETCH_AHEAD, FETCH_BUFFERED, FETCH_BURST_BYTES, FETCH_STARTS
+from sim.model.agenda import Agenda
+from sim.model.dram import Memory
+
+_NEVER = 1 << 60
+
+
+class Fetch:
+    """Reads instructions ahead of their use.
+
+    ``whole[j]``: when instruction ``pc + j`` would be whole if its assembly were not held up. Whoever takes
+    instructions tells :meth:`taken`. ``wake`` is called when more have come.
+    """
+
+    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda, wake: Callable[[int], None]) -> None:
+        self._memory, self._agenda, self._wake = memory, agenda, wake
+        self._word = params.dram_word
+        self.per_insn = INSN_BYTES // params.dram_word
+        self._chunk = min(params.axi_burst_beats, FETCH_BURST_BYTES // params.dram_word)
+        self._capacity = FETCH_AHEAD * self.per_insn
+        self.outstanding = 0  #: bursts that have not come, those nobody waits for included
+        self._generation = 0
+        self.whole: list[int] = []
+        self.assembled: list[int] = []  #: when instructions were
+        self.gate = _NEVER  #: number of the instruction that makes room for the next burst when it is taken
+        self._base = self._next = self._first = self._last = 0  # words in the segment
+        self._came_words = 0
+
+    def start(self, time: int, pc: int, base: int, limit: int) -> None:
+        """Begin at instruction ``pc`` of the segment at ``base`` with ``limit`` bytes."""
+        self._generation += 1
+        self.whole, self.assembled, self.gate = [], [], _NEVER
+        self._base = base
+        self._first = self._next = pc * self.per_insn
+        self._last = limit // INSN_BYTES * self.per_insn
+        self._came_words = self._first
+        self._agenda.at(time + FETCH_STARTS, self._more, (self._generation, 0))
+
+    def stop(self) -> None:
+        """Forget all; what is on its way is discarded."""
+        self._generation += 1
+        self.whole, self.assembled, self.gate = [], [], _NEVER
+
+    def taken(self, time: int) -> None:
+        """The next instruction was assembled in the cycle before ``time``."""
+        self.assembled.append(time)
+        if len(self.assembled) > self.gate:
+            self._ask(0)
+
+    def _ask(self, now: int) -> None:
+        """Room for the next burst is known to come."""
+        taken = (self.gate + 1) * self.per_insn
+        time = self.assembled[self.gate] + 1
+        self.gate = _NEVER
+        self._agenda.at(max(time, now), self._more, (self._generation, taken))
+
+    def _more(self, time: int, subject: tuple[int, int]) -> None:
+        generation, taken = subject
+        if generation != self._generation:
+            return
+        while self._next < self._last and self._next - self._first - taken <= self._capacity - self._chunk:
+            at = self._base // self._word + self._next
+            beats = min(self._last - self._next, self._chunk - at % self._chunk)
+            self.outstanding += 1
+            self._memory.request(time, False, at * self._word, beats, self._came, (generation, beats))
+            self._next += beats
+            time += 1
+        room = self._next - self._first + self._chunk - self._capacity
+        self.gate = max(0, -(-room // self.per_insn) - 1) if self._next < self._last else _NEVER
+        if self.gate < len(self.assembled):
+            self._ask(time)
+
+    def _came(self, time: int, subject: tuple[int, int]) -> None:
+        generation, beats = subject
+        self.outstanding -= 1
+        if generation == self._generation:
+            per_insn, words = self.per_insn, self._came_words
+            self._came_words = words + beats
+            whole = words // per_insn + 1
+            while whole * per_insn <= words + beats:
+                behind = words + beats - whole * per_insn
+                self.whole.append(time - behind + AXI_RETURN + FETCH_BUFFERED)
+                whole += 1
+        self._wake(time)

@@ -1,0 +1,33 @@
+"""When instructions ran, as a simulator of the RTL and the model both tell it, so that they can be laid side by side."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hw.contract.isa import Unit
+from sim.trace import Span
+
+
+class InstructionRun(NamedTuple):
+    """The instruction at ``pc`` of a job: the cycle in which its unit accepted it, and the one in which it signalled."""
+
+    engine: int
+    unit: Unit
+    job_id: int
+    pc: int
+    taken: int
+    done: int
+
+
+def spans(runs: Iterable[InstructionRun]) -> list[Span]:
+    """A track for each unit."""
+    return [
+        Span(
+            (f"engine {run.engine}", run.unit.name),
+            f"{run.unit.name} {run.pc}",
+            run.taken,
+            run.done,
+            kind=f"job {run.job_id}",
+            details={"pc": run.pc, "job_id": run.job_id},
+        )
+        for run in runs
+    ]
