@@ -17,7 +17,7 @@ from hw.contract.timing import (
     WORDS_BEHIND,
 )
 from sim.model.agenda import Agenda
-from sim.model.dram import Memory
+from sim.model.dram import HELD, Memory
 from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
@@ -43,7 +43,8 @@ class Transfer:
 class LoadUnit:
     """LD2, for the body and the loader of one engine."""
 
-    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda) -> None:
+    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda, port: int) -> None:
+        self.port = port
         self._outstanding = params.axi_outstanding
         self._memory, self.agenda = memory, agenda
         self._offers: list[Transfer | None] = [None, None]
@@ -51,6 +52,7 @@ class LoadUnit:
         self.flying: deque[Transfer] = deque()  #: accepted and not done
         self._asking: deque[Transfer] = deque()  # with bursts to ask for
         self._in_flight = 0
+        self._held = False  # a request waits
         self._latest: Transfer | None = None  # the last accepted
         self._next_accept = self._next_ask = 0
         self._end = 0  # first cycle in which the realigner is free
@@ -100,30 +102,37 @@ class LoadUnit:
             chosen.accepted(at)
 
     def _ask(self, time: int, generation: int) -> None:
-        """Ask for as many bursts as may be in flight."""
-        if generation != self._generation:
+        """Ask for a burst, if one more may be in flight."""
+        if generation != self._generation or self._held or not self._asking:
             return
-        at = max(time, self._next_ask)
-        while self._asking and self._in_flight < self._outstanding:
-            transfer = self._asking[0]
-            ready = transfer.begin + COPY_PLANNED + 1
-            if ready > at:
-                if ready > time:
-                    self.agenda.at(ready, self._ask, generation)
-                    break
-                at = ready
-            offset, beats = transfer.bursts[transfer.next]
-            transfer.next += 1
-            self._in_flight += 1
-            self._memory.request(at + 1, False, transfer.base + offset, beats, self._came, (transfer, beats))
-            at += 1
-            if transfer.next == len(transfer.bursts):
-                self._asking.popleft()
-            if transfer is self._latest and transfer.next == transfer.lead:
-                self._next_accept = at + 1
-                self._next_ask = at
-                self._consider(at)
-        self._next_ask = at
+        if self._in_flight == self._outstanding:
+            return
+        transfer = self._asking[0]
+        at = max(time, self._next_ask, transfer.begin + COPY_PLANNED + 1)
+        if at > time:
+            self.agenda.at(at, self._ask, generation)
+            return
+        offset, beats = transfer.bursts[transfer.next]
+        transfer.next += 1
+        self._in_flight += 1
+        if transfer.next == len(transfer.bursts):
+            self._asking.popleft()
+        self._held = True
+        accepted = self._memory.request(
+            at + 1, self, False, transfer.base + offset, beats, self._came, (transfer, beats)
+        )
+        if accepted != HELD:
+            self.accepted(accepted)
+        if transfer is self._latest and transfer.next == transfer.lead:
+            self._next_accept = at + 1
+            self._consider(at)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        self._held = False
+        self._next_ask = time - 1
+        if self._asking and self._in_flight < self._outstanding:
+            self.agenda.at(time - 1, self._ask, self._generation)
 
     def _came(self, time: int, subject: tuple[Transfer, int]) -> None:
         transfer, beats = subject
@@ -138,7 +147,7 @@ class LoadUnit:
             transfer.last = time + AXI_RETURN
             if transfer is self.flying[0]:
                 self._finish(transfer)
-        if self._asking:
+        if self._asking and not self._held:
             self._ask(time + AXI_RETURN + 1, self._generation)
 
     def _finish(self, transfer: Transfer) -> None:
@@ -212,7 +221,8 @@ class StoreUnit:
     #: Words on their way between the realigner and the memory.
     _BUFFERED = WORDS_BEHIND + DRAM_WRITE_BEATS + 2
 
-    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda) -> None:
+    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda, port: int) -> None:
+        self.port = port
         self._memory, self.agenda = memory, agenda
         self._unanswered_most = params.axi_outstanding
         self.flying: deque[Transfer] = deque()
@@ -222,7 +232,7 @@ class StoreUnit:
         self._next_accept = 0
         self._free = 0  # first cycle in which the realigner may step for the next burst
         self._backlog = self.outstanding = 0
-        self._scheduled = False
+        self._scheduled = self._held = False
         self._generation = 0
 
     def offer(self, time: int, transfer: Transfer) -> None:
@@ -253,6 +263,8 @@ class StoreUnit:
         beats = transfer.bursts[transfer.next][1]
         if self._backlog and self._backlog + beats > self._BUFFERED or self.outstanding >= self._unanswered_most:
             return
+        if self._held:
+            return
         step = max(self._free, transfer.begin + COPY_PLANNED + COPY_FETCHED, time - 3)
         self._free = step + beats
         self._scheduled = True
@@ -270,10 +282,19 @@ class StoreUnit:
         if transfer.next == len(transfer.bursts):
             self._announcing.popleft()
             self._free += transfer.steps.steps - sum(beats for _, beats in transfer.bursts)
-        self._memory.request(time, True, transfer.base + offset, beats, self._went, (transfer, beats, generation))
-        self._schedule(time)
+        self._held = True
+        accepted = self._memory.request(
+            time, self, True, transfer.base + offset, beats, self._went, (transfer, beats, generation)
+        )
+        if accepted != HELD:
+            self.accepted(accepted)
         if transfer is self._latest and transfer.next == transfer.lead:
             self._consider(time)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        self._held = False
+        self._schedule(time)
 
     def _went(self, time: int, subject: tuple[Transfer, int, int]) -> None:
         transfer, beats, generation = subject

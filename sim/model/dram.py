@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_STAGE, DRAM_QUEUE_BURSTS, DRAM_QUEUED, WRITE_BUFFERED
@@ -11,6 +11,16 @@ from sim.model.agenda import Agenda
 FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
 
 Served = Callable[[int, Any], None]  #: told the cycle in which the last beat moved
+HELD = -1  #: the answer to a request that waits
+
+
+class Client(Protocol):
+    """Whoever asks for bursts, one at a time; ``port``: its number among those that read, or write."""
+
+    port: int
+
+    def accepted(self, time: int) -> None:
+        """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""
 
 
 class _Request:
@@ -27,7 +37,7 @@ class Memory:
     """The memory port of the SoC: one address per cycle, reads in order, writes in order, turns between them.
 
     Bursts are whole: a read that becomes due amid the beats of a write waits for its end, which the hardware's does not
-    always. A full queue serves who came first.
+    always.
     """
 
     def __init__(self, params: SocParams, agenda: Agenda) -> None:
@@ -41,8 +51,8 @@ class Memory:
         self._banks = [(-1, 0, -1)] * params.dram_banks  # row, free, epoch
         self._taken = [-1, -1]  # last cycle in which a read and a write address was taken
         self._queues: tuple[deque[_Request], deque[_Request]] = (deque(), deque())
-        self._waiting: tuple[deque, deque] = (deque(), deque())
-        self._held = [0, 0]  # requests in the queues, the one in service left out
+        self._waiting: tuple[list, list] = ([], [])  # requests that found the queue full, one of a client at most
+        self._last = [-1, -1]  # whose request was accepted last
         self._busy = False
         self._free = 0  # first cycle in which the next beat may move
         self._paced = (0, 0)  # where pacing began, and beats since
@@ -54,15 +64,18 @@ class Memory:
         self._latency, self._miss = params.dram_latency, params.dram_row_miss
         self._bandwidth = params.dram_bandwidth
 
-    def request(self, time: int, write: bool, address: int, beats: int, served: Served, subject: Any) -> None:
-        """A client offers a burst from cycle ``time`` on; the data of a write follows without a gap."""
-        queue = self._queues[write]
-        if len(queue) > DRAM_QUEUE_BURSTS or self._waiting[write]:
-            self._waiting[write].append((time, address, beats, served, subject))
-            return
-        self._accept(time, write, address, beats, served, subject)
+    def request(
+        self, time: int, client: Client, write: bool, address: int, beats: int, served: Served, subject: Any
+    ) -> int:
+        """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
+        cycle from which it may offer the next, or :data:`HELD`: it will be told."""
+        if len(self._queues[write]) > DRAM_QUEUE_BURSTS or self._waiting[write]:
+            self._waiting[write].append((client, address, beats, served, subject))
+            return HELD
+        self._last[write] = client.port
+        return self._accept(time, write, address, beats, served, subject)
 
-    def _accept(self, time: int, write: bool, address: int, beats: int, served: Served, subject: Any) -> None:
+    def _accept(self, time: int, write: bool, address: int, beats: int, served: Served, subject: Any) -> int:
         taken = self._taken
         at = time + AXI_STAGE
         if at <= taken[write]:
@@ -77,9 +90,11 @@ class Memory:
             request.due = max(begin, soonest, time + WRITE_BUFFERED)
         else:
             request.due = max(begin + self._latency - 1, soonest)
-        self._queues[write].append(request)
-        if not self._busy:
+        queue = self._queues[write]
+        queue.append(request)
+        if not self._busy and queue[0] is request:
             self._serve(max(at, self._free))
+        return at
 
     def _open(self, now: int, address: int, beats: int) -> int:
         """Reserve the bank for ``beats``; when its row is open for them."""
@@ -154,9 +169,14 @@ class Memory:
         self._free = time + 1
         waiting = self._waiting[request.write]
         if waiting:
-            since, *burst = waiting.popleft()
+            last = self._last[request.write]
+            held = min(waiting, key=lambda one: (one[0].port <= last, one[0].port))  # round robin
+            waiting.remove(held)
+            client, *burst = held
+            self._last[request.write] = client.port
             self._busy = True  # a queue that has room again does not end the choice of what comes next
-            self._accept(max(since, time), request.write, *burst)
+            at = self._accept(time, request.write, *burst)
             self._busy = False
+            client.accepted(at)
         self._serve(time + 1)
         request.served(time, request.subject)

@@ -37,8 +37,8 @@ class Engine:
         self.regs = dict.fromkeys((*KEPT, "CPL_HEAD"), 0)
         self.enabled = self.paused = self.resetting = self.stopped = False
         self.irq_pending = 0
-        self.ld2 = LoadUnit(self.params, self.memory, self.agenda)
-        self.st2 = StoreUnit(self.params, self.memory, self.agenda)
+        self.ld2 = LoadUnit(self.params, self.memory, self.agenda, 3 * number + 2)
+        self.st2 = StoreUnit(self.params, self.memory, self.agenda, 2 * number)
         self.ring = Ring(self)
         self.retirer = Retirer(self)
         self.loader = Loader(self)

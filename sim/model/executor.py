@@ -29,7 +29,7 @@ class Executor(Part):
         self.generation += 1
         engine = self.engine
         if not hasattr(self, "fetch"):
-            self.fetch = Fetch(engine.params, engine.memory, engine.agenda, self._fetched)
+            self.fetch = Fetch(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number)
             self.semaphores = Semaphores(engine.params.semaphores)
             self._depth = engine.params.unit_queue_depth + 1
         self.fetch.stop()
@@ -118,6 +118,8 @@ class Executor(Part):
         """Begin to fetch the next body, once that of the last is over."""
         if self._preparing != _UNFETCHED or self.engine.paused or self._state in (_BODY, _QUIESCE, _HALTED):
             return
+        if self._state == _DRAIN and time <= self._latest:
+            return  # END is known, but was not dispatched yet
         job = self._prepared
         base, limit = job.segments[Segment.CODE]
         self.fetch.start(time + 1, job.members["body_pc"], base, limit)
@@ -312,7 +314,7 @@ class Executor(Part):
             self._latest = at
             self._state = _DRAIN
             self._pc = pc
-            self.fetch.stop()
+            self.later(at, lambda time, _: self.fetch.stop())
             self.later(at + 1, lambda time, _: self._fetch(time))
             self._drained()
         elif unit == CANCEL:

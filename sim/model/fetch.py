@@ -6,7 +6,7 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_RETURN, FETCH_AHEAD, FETCH_BUFFERED, FETCH_BURST_BYTES, FETCH_STARTS
 from sim.model.agenda import Agenda
-from sim.model.dram import Memory
+from sim.model.dram import HELD, Memory
 
 _NEVER = 1 << 60
 
@@ -18,12 +18,17 @@ class Fetch:
     instructions tells :meth:`taken`. ``wake`` is called when more have come.
     """
 
-    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda, wake: Callable[[int], None]) -> None:
+    def __init__(
+        self, params: SocParams, memory: Memory, agenda: Agenda, wake: Callable[[int], None], port: int
+    ) -> None:  # fmt: skip
         self._memory, self._agenda, self._wake = memory, agenda, wake
         self._word = params.dram_word
         self.per_insn = INSN_BYTES // params.dram_word
         self._chunk = min(params.axi_burst_beats, FETCH_BURST_BYTES // params.dram_word)
         self._capacity = FETCH_AHEAD * self.per_insn
+        self.port = port
+        self._offered = False  # a request waits
+        self._taken = 0  # words that were assembled, as far as it mattered
         self.outstanding = 0  #: bursts that have not come, those nobody waits for included
         self._generation = 0
         self.whole: list[int] = []
@@ -40,6 +45,7 @@ class Fetch:
         self._first = self._next = pc * self.per_insn
         self._last = limit // INSN_BYTES * self.per_insn
         self._came_words = self._first
+        self._taken = 0
         self._agenda.at(time + FETCH_STARTS, self._more, (self._generation, 0))
 
     def stop(self) -> None:
@@ -64,17 +70,28 @@ class Fetch:
         generation, taken = subject
         if generation != self._generation:
             return
-        while self._next < self._last and self._next - self._first - taken <= self._capacity - self._chunk:
-            at = self._base // self._word + self._next
-            beats = min(self._last - self._next, self._chunk - at % self._chunk)
-            self.outstanding += 1
-            self._memory.request(time, False, at * self._word, beats, self._came, (generation, beats))
-            self._next += beats
-            time += 1
+        self._taken = max(self._taken, taken)
+        if self._offered or self._next >= self._last:
+            return
         room = self._next - self._first + self._chunk - self._capacity
-        self.gate = max(0, -(-room // self.per_insn) - 1) if self._next < self._last else _NEVER
-        if self.gate < len(self.assembled):
-            self._ask(time)
+        if self._taken < room:
+            self.gate = max(0, -(-room // self.per_insn) - 1)
+            if self.gate < len(self.assembled):
+                self._ask(time)
+            return
+        at = self._base // self._word + self._next
+        beats = min(self._last - self._next, self._chunk - at % self._chunk)
+        self.outstanding += 1
+        self._next += beats
+        self._offered = True
+        accepted = self._memory.request(time, self, False, at * self._word, beats, self._came, (generation, beats))
+        if accepted != HELD:
+            self.accepted(accepted)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        self._offered = False
+        self._agenda.at(time, self._more, (self._generation, self._taken))
 
     def _came(self, time: int, subject: tuple[int, int]) -> None:
         generation, beats = subject

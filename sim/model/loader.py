@@ -21,7 +21,7 @@ class Loader(Part):
         self.generation += 1
         if not hasattr(self, "fetch"):
             engine = self.engine
-            self.fetch = Fetch(engine.params, engine.memory, engine.agenda, self._fetched)
+            self.fetch = Fetch(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number + 1)
         self.fetch.stop()
         self.loaded = 0
         self.fault: JobFault | None = None

@@ -2,6 +2,7 @@
 
 from hw.contract.job import COMPLETION, COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.timing import AXI_RETURN
+from sim.model.dram import HELD
 from sim.model.jobs import Job
 from sim.model.parts import Part
 
@@ -14,6 +15,7 @@ class Retirer(Part):
 
     def reset(self) -> None:
         self.generation += 1
+        self.port = 2 * self.engine.number + 1
         self.retired = 0
         self.free = True
         self.failed: Job | None = None
@@ -47,14 +49,21 @@ class Retirer(Part):
         self._raw, self._job = completion, job
         self.writing = COMPLETION.size // word // self._beats
         self._bad = False
-        for number in range(self.writing):
-            self.later(time + 1 + number * (self._beats + 2), self._request, number)
+        self.later(time + 1, self._request, 0)
 
     def _request(self, time: int, number: int) -> None:
         size = self._beats * self.engine.params.dram_word
-        self.engine.memory.request(
-            time, True, self._address + number * size, self._beats, self._written, (self.generation, number)
+        self._number = number
+        accepted = self.engine.memory.request(
+            time, self, True, self._address + number * size, self._beats, self._written, (self.generation, number)
         )
+        if accepted != HELD:
+            self.accepted(accepted)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        if (self._number + 1) * self._beats * self.engine.params.dram_word < COMPLETION.size:
+            self.later(time + self._beats + 1, self._request, self._number + 1)
 
     def _written(self, time: int, subject: tuple[int, int]) -> None:
         generation, number = subject

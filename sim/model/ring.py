@@ -3,6 +3,7 @@
 from hw.contract.job import JOB
 from hw.contract.timing import AXI_RETURN, FETCH_BURST_BYTES
 from sim.model.jobs import BAD_DESCRIPTOR, BAD_READ, Job, JobFault, read_job
+from sim.model.dram import HELD
 from sim.model.parts import Part
 
 _WORDS = JOB.size // 8
@@ -13,6 +14,7 @@ class Ring(Part):
 
     def reset(self) -> None:
         self.generation += 1
+        self.port = 3 * self.engine.number + 1
         self.tail = self.fetched = 0
         self.fetching = False
         self.stored = 0
@@ -41,11 +43,23 @@ class Ring(Part):
         beats = min(engine.params.axi_burst_beats, FETCH_BURST_BYTES // word, JOB.size // word)
         self._left = JOB.size // word // beats
         self._first = 0
-        for number in range(self._left):
-            engine.memory.request(
-                time + 1 + number, False, address + number * beats * word, beats, self._came,
-                (self.generation, beats, address),
-            )  # fmt: skip
+        self._offer(time + 1, (address, beats, self._left))
+
+    def _offer(self, time: int, subject: tuple[int, int, int]) -> None:
+        """Ask for the next of the bursts of a descriptor."""
+        address, beats, number = subject
+        if number:
+            at = address + (JOB.size // (beats * self.engine.params.dram_word) - number) * beats * self.engine.params.dram_word
+            self._next = (address, beats, number - 1)
+            accepted = self.engine.memory.request(
+                time, self, False, at, beats, self._came, (self.generation, beats, address)
+            )
+            if accepted != HELD:
+                self.accepted(accepted)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        self.later(time, self._offer, self._next)
 
     def _came(self, time: int, subject: tuple[int, int, int]) -> None:
         generation, beats, address = subject
