@@ -16,6 +16,7 @@ from benchmarks.rows import Row
 from caesura.api import UsageError, resolve
 from caesura.progress import Progress
 from caesura.show import table
+from hw.contract.params import SocParams
 from sim.backends import BACKENDS
 
 
@@ -58,7 +59,7 @@ class BenchReport:
 
 def run_bench(
     name: str,
-    preset: str,
+    preset: str | SocParams,
     backend: str,
     *,
     only: Sequence[str] = (),
@@ -76,7 +77,7 @@ def run_bench(
     params = resolve(preset)
     chosen = select(importlib.import_module(f"benchmarks.{name}").figures(), only, everything)
     with Progress() as progress, Lab(params, backend, progress, check_layers=check_layers) as lab:
-        return BenchReport(name, preset, backend, [figure.row(lab) for figure in chosen])
+        return BenchReport(name, params.name, backend, [figure.row(lab) for figure in chosen])
 
 
 def _explanation(row: Row) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from rich.console import RenderableType
 
 from caesura.api import UsageError
+from hw.contract.params import SocParams
 
 
 class BenchResult(Protocol):
@@ -39,7 +40,7 @@ def benchmarks(module: str, wanted_by: str) -> ModuleType:
 
 def run_bench(
     name: str,
-    preset: str,
+    preset: str | SocParams,
     backend: str,
     *,
     only: Sequence[str] = (),

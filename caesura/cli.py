@@ -14,13 +14,30 @@ from rich.text import Text
 
 from caesura import api, inputs, show
 from caesura.latency import latency_fields, latency_table
+from caesura.machine import machine, machine_of
+from caesura.options import (
+    Backend,
+    CancelAt,
+    Engines,
+    Fallback,
+    Interval,
+    Json,
+    Lv2Limit,
+    MaxLive,
+    ParamsFile,
+    Preset,
+    Set,
+    SpillBound,
+    compile_options,
+    image_of,
+    is_image,
+)  # fmt: skip
 from caesura.progress import Progress, estimated_cycles
 from caesura.show_points import point_fields, points_over, points_summary, points_table
-from compiler.backend.options import STRATEGIES, Options
 from compiler.ir import CompileError, Graph
-from hw.contract.image import MAGIC, Image, ImageError
+from hw.contract.image import Image, ImageError
 from hw.contract.isa import IsaError
-from hw.contract.params import PRESETS, ParamError, preset
+from hw.contract.params import PRESETS, ParamError
 from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError
@@ -38,23 +55,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Preset = Annotated[str, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
-Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
-Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
-Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
-Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
-MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
-CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
-SpillBound = Annotated[int | None, typer.Option(min=0, help="bytes spilled to DRAM before a point at spills (0: none)")]
-Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
-Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
-
 
 @app.command()
 def run(
     model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
     input: Annotated[Path | None, typer.Option(help=".npz file with the inputs; random (seeded) if absent")] = None,
-    preset: Annotated[str | None, typer.Option(help="parameters (default: tiny, or the image's own)")] = None,
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
     backend: Backend = DEFAULT_BACKEND,
     check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
     as_json: Json = False,
@@ -74,9 +82,9 @@ def run(
     """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
-    image = _image(model, preset, engines, fallback, options)
-    if check and _is_image(model):
+    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
+    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
+    if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
     origin = str(input) if input else f"random, seed {seed}"
@@ -112,7 +120,9 @@ def run(
 def compile(
     model: Annotated[Path, typer.Argument(help="an ONNX model")],
     output: Annotated[Path, typer.Option("--output", "-o", help="where to write the image")],
-    preset: Preset = "tiny",
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
     engines: Engines = None,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
@@ -122,8 +132,9 @@ def compile(
     lv2_limit: Lv2Limit = None,
 ) -> None:
     """Compile an ONNX model to an image."""
-    options = _options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
-    image = api.compile(model, preset, engines=engines, fallback=fallback, options=options)
+    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
+    hardware = machine(preset, params, changes or ()) or "tiny"
+    image = api.compile(model, hardware, engines=engines, fallback=fallback, options=options)
     image.save(output)
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
@@ -135,17 +146,19 @@ def compile(
 
 @app.command()
 def info(
-    target: Annotated[str, typer.Argument(help="an image, an ONNX model, or the name of a preset")],
+    target: Annotated[str, typer.Argument(help="an image, an ONNX model, a preset, or a TOML file of parameters")],
+    changes: Set = None,
     as_json: Json = False,
     fallback: Fallback = False,
     points: Annotated[bool, typer.Option("--points", help="list an image's cancellation points")] = False,
 ) -> None:
-    """Show what an image, a model or a preset holds."""
-    path = Path(target)
-    if target in PRESETS and not path.exists():
-        params = preset(target)
-        result, plain = show.show_params(params), show.preset_fields(params)
-    elif _is_image(path):
+    """Show what an image, a model or a machine holds."""
+    path, params = Path(target), machine_of(target, changes or ())
+    if params is not None:
+        result, plain = show.show_params(params), show.params_fields(params)
+    elif changes:
+        raise api.UsageError(f"{target}: --set changes a preset or a TOML file of parameters, and this is neither")
+    elif is_image(path):
         image = Image.load(path)
         listed = [points_table(image)] if points else []
         result = Group(show.show_image(image), *listed, points_summary(image), latency_table(image))
@@ -170,14 +183,16 @@ def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)"
 @app.command()
 def verilog(
     output: Annotated[Path, typer.Option("--output", "-o", help="folder for the files")],
-    preset: Preset = "tiny",
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
 ) -> None:
     """Write the accelerator as Verilog."""
-    params = api.resolve(preset)
+    hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
     from sim.rtl.verilog import write_verilog  # after the check, as it loads Amaranth
 
     output.mkdir(parents=True, exist_ok=True)
-    write_verilog(params, output)
+    write_verilog(hardware, output)
     for path in sorted(output.iterdir()):
         typer.echo(f"{path}: {path.stat().st_size:,} bytes")
 
@@ -186,7 +201,9 @@ def verilog(
 def profile(
     model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="where to write the image")] = None,
-    preset: Annotated[str | None, typer.Option(help="parameters (default: tiny, or the image's own)")] = None,
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
     backend: Backend = DEFAULT_BACKEND,
     as_json: Json = False,
     engines: Engines = None,
@@ -196,7 +213,8 @@ def profile(
     """Run a model alone once and store how long each layer loads and computes in its image."""
     from caesura.durations import measure, to_fields, to_table
 
-    image = _image(model, preset, engines, fallback, _options(None, None, "both", None, lv2_limit))
+    options = compile_options(None, None, "both", None, lv2_limit)
+    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
     with Progress() as progress:
         progress.task("measuring durations", expected=estimated_cycles(image))
         measure(image, backend, progress.cycles)
@@ -212,7 +230,9 @@ def profile(
 @app.command()
 def bench(
     name: Annotated[str, typer.Argument(help="utilisation, simspeed, preemption or scheduling")],
-    preset: Preset = "base",
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
     backend: Backend = DEFAULT_BACKEND,
     as_json: Json = False,
     only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
@@ -222,7 +242,8 @@ def bench(
     """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong."""
     from caesura.bench import run_bench
 
-    report = run_bench(name, preset, backend, only=only or (), everything=everything, check_layers=check)
+    hardware = machine(preset or (None if params else "base"), params, changes or ())
+    report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
@@ -245,37 +266,6 @@ def scenario(
     from caesura.scenario.command import scenario_command
 
     scenario_command(file, policy, backend, placement, option or (), as_json, trace)
-
-
-def _is_image(path: Path) -> bool:
-    if not path.is_file():
-        return path.suffix == ".cimg"
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
-
-
-def _options(
-    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None
-) -> Options:
-    default = Options()
-    return Options(
-        cancel_interval=default.cancel_interval if interval is None else interval,
-        cancel_max_live=max_live or 0,
-        cancel_at=at,
-        cancel_spill_bound=default.cancel_spill_bound if spill_bound is None else spill_bound,
-        lv2_limit=lv2_limit or 0,
-    )
-
-
-def _image(path: Path, preset_name: str | None, engines: int | None, fallback: bool, options: Options) -> Image:
-    if not _is_image(path):
-        return api.compile(path, preset_name or "tiny", engines=engines, fallback=fallback, options=options)
-    if options != Options():
-        raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
-    image = Image.load(path)
-    if preset_name is not None:
-        image.check_params(preset(preset_name))
-    return image
 
 
 def _graph(path: Path, fallback: bool) -> Graph:

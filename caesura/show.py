@@ -34,9 +34,26 @@ def show_params(params: SocParams) -> Group:
         if name != "name":
             fields.add_row(name, f"{value:,}")
     fields.add_section()
-    fields.add_row("MACs per cycle", f"{params.macs:,}")
-    fields.add_row("LV1 and LV2 word, bytes", f"{params.lv1_word:,}")
+    for name, value in _derived(params):
+        fields.add_row(name, f"{value:,g}" if isinstance(value, float) else f"{value:,}")
     return Group(head, fields)
+
+
+def _derived(params: SocParams) -> list[tuple[str, int | float]]:
+    """What follows from parameters: sizes, peak, and where the DRAM bounds it."""
+    accumulators = 4 * params.lv0_acc_rows * params.cols
+    lv0 = params.engines * params.pes * (params.lv0_act_bytes + params.lv0_wgt_bytes + accumulators)
+    bandwidth = params.dram_bytes_per_cycle
+    return [
+        ("MACs per cycle", params.macs),
+        ("TOPS at 1 GHz", 2 * params.macs / 1000),
+        ("LV1 and LV2 word, bytes", params.lv1_word),
+        ("on-chip memory, bytes", lv0 + params.engines * params.lv1_bytes + params.lv2_bytes),
+        ("of it LV0, bytes", lv0),
+        ("of it LV1, bytes", params.engines * params.lv1_bytes),
+        ("DRAM bytes per cycle, at most", bandwidth),
+        ("MACs per DRAM byte from which on compute bounds", params.macs / bandwidth),
+    ]
 
 
 def show_image(image: Image) -> Group:
@@ -129,9 +146,9 @@ def listing(image: Image) -> str:
     return "\n".join(lines)
 
 
-def preset_fields(params: SocParams) -> dict[str, Any]:
-    """Fields and digest, for JSON."""
-    return {**params.to_dict(), "digest": params.digest()}
+def params_fields(params: SocParams) -> dict[str, Any]:
+    """Fields, digest and what follows from them, for JSON."""
+    return {**params.to_dict(), "digest": params.digest(), "derived": dict(_derived(params))}
 
 
 def image_fields(image: Image) -> dict[str, Any]:

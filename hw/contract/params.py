@@ -68,7 +68,7 @@ class SocParams:
 
     def __post_init__(self) -> None:
         for problem in self._problems():
-            raise ParamError(f"preset {self.name!r}: {problem}")
+            raise ParamError(f"parameters {self.name!r}: {problem}")
 
     def _problems(self):
         for field in dataclasses.fields(self):

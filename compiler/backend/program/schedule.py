@@ -14,6 +14,7 @@ from compiler.backend.program.task import Task
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
 from sim.timing.typical import insn_cycles
+from sim.timing.walk import Walk
 
 
 @dataclass
@@ -35,38 +36,31 @@ def schedule(
     queues: dict[Unit, deque[tuple[int, Task]]] = {unit: deque() for unit in Unit}
     for number, task in enumerate(tasks):
         queues[task.unit].append((number, task))
-    tokens: dict[Sem, deque[int]] = {sem: deque() for sem in Sem}  # times at which counts became available
-    free = dict.fromkeys(Unit, 0)
+    walk = Walk[Sem]()
     started: list[tuple[int, int, int, Task]] = []
     finish = 0
     while any(queues.values()):
-        unit, start = _next(queues, tokens, free)
+        unit, start = _next(queues, walk)
         number, task = queues[unit].popleft()
-        for sem in task.waits:
-            tokens[sem].popleft()
-        free[unit] = end = start + cycles(task)
-        for sem in task.signals:
-            tokens[sem].append(end)
+        walk.take(task.waits)
+        end = walk.occupy(unit, start, cycles(task))
+        walk.signal(task.signals, end)
         started.append((start, number, end, task))
         finish = max(finish, end)
-    left = [sem.name for sem, times in tokens.items() if times]
+    left = sorted(walk.left())
     if left:
-        raise ValueError(f"semaphores {', '.join(left)} are signalled more often than waited for")
+        raise ValueError(f"semaphores {', '.join(sem.name for sem in left)} are signalled more often than waited for")
     started.sort(key=lambda entry: entry[:2])
     starts, ends = [entry[0] for entry in started], [entry[2] for entry in started]
     return TaskSchedule([entry[3] for entry in started], finish, starts, ends)
 
 
-def _next(
-    queues: dict[Unit, deque[tuple[int, Task]]], tokens: dict[Sem, deque[int]], free: dict[Unit, int]
-) -> tuple[Unit, int]:
+def _next(queues: dict[Unit, deque[tuple[int, Task]]], walk: Walk[Sem]) -> tuple[Unit, int]:
     """The unit whose next task can start first, and when."""
     best: tuple[int, int, Unit] | None = None
     for unit, queue in queues.items():
-        if not queue or not all(tokens[sem] for sem in queue[0][1].waits):
-            continue
-        start = max([free[unit], *(tokens[sem][0] for sem in queue[0][1].waits)])
-        if best is None or (start, queue[0][0]) < best[:2]:
+        start = walk.ready(unit, queue[0][1].waits) if queue else None
+        if start is not None and (best is None or (start, queue[0][0]) < best[:2]):
             best = (start, queue[0][0], unit)
     if best is None:
         stuck = {unit.name: queue[0][1].op.name for unit, queue in queues.items() if queue}

@@ -1,0 +1,59 @@
+"""Options that several commands take, and what follows from them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caesura import api
+from compiler.backend.options import STRATEGIES, Options
+from hw.contract.image import MAGIC, Image
+from hw.contract.params import PRESETS, SocParams
+from sim.backends import BACKENDS_HELP
+
+Preset = Annotated[str | None, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
+ParamsFile = Annotated[Path | None, typer.Option("--params", help="a TOML file with parameters, instead of a preset")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="change a parameter, such as lv2_bytes=4MiB; repeatable")]
+Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
+Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
+Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
+MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
+CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
+SpillBound = Annotated[int | None, typer.Option(min=0, help="bytes spilled to DRAM before a point at spills (0: none)")]
+Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
+Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
+
+
+def compile_options(
+    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None
+) -> Options:
+    """Options of the compiler; None stands for its default."""
+    default = Options()
+    return Options(
+        cancel_interval=default.cancel_interval if interval is None else interval,
+        cancel_max_live=max_live or 0,
+        cancel_at=at,
+        cancel_spill_bound=default.cancel_spill_bound if spill_bound is None else spill_bound,
+        lv2_limit=lv2_limit or 0,
+    )
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is a compiled image, by its first bytes or its name."""
+    if not path.is_file():
+        return path.suffix == ".cimg"
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
+
+
+def image_of(path: Path, params: SocParams | None, engines: int | None, fallback: bool, options: Options) -> Image:
+    """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image)."""
+    if not is_image(path):
+        return api.compile(path, params or "tiny", engines=engines, fallback=fallback, options=options)
+    if options != Options():
+        raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
+    image = Image.load(path)
+    if params is not None:
+        image.check_params(params)
+    return image
