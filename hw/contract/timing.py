@@ -59,6 +59,7 @@ FETCH_BUFFERED = 3  #: from the last word of an instruction at the memory's clie
 # -- the host's registers --------------------------------------------------------------------------------------------
 REGISTER_TOUCHED = 3  #: from the beginning of an access until the register is read or written
 REGISTER_ACCESS = 7  #: a whole access
+COUNTER_READ = 2  #: what the read of a counter takes beyond
 
 # -- the DRAM controller in front of the chip ------------------------------------------------------------------------
 DRAM_WRITE_BEATS = 32  #: words of write data the controller buffers

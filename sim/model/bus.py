@@ -3,8 +3,8 @@
 from hw.contract.params import SocParams
 from hw.contract.timing import REGISTER_ACCESS, REGISTER_TOUCHED
 from sim.bus import LINE_BYTES, BusError, HostCosts, Progress
-from sim.model.registers import Registers
-from sim.model.soc import Soc
+from sim.model.registers import RegisterModel
+from sim.model.soc import SocModel
 from sim.timing.runs import InstructionRun
 
 _SLICE = 100_000  #: cycles between two calls of ``progress``
@@ -29,8 +29,8 @@ class ModelBus:
         self.params = params
         self.costs = costs or HostCosts()
         self._progress = progress
-        self._soc = Soc(params, data=data)
-        self._registers = Registers(self._soc)
+        self._soc = SocModel(params, data=data)
+        self._registers = RegisterModel(self._soc)
         self._cycle = 0
         self._closed = False
 
@@ -64,14 +64,14 @@ class ModelBus:
         """Read DRAM; charges ``costs.memory_line`` per line touched, if ``charge``."""
         self._check_memory("read", address, size)
         self._charge_memory(address, size, charge)
-        return self._soc.dram[address : address + size].tobytes()
+        return self._soc.shared.dram[address : address + size].tobytes()
 
     def write_mem(self, address: int, data: bytes, *, charge: bool = True) -> None:
         """Write DRAM; charging as for :meth:`read_mem`."""
         raw = bytes(data)
         self._check_memory("write", address, len(raw))
         self._charge_memory(address, len(raw), charge)
-        self._soc.store(address, raw)
+        self._soc.shared.store(address, raw)
 
     def wait_irq(self, limit: int) -> bool:
         """Run until the interrupt line is high (True; charges ``costs.interrupt``) or ``limit`` cycles have passed."""
@@ -108,16 +108,16 @@ class ModelBus:
             raise ValueError(f"{params.name!r} differs from {self.params.name!r} in more than the timing of the DRAM")
         self._check_open()
         self.params = params
-        self._soc.memory.set_timing(params)
+        self._soc.shared.memory.set_timing(params)
 
     def record(self) -> None:
         """From now on keep when instructions run."""
-        self._soc.recorder.enabled = True
+        self._soc.shared.recorder.enabled = True
 
     @property
     def runs(self) -> list[InstructionRun]:
         """What was recorded, of prologues and bodies that have ended."""
-        return self._soc.recorder.runs
+        return self._soc.shared.recorder.runs
 
     # -- time ------------------------------------------------------------------------------------------------
     def _run_to(self, cycle: int, *, until_interrupt: bool = False) -> bool:
@@ -126,12 +126,12 @@ class ModelBus:
         while self._cycle < cycle:
             last = min(cycle, self._cycle + _SLICE) if self._progress else cycle
             if until_interrupt:
-                found = soc.agenda.run(last - 1, soc.line)
+                found = soc.shared.agenda.run(last - 1, soc.line)
                 if found is not None:
                     self._cycle = max(found, self._cycle) + 1
                     return True
             else:
-                soc.agenda.run(last - 1)
+                soc.shared.agenda.run(last - 1)
             self._cycle = last
             if self._progress:
                 self._progress(last)
@@ -143,10 +143,7 @@ class ModelBus:
         self._check_open()
         if address % 4 or not 0 <= address < 1 << 16:
             raise BusError(f"{what} register {address:#06x}: the address must be a multiple of 4 below 0x10000")
-        touched = self._cycle + REGISTER_TOUCHED
-        if address in self._registers.events:
-            return self._soc.events.accessed(touched)
-        return touched + 2 if address in self._registers.counters else touched
+        return self._registers.touched(address, self._cycle + REGISTER_TOUCHED)
 
     def _answer(self, what: str, begin: int, touched: int, address: int, *, known: bool) -> None:
         took = touched - begin + REGISTER_ACCESS - REGISTER_TOUCHED

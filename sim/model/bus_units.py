@@ -17,7 +17,7 @@ from hw.contract.timing import (
     WORDS_BEHIND,
 )
 from sim.model.agenda import Agenda
-from sim.model.dram import HELD, Memory
+from sim.model.dram import HELD, MemoryModel
 from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
@@ -28,7 +28,20 @@ class Transfer:
     """A command of LD2 or ST2. ``base``: address that the offsets of its bursts count from; ``accepted`` and ``done``
     are told the cycle."""
 
-    __slots__ = ("accepted", "base", "begin", "bursts", "done", "first", "last", "lead", "left", "next", "side", "steps")
+    __slots__ = (
+        "accepted",
+        "base",
+        "begin",
+        "bursts",
+        "done",
+        "first",
+        "last",
+        "lead",
+        "left",
+        "next",
+        "side",
+        "steps",
+    )
 
     def __init__(self, work: BusCopy, base: int, accepted: Told, done: Told, side: int = BODY) -> None:
         self.bursts, self.lead = work.bursts, work.lead
@@ -43,7 +56,7 @@ class Transfer:
 class LoadUnit:
     """LD2, for the body and the loader of one engine."""
 
-    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda, port: int) -> None:
+    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
         self.port = port
         self._outstanding = params.axi_outstanding
         self._memory, self.agenda = memory, agenda
@@ -164,12 +177,14 @@ class LoadUnit:
         self.flying.popleft()
         if self.flying and not self.flying[0].left:
             self._finish(self.flying[0])
-        self._next_accept = max(self._next_accept, time + 2) if len(self.flying) in (0, UNIT_IN_FLIGHT - 1) else self._next_accept
+        self._next_accept = (
+            max(self._next_accept, time + 2) if len(self.flying) in (0, UNIT_IN_FLIGHT - 1) else self._next_accept
+        )
         transfer.done(time)
         self._consider(time + 1)
 
     def abandon(self, time: int, recovered: Told) -> bool:
-        """Take the loader's commands out; ``recovered`` is told when the unit has been reset. False if there are none."""
+        """Take the loader's commands out; ``recovered`` is told when the unit was reset. False if there are none."""
         if self.flying:
             present = self.flying[0].side == LOADER
         else:
@@ -221,7 +236,7 @@ class StoreUnit:
     #: Words on their way between the realigner and the memory.
     _BUFFERED = WORDS_BEHIND + DRAM_WRITE_BEATS + 2
 
-    def __init__(self, params: SocParams, memory: Memory, agenda: Agenda, port: int) -> None:
+    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
         self.port = port
         self._memory, self.agenda = memory, agenda
         self._unanswered_most = params.axi_outstanding
@@ -261,7 +276,7 @@ class StoreUnit:
             return
         transfer = self._announcing[0]
         beats = transfer.bursts[transfer.next][1]
-        if self._backlog and self._backlog + beats > self._BUFFERED or self.outstanding >= self._unanswered_most:
+        if (self._backlog and self._backlog + beats > self._BUFFERED) or self.outstanding >= self._unanswered_most:
             return
         if self._held:
             return

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from hw.contract.isa import Unit
 from hw.contract.job import COMPLETION, COUNTERS, SEMAPHORE_CLASSES
 from sim.model.jobs import Job, JobFault
-from sim.model.queues import UnitQueue
-from sim.timing.program import Program
+from sim.model.queues import QueueModel
+from sim.timing.program import ProgramTable
 
 _COPIES = (Unit.LD2, Unit.ST2, Unit.LD1, Unit.ST1, Unit.LD0)
 Span = tuple[int, int, int]  #: PC, acceptance, signal
@@ -22,7 +22,7 @@ def completion_of(job: Job, fault: JobFault | None, counters: Mapping[str, int])
     return COMPLETION.pack(**members, **{name: value & 0xFFFFFFFF for name, value in counters.items()})
 
 
-def copy_counters(prefix: str, spans: Sequence[Span], program: Program) -> dict[str, int]:
+def copy_counters(prefix: str, spans: Sequence[Span], program: ProgramTable) -> dict[str, int]:
     """``bytes``, ``busy`` and ``occupancy`` of a unit that copies. What it was held up is part of ``busy``; how much of
     it is not known."""
     return {
@@ -32,7 +32,7 @@ def copy_counters(prefix: str, spans: Sequence[Span], program: Program) -> dict[
     }
 
 
-def body_counters(queues: Sequence[UnitQueue], program: Program, start: int, now: int) -> dict[str, int]:
+def body_counters(queues: Sequence[QueueModel], program: ProgramTable, start: int, now: int) -> dict[str, int]:
     """Counters of a body that began at ``start``, as they stand in cycle ``now``."""
     counters = dict.fromkeys((name for name, _ in COUNTERS), 0)
     for queue in queues:
@@ -55,7 +55,7 @@ def body_counters(queues: Sequence[UnitQueue], program: Program, start: int, now
     return counters
 
 
-def _waiting(queue: UnitQueue, name: str, now: int) -> dict[str, int]:
+def _waiting(queue: QueueModel, name: str, now: int) -> dict[str, int]:
     """Cycles in which the unit was idle and the head of its queue missed a semaphore, by the class of the lowest that
     came last."""
     waits = dict.fromkeys(range(SEMAPHORE_CLASSES), 0)

@@ -33,7 +33,7 @@ class _Request:
         self.due = 0
 
 
-class Memory:
+class MemoryModel:
     """The memory port of the SoC: one address per cycle, reads in order, writes in order, turns between them.
 
     Bursts are whole: a read that becomes due amid the beats of a write waits for its end, which the hardware's does not

@@ -1,103 +1,90 @@
 """One engine: ``hw/engine.py`` and ``hw/control/engine_control.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from hw.contract.job import JOB, JobFlag
+from hw.contract.job import JobFlag
 from hw.contract.regs import EngineState
 from hw.contract.timing import SETTLED
 from sim.functional.state import Segments
 from sim.model.bus_units import LoadUnit, StoreUnit
 from sim.model.completion import body_counters, copy_counters
-from sim.model.executor import Executor
+from sim.model.executor import ExecutorModel
 from sim.model.jobs import Job
-from sim.model.loader import Loader
-from sim.model.queues import UnitQueue
-from sim.model.retirer import Retirer
-from sim.model.ring import Ring
-from sim.timing.program import Program
-
-if TYPE_CHECKING:
-    from sim.model.soc import Soc
+from sim.model.loader import LoaderModel
+from sim.model.queues import QueueModel
+from sim.model.retirer import RetirerModel
+from sim.model.ring import RingModel
+from sim.model.shared import Shared
+from sim.timing.program import ProgramTable
 
 KEPT = ("RING_BASE", "RING_SIZE", "CPL_BASE", "CPL_SIZE", "IRQ_ENABLE")  #: registers that a reset leaves alone
 _LOOK = 4  #: cycles between two looks whether an engine is quiet
 _IRQS = {"completion": 1, "fault": 2, "halted": 4}
 
 
-class Engine:
+class EngineModel:
     """Ring, loader, executor, retirer and units, with the registers that the host writes (``regs``)."""
 
-    def __init__(self, soc: Soc, number: int) -> None:
-        self.soc, self.number = soc, number
-        self.params, self.agenda, self.memory, self.events = soc.params, soc.agenda, soc.memory, soc.events
-        self.data, self.recorder = soc.data, soc.recorder
+    def __init__(self, shared: Shared, number: int) -> None:
+        self.shared, self.number = shared, number
+        self.params, self.agenda, self.memory, self.events = shared.params, shared.agenda, shared.memory, shared.events
+        self.data, self.recorder = shared.units is not None, shared.recorder
         self.regs = dict.fromkeys((*KEPT, "CPL_HEAD"), 0)
         self.enabled = self.paused = self.resetting = self.stopped = False
         self.irq_pending = 0
         self.ld2 = LoadUnit(self.params, self.memory, self.agenda, 3 * number + 2)
         self.st2 = StoreUnit(self.params, self.memory, self.agenda, 2 * number)
-        self.ring = Ring(self)
-        self.retirer = Retirer(self)
-        self.loader = Loader(self)
-        self.executor = Executor(self)
+        self.ring = RingModel(self)
+        self.retirer = RetirerModel(self)
+        self.loader = LoaderModel(self)
+        self.executor = ExecutorModel(self)
+        shared.event_changed.append(self.executor.event_changed)
 
     # -- what the parts use ----------------------------------------------------------------------------------
     def read_dram(self, address: int, size: int) -> bytes:
         """Bytes of the DRAM, zeros beyond its end."""
-        return self.soc.dram[address : address + size].tobytes().ljust(size, b"\0")
+        return self.shared.dram[address : address + size].tobytes().ljust(size, b"\0")
 
     def write_dram(self, address: int, data: bytes) -> None:
         """Set bytes of the DRAM."""
-        self.soc.store(address, data)
+        self.shared.store(address, data)
 
-    def program(self, job: Job) -> Program:
+    def program(self, job: Job) -> ProgramTable:
         """The code segment of a job."""
-        return self.soc.programs.at(*job.segments[0])
+        return self.shared.programs.at(*job.segments[0])
 
-    def execute(self, program: Program, pc: int, segments: Segments) -> None:
+    def execute(self, program: ProgramTable, pc: int, segments: Segments) -> None:
         """Carry out what an instruction does to the memories; raises ``FunctionalFault``."""
-        if self.data:
-            self.soc.execute(program, pc, segments, self.number)
+        self.shared.execute(program, pc, segments, self.number)
 
     @staticmethod
-    def burst_base(program: Program, pc: int, segments: Segments) -> int:
+    def burst_base(program: ProgramTable, pc: int, segments: Segments) -> int:
         """What the offsets of an instruction's bursts count from."""
         return segments[program.segment[pc]][0] + program.at[pc]
 
-    @staticmethod
-    def blank_job() -> dict[str, int]:
-        """The members of a descriptor of zeros."""
-        return JOB.unpack(bytes(JOB.size))
-
     def event_changed(self, time: int) -> None:
         """An event counter was changed."""
-        for engine in self.soc.engines:
-            engine.executor.event_changed(time)
+        for told in self.shared.event_changed:
+            told(time)
 
     def interrupt(self, time: int, what: str) -> None:
         """An interrupt is pending from ``time`` on."""
         self.irq_pending |= _IRQS[what]
-        self.soc.interrupt_raised(time)
 
-    def record(self, job: Job, queues: list[UnitQueue]) -> None:
+    def record(self, job: Job, queues: list[QueueModel]) -> None:
         """A body has ended: hand on when its instructions ran."""
         if self.recorder.enabled:
             for queue in queues:
                 for pc, begin, end in zip(queue.pcs, queue.taken, queue.done, strict=False):
-                    self.recorder.ran(self.number, queue.unit, job, pc, begin, end)
+                    self.recorder.ran(self.number, queue.unit, job.members["job_id"], pc, begin, end)
 
     def prologue_counters(self, job: Job) -> None:
         """A prologue has ended: keep its counters for the completion."""
         if job.has(JobFlag.PROLOGUE):
             job.counters = copy_counters("prologue", self.loader.counted(), self.program(job))
 
-    def counters(self, job: Job, queues: list[UnitQueue], now: int) -> dict[str, int]:
+    def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
         """COUNTER registers in cycle ``now``."""
-        if not queues[0].program:
-            return dict(job.counters)
         return body_counters(queues, queues[0].program, job.times["start"], now) | job.counters
 
     # -- what the host does ----------------------------------------------------------------------------------
@@ -168,5 +155,3 @@ class Engine:
         self.st2.clear()
         for part in (self.ring, self.retirer, self.loader, self.executor):
             part.reset()
-
-

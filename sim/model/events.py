@@ -3,7 +3,7 @@
 from hw.contract.params import SocParams
 
 
-class EventCounters:
+class EventModel:
     """Counters that only engines' signals and the host change. Every engine has two turns in a round, for signals and
     for waits, and the host one; a turn takes two cycles, and what is asked in its first is answered in its second."""
 

@@ -9,54 +9,57 @@ from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
 from hw.contract.timing import JOB_EVENTS, JOB_READ, RESTORED, SETTLED, STUCK_CYCLES
 from sim.functional.state import FunctionalFault
+from sim.model.bus_units import LoadUnit, StoreUnit
 from sim.model.completion import completion_of
-from sim.model.fetch import Fetch
-from sim.model.jobs import Job, JobFault
+from sim.model.fetch import FetchModel
+from sim.model.jobs import Job, JobFault, no_job
 from sim.model.parts import Part
 from sim.model.pipes import CopyPipe, MacPipe, VecPipe
-from sim.model.queues import BusQueue, Semaphores, UnitQueue
-from sim.timing.program import CANCEL, END, ILLEGAL
+from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel
+from sim.timing.program import CANCEL, END, ILLEGAL, ProgramTable
 
 _UNITS = len(Unit)
 _NOTHING, _READING, _UNFETCHED, _EVENTS, _READY = range(5)
 _IDLE, _BODY, _QUIESCE, _HALTED, _BETWEEN, _DRAIN, _RETIRE, _COPY, _REPORT, _DEAD = range(10)
 
 
-class Executor(Part):
+class ExecutorModel(Part):
     """Runs bodies in ring order. ``released``: jobs that have ended; ``job``: the one at hand, or the last."""
+
+    def build(self) -> None:
+        engine = self.engine
+        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number)
+        self.semaphores = SemaphoreModel(engine.params.semaphores)
+        self._depth = engine.params.unit_queue_depth + 1
 
     def reset(self) -> None:
         self.generation += 1
-        engine = self.engine
-        if not hasattr(self, "fetch"):
-            self.fetch = Fetch(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number)
-            self.semaphores = Semaphores(engine.params.semaphores)
-            self._depth = engine.params.unit_queue_depth + 1
         self.fetch.stop()
         self.semaphores.clear()
+        self._program = ProgramTable(b"", self.engine.params)
         self.queues = [self._queue(unit) for unit in Unit]
         self.released = 0
-        self.job: Job | None = None
+        self.job = no_job()
         self.fault: JobFault | None = None
         self.halt_cycle = self.halt_point = self.halt_pc = 0
         self._preparing = _NOTHING
-        self._prepared: Job | None = None
+        self._prepared = no_job()
         self._index = 0
         self._state = _IDLE
         self._pc = self._end_pc = self._first = 0
         self._latest = self._soonest = 0
-        self._blocked: UnitQueue | None = None
+        self._blocked: QueueModel | None = None
         self._decided = 0
         self._trapped = False
 
-    def _queue(self, unit: Unit) -> UnitQueue:
+    def _queue(self, unit: Unit) -> QueueModel:
         engine = self.engine
-        carriers = {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}
+        carriers: dict[Unit, LoadUnit | StoreUnit] = {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}
         if unit in carriers:
-            return BusQueue(unit, self.semaphores, carriers[unit], self._burst_base, self._progress)
+            return BusQueueModel(unit, self.semaphores, self._program, carriers[unit], self._burst_base, self._progress)
         if unit is Unit.MAC:
-            return UnitQueue(unit, self.semaphores, MacPipe(engine.params.rows))
-        return UnitQueue(unit, self.semaphores, VecPipe() if unit is Unit.VEC else CopyPipe())
+            return QueueModel(unit, self.semaphores, self._program, MacPipe(engine.params.rows))
+        return QueueModel(unit, self.semaphores, self._program, VecPipe() if unit is Unit.VEC else CopyPipe())
 
     def _burst_base(self, pc: int) -> int:
         return self.engine.burst_base(self._program, pc, self._segments)
@@ -105,7 +108,7 @@ class Executor(Part):
     def _read(self, time: int, _: None) -> None:
         engine = self.engine
         if engine.loader.loaded == self._index:
-            job = engine.ring.jobs.get(self._index) or Job(self._index, engine.blank_job())
+            job = engine.ring.jobs.get(self._index) or no_job(self._index)
             job.fault = engine.loader.fault
             self._prepared, self._preparing = job, _READY
             self.consider(time)
@@ -239,7 +242,7 @@ class Executor(Part):
         if self._state == _BODY:
             self._dispatch(time)
 
-    def _progress(self, time: int, work: list[UnitQueue]) -> None:
+    def _progress(self, time: int, work: list[QueueModel]) -> None:
         """Units have begun or ended something."""
         self._advance(work)
         if self._state == _BODY:
@@ -249,7 +252,7 @@ class Executor(Part):
         elif self._state == _QUIESCE:
             self._settle(time)
 
-    def _advance(self, work: list[UnitQueue]) -> None:
+    def _advance(self, work: list[QueueModel]) -> None:
         while work:
             queue = work.pop()
             if queue.advance(work) and queue is self._blocked:
@@ -261,7 +264,7 @@ class Executor(Part):
             return
         program, queues, fetch, depth = self._program, self.queues, self.fetch, self._depth
         units, per_insn, executes = program.units, fetch.per_insn, self.engine.data
-        work: list[UnitQueue] = []
+        work: list[QueueModel] = []
         while True:
             pc = self._pc
             number = pc - self._first
@@ -415,7 +418,7 @@ class Executor(Part):
         """A fault of the executor itself."""
         self._trap(time, JobFault(code, FaultUnit.EXECUTOR, pc, pc * INSN_BYTES))
 
-    def _unit_fault(self, time: int, queue: UnitQueue, fault: FunctionalFault) -> None:
+    def _unit_fault(self, time: int, queue: QueueModel, fault: FunctionalFault) -> None:
         begun = queue.taken[-1] if queue.taken else time
         self._trap(max(time, begun) + 8, JobFault(fault.code, fault.unit, fault.pc, fault.addr))
 
@@ -459,5 +462,3 @@ class Executor(Part):
         missing = sum(1 << number for number in self._program.waits[pc] if not self.semaphores.tokens[number])
         last = max([self._latest, *(queue.done[-1] for queue in self.queues if queue.done)])
         self._trap(last + STUCK_CYCLES + 3, JobFault(Fault.SEMAPHORE_UNDERFLOW, queue.unit, pc, missing))
-
-

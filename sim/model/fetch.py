@@ -6,12 +6,12 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_RETURN, FETCH_AHEAD, FETCH_BUFFERED, FETCH_BURST_BYTES, FETCH_STARTS
 from sim.model.agenda import Agenda
-from sim.model.dram import HELD, Memory
+from sim.model.dram import HELD, MemoryModel
 
 _NEVER = 1 << 60
 
 
-class Fetch:
+class FetchModel:
     """Reads instructions ahead of their use.
 
     ``whole[j]``: when instruction ``pc + j`` would be whole if its assembly were not held up. Whoever takes
@@ -19,7 +19,7 @@ class Fetch:
     """
 
     def __init__(
-        self, params: SocParams, memory: Memory, agenda: Agenda, wake: Callable[[int], None], port: int
+        self, params: SocParams, memory: MemoryModel, agenda: Agenda, wake: Callable[[int], None], port: int
     ) -> None:  # fmt: skip
         self._memory, self._agenda, self._wake = memory, agenda, wake
         self._word = params.dram_word

@@ -55,5 +55,10 @@ def read_job(index: int, raw: bytes, params: SocParams) -> Job | None:
     return None if wrong else Job(index, m)
 
 
+def no_job(index: int = -1) -> Job:
+    """What stands where there is no job, or no descriptor of it: a record of zeros."""
+    return Job(index, JOB.unpack(bytes(JOB.size)))
+
+
 BAD_DESCRIPTOR = JobFault(Fault.DESCRIPTOR, FaultUnit.RING)
 BAD_READ = JobFault(Fault.BUS, FaultUnit.RING)

@@ -4,30 +4,31 @@ from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from sim.functional.state import FunctionalFault
 from sim.model.bus_units import LOADER, Transfer
-from sim.model.fetch import Fetch
-from sim.model.jobs import Job, JobFault
+from sim.model.fetch import FetchModel
+from sim.model.jobs import JobFault, no_job
 from sim.model.parts import Part
-from sim.timing.program import CANCEL, END, Program
+from sim.timing.program import CANCEL, END, ProgramTable
 
 _LOOK = 4  #: cycles from a stored job until its window is looked at
 _SAVE = 8  #: words of its counters that are saved
 _NOTHING, _WINDOW, _FETCHING, _OFFERED, _DRAIN, _HELD, _ABANDON, _STOPPED = range(8)
 
 
-class Loader(Part):
-    """Takes stored jobs in order. ``loaded``: jobs handed to the executor; ``fault``: why the next one will not come."""
+class LoaderModel(Part):
+    """Takes stored jobs in order. ``loaded``: jobs handed to the executor; ``fault``: why the next will not come."""
+
+    def build(self) -> None:
+        engine = self.engine
+        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number + 1)
 
     def reset(self) -> None:
         self.generation += 1
-        if not hasattr(self, "fetch"):
-            engine = self.engine
-            self.fetch = Fetch(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number + 1)
         self.fetch.stop()
         self.loaded = 0
         self.fault: JobFault | None = None
         self._state = _NOTHING
         self._looking = False
-        self._job: Job | None = None
+        self._job = no_job()
         self._unfinished = 0
 
     @property
@@ -48,7 +49,7 @@ class Loader(Part):
     def consider(self, time: int) -> None:
         """Look at the next job, or at the window that the one at hand waits for."""
         engine = self.engine
-        if self._looking or engine.stopped or engine.paused or not engine.enabled and self._state == _NOTHING:
+        if self._looking or engine.stopped or engine.paused or (not engine.enabled and self._state == _NOTHING):
             return
         if self._state == _NOTHING:
             if engine.ring.stored != self.loaded:
@@ -76,7 +77,7 @@ class Loader(Part):
     def _start(self, time: int) -> None:
         job, engine = self._job, self.engine
         job.times["prologue_start"] = time + 1
-        self._program: Program = engine.program(job)
+        self._program: ProgramTable = engine.program(job)
         self._pc = job.members["prologue_pc"]
         self._done_pc = self._pc  # of the oldest load that has not landed
         self._begun: list[tuple[int, int]] = []
@@ -159,7 +160,8 @@ class Loader(Part):
         self._unfinished -= 1
         self._done_pc = pc + 1
         self._ended.append(time)
-        self.engine.recorder.ran(self.engine.number, Unit.LD2, self._job, pc, self._begun[len(self._ended) - 1][1], time)
+        begun = self._begun[len(self._ended) - 1][1]
+        self.engine.recorder.ran(self.engine.number, Unit.LD2, self._job.members["job_id"], pc, begun, time)
         if self._state == _DRAIN:
             self._drained(time + 1)
 

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.params import SocParams
-from sim.timing.program import Program
+from sim.timing.program import ProgramTable
 
 _KEPT = 8  #: programs that stay for the next device
-_known: OrderedDict[tuple[SocParams, bytes], Program] = OrderedDict()
+_known: OrderedDict[tuple[SocParams, bytes], ProgramTable] = OrderedDict()
 
 
 class Programs:
@@ -18,9 +18,9 @@ class Programs:
 
     def __init__(self, params: SocParams, dram: npt.NDArray[np.uint8]) -> None:
         self._params, self._dram = params.with_nominal_dram(), dram
-        self._here: dict[tuple[int, int], Program] = {}
+        self._here: dict[tuple[int, int], ProgramTable] = {}
 
-    def at(self, base: int, limit: int) -> Program:
+    def at(self, base: int, limit: int) -> ProgramTable:
         """The program in the segment of ``limit`` bytes at ``base``."""
         program = self._here.get((base, limit))
         if program is None:
@@ -35,12 +35,12 @@ class Programs:
                 del self._here[base, limit]
 
 
-def _program(code: bytes, params: SocParams) -> Program:
+def _program(code: bytes, params: SocParams) -> ProgramTable:
     key = params, blake2b(code, digest_size=16).digest()
     if key in _known:
         _known.move_to_end(key)
         return _known[key]
-    program = _known[key] = Program(code, params)
+    program = _known[key] = ProgramTable(code, params)
     if len(_known) > _KEPT:
         _known.popitem(last=False)
     return program

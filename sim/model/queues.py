@@ -8,22 +8,28 @@ Only what waits for DRAM must wait here, too.
 from bisect import insort
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from hw.contract.isa import Unit
 from hw.contract.timing import QUEUED, UNIT_IN_FLIGHT
 from sim.model.bus_units import LoadUnit, StoreUnit, Transfer
-from sim.model.pipes import CopyPipe, MacPipe, VecPipe
-from sim.timing.program import Program
+from sim.model.pipes import CopyPipe
+from sim.timing.program import ProgramTable
 
 
+class Pipe(Protocol):
+    """A unit that stays on the chip; see :mod:`sim.model.pipes`."""
 
-class Semaphores:
+    def run(self, valid: int, work: Any) -> tuple[int, int]:
+        """Take a command that is valid from cycle ``valid`` on; returns when it is accepted and when it signals."""
+
+
+class SemaphoreModel:
     """Tokens of one engine: for each semaphore the cycles from which they can be taken, oldest first."""
 
     def __init__(self, count: int) -> None:
         self.tokens: list[deque[int]] = [deque() for _ in range(count)]
-        self.waiters: list[UnitQueue | None] = [None] * count
+        self.waiters: list[QueueModel | None] = [None] * count
 
     def clear(self) -> None:
         """All are zero."""
@@ -35,7 +41,7 @@ class Semaphores:
         """Tokens of semaphore ``number`` in cycle ``time``, as far as they have not been promised."""
         return sum(token <= time for token in self.tokens[number]) if number < len(self.tokens) else 0
 
-    def signal(self, number: int, time: int) -> "UnitQueue | None":
+    def signal(self, number: int, time: int) -> "QueueModel | None":
         """A token more from ``time`` on; returns the queue that waits for it."""
         tokens = self.tokens[number]
         if tokens and tokens[-1] > time:
@@ -51,7 +57,7 @@ class Semaphores:
         return waiter
 
 
-class UnitQueue:
+class QueueModel:
     """Instructions of one unit, of one body, in order.
 
     ``issued[k]``, ``taken[k]``, ``granted[k]``, ``done[k]``: cycles in which instruction k was dispatched, accepted by
@@ -60,9 +66,9 @@ class UnitQueue:
 
     __slots__ = ("_ready", "done", "granted", "issued", "pcs", "pipe", "program", "semaphores", "taken", "unit")
 
-    def __init__(self, unit: Unit, semaphores: Semaphores, pipe: CopyPipe | MacPipe | VecPipe | None) -> None:
+    def __init__(self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, pipe: Pipe) -> None:
         self.unit, self.semaphores, self.pipe = unit, semaphores, pipe
-        self.program: Program | None = None
+        self.program = program
         self.clear()
 
     def clear(self) -> None:
@@ -105,7 +111,7 @@ class UnitQueue:
         self.granted.append(head)
         return head
 
-    def advance(self, work: list["UnitQueue"]) -> bool:
+    def advance(self, work: list["QueueModel"]) -> bool:
         """Start what can start; queues that wait for what it signals are added to ``work``. Whether any has."""
         program, pipe, done, taken = self.program, self.pipe, self.done, self.taken
         place, count = len(taken), len(self.pcs)
@@ -128,7 +134,10 @@ class UnitQueue:
         return place > began
 
 
-class BusQueue(UnitQueue):
+_NO_PIPE = CopyPipe()  #: never run
+
+
+class BusQueueModel(QueueModel):
     """The queue of LD2 or ST2, whose ends are known when they have come.
 
     ``locate(pc)`` is the address its bursts count from; ``progress`` is called when something has begun or ended.
@@ -137,19 +146,19 @@ class BusQueue(UnitQueue):
     __slots__ = ("_at_unit", "_carrier", "_generation", "_locate", "_progress")
 
     def __init__(
-        self, unit: Unit, semaphores: Semaphores, carrier: LoadUnit | StoreUnit, locate: Callable[[int], int],
-        progress: Callable[[int, list[UnitQueue]], None],
+        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, carrier: LoadUnit | StoreUnit,
+        locate: Callable[[int], int], progress: Callable[[int, list[QueueModel]], None],
     ) -> None:  # fmt: skip
         self._carrier, self._locate, self._progress = carrier, locate, progress
         self._generation = 0
-        super().__init__(unit, semaphores, None)
+        super().__init__(unit, semaphores, program, _NO_PIPE)
 
     def clear(self) -> None:
         super().clear()
         self._generation += 1
         self._at_unit = False  # an instruction is on offer and was not accepted
 
-    def advance(self, work: list[UnitQueue]) -> bool:
+    def advance(self, work: list[QueueModel]) -> bool:
         place = len(self.taken)
         if self._at_unit or place >= len(self.pcs):
             return False
@@ -188,12 +197,10 @@ class BusQueue(UnitQueue):
     def _ended(self, time: int, generation: int) -> None:
         if generation != self._generation:
             return
-        work: list[UnitQueue] = [self]
+        work: list[QueueModel] = [self]
         for number in self.program.signals[self.pcs[len(self.done)]]:
             waiter = self.semaphores.signal(number, time + 1)
             if waiter is not None:
                 work.append(waiter)
         self.done.append(time)
         self._progress(time, work)
-
-

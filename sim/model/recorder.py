@@ -1,7 +1,6 @@
 """When instructions ran on the model."""
 
 from hw.contract.isa import Unit
-from sim.model.jobs import Job
 from sim.timing.runs import InstructionRun
 
 
@@ -12,7 +11,7 @@ class Recorder:
         self.enabled = False
         self.runs: list[InstructionRun] = []
 
-    def ran(self, engine: int, unit: Unit, job: Job, pc: int, taken: int, done: int) -> None:
-        """The instruction at ``pc`` of ``job`` was accepted at ``taken`` and signalled at ``done``."""
+    def ran(self, engine: int, unit: Unit, job_id: int, pc: int, taken: int, done: int) -> None:
+        """The instruction at ``pc`` of a job was accepted at ``taken`` and signalled at ``done``."""
         if self.enabled:
-            self.runs.append(InstructionRun(engine, unit, job.members["job_id"], pc, taken, done))
+            self.runs.append(InstructionRun(engine, unit, job_id, pc, taken, done))

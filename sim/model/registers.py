@@ -1,8 +1,9 @@
 """The registers as the host reads and writes them: ``hw/control/engine_registers.py`` and ``hw/soc.py``."""
 
 from collections.abc import Callable
+from functools import partial
 
-from hw.contract.job import COUNTERS
+from hw.contract.job import COUNTERS, SEMAPHORES, Fault, FaultUnit
 from hw.contract.regs import (
     ENGINE_REGS,
     GLOBAL_REGS,
@@ -12,136 +13,196 @@ from hw.contract.regs import (
     engine_reg,
     global_reg,
 )
-from sim.model.engine import Engine
-from sim.model.soc import Soc
+from hw.contract.timing import COUNTER_READ
+from sim.model.engine import EngineModel
+from sim.model.soc import SocModel
 
 _WORD = 0xFFFFFFFF
-_WIDTHS = {"RING_SIZE": 15, "CPL_SIZE": 15, "IRQ_ENABLE": 7}
+_MASKS = {"RING_SIZE": 15, "CPL_SIZE": 15, "IRQ_ENABLE": 7}  #: bits of registers that have fewer than 32
+
+Read = Callable[[int], int]  #: told the cycle
+Write = Callable[[int, int], None]  #: told the cycle from which on, and the value
 
 
-class Registers:
-    """Every register of ``hw.contract.regs`` by its address: how to read it, and how to write it."""
+class RegisterModel:
+    """Every register of ``hw.contract.regs`` by its address: ``readers`` and ``writers``."""
 
-    def __init__(self, soc: Soc) -> None:
+    def __init__(self, soc: SocModel) -> None:
         self._soc = soc
         self._upper = 0
-        self.readers: dict[int, Callable[[int], int]] = {}
-        self.writers: dict[int, Callable[[int, int], None]] = {}
-        #: Registers that answer in a turn of their own, by address.
-        self.events = {global_reg("EVENT", number) for number in range(64)}
-        self.counters: set[int] = set()
-        self._globals()
+        self.readers: dict[int, Read] = {}
+        self.writers: dict[int, Write] = {}
+        self._events: set[int] = set()
+        self._counters: set[int] = set()
+        self._add_globals()
         for engine in soc.engines:
-            self._engine(engine)
+            _EngineRegisters(engine).add(self.readers, self.writers, self._counters)
 
-    def _globals(self) -> None:
-        soc = self._soc
+    def touched(self, address: int, time: int) -> int:
+        """When an access that reaches the register file at ``time`` is carried out: some registers take turns."""
+        if address in self._events:
+            return self._soc.shared.events.accessed(time)
+        return time + COUNTER_READ if address in self._counters else time
+
+    def _add_globals(self) -> None:
+        shared = self._soc.shared
         values = {
-            "ID": ID_VALUE, "VERSION": VERSION_VALUE, "PARAMS": int(soc.params.digest()[:8], 16),
-            "ENGINES": soc.params.engines,
+            "ID": ID_VALUE, "VERSION": VERSION_VALUE, "PARAMS": int(shared.params.digest()[:8], 16),
+            "ENGINES": shared.params.engines,
         }  # fmt: skip
         for name, value in values.items():
-            self.readers[global_reg(name)] = lambda time, value=value: value
+            self.readers[global_reg(name)] = partial(_constant, value)
         self.readers[global_reg("CYCLE_LO")] = self._cycle
-        self.readers[global_reg("CYCLE_HI")] = lambda time: self._upper
-        self.readers[global_reg("IRQ")] = lambda time: sum(
-            bool(e.irq_pending & e.regs["IRQ_ENABLE"]) << e.number for e in soc.engines
-        )
-        counts = soc.events.counts
-        for reg in GLOBAL_REGS:
-            if reg.name == "EVENT":
-                for number in range(reg.count):
-                    address = global_reg("EVENT", number)
-                    self.readers[address] = lambda time, n=number: counts[n] if n < len(counts) else 0
-                    self.writers[address] = lambda time, value, n=number: self._set_event(time, n, value)
+        self.readers[global_reg("CYCLE_HI")] = self._cycle_upper
+        self.readers[global_reg("IRQ")] = self._irq
+        count = next(reg.count for reg in GLOBAL_REGS if reg.name == "EVENT")
+        for number in range(count):
+            address = global_reg("EVENT", number)
+            self._events.add(address)
+            self.readers[address] = partial(self._event, number)
+            self.writers[address] = partial(self._set_event, number)
 
     def _cycle(self, time: int) -> int:
         self._upper = time >> 32
         return time & _WORD
 
-    def _set_event(self, time: int, number: int, value: int) -> None:
-        counts = self._soc.events.counts
-        if number < len(counts):
-            counts[number] = value
-            self._soc.engines[0].event_changed(time)
+    def _cycle_upper(self, time: int) -> int:
+        return self._upper
 
-    def _engine(self, e: Engine) -> None:
-        executor, ring, retirer, loader, number = e.executor, e.ring, e.retirer, e.loader, e.number
+    def _irq(self, time: int) -> int:
+        return sum(bool(e.irq_pending & e.regs["IRQ_ENABLE"]) << e.number for e in self._soc.engines)
 
-        def fault(member: str) -> Callable[[int], int]:
-            return lambda time: getattr(executor.fault, member) & _WORD if executor.fault else 0
+    def _event(self, number: int, time: int) -> int:
+        counts = self._soc.shared.events.counts
+        return counts[number] if number < len(counts) else 0
 
-        reads: dict[str, Callable[[int], int]] = {
-            "CONTROL": lambda time: e.enabled | e.paused << 2,
-            "STATUS": lambda time: e.state(time) | loader.busy << 4 | executor.in_job << 5,
-            "IRQ_STATUS": lambda time: e.irq_pending,
-            "RING_TAIL": lambda time: ring.tail & _WORD,
-            "RING_FETCHED": lambda time: ring.fetched & _WORD,
-            "RING_HEAD": lambda time: retirer.retired & _WORD,
-            "CPL_TAIL": lambda time: retirer.retired & _WORD,
-            "RING_LOADED": lambda time: loader.loaded & _WORD,
-            "FAULT_CODE": lambda time: self._fault_code(e),
-            "FAULT_JOB": lambda time: self._fault_job(e),
-            "FAULT_PC": fault("pc"),
-            "FAULT_ADDR": fault("address"),
-            "HALT_JOB": lambda time: self._job_id(e),
-            "HALT_POINT": lambda time: executor.halt_point,
-            "HALT_PC": lambda time: executor.halt_pc,
-            "CURRENT_JOB": lambda time: self._job_id(e),
-            "CURRENT_PC": executor.next_pc,
-            "HALT_CYCLE_LO": lambda time: executor.halt_cycle & _WORD,
-            "HALT_CYCLE_HI": lambda time: executor.halt_cycle >> 32,
-        }
-        for name in e.regs:
-            reads[name] = lambda time, name=name: e.regs[name]
-        writes: dict[str, Callable[[int, int], None]] = {
-            "CONTROL": e.control,
-            "IRQ_STATUS": lambda time, value: self._clear_irq(e, value),
-            "RING_TAIL": ring.doorbell,
-            "CPL_HEAD": lambda time, value: self._consumed(e, time, value),
-        }
+    def _set_event(self, number: int, time: int, value: int) -> None:
+        shared = self._soc.shared
+        if number < len(shared.events.counts):
+            shared.events.counts[number] = value
+            for told in shared.event_changed:
+                told(time)
+
+
+class _EngineRegisters:
+    """Those of one engine: a method for each that is more than a number it keeps."""
+
+    def __init__(self, engine: EngineModel) -> None:
+        self._engine = engine
+
+    def add(self, readers: dict[int, Read], writers: dict[int, Write], counters: set[int]) -> None:
+        e = self._engine
         for reg in ENGINE_REGS:
-            if reg.count == 1:
-                self.readers[engine_reg(number, reg.name)] = reads[reg.name]
+            name = reg.name.lower()
+            for i in range(reg.count):
+                address = engine_reg(e.number, reg.name, i)
+                read = getattr(self, f"_{name}", None)
+                if read is None:
+                    readers[address] = partial(self._kept, reg.name)
+                else:
+                    readers[address] = read if reg.count == 1 else partial(read, i)
                 if reg.access is not Access.RO:
-                    kept = lambda time, value, name=reg.name: self._keep(e, name, value)  # noqa: E731
-                    self.writers[engine_reg(number, reg.name)] = writes.get(reg.name, kept)
-        for i in range(32):
-            self.readers[engine_reg(number, "SEM", i)] = lambda time, i=i: executor.semaphores.count(i, time)
-        for i, (name, _) in enumerate(COUNTERS):
-            address = engine_reg(number, "COUNTER", i)
-            self.counters.add(address)
-            self.readers[address] = lambda time, name=name: self._counter(e, name, time)
+                    writers[address] = getattr(self, f"_write_{name}", None) or partial(self._keep, reg.name)
+                if reg.name == "COUNTER":
+                    counters.add(address)
 
-    @staticmethod
-    def _keep(e: Engine, name: str, value: int) -> None:
-        e.regs[name] = value & _WIDTHS.get(name, _WORD)
+    def _kept(self, name: str, time: int) -> int:
+        return self._engine.regs[name]
 
-    @staticmethod
-    def _clear_irq(e: Engine, value: int) -> None:
-        e.irq_pending &= ~value
+    def _keep(self, name: str, time: int, value: int) -> None:
+        self._engine.regs[name] = value & _MASKS.get(name, _WORD)
 
-    @staticmethod
-    def _consumed(e: Engine, time: int, value: int) -> None:
-        e.regs["CPL_HEAD"] = value
-        e.retirer.consider(time)
+    # -- control ---------------------------------------------------------------------------------------------
+    def _control(self, time: int) -> int:
+        return self._engine.enabled | self._engine.paused << 2
 
-    @staticmethod
-    def _job_id(e: Engine) -> int:
-        return e.executor.job.members["job_id"] if e.executor.job else 0
+    def _write_control(self, time: int, value: int) -> None:
+        self._engine.control(time, value)
 
-    def _fault_code(self, e: Engine) -> int:
+    def _status(self, time: int) -> int:
+        e = self._engine
+        return e.state(time) | e.loader.busy << 4 | e.executor.in_job << 5
+
+    def _irq_status(self, time: int) -> int:
+        return self._engine.irq_pending
+
+    def _write_irq_status(self, time: int, value: int) -> None:
+        self._engine.irq_pending &= ~value
+
+    # -- rings -----------------------------------------------------------------------------------------------
+    def _ring_tail(self, time: int) -> int:
+        return self._engine.ring.tail & _WORD
+
+    def _write_ring_tail(self, time: int, value: int) -> None:
+        self._engine.ring.doorbell(time, value)
+
+    def _ring_fetched(self, time: int) -> int:
+        return self._engine.ring.fetched & _WORD
+
+    def _ring_loaded(self, time: int) -> int:
+        return self._engine.loader.loaded & _WORD
+
+    def _ring_head(self, time: int) -> int:
+        return self._engine.retirer.retired & _WORD
+
+    _cpl_tail = _ring_head
+
+    def _write_cpl_head(self, time: int, value: int) -> None:
+        self._engine.regs["CPL_HEAD"] = value
+        self._engine.retirer.consider(time)
+
+    # -- the job at hand -------------------------------------------------------------------------------------
+    def _halt_job(self, time: int) -> int:
+        return self._engine.executor.job.members["job_id"]
+
+    _current_job = _halt_job
+
+    def _halt_point(self, time: int) -> int:
+        return self._engine.executor.halt_point
+
+    def _halt_pc(self, time: int) -> int:
+        return self._engine.executor.halt_pc
+
+    def _halt_cycle_lo(self, time: int) -> int:
+        return self._engine.executor.halt_cycle & _WORD
+
+    def _halt_cycle_hi(self, time: int) -> int:
+        return self._engine.executor.halt_cycle >> 32
+
+    def _current_pc(self, time: int) -> int:
+        return self._engine.executor.next_pc(time)
+
+    def _sem(self, number: int, time: int) -> int:
+        assert number < SEMAPHORES
+        return self._engine.executor.semaphores.count(number, time)
+
+    def _counter(self, number: int, time: int) -> int:
+        e = self._engine
+        job = e.executor.job
+        return e.counters(job, e.executor.queues, time)[COUNTERS[number][0]] & _WORD if job.index >= 0 else 0
+
+    # -- faults ----------------------------------------------------------------------------------------------
+    def _fault_code(self, time: int) -> int:
+        e = self._engine
         if e.retirer.failed:
-            return 6 | 10 << 8
+            return Fault.BUS | FaultUnit.RING << 8
         fault = e.executor.fault
         return fault.code | fault.unit << 8 if fault else 0
 
-    def _fault_job(self, e: Engine) -> int:
+    def _fault_job(self, time: int) -> int:
+        e = self._engine
         if e.retirer.failed:
             return e.retirer.failed.members["job_id"]
-        return self._job_id(e) if e.executor.dead else 0
+        return self._halt_job(time) if e.executor.dead else 0
 
-    @staticmethod
-    def _counter(e: Engine, name: str, time: int) -> int:
-        job = e.executor.job
-        return e.counters(job, e.executor.queues, time)[name] & _WORD if job else 0
+    def _fault_pc(self, time: int) -> int:
+        fault = self._engine.executor.fault
+        return fault.pc if fault and not self._engine.retirer.failed else 0
+
+    def _fault_addr(self, time: int) -> int:
+        fault = self._engine.executor.fault
+        return fault.address & _WORD if fault and not self._engine.retirer.failed else 0
+
+
+def _constant(value: int, time: int) -> int:
+    return value

@@ -9,7 +9,7 @@ from sim.model.parts import Part
 COPIED = COMPLETION[COUNTERS[0][0]].offset // 4 + len(COUNTERS)  #: words of a completion, one per cycle
 
 
-class Retirer(Part):
+class RetirerModel(Part):
     """Copies a completion, writes it, and tells host and events. ``retired``: jobs whose completion is in DRAM;
     ``free``: the next may come; ``failed``: the job whose completion could not be written."""
 

@@ -2,14 +2,14 @@
 
 from hw.contract.job import JOB
 from hw.contract.timing import AXI_RETURN, FETCH_BURST_BYTES
-from sim.model.jobs import BAD_DESCRIPTOR, BAD_READ, Job, JobFault, read_job
 from sim.model.dram import HELD
+from sim.model.jobs import BAD_DESCRIPTOR, BAD_READ, Job, JobFault, read_job
 from sim.model.parts import Part
 
 _WORDS = JOB.size // 8
 
 
-class Ring(Part):
+class RingModel(Part):
     """Keeps up to ``job_slots`` descriptors in ring order. ``jobs``: those that are valid, by index."""
 
     def reset(self) -> None:
@@ -49,7 +49,10 @@ class Ring(Part):
         """Ask for the next of the bursts of a descriptor."""
         address, beats, number = subject
         if number:
-            at = address + (JOB.size // (beats * self.engine.params.dram_word) - number) * beats * self.engine.params.dram_word
+            at = (
+                address
+                + (JOB.size // (beats * self.engine.params.dram_word) - number) * beats * self.engine.params.dram_word
+            )
             self._next = (address, beats, number - 1)
             accepted = self.engine.memory.request(
                 time, self, False, at, beats, self._came, (self.generation, beats, address)

@@ -26,7 +26,9 @@ class RecordingBus(SideBySideBus):
         self._places = _places(bus)
         self.runs: list[InstructionRun] = []
         self._queues = [
-            (engine, unit, _QueueWatch(self._places, engine, unit)) for engine in range(bus.params.engines) for unit in Unit
+            (engine, unit, _QueueWatch(self._places, engine, unit))
+            for engine in range(bus.params.engines)
+            for unit in Unit
         ]
         self._now = self._places["soc.now"]
         self._jobs = [self._places[f"soc.engine{e}.control.executor.released"] for e in range(bus.params.engines)]

@@ -110,7 +110,7 @@ class Burst(NamedTuple):
 class BusCopy(NamedTuple):
     """What a copy from or to DRAM asks of the bus, beyond its ``steps``.
 
-    ``bursts`` in order; ``lead``: how many of them must have been asked for when the planner has let go of the last run.
+    ``bursts`` in order; ``lead``: how many of them must have been asked for before the planner lets go of the last run.
     """
 
     steps: CopySteps

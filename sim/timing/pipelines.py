@@ -12,7 +12,7 @@ VEC_FIELDS = ("op", "table", "per_channel", "n2", "n1", "n0", "k1", "k0")
 
 
 class MacBlocks(NamedTuple):
-    """``blocks`` of weights, each followed by the next after ``period`` cycles, the last of which fires for ``last``."""
+    """``blocks`` of weights, each followed by the next after ``period`` cycles; the last fires for ``last``."""
 
     blocks: int
     period: int
@@ -21,7 +21,9 @@ class MacBlocks(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 14)
-def mac_blocks(params: SocParams, n2: int, n1: int, n0: int, p1: int, p0: int, acc_s: int, accumulate: int) -> MacBlocks:
+def mac_blocks(
+    params: SocParams, n2: int, n1: int, n0: int, p1: int, p0: int, acc_s: int, accumulate: int
+) -> MacBlocks:
     """Of the MAC instruction with ``MAC_FIELDS`` of the values given.
 
     A pixel waits for the two before it where it adds to the accumulator of one of them.
@@ -39,7 +41,8 @@ def _clashes(p1: int, p0: int, acc_s: int) -> int:
     """Cycles that pixels of one block wait for each other."""
     if p1 == 1 or p0 > 2 or acc_s >= p0:
         return 0
-    time, fired = 0, {}
+    time = 0
+    fired: dict[int, int] = {}
     for y in range(p1):
         for x in range(p0):
             row = y * acc_s + x

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,13 @@ _PAGE = 4096  #: addresses in DRAM count modulo this: no burst crosses it, and t
 _COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)
 
 
-class Program:
+class ProgramTable:
     """The instructions in ``code``, by PC.
 
     ``units``: number of ``Unit``, :data:`END`, :data:`CANCEL` or :data:`ILLEGAL`. ``waits``, ``signals``: numbers of
     semaphores. ``work``: what the formulas of :mod:`sim.timing` say, None for what no unit executes; for copies from or
-    to DRAM, ``at`` is the address that offsets of bursts are added to, an offset in its segment ``segment``. ``amount``:
-    bytes that a copy reads, operands that MAC or VEC accepts; ``extent``: the end of what a copy writes.
+    to DRAM, ``at`` is what offsets of bursts are added to, itself an offset in segment ``segment``. ``amount``: bytes
+    that a copy reads, operands that MAC or VEC accepts; ``extent``: the end of what a copy writes.
     """
 
     def __init__(self, code: bytes, params: SocParams) -> None:
@@ -37,7 +38,7 @@ class Program:
         self._insns: dict[int, Insn] = {}
         count = len(self._raw)
         units = np.full(count, ILLEGAL, np.int64)
-        self.work: list[Work | None] = [None] * count
+        self.work: list[Any] = [None] * count
         self.waits: list[tuple[int, ...]] = [()] * count
         self.signals: list[tuple[int, ...]] = [()] * count
         self.at = [0] * count

@@ -1,4 +1,4 @@
-"""When instructions ran, as a simulator of the RTL and the model both tell it, so that they can be laid side by side."""
+"""When instructions ran: what a simulator of the RTL and the fast model both tell, so that they can be compared."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from sim.trace import Span
 
 
 class InstructionRun(NamedTuple):
-    """The instruction at ``pc`` of a job: the cycle in which its unit accepted it, and the one in which it signalled."""
+    """The instruction at ``pc`` of a job: when its unit accepted it, and when it signalled, in cycles."""
 
     engine: int
     unit: Unit
