@@ -86,8 +86,8 @@ class QueueModel:
 
     @property
     def stuck(self) -> bool:
-        """Whether the head misses a semaphore."""
-        return len(self.granted) == len(self.taken) < len(self.pcs)
+        """Whether the head misses a semaphore, and nothing is in flight."""
+        return len(self.granted) == len(self.taken) == len(self.done) < len(self.pcs)
 
     def grant(self, place: int) -> int:
         """When instruction ``place`` is valid at the unit, or -1: a semaphore is missing."""
