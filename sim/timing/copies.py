@@ -87,17 +87,19 @@ def copy_steps(word: int, *values: int) -> CopySteps:
 
 
 def _ahead(steps: Ints, words: Ints) -> int:
-    """Steps behind the moment at which the last run leaves the planner: it waits for room in the queue of runs, and for
-    the source to ask for all words of the run before the one before."""
+    """Steps behind the moment at which the last run leaves the planner: it waits for room in the queue of runs, and the
+    last run before it that reads for the source, which asks for all words of the one before first."""
     count = len(steps)
-    if count <= 2:
-        return int(steps.sum())
-    limits = [int(steps.sum())]
+    limit = int(steps.sum())
     if count > RUNS_AHEAD + 1:
-        limits.append(int(steps[-RUNS_AHEAD - 1 :].sum()) - 1)
-    per_word = int(steps[-3]) / max(1, int(words[-3]))
-    limits.append(int(steps[-2:].sum()) + int(WORDS_AHEAD * per_word) - 2)
-    return min(limits)
+        limit = min(limit, int(steps[-RUNS_AHEAD - 1 :].sum()) - 1)
+    reading = np.flatnonzero(words[:-1])
+    if len(reading) > 1:
+        before, waits = reading[-2:]
+        per_word = int(steps[before]) / int(words[before])
+        asked = int(steps[before + 1 :].sum()) + int(WORDS_AHEAD * per_word) - 2
+        limit = min(limit, asked - (count - 2 - int(waits)))
+    return limit
 
 
 class Burst(NamedTuple):
@@ -138,5 +140,5 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
             stop = min(end, (at // per_burst + 1) * per_burst - 1)
             bursts.append(Burst(at * word, stop - at + 1))
             at = stop + 1
-    lead = int(counts[:-2].sum()) if len(counts) > 2 else 0
-    return BusCopy(copy_steps(word, *values), tuple(bursts), lead)
+    behind = 2 if from_bus else 2 + -(-WORDS_AHEAD // max(1, int((last - first).max(initial=0)) + 1))
+    return BusCopy(copy_steps(word, *values), tuple(bursts), int(counts[:-behind].sum()))

@@ -118,7 +118,8 @@ class ProgramTable:
         if op is Op.MAC:
             self._each(op, rows, MAC_FIELDS, lambda *values: mac_blocks(p, *values))
         elif op is Op.VEC:
-            self._each(op, rows, VEC_FIELDS, lambda *values: vec_steps(p, *values))
+            banks = p.lv1_word * p.lv1_banks
+            self._each(op, rows, VEC_FIELDS, lambda *values: vec_steps(p, *values), {"a": banks, "b": banks})
         elif op in (Op.LD2, Op.ST2):
             self._bus(op, rows)
         else:

@@ -66,7 +66,7 @@ def test_a_model_killed_at_any_time_after_a_dump_harms_nobody(device):
         device.resume(suspension)
         device.collect(ids, LIMIT)
         np.testing.assert_array_equal(walk.read_tensor("y"), data, err_msg=f"killed after {delay} cycles")
-    assert dumped >= 8
+    assert dumped >= 5
     device.settle()
     device.unload(walk), device.unload(smash)
 
