@@ -6,16 +6,17 @@
 ...     model = device.load(image)
 ...     result = model(x)
 
-``caesura.run("model.onnx", x)`` does all of it at once.
+``caesura.run("model.onnx", x)`` does all of it at once. ``caesura.Runtime(device)`` serves requests of several models.
 """
 
 from caesura.api import Device, Model, UsageError, compile, open, run
+from compiler.backend.options import Options
 from compiler.ir import CompileError
 from hw.contract.image import Image, ImageError
 from hw.contract.params import PRESETS, ParamError, SocParams
 from sim.bus import BusError, BusTimeout, HostCosts
 from sw.driver import DeviceFault, DeviceTimeout, DriverError
-from sw.runtime import InputError, LayerStats, RunStats
+from sw.runtime import InputError, LayerStats, Mechanism, Request, RequestCancelled, RunStats, Runtime, State
 
 __all__ = [
     "PRESETS",
@@ -31,10 +32,16 @@ __all__ = [
     "ImageError",
     "InputError",
     "LayerStats",
+    "Mechanism",
     "Model",
+    "Options",
     "ParamError",
+    "Request",
+    "RequestCancelled",
     "RunStats",
+    "Runtime",
     "SocParams",
+    "State",
     "UsageError",
     "compile",
     "open",

@@ -1,12 +1,14 @@
 """The public functions: compile, open, load, call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 import numpy.typing as npt
 
+from caesura.duration_store import DurationStore
 from compiler.backend.options import Options
 from hw.contract.image import Image
 from hw.contract.params import SocParams, preset
@@ -15,6 +17,7 @@ from sim.bus import Bus, Progress
 from sw.driver import Device as Driver
 from sw.driver import LoadedModel
 from sw.runtime import RunStats, Session
+from sw.runtime.reference import measured
 
 Arrays = dict[str, npt.NDArray]
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -33,7 +36,7 @@ def compile(
     path: str | PathLike,
     preset: str | SocParams = "tiny",
     *,
-    engines: int | None = None,
+    engines: int | Literal["auto"] | None = None,
     fallback: bool = False,
     observe: bool = False,
     options: Options | None = None,
@@ -42,17 +45,17 @@ def compile(
 
     Parameters
     ----------
-    engines : how many engines share each layer; all of them by default
+    engines : how many engines share each layer: all of them by default; ``auto``: as many as the model deserves
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
-    options : cancellation points and limits; see :class:`compiler.backend.options.Options`
+    options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
 
     Raises ``CompileError`` or ``ParamError``.
     """
     from compiler.compile import compile_model  # the compiler is only loaded where it is used
 
     params = resolve(preset)
-    engines = engines or params.engines
+    engines = params.engines if engines is None else engines
     return compile_model(Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options)
 
 
@@ -81,14 +84,17 @@ def open(
     if backend not in BACKENDS:
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
 
-    return Device(open_simulator(resolve(params), backend, vcd=vcd, progress=progress))
+    chosen = resolve(params)
+    return Device(open_simulator(chosen, backend, vcd=vcd, progress=progress), DurationStore(chosen, backend))
 
 
 class Device:
-    """An SoC that is on. A context manager; ``driver`` is the driver beneath, ``bus`` the simulator."""
+    """An SoC that is on. A context manager; ``driver`` is the driver beneath, ``bus`` the simulator. ``durations``:
+    what first runs of models measured before, and where to keep what they measure now."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, durations: DurationStore | None = None) -> None:
         self.bus = bus
+        self._durations = durations
         self.driver = Driver(bus)
 
     @property
@@ -96,15 +102,23 @@ class Device:
         """The hardware's parameters."""
         return self.driver.params
 
-    def load(self, image: Image | str | PathLike) -> "Model":
+    def load(
+        self, image: Image | str | PathLike, engines: Sequence[int] | Literal["least_used"] | None = None
+    ) -> "Model":
         """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
+
+        ``engines``: the engines that run it, as many as it was compiled for; ``least_used``: those that the fewest
+        loaded models use; by default the first of the device.
 
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.
         """
         if not isinstance(image, Image):
             image = Image.load(Path(image))
-        return Model(self.driver, self.driver.load(image))
+        model = Model(self.driver, self.driver.load(image, engines), self._durations)
+        if self._durations is not None:
+            self._durations.recall(image)
+        return model
 
     def unload(self, model: "Model") -> None:
         """Give a model's memory back; the model cannot run any more."""
@@ -122,10 +136,12 @@ class Device:
 
 
 class Model:
-    """A loaded model: call it with an array (one input) or with arrays by name."""
+    """A loaded model: call it with an array (one input) or with arrays by name. Its first run stores how long each
+    layer took, in the image and in ``durations``."""
 
-    def __init__(self, driver: Driver, loaded: LoadedModel) -> None:
+    def __init__(self, driver: Driver, loaded: LoadedModel, durations: DurationStore | None = None) -> None:
         self.loaded = loaded
+        self._durations = durations
         self._session = Session(driver, loaded)
         self._stats: RunStats | None = None
 
@@ -139,18 +155,22 @@ class Model:
         """Cycles and counters of the last inference; None before the first."""
         return self._stats
 
-    def __call__(self, inputs: Inputs) -> npt.NDArray | Arrays:
-        """One inference: the output array, or arrays by name if the model has several outputs.
+    def __call__(self, inputs: Inputs, *, engines: Sequence[int] | None = None) -> npt.NDArray | Arrays:
+        """One inference: the output array, or arrays by name if the model has several outputs. ``engines``: the
+        engines that run it from now on; those of the inference before by default.
 
         Raises ``InputError`` for a wrong shape or dtype, ``DeviceFault`` or ``DeviceTimeout`` if the device fails;
         it can be used again then.
         """
-        outputs, _ = self.run(inputs)
+        outputs, _ = self.run(inputs, engines=engines)
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
-    def run(self, inputs: Inputs) -> tuple[Arrays, RunStats]:
+    def run(self, inputs: Inputs, *, engines: Sequence[int] | None = None) -> tuple[Arrays, RunStats]:
         """Like calling, but always outputs by name, with the statistics."""
-        outputs, self._stats = self._session.run(inputs)
+        known = measured(self.image)
+        outputs, self._stats = self._session.run(inputs, engines)
+        if self._durations is not None and not known and measured(self.image):
+            self._durations.remember(self.image)
         return outputs, self._stats
 
 

@@ -29,6 +29,7 @@ from caesura.options import (
     Set,
     SpillBound,
     compile_options,
+    engine_count,
     image_of,
     is_image,
 )  # fmt: skip
@@ -134,7 +135,7 @@ def compile(
     """Compile an ONNX model to an image."""
     options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
     hardware = machine(preset, params, changes or ()) or "tiny"
-    image = api.compile(model, hardware, engines=engines, fallback=fallback, options=options)
+    image = api.compile(model, hardware, engines=engine_count(engines), fallback=fallback, options=options)
     image.save(output)
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "

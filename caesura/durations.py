@@ -24,7 +24,7 @@ def to_fields(image: Image) -> dict[str, Any]:
     """Plain data for JSON: cycles of each layer, as estimated and as measured (None until profiled)."""
     return {
         "model": image.meta.model,
-        "measured": measured(image),
+        "measured": reference.measured(image),
         "layers": [
             {
                 "name": layer.name,
@@ -37,11 +37,6 @@ def to_fields(image: Image) -> dict[str, Any]:
             for layer in image.meta.layers
         ],
     }
-
-
-def measured(image: Image) -> bool:
-    """Whether the image holds measured durations of all its layers."""
-    return all(layer.measured_compute is not None and layer.measured_load is not None for layer in image.meta.layers)
 
 
 def to_table(image: Image) -> Table:

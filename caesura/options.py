@@ -1,7 +1,7 @@
 """Options that several commands take, and what follows from them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,7 +16,9 @@ ParamsFile = Annotated[Path | None, typer.Option("--params", help="a TOML file w
 Set = Annotated[list[str] | None, typer.Option("--set", help="change a parameter, such as lv2_bytes=4MiB; repeatable")]
 Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
-Engines = Annotated[int | None, typer.Option(min=1, help="engines that share each layer (default: all)")]
+Engines = Annotated[
+    str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
+]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
@@ -39,6 +41,17 @@ def compile_options(
     )
 
 
+def engine_count(engines: str | None) -> int | Literal["auto"] | None:
+    """What ``--engines`` says; None: nothing."""
+    if engines is None:
+        return None
+    if engines == "auto":
+        return "auto"
+    if not engines.isdecimal() or not int(engines):
+        raise api.UsageError(f"--engines must be a number of engines from 1 on, or auto, not {engines!r}")
+    return int(engines)
+
+
 def is_image(path: Path) -> bool:
     """Whether a file is a compiled image, by its first bytes or its name."""
     if not path.is_file():
@@ -47,10 +60,10 @@ def is_image(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
 
 
-def image_of(path: Path, params: SocParams | None, engines: int | None, fallback: bool, options: Options) -> Image:
+def image_of(path: Path, params: SocParams | None, engines: str | None, fallback: bool, options: Options) -> Image:
     """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image)."""
     if not is_image(path):
-        return api.compile(path, params or "tiny", engines=engines, fallback=fallback, options=options)
+        return api.compile(path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options)
     if options != Options():
         raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
     image = Image.load(path)

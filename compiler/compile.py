@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import onnx
 
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
+from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
 from compiler.ir import Graph
 from hw.contract.image import Image
@@ -30,19 +32,23 @@ def compile_with_report(
     fallback: bool = False,
     name: str | None = None,
     observe: bool = False,
-    engines: int | None = None,
+    engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
-    ``options`` says. Raises :class:`compiler.ir.CompileError`.
+    ``options`` says; ``auto``: as many as the model deserves, see :func:`compiler.engine_count.build_for_its_size`.
+    Raises :class:`compiler.ir.CompileError`.
     """
     chosen = options or Options()
-    chosen = replace(chosen, observe=observe or chosen.observe, engines=chosen.engines if engines is None else engines)
+    chosen = replace(chosen, observe=observe or chosen.observe)
     graph = import_model(path, fallback=fallback, name=name)
-    image, report = build(graph, params, chosen)
+    if engines == "auto":
+        image, report = build_for_its_size(graph, params, chosen)
+    else:
+        image, report = build(graph, params, chosen if engines is None else replace(chosen, engines=engines))
     return Compiled(image, graph, report)
 
 
@@ -53,7 +59,7 @@ def compile_model(
     fallback: bool = False,
     name: str | None = None,
     observe: bool = False,
-    engines: int | None = None,
+    engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""

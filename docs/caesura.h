@@ -176,27 +176,27 @@ struct caesura_completion {
     uint32_t prologue_bytes; /* LD2 in the prologue: bytes read from the source */
     uint32_t prologue_busy; /* LD2 in the prologue: cycles with an instruction in progress */
     uint32_t prologue_stalled; /* LD2 in the prologue: busy cycles in which the source or destination held data up */
-    uint32_t prologue_occupancy; /* LD2 in the prologue: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment) */
+    uint32_t prologue_occupancy; /* LD2 in the prologue: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment). It does not say how full the memory is: what has been freed since is known to software alone (`Device.lv2_use`) */
     uint32_t ld2_bytes; /* LD2: bytes read from the source */
     uint32_t ld2_busy; /* LD2: cycles with an instruction in progress */
     uint32_t ld2_stalled; /* LD2: busy cycles in which the source or destination held data up */
-    uint32_t ld2_occupancy; /* LD2: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment) */
+    uint32_t ld2_occupancy; /* LD2: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment). It does not say how full the memory is: what has been freed since is known to software alone (`Device.lv2_use`) */
     uint32_t st2_bytes; /* ST2: bytes read from the source */
     uint32_t st2_busy; /* ST2: cycles with an instruction in progress */
     uint32_t st2_stalled; /* ST2: busy cycles in which the source or destination held data up */
-    uint32_t st2_occupancy; /* ST2: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment) */
+    uint32_t st2_occupancy; /* ST2: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment). It does not say how full the memory is: what has been freed since is known to software alone (`Device.lv2_use`) */
     uint32_t ld1_bytes; /* LD1: bytes read from the source */
     uint32_t ld1_busy; /* LD1: cycles with an instruction in progress */
     uint32_t ld1_stalled; /* LD1: busy cycles in which the source or destination held data up */
-    uint32_t ld1_occupancy; /* LD1: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment) */
+    uint32_t ld1_occupancy; /* LD1: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment). It does not say how full the memory is: what has been freed since is known to software alone (`Device.lv2_use`) */
     uint32_t st1_bytes; /* ST1: bytes read from the source */
     uint32_t st1_busy; /* ST1: cycles with an instruction in progress */
     uint32_t st1_stalled; /* ST1: busy cycles in which the source or destination held data up */
-    uint32_t st1_occupancy; /* ST1: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment) */
+    uint32_t st1_occupancy; /* ST1: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment). It does not say how full the memory is: what has been freed since is known to software alone (`Device.lv2_use`) */
     uint32_t ld0_bytes; /* LD0: bytes read from the source */
     uint32_t ld0_busy; /* LD0: cycles with an instruction in progress */
     uint32_t ld0_stalled; /* LD0: busy cycles in which the source or destination held data up */
-    uint32_t ld0_occupancy; /* LD0: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment) */
+    uint32_t ld0_occupancy; /* LD0: high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment). It does not say how full the memory is: what has been freed since is known to software alone (`Device.lv2_use`) */
     uint32_t mac_busy; /* MAC: cycles with an instruction in progress */
     uint32_t mac_active; /* MAC: cycles in which the datapath accepted an operand */
     uint32_t mac_stalled; /* MAC: busy cycles lost to memory ports */

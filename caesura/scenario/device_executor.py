@@ -15,7 +15,7 @@ from sw.driver import Device, LoadedModel
 from sw.driver.memory.ranges import normalise
 from sw.runtime.group_run import GroupRun
 from sw.runtime.preemption_mechanism import Mechanism, Situation
-from sw.runtime.reference import durations, store
+from sw.runtime.reference import durations
 from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
@@ -64,10 +64,12 @@ class DeviceExecutor:
         self._expected = self._run_alone()
         self._next = dict.fromkeys(models, 0)
         self._announced: dict[ModelRun, simpy.Event] = {}
+        machine, self._placed = scenario.machine, scenario.machine.placed
         self._runtime = Runtime(
-            device, policies.order, policies.placement, placed=scenario.machine.placed,
-            preemptive=scenario.machine.preemption is not None, at_arrival=policies.at_arrival, rule=rule,
-            on_end=self._ended, initial_waits=scenario.machine.initial_waits,
+            device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
+            preemptive=machine.preemption is not None, at_arrival=policies.at_arrival, rule=rule, on_end=self._ended,
+            initial_waits=machine.initial_waits if machine.placed else None,
+            initial_waits_decay=machine.initial_waits_decay,
         )  # fmt: skip
         self._origin = device.bus.cycle
 
@@ -79,7 +81,6 @@ class DeviceExecutor:
                 outputs[name, i], stats = session.run(sample)
                 layers = durations(models[0].image, stats.jobs).values()
                 loads, computes = (sum(layer[what] for layer in layers) for what in (0, 1))
-                store(models[0].image, stats.jobs)
                 self.alone[name] = Alone(loads, computes, stats.latency)
         return outputs
 
@@ -159,11 +160,13 @@ class DeviceExecutor:
             ends[run.request.number] = run.end
         return Outcome(
             engines,
+            engines if self._placed else 1,
             list(frames),
             layers,
             access_busy=sum(end - start for start, end in normalise(loads)) / self.ticks,
             compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
+            preemptions=self._runtime.switches,
             decision_seconds=measured.decision_seconds,
         )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from caesura.api import UsageError
@@ -19,7 +20,7 @@ class Policies:
 
     name: str
     order: Callable[[], OrderPolicy]
-    placement: Callable[[list[float]], PlacementPolicy]
+    placement: Callable[..., PlacementPolicy]  #: from initial waits of the queues, and since when they decay if they do
     at_arrival: bool = False
 
     @classmethod
@@ -32,7 +33,7 @@ class Policies:
         if name in PLACEMENT:
             if chosen:
                 raise UsageError(f"policy {name!r} has no options, {', '.join(chosen)} given")
-            return cls(name, Fcfs, lambda waits: placement_for(name, waits), at_arrival=True)
+            return cls(name, Fcfs, partial(placement_for, name), at_arrival=True)
         if name not in ORDER:
             raise UsageError(f"no policy named {name!r}; there are {', '.join((*ORDER, *PLACEMENT))}")
         if placement not in PLACEMENT:
@@ -45,4 +46,4 @@ class Policies:
             order()
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from None
-        return cls(name, order, lambda waits: placement_for(placement, waits))
+        return cls(name, order, partial(placement_for, placement))

@@ -10,6 +10,7 @@ from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
 from caesura.show import table
 from sw.runtime import metrics
+from sw.runtime.policies import PLACEMENT
 
 
 def report(
@@ -32,6 +33,7 @@ def report(
         "policy": policy,
         "backend": backend,
         "time_unit": scenario.time_unit,
+        "notes": _notes(policy, outcome),
         "requests": len(frames),
         "makespan": span,
         "antt": metrics.antt([frame.turnaround for frame in frames], singles) if all(singles) else None,
@@ -40,7 +42,7 @@ def report(
         "sla_violation_rate": metrics.sla_violation_rate((frame.end, frame.deadline) for frame in frames),
         "compute_utilisation": metrics.utilisation(sum(outcome.compute_busy), span * outcome.engines),
         "access_utilisation": metrics.utilisation(outcome.access_busy, span),
-        "preemptions": sum(layer.preempted for layer in outcome.layers),
+        "preemptions": outcome.preemptions,
         "switch_time": outcome.switch_time,
         "turnaround": _distribution([frame.turnaround for frame in frames]),
         "wait": _distribution([layer.wait for layer in outcome.layers]),
@@ -49,6 +51,13 @@ def report(
         "decision_us": _distribution([1e6 * seconds for seconds in outcome.decision_seconds]),
         "streams": [_stream(name, single, frames) for name, single in alone.items()],
     }
+
+
+def _notes(policy: str, outcome: Outcome) -> list[str]:
+    if policy in PLACEMENT and outcome.queues == 1:
+        way_out = "set machine.placed = true, on several engines" if outcome.engines > 1 else "raise machine.engines"
+        return [f"{policy} chooses among queues of engines, and here is one: this is fcfs; {way_out}"]
+    return []
 
 
 def _stream(name: str, alone: float, frames: Sequence[Frame]) -> dict[str, Any]:
@@ -97,7 +106,7 @@ def to_table(result: Mapping[str, Any]) -> Group:
         times = [_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")]
         late = f"{stream['sla_violation_rate']:.1%}"
         streams.add_row(stream["name"], f"{stream['requests']}", _time(stream["alone"]), *times, late)
-    return Group(head, totals, streams)
+    return Group(head, *(Text(f"note: {note}", "yellow") for note in result["notes"]), totals, streams)
 
 
 def _time(value: float) -> str:

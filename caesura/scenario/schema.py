@@ -71,7 +71,7 @@ class ModelSpec(_Table):
 
 
 class PreemptionSpec(_Table):
-    """What preemption costs. ``interval``: time between cancellation points within a layer."""
+    """What preemption costs, within a layer as between two. ``interval``: time between cancellation points."""
 
     dump: NotNegative
     restore: NotNegative
@@ -85,6 +85,7 @@ class MachineSpec(_Table):
     memory: Annotated[int, Field(ge=1)] = 1 << 20
     cpus: Annotated[int, Field(ge=1)] = 1
     initial_waits: list[NotNegative] | None = None  #: of each engine's queue, for queue-time balancing
+    initial_waits_decay: bool = False  #: they fall with time from the beginning on, as of engines that warm up
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
     preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models
@@ -138,7 +139,7 @@ class StageSpec(_Table):
     cpu: str | None = None
     duration: NotNegative = 0.0
     priority: int | None = None  #: instead of the stream's
-    #: of work on the CPU: its end is known when it begins, so backends that run real models may switch ahead of it
+    #: of work on the CPU: its end is known when it begins, so that a switch to the next stage may begin ahead of it
     announced: bool = False
 
     @pydantic.model_validator(mode="after")

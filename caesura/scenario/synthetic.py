@@ -8,7 +8,7 @@ from pathlib import Path
 
 import simpy
 
-from caesura.scenario.model_executor import ModelRun
+from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import ModelSpec, Scenario, ScenarioError
@@ -17,6 +17,7 @@ from sim.synthetic import SwitchCost, SyntheticJob, SyntheticMachine
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.policies import LayerCost
+from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler
 
 
@@ -33,11 +34,12 @@ class SyntheticRunner:
 
 @dataclass
 class _OpenRun:
-    """A run of a model that has not ended. ``done`` happens when its last layer has."""
+    """A run of a model. ``done`` happens when its last layer has ended; ``begun``: its layers are scheduled."""
 
     run: ModelRun
     done: simpy.Event
     left: int  #: layers
+    begun: bool = False
 
 
 class SyntheticExecutor:
@@ -52,20 +54,24 @@ class SyntheticExecutor:
         machine = scenario.machine
         self.env = simpy.Environment()
         self._at_arrival, self._preemptive = policies.at_arrival, machine.preemption is not None
-        switch = machine.preemption and SwitchCost(**machine.preemption.model_dump())
-        self._machine = SyntheticMachine(self.env, machine.engines, machine.memory, self, switch or None)
+        self._switch = None if machine.preemption is None else SwitchCost(**machine.preemption.model_dump())
+        self._machine = SyntheticMachine(self.env, machine.engines, machine.memory, self, self._switch)
         self._truth = _durations(scenario)
         self._estimates = Estimates({name: _costs(model) for name, model in scenario.models.items()})
         self._forecast = Forecast(machine.engines, machine.memory)
         self._scheduler = LayerScheduler(
             policies.order(),
-            policies.placement(list(machine.initial_waits or [0.0] * machine.engines)),
+            policies.placement(
+                list(machine.initial_waits or [0.0] * machine.engines), 0.0 if machine.initial_waits_decay else None
+            ),
             self._forecast,
             self._estimates,
             by_priority=self._preemptive,
             inputs={name: model.dependencies for name, model in scenario.models.items()},
         )
         self._runs: list[_OpenRun] = []  #: all, by number of the scheduler's request
+        self._announced: dict[ModelRun, int] = {}  #: runs that have not been submitted
+        self._declined: list[int] = []  #: runs that wait for less urgent ones to end
         self._jobs: dict[tuple[int, int], SyntheticJob] = {}
         self._records: dict[SyntheticJob, LayerRun] = {}
         self._last_load = 0.0
@@ -75,15 +81,29 @@ class SyntheticExecutor:
 
     # -- runs of models --------------------------------------------------------------------------------------
     def announce(self, run: ModelRun, delay: float) -> None:
-        """The machine does not switch ahead."""
+        """See ``ModelExecutor``. The switch to it begins so long ahead that a dump has ended when it arrives."""
+        self._announced[run] = self._add(run)
+        if self._switch is not None:
+            self.env.process(self._switch_ahead(self._announced[run], self.env.now + delay, self._switch))
 
     def submit(self, run: ModelRun) -> simpy.Event:
         """See ``ModelExecutor``."""
-        number, done = len(self._runs), self.env.event()
-        self._runs.append(_OpenRun(run, done, len(self._truth[run.model])))
-        self._scheduler.open(LayerChain(number, run.model, self.env.now, run.priority, run.frame.deadline))
+        number = self._announced.pop(run, None)
+        number = self._add(run) if number is None else number
+        if not self._runs[number].begun:
+            self._begin_or_wait(number)
+        return self._runs[number].done
+
+    def _add(self, run: ModelRun) -> int:
+        self._runs.append(_OpenRun(run, self.env.event(), len(self._truth[run.model])))
+        return len(self._runs) - 1
+
+    def _begin(self, number: int, arrival: float) -> None:
+        """Its layers are scheduled from now on; none loads before ``arrival``."""
+        run = self._runs[number].run
+        self._runs[number].begun = True
+        self._scheduler.open(LayerChain(number, run.model, arrival, run.priority, run.frame.deadline))
         self._decide()
-        return done
 
     def run(self, served: simpy.Event) -> None:
         """See ``ModelExecutor``."""
@@ -92,10 +112,44 @@ class SyntheticExecutor:
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
         """See ``ModelExecutor``."""
         machine = self._machine
+        engines = len(machine.compute_busy)
         return Outcome(
-            len(machine.compute_busy), list(frames), self._ended, machine.access_busy, machine.compute_busy,
-            sum(machine.switch_time), self._decision_seconds,
+            engines, engines, list(frames), self._ended, machine.access_busy, machine.compute_busy,
+            sum(machine.switch_time), machine.switches, self._decision_seconds,
         )  # fmt: skip
+
+    # -- preemption ------------------------------------------------------------------------------------------
+    def _begin_or_wait(self, number: int) -> None:
+        if self._choice(number, 0.0) is Mechanism.WAIT:
+            self._declined.append(number)
+        else:
+            self._begin(number, self.env.now)
+
+    def _switch_ahead(self, number: int, arrival: float, switch: SwitchCost) -> Process:
+        """To a run that arrives then."""
+        yield self.env.timeout(max(0.0, arrival - switch.dump - switch.interval / 2 - self.env.now))
+        notice = arrival - self.env.now
+        if notice and self._choice(number, notice) is Mechanism.DUMP:
+            self._begin(number, arrival)
+
+    def _choice(self, number: int, notice: float) -> Mechanism | None:
+        """What to do about less urgent runs for one that arrives in ``notice``, by the same rule as on a device; None
+        if none is in its way. On several engines the first that would be free counts."""
+        below = max((run.run.priority for run in self._runs if run.begun and run.left), default=0)
+        if self._switch is None or self._runs[number].run.priority <= below:
+            return None
+        waits = [sum(map(self._left, self._machine.on_chip(e))) for e in range(len(self._machine.compute_busy))]
+        if not min(waits):
+            return None
+        dump, restore, halt = self._switch.dump, self._switch.restore, self._switch.interval / 2
+        return choose(Situation(min(waits), 0.0, halt, dump, restore, 1.0, 0.0, killable=False, notice=notice))
+
+    def _left(self, job: SyntheticJob) -> float:
+        """Estimated time that the request of ``job``, the latest that has begun, needs until its end."""
+        model, now = self._records[job].model, self.env.now
+        next_layer = len(self._truth[model]) - self._runs[job.request].left
+        elapsed = 0.0 if job.start is None or job.end is not None else now - job.start
+        return max(0.0, self._estimates.remaining(model, next_layer) - elapsed)
 
     # -- decisions -------------------------------------------------------------------------------------------
     def _decide(self) -> None:
@@ -120,8 +174,9 @@ class SyntheticExecutor:
         cost = self._truth[request.model][layer]
         after = [self._jobs[request.number, earlier] for earlier in decision.after]
         job = SyntheticJob(
-            len(self._jobs), request.number, layer, decision.engine, *cost[:3], priority=request.priority, after=after
-        )
+            len(self._jobs), request.number, layer, decision.engine, *cost[:3], priority=request.priority, after=after,
+            jobs=len(self._truth[request.model]), earliest=request.arrival,
+        )  # fmt: skip
         self._jobs[request.number, layer] = job
         self._records[job] = LayerRun(
             self._runs[request.number].run.frame.stream, request.model, layer, decision.engine, now, now,
@@ -170,6 +225,9 @@ class SyntheticExecutor:
         run.left -= 1
         if not run.left:
             run.done.succeed()
+            waiting, self._declined = self._declined, []
+            for number in sorted(waiting, key=lambda waits: -self._runs[waits].run.priority):
+                self._begin_or_wait(number)
 
 
 def _costs(model: ModelSpec) -> list[LayerCost]:

@@ -82,7 +82,11 @@ _DMA = (
     ("bytes", "bytes read from the source"),
     ("busy", "cycles with an instruction in progress"),
     ("stalled", "busy cycles in which the source or destination held data up"),
-    ("occupancy", "high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment)"),
+    (
+        "occupancy",
+        "high-water mark in the destination: last byte written + 1 (LV2, DRAM: within the segment). It does not say "
+        "how full the memory is: what has been freed since is known to software alone (`Device.lv2_use`)",
+    ),
 )
 _COMPUTE = (
     ("busy", "cycles with an instruction in progress"),

@@ -1,6 +1,7 @@
 """What each instruction does to the memories: the definitions of ``hw.contract.isa`` in NumPy."""
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from sim.functional.strided import Box
 
 _DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
 _ADDRESS_SPACE = 1 << 32
+COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)  #: instructions of the DMAs
 _LV0 = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT}
 
 
@@ -35,7 +37,8 @@ class Units:
     """The memories of one SoC and the units that work on them, one instruction at a time.
 
     ``dram`` is used in place when given (``bytearray`` or a uint8 array), otherwise ``params.dram_bytes`` of zeros.
-    ``accesses`` is what the latest instruction touched.
+    ``accesses`` is what the latest instruction touched, ``bytes_read`` how many bytes copies of each kind have read so
+    far, as the hardware's counters of its DMAs tell.
     """
 
     def __init__(self, params: SocParams, dram: bytearray | npt.NDArray[np.uint8] | None = None) -> None:
@@ -47,6 +50,7 @@ class Units:
         self.lv2 = np.zeros(params.lv2_bytes, np.uint8)
         self.engines = [EngineMemories.blank(params) for _ in range(params.engines)]
         self.accesses: list[MemoryAccess] = []
+        self.bytes_read = dict.fromkeys(COPIES, 0)
         self._pc = 0
         self._unit: int = FaultUnit.EXECUTOR
         self._run: dict[Op, Callable[[dict, Segments, EngineMemories, Op], None]] = {
@@ -60,6 +64,8 @@ class Units:
             raise ValueError(f"{insn.op.name} belongs to the sequencer, not to a unit")
         self._pc, self._unit, self.accesses = pc, UNIT_OF[insn.op], []
         self._run[insn.op](_DEFAULTS[insn.op] | insn.fields, segments, self.engines[engine], insn.op)
+        if insn.op in COPIES:
+            self.bytes_read[insn.op] += sum(prod(access.where.shape) for access in self.accesses if not access.write)
 
     def _fault(self, code: Fault, addr: int, why: str) -> FunctionalFault:
         return FunctionalFault(code, self._pc, addr % _ADDRESS_SPACE, self._unit, why)

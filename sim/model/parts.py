@@ -15,7 +15,7 @@ from sim.model.queues import QueueModel
 from sim.timing.program import ProgramTable
 
 
-class Runs(Protocol):
+class RunsObserver(Protocol):
     """Who wants to know when instructions ran."""
 
     def ran(self, engine: int, unit: Unit, job_id: int, pc: int, taken: int, done: int) -> None:
@@ -44,7 +44,7 @@ class Surroundings(Protocol):
     retirer: Any
 
     @property
-    def recorder(self) -> Runs:
+    def recorder(self) -> RunsObserver:
         """Who is told when instructions ran."""
 
     def read_dram(self, address: int, size: int) -> bytes:

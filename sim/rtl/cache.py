@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from sim.cache_folder import cache_dir
 from sim.rtl.stages import Stages
-from sim.rtl.toolchain import cache_dir
 
 Files = Mapping[str, str]  #: file name -> text
 

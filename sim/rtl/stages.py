@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sim.rtl.toolchain import cache_dir
+from sim.cache_folder import cache_dir
 
 INTERVAL = 10.0  #: seconds between lines where standard error is not a terminal
 COMPARABLE = 4  #: sizes further apart say nothing about each other: what a stage costs at least is not known

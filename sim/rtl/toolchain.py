@@ -1,4 +1,4 @@
-"""Compilers from pip, run with a log, and the folder where everything they make is kept."""
+"""Compilers from pip, run with a log."""
 
 import importlib.metadata
 import os
@@ -10,15 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from sim.cache_folder import cache_dir
+
 
 class BuildError(RuntimeError):
     """A tool that builds a simulator is missing or failed; names the log."""
-
-
-def cache_dir() -> Path:
-    """``$XDG_CACHE_HOME/caesura``, by default ``~/.cache/caesura``."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "caesura"
 
 
 @dataclass(frozen=True)

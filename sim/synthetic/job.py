@@ -9,8 +9,10 @@ from typing import Protocol
 class SyntheticJob:
     """A layer to run on ``engine``. Times are in the unit of the simulation; those it passes are filled in.
 
-    ``number`` gives the order of submission. ``bytes`` of on-chip memory are held from the start of the load to the end
-    of the compute. The compute starts when all jobs of ``after`` have ended; they must have smaller numbers and may be
+    ``number`` gives the order of submission. ``jobs``: so many has its request in all; until the last of them has
+    ended, what it works on is on chip. ``earliest``: its load does not start before, as when it was announced.
+    ``bytes`` of on-chip memory are held from the start of the load to the end of the compute. The compute starts when
+    all jobs of ``after`` have ended; they must have smaller numbers and may be
     on other engines.
     """
 
@@ -23,6 +25,8 @@ class SyntheticJob:
     bytes: int = 0
     priority: int = 0
     after: Sequence["SyntheticJob"] = ()
+    jobs: int = 1
+    earliest: float = 0.0
     submitted: float = 0.0
     load_start: float | None = None
     load_end: float | None = None

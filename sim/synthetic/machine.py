@@ -1,9 +1,10 @@
 """The synthetic machine: engines with a queue each, one path for memory access, one on-chip memory, preemption.
 
 Loads run one after the other in the order of submission, as far as on-chip memory allows. Each engine computes its jobs
-in that order, each after its own load. With preemption, more urgent jobs go first in both, a running job of lower
-priority is stopped at its next cancellation point, and what was only loaded gives up its memory if a more urgent job
-needs it.
+in that order, each after its own load. With preemption, more urgent jobs go first in both. Whoever submits one has
+decided to switch: its engine stops at the next cancellation point or between two jobs, and dumps the requests of lower
+priority that are in the middle of their jobs there; they are restored when the more urgent ones have ended. What was
+only loaded gives up its memory if a more urgent job needs it.
 """
 
 import math
@@ -22,8 +23,8 @@ Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 class SwitchCost:
     """What preemption costs, whichever policy asks for it. ``interval``: time between cancellation points in a job.
 
-    ``dump`` and ``restore`` occupy the engine. Between two jobs nothing needs to be dumped, so a job that would end
-    before it could be dumped and restored is not stopped.
+    ``dump`` and ``restore`` occupy the engine, between two jobs of a request as within one: what the later ones read is
+    on chip there, too.
     """
 
     dump: float
@@ -48,11 +49,15 @@ class SyntheticMachine:
         self.access_busy = 0.0  #: time of memory access spent on loads that were used
         self.compute_busy = [0.0] * engines
         self.switch_time = [0.0] * engines
+        self.switches = 0  #: dumps that were later restored
         self._observer, self._switch = observer, switch
         self._queues: list[list[SyntheticJob]] = [[] for _ in range(engines)]
         self._running: list[SyntheticJob | None] = [None] * engines
         self._pause = [env.event() for _ in range(engines)]
         self._restoring: list[SyntheticJob] = []
+        self._latest: dict[int, SyntheticJob] = {}  #: by request in the middle of its jobs: the one that began last
+        self._dumped: dict[int, SyntheticJob] = {}  #: the same of requests that are not on chip
+        self._ended: dict[int, int] = {}  #: jobs, by request
         self._changed = env.event()
         env.process(self._load())
         for engine in range(engines):
@@ -68,6 +73,13 @@ class SyntheticMachine:
         job.submitted = self.env.now
         self.backlog.append(job)
         self._queues[job.engine].append(job)
+        if job.earliest > self.env.now:
+            self.env.process(self._wake(job.earliest - self.env.now))
+        self._notify()
+
+    def _wake(self, delay: float) -> Process:
+        """A job may load from then on."""
+        yield self.env.timeout(delay)
         self._notify()
 
     def _load(self) -> Process:
@@ -88,43 +100,52 @@ class SyntheticMachine:
 
     def _next_load(self) -> SyntheticJob | None:
         """The job to load now, if there is room for it."""
-        if not self.backlog:
+        job = min((job for job in self.backlog if job.earliest <= self.env.now), key=self._rank, default=None)
+        if job is None:
             return None
-        job = min(self.backlog, key=self._rank)
         if any(self._rank(waiting) < self._rank(job) for waiting in self._restoring):
             return None
-        if self._make_room(job):
-            return job
-        running = self._running[job.engine]
-        if running is not None and self._level(running) < self._level(job):
-            self._stop(job.engine)  # the dump makes room
-        return None
+        return job if self._make_room(job) else None
 
     def _serve(self, engine: int, above: int | None) -> Process:
-        """Compute the jobs of ``engine``: for ever, or while there are jobs more urgent than ``above``."""
+        """Compute the jobs of ``engine``: for ever, or while requests more urgent than ``above`` have jobs there."""
         while True:
             queue = [job for job in self._queues[engine] if above is None or self._level(job) > above]
-            if not queue and above is not None:
-                return
             job = min(queue, key=self._rank, default=None)
+            if above is not None and job is None and not any(self._level(j) > above for j in self.on_chip(engine)):
+                return
+            lower = [self._level(j) for j in self.on_chip(engine) if job and self._level(j) < self._level(job)]
+            if lower:
+                yield from self._make_way(engine, max(lower))
+                continue
             if job is None or not job.ready:
                 yield self._changed
                 continue
             self._queues[engine].remove(job)
             yield from self._compute(job)
 
+    def on_chip(self, engine: int) -> list[SyntheticJob]:
+        """The latest jobs of requests that are in the middle of their jobs on ``engine`` and not dumped."""
+        dumped = self._dumped
+        return [job for request, job in self._latest.items() if job.engine == engine and dumped.get(request) is not job]
+
     def _compute(self, job: SyntheticJob) -> Process:
         job.start = self.env.now
+        self._latest[job.request] = job
         self._observer.started(job)
         done = 0.0
         while True:
             done = yield from self._run(job, done)
             if done >= job.compute:
                 break
-            yield from self._step_aside(job)
+            job.preempted += 1
+            yield from self._make_way(job.engine, self._level(job), job)
         self.compute_busy[job.engine] += job.compute
         self.used -= job.bytes
         job.end = self.env.now
+        self._ended[job.request] = self._ended.get(job.request, 0) + 1
+        if self._ended[job.request] == job.jobs:
+            del self._latest[job.request]
         self._observer.ended(job)
         self._notify()
 
@@ -136,10 +157,10 @@ class SyntheticMachine:
         self._check_stops()
         end = env.timeout(job.compute - done)
         yield end | pause
-        if not end.processed and self._switch is not None:  # a more urgent job is ready
+        if not end.processed and self._switch is not None:  # a more urgent job is here
             so_far = done + env.now - begin
             point = math.ceil(so_far / self._switch.interval - 1e-9) * self._switch.interval
-            if job.compute - point > self._switch.dump + self._switch.restore:
+            if point < job.compute * (1 - 1e-9):
                 yield env.timeout(max(0.0, point - so_far))
                 self._running[job.engine] = None
                 return point
@@ -147,22 +168,29 @@ class SyntheticMachine:
         self._running[job.engine] = None
         return job.compute
 
-    def _step_aside(self, job: SyntheticJob) -> Process:
-        """Dump, let more urgent jobs run, restore."""
+    def _make_way(self, engine: int, level: int, stopped: SyntheticJob | None = None) -> Process:
+        """Dump the requests up to ``level`` that are on ``engine``, with the job that was ``stopped`` if one was; let
+        more urgent ones run; restore."""
         assert self._switch is not None
-        job.preempted += 1
-        self.switch_time[job.engine] += self._switch.dump + self._switch.restore
+        gone = [job for job in self.on_chip(engine) if self._level(job) <= level]
+        self.switches += 1
+        self.switch_time[engine] += self._switch.dump + self._switch.restore
         yield self.env.timeout(self._switch.dump)
-        self.used -= job.bytes
+        self.used -= stopped.bytes if stopped is not None else 0
+        self._dumped |= {job.request: job for job in gone}
         self._notify()
-        yield from self._serve(job.engine, self._level(job))
-        self._restoring.append(job)
-        while not self._make_room(job):
-            yield self._changed
-            yield from self._serve(job.engine, self._level(job))  # what came meanwhile may hold the memory
-        self._restoring.remove(job)
-        self.used += job.bytes
+        yield from self._serve(engine, level)
+        if stopped is not None:
+            self._restoring.append(stopped)
+            while not self._make_room(stopped):
+                yield self._changed
+                yield from self._serve(engine, level)  # what came meanwhile may hold the memory
+            self._restoring.remove(stopped)
+            self.used += stopped.bytes
         yield self.env.timeout(self._switch.restore)
+        for job in gone:
+            if self._dumped.get(job.request) is job:  # it may have gone on elsewhere
+                del self._dumped[job.request]
 
     def _make_room(self, job: SyntheticJob) -> bool:
         """Whether there is room for ``job``, after rolling back later jobs that are loaded and have not started."""
@@ -196,9 +224,7 @@ class SyntheticMachine:
 
     def _check_stops(self) -> None:
         for engine, running in enumerate(self._running):
-            if running is not None and any(
-                job.ready and self._level(job) > self._level(running) for job in self._queues[engine]
-            ):
+            if running is not None and any(self._level(job) > self._level(running) for job in self._queues[engine]):
                 self._stop(engine)
 
     def _stop(self, engine: int) -> None:

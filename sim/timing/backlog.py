@@ -1,16 +1,18 @@
 """What a program alone says about which of its instructions have ended when the executor reaches a place."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hw.contract.isa import UNIT_OF, Insn, Unit
 from hw.contract.params import SocParams
+from sim.timing.longest import essence
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """An instruction with the unit that runs it (None: the executor does) and its semaphores as numbers."""
+    """What matters of an instruction for times: ``insn`` without what its duration does not depend on, the unit that
+    runs it (None: the executor does), and its semaphores as numbers."""
 
     insn: Insn
     unit: Unit | None
@@ -18,12 +20,24 @@ class Step:
     signals: tuple[int, ...]
 
 
-def steps_of(program: Sequence[Insn]) -> list[Step]:
-    """The instructions of a program as steps."""
-    return [
-        Step(insn, UNIT_OF.get(insn.op), *(tuple(_bits(insn.fields.get(mask, 0))) for mask in ("wait", "signal")))
-        for insn in program
-    ]
+class Steps:
+    """Programs as steps: instructions that are equal in what matters are one and the same step."""
+
+    def __init__(self, params: SocParams) -> None:
+        self._params = params
+        self._known: dict[tuple, Step] = {}
+
+    def of(self, program: Iterable[Insn]) -> list[Step]:
+        """The instructions of a program as steps."""
+        return [self._step(insn) for insn in program]
+
+    def _step(self, insn: Insn) -> Step:
+        short = essence(insn, self._params)
+        masks = insn.fields.get("wait", 0), insn.fields.get("signal", 0)
+        key = (insn.op, *masks, *short.fields.values())
+        if key not in self._known:
+            self._known[key] = Step(short, UNIT_OF.get(insn.op), *(tuple(_bits(mask)) for mask in masks))
+        return self._known[key]
 
 
 class Backlog:

@@ -31,7 +31,7 @@ from hw.contract.timing import (
     UNIT_IN_FLIGHT,
 )
 from sim.timing import longest
-from sim.timing.backlog import Backlog, Counts, Step, steps_of
+from sim.timing.backlog import Backlog, Counts, Step, Steps
 from sim.timing.contention import LV1_PORTS, LV2_PORTS, Others, Rivals, WorstDram, lost, rivals_of
 from sim.timing.traffic import beside
 from sim.timing.walk import Walk
@@ -54,38 +54,7 @@ class Bounds:
 def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loading: bool = False) -> Bounds:
     """Bounds of one body, with END or without, beside ``others``. ``loading``: loads of prologues may be in the LD2
     unit when a pause comes. ValueError if an instruction waits for nothing."""
-    cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
-    end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
-    steps, stretches, longest_work = steps_of(program), [*pairwise([0, *cuts, end])], _LongestWork(params)
-    backlog = Backlog(steps, params)
-
-    def bounds(loads: Sequence[Step], begun: Mapping[Unit, int]) -> Iterator[int]:
-        counts = Counts(steps)
-        for start, stop in stretches:
-            window = _Window(steps, start, stop, backlog.unfinished(start, begun))
-            walk = partial(_walk, window, longest_work, dict(counts.at(window.first)), loads)
-            yield _least(walk, rivals_of([step.insn for step in [*window.stretch(), *loads]], others))
-
-    most = [*bounds([], longest.IN_FLIGHT)]
-    if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
-        loads = steps_of([longest.abandoned(params)])
-        most = [*map(max, most, bounds(loads, longest.IN_FLIGHT | {Unit.LD2: 0}))]
-    completion = WorstDram(params, Rivals(others)).completion
-    return Bounds(most[:-1], most[-1] + completion)
-
-
-def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
-    """The least of the bounds that the walks with different accounts of the same conflicts prove."""
-
-    def bound(rivals: Rivals) -> int:
-        return min(walk(replace(rivals, own_lv1=lv1, own_lv2=lv2)) for lv1, lv2 in _ACCOUNTS)
-
-    least = bound(rivals)  # other engines fetch all the time
-    for span, fetched in rivals.others.fetches:
-        counted = bound(replace(rivals, fetched=fetched))
-        if counted <= span:  # so they cannot fetch more before it has passed
-            return min(least, counted)
-    return least
+    return _PauseBounds(params, others).of(program, loading)
 
 
 def set_bounds(
@@ -103,8 +72,9 @@ def set_bounds(
     own: dict[int, list[CancelPoint]] = {}
     for point in points:
         own.setdefault(point.job, []).append(point)
+    pause_bounds = _PauseBounds(params, others)
     for number, (job, body) in enumerate(zip(jobs, bodies, strict=True)):
-        bounds = worst_intervals(body, params, others, longest > 0)
+        bounds = pause_bounds.of(body, longest > 0)
         job.worst_cycles = bounds.end
         for point, interval in zip(own.get(number, []), bounds.points, strict=True):
             point.worst_interval = interval
@@ -112,25 +82,84 @@ def set_bounds(
 
 @dataclass(frozen=True)
 class _Window:
-    """What is looked at for a pause between two points: ``unfinished`` and all from ``start`` to ``stop``."""
+    """What is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers) run,
+    steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows, of
+    whatever bodies, have equal bounds."""
 
-    steps: Sequence[Step]
-    start: int
-    stop: int
-    unfinished: set[int]
+    queued: tuple[Step, ...]
+    unfinished: frozenset[int]
+    issued: tuple[Step, ...]
+    counts: tuple[tuple[int, int], ...]
+    loads: tuple[Step, ...]
 
-    @property
-    def first(self) -> int:
-        return min(self.unfinished, default=self.start)
+    def running(self) -> list[Step]:
+        """Steps that run."""
+        return [*(self.queued[number] for number in sorted(self.unfinished)), *self.issued, *self.loads]
 
-    def stretch(self) -> Iterator[Step]:
-        """Instructions that run."""
-        yield from (self.steps[number] for number in sorted(self.unfinished))
-        yield from self.steps[self.start : self.stop]
+
+class _PauseBounds:
+    """Bounds of bodies that run beside ``others``."""
+
+    def __init__(self, params: SocParams, others: Others) -> None:
+        self._params, self._others = params, others
+        self._steps, self._work = Steps(params), _LongestWork(params)
+        self._known: dict[_Window, int] = {}
+
+    def of(self, program: Sequence[Insn], loading: bool) -> Bounds:
+        """See :func:`worst_intervals`."""
+        cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
+        end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
+        steps, stretches = self._steps.of(program), [*pairwise([0, *cuts, end])]
+        backlog = Backlog(steps, self._params)
+
+        def bounds(loads: Sequence[Step], begun: Mapping[Unit, int]) -> Iterator[int]:
+            counts = Counts(steps)
+            for start, stop in stretches:
+                unfinished = backlog.unfinished(start, begun)
+                first = min(unfinished, default=start)
+                yield self._bound(
+                    _Window(
+                        tuple(steps[first:start]),
+                        frozenset(number - first for number in unfinished),
+                        tuple(steps[start:stop]),
+                        tuple(sorted(counts.at(first).items())),
+                        tuple(loads),
+                    )
+                )
+
+        most = [*bounds([], longest.IN_FLIGHT)]
+        if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
+            loads = self._steps.of([longest.abandoned(self._params)])
+            most = [*map(max, most, bounds(loads, longest.IN_FLIGHT | {Unit.LD2: 0}))]
+        completion = WorstDram(self._params, Rivals(self._others)).completion
+        return Bounds(most[:-1], most[-1] + completion)
+
+    def _bound(self, window: _Window) -> int:
+        if window not in self._known:
+            rivals = rivals_of([step.insn for step in window.running()], self._others)
+            self._known[window] = _least(partial(_walk, window, self._work), rivals)
+        return self._known[window]
+
+
+def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
+    """The least of the bounds that the walks with different accounts of the same conflicts prove."""
+
+    def bound(rivals: Rivals) -> int:
+        return min(walk(replace(rivals, own_lv1=lv1, own_lv2=lv2)) for lv1, lv2 in _ACCOUNTS)
+
+    least = bound(rivals)  # other engines fetch all the time
+    counted = 0
+    for span, fetched in rivals.others.fetches:
+        if counted > span:  # and no less for a longer span, in which they fetch no less
+            continue
+        counted = bound(replace(rivals, fetched=fetched))
+        if counted <= span:  # so they cannot fetch more before it has passed
+            return min(least, counted)
+    return least
 
 
 class _LongestWork:
-    """The longest durations of instructions by rivals, each computed once."""
+    """The longest durations of steps by rivals, each computed once."""
 
     def __init__(self, params: SocParams) -> None:
         self.params = params
@@ -143,12 +172,12 @@ class _LongestWork:
         return self._known[rivals]
 
 
-def _walk(window: _Window, work: _LongestWork, counts: dict[int, int], loads: Sequence[Step], rivals: Rivals) -> int:
-    walk = _WorstWalk(work, rivals, counts)
-    walk.abandon(loads)
-    for number in range(window.first, window.start):
-        walk.queued(window.steps[number], number in window.unfinished)
-    for step in window.steps[window.start : window.stop]:
+def _walk(window: _Window, work: _LongestWork, rivals: Rivals) -> int:
+    walk = _WorstWalk(work, rivals, dict(window.counts))
+    walk.abandon(window.loads)
+    for number, step in enumerate(window.queued):
+        walk.queued(step, number in window.unfinished)
+    for step in window.issued:
         walk.issue(step)
     return walk.drained()
 

@@ -22,9 +22,16 @@ _MAC_LATENCY = 16
 _VEC_FIXED = 34  #: check, pipeline, last write
 _VEC_LATENCY = 4
 _RUNS_COUNTED = 256  #: runs of a copy whose bursts are counted one by one; the driver aligns segments to pages
-_DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
+_LOOPS = ("n2", "n1", "n0")
+_COPY = (*_LOOPS, "src", "dst", "len", "lo", "hi", *(f"{side}_s{k}" for side in ("src", "dst") for k in range(3)))
+#: What a duration depends on, by operation.
+_MATTERS = dict.fromkeys((Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0), _COPY) | {
+    Op.MAC: (*_LOOPS, "p1", "p0", "acc_s"),
+    Op.VEC: (*_LOOPS, "k1", "k0", "src_acc", "b_en", "per_channel", "table"),
+}
+_DEFAULTS = {op: {f.name: f.default for f in FORMATS[op] if f.name in names} for op, names in _MATTERS.items()}
 
-Fields = dict[str, int]  #: every field of an instruction by name
+Fields = dict[str, int]  #: the fields that matter, by name
 
 
 @dataclass(frozen=True)
@@ -39,12 +46,26 @@ class Work:
 
 def work(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> Work:
     """The longest ``insn`` can take beside ``rivals``."""
-    fields = _DEFAULTS[insn.op] | insn.fields
+    fields = _fields(insn)
     if insn.op is Op.MAC:
         return _mac(fields, params)
     if insn.op is Op.VEC:
         return _vec(fields, params, rivals)
     return _copy(insn.op, fields, params, rivals, memory)
+
+
+def essence(insn: Insn, params: SocParams) -> Insn:
+    """An instruction that takes as long as ``insn`` and is equal for all that do for the same reasons: without what
+    does not matter, addresses counted from the row of DRAM that they lie in."""
+    if insn.op not in _MATTERS:
+        return Insn(insn.op)
+    grain = max(params.dram_row_bytes, params.axi_burst_beats * params.dram_word, params.lv1_word)
+    fields = _fields(insn)
+    return Insn(insn.op, fields | {name: fields[name] % grain for name in ("src", "dst") if name in fields})
+
+
+def _fields(insn: Insn) -> Fields:
+    return {name: insn.fields.get(name, default) for name, default in _DEFAULTS[insn.op].items()}
 
 
 def abandoned(params: SocParams) -> Insn:
@@ -85,7 +106,7 @@ def _vec_words(insn: Fields, params: SocParams) -> tuple[int, int]:
 
 def parameter_words(insn: Insn, params: SocParams) -> int:
     """LV1 words that a VEC instruction reads before its first operand."""
-    return sum(_vec_words(_DEFAULTS[insn.op] | insn.fields, params))
+    return sum(_vec_words(_fields(insn), params))
 
 
 def _words(offset: int, length: int, word: int, step: int = 0) -> int:

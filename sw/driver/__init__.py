@@ -12,6 +12,7 @@ from sw.driver.errors import (
 )
 from sw.driver.models.job_table import JobResult
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.traffic import DmaTraffic, DramTraffic
 from sw.driver.preempt.halting import HaltRecord
 from sw.driver.preempt.suspension import Suspension
 
@@ -20,6 +21,8 @@ __all__ = [
     "DeviceFault",
     "DeviceMismatch",
     "DeviceTimeout",
+    "DmaTraffic",
+    "DramTraffic",
     "DriverError",
     "FaultRecord",
     "HaltRecord",

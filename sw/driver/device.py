@@ -1,16 +1,18 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from hw.contract.image import Image
 from hw.contract.job import COUNTERS
 from sim.bus import Bus
 from sw.driver.errors import DeviceTimeout, DriverError
 from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.footprint import engines_of
 from sw.driver.memory.placement import place, relocate
+from sw.driver.models.engine_choice import check_engines, engines_needed, least_used
 from sw.driver.models.job_table import JobResult, SubmittedJob
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.lv2_use import Lv2Use, lv2_use
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import LIMIT, HaltRecord
 from sw.driver.preempt.operation import StateTransfer
@@ -53,14 +55,18 @@ class Device:
         return self.queues.engines
 
     # -- models ----------------------------------------------------------------------------------------------
-    def load(self, image: Image) -> LoadedModel:
+    def load(self, image: Image, engines: Sequence[int] | Literal["least_used"] | None = None) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
+
+        ``engines``: the engines that run it, one for each it was compiled for, in the order of the image's numbers;
+        ``least_used``: those that the fewest loaded models use; by default the first. :meth:`assign` changes them.
 
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
         image.validate(f"image {image.meta.model!r}")
         image.check_params(self.params)
+        chosen = self._chosen(image, engines)
         placement = place(image, self.dram, self.lv2)
         try:
             code = relocate(image, placement.segments)
@@ -68,7 +74,7 @@ class Device:
         except (DriverError, ValueError):
             placement.release(self.dram, self.lv2)
             raise
-        model = LoadedModel(self.bus, image, placement, events, self._loads)
+        model = LoadedModel(self.bus, image, placement, events, self._loads, chosen)
         self._loads += 1
         for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
             if data:
@@ -76,17 +82,36 @@ class Device:
         self._models.append(model)
         return model
 
+    def _chosen(self, image: Image, engines: Sequence[int] | str | None) -> tuple[int, ...]:
+        needed, available = engines_needed(image), self.params.engines
+        if engines is None:
+            engines = range(needed)
+        elif isinstance(engines, str):
+            if engines != "least_used":
+                raise DriverError(f"engines must be engine numbers or 'least_used', not {engines!r}")
+            engines = least_used(needed, [model.engines for model in self._models], available)
+        return check_engines(image, engines, available)
+
+    def assign(self, model: LoadedModel, engines: Sequence[int]) -> None:
+        """Run ``model`` on other engines from its next inference on: one for each it was compiled for, in the order of
+        the image's numbers. :class:`DriverError` while its jobs are outstanding or suspended."""
+        self._refuse_outstanding(model)
+        model.engines = check_engines(model.image, engines, self.params.engines)
+
     def unload(self, model: LoadedModel) -> None:
         """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding."""
-        if model not in self._models:
-            raise DriverError(f"model {model.name!r} is not loaded on this device")
-        if self.preemption.holds(model) or self.jobs.table.engines_of(model):
-            raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
+        self._refuse_outstanding(model)
         self._models.remove(model)
         self.events.release(model.events)
         if model.chain is not None:
             self.events.release(model.chain)
         model.placement.release(self.dram, self.lv2)
+
+    def _refuse_outstanding(self, model: LoadedModel) -> None:
+        if model not in self._models:
+            raise DriverError(f"model {model.name!r} is not loaded on this device")
+        if self.preemption.holds(model) or self.jobs.table.engines_of(model):
+            raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
 
     # -- jobs ------------------------------------------------------------------------------------------------
     def begin(self, model: LoadedModel, limit: int) -> None:
@@ -140,7 +165,7 @@ class Device:
     def chain(self, model: LoadedModel) -> None:
         """Let jobs of ``model`` run on any engine, in order. :class:`DriverError` for a model compiled for several, or
         without a free hardware event."""
-        if model.image.meta.events or engines_of(model.image) != [0]:
+        if model.image.meta.events or engines_needed(model.image) != 1:
             raise DriverError(f"model {model.name!r} was compiled for several engines: compile it with engines=1")
         if model.chain is None:
             model.chain = self.events.lease(1, model.name)
@@ -216,6 +241,11 @@ class Device:
     def counters(self, engine: int) -> dict[str, int]:
         """Counters of the job that runs on ``engine`` now, by name."""
         return {name: self.regs.read(f"E{engine}.COUNTER[{i}]") for i, (name, _) in enumerate(COUNTERS)}
+
+    def lv2_use(self) -> Lv2Use:
+        """How full LV2 is now, and with data of which models."""
+        waiting = {job for queue in self.engines for job in queue.not_loaded()}
+        return lv2_use(self.params.lv2_bytes, self._models, self.outstanding, waiting)
 
     def cycle_count(self) -> int:
         """The SoC's global cycle counter."""

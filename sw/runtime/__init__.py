@@ -2,7 +2,7 @@
 
 from sw.runtime.ports import InputError
 from sw.runtime.preemption_mechanism import Mechanism
-from sw.runtime.request import Request
+from sw.runtime.request import Request, RequestCancelled, State
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
 from sw.runtime.spans import RunSpan
@@ -13,8 +13,10 @@ __all__ = [
     "LayerStats",
     "Mechanism",
     "Request",
+    "RequestCancelled",
     "RunSpan",
     "RunStats",
     "Runtime",
     "Session",
+    "State",
 ]

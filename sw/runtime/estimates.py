@@ -16,12 +16,18 @@ class Estimates:
         if not 0 <= gain <= 1:
             raise ValueError(f"gain must be 0 to 1, not {gain}")
         self._costs = {name: list(layers) for name, layers in models.items()}
+        self._reference = {name: tuple(layers) for name, layers in models.items()}
         self._remaining: dict[str, list[float]] = {}
         self._gain = gain
 
     def add(self, model: str, layers: Sequence[LayerCost]) -> None:
         """A model that was not known; one that was keeps what has been measured."""
         self._costs.setdefault(model, list(layers))
+        self._reference.setdefault(model, tuple(layers))
+
+    def reference(self, model: str, layer: int) -> LayerCost:
+        """Reference durations of a layer (of **Queue-time balancing**): as stored, whatever was measured since."""
+        return self._reference[model][layer]
 
     def layers(self, model: str) -> Sequence[LayerCost]:
         """The costs of all layers of ``model``."""

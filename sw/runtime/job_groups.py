@@ -40,6 +40,12 @@ def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
     return groups
 
 
+def reference_duration(image: Image, step: StepInfo) -> float:
+    """Cycles that a step takes when the model runs alone: memory access or compute, whichever is longer."""
+    costs = [group.cost for group in job_groups(image, step)] if step.kind == "jobs" else []
+    return max(sum(cost.load for cost in costs), sum(cost.compute for cost in costs))
+
+
 def _ring_depth(image: Image, before: Sequence[int | None]) -> int:
     """How many jobs of an engine have windows at a time; the number of all jobs if they have windows of their own."""
     place: dict[int, int] = {}

@@ -28,18 +28,19 @@ class Situation:
 
 
 def costs(now: Situation, urgency: float) -> dict[Mechanism, float]:
-    """Delay of the urgent request times ``urgency``, plus the work that the choice adds, in cycles."""
+    """Delay of the urgent request times ``urgency``, plus the work that the choice adds, in cycles. Without a dump if
+    dump and restore would cost more than the wait that they save."""
     dump, restore = now.dump_bytes / now.bandwidth, now.restore_bytes / now.bandwidth
 
     def delay(until: float) -> float:
-        return urgency * max(0.0, until - now.notice)
+        return max(0.0, until - now.notice)
 
-    result = {
-        Mechanism.WAIT: delay(now.remaining),
-        Mechanism.DUMP: delay(now.halt + now.switch + dump) + dump + restore + 2 * now.switch,
-    }
+    dumped, work = delay(now.halt + now.switch + dump), dump + restore + 2 * now.switch
+    result = {Mechanism.WAIT: urgency * delay(now.remaining)}
+    if work <= delay(now.remaining) - dumped:
+        result[Mechanism.DUMP] = urgency * dumped + work
     if now.killable:
-        result[Mechanism.KILL] = delay(now.switch) + now.elapsed
+        result[Mechanism.KILL] = urgency * delay(now.switch) + now.elapsed
     return result
 
 

@@ -12,7 +12,7 @@ from sw.runtime import scheduler
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
-from sw.runtime.job_groups import job_groups
+from sw.runtime.job_groups import job_groups, reference_duration
 from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.request import Request, State
@@ -51,8 +51,9 @@ class PriorityLevel:
         engines = device.params.engines if rules.placed else 1
         self._forecast = Forecast(engines, device.params.lv2_bytes, device.params.job_slots)
         self._scheduler = LayerScheduler(
-            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders
-        )
+            rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
+            duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
+        )  # fmt: skip
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
@@ -124,9 +125,13 @@ class PriorityLevel:
         return not self._waiting and not self._backlog()
 
     def _backlog(self) -> bool:
-        """Whether a loader has not come to a group that is queued."""
+        """Whether a loader has not come to a group that is queued, on the engines of every open request."""
         waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
-        return any(job in waiting for run in self.groups.values() for job in run.ids[:1])
+        behind = {e for run in self.groups.values() if waiting.intersection(run.ids[:1]) for e in self._engines(run)}
+        if self._rules.placed:  # anywhere
+            return bool(behind)
+        opened = [self._open[request.number].model for request in self._scheduler.open_requests]
+        return all(not behind.isdisjoint(model.engines) for model in opened)
 
     def _decide(self) -> None:
         bus = self._device.bus
@@ -173,20 +178,21 @@ class PriorityLevel:
         now = self._device.bus.cycle
         self._forecast.turnaround = self._measured.turnaround
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
-        heads: set[int] = set()
+        heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self.groups.values():
             if not run.ids or run.left:
                 continue
             if not not_loaded.intersection(run.ids):
                 self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
-            if run.decision.engine not in heads and run.ids[0] not in not_loaded and run.key not in self._begun:
+            engines = self._engines(run)
+            if heads.isdisjoint(engines) and run.ids[0] not in not_loaded and run.key not in self._begun:
                 self._begun.add(run.key)
-                self._forecast.started(run.key, max(run.decided, self._measured.last_end(self._engines(run))))
-            heads.add(run.decision.engine)
+                self._forecast.started(run.key, max(run.decided, self._measured.last_end(engines)))
+            heads.update(engines)
         self._observed = now
 
     def _engines(self, run: GroupRun) -> Sequence[int]:
-        return [run.decision.engine] if self._rules.placed else range(self._device.params.engines)
+        return [run.decision.engine] if self._rules.placed else run.request.model.engines
 
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""
@@ -271,8 +277,14 @@ class PriorityLevel:
         return [job for job in jobs if job not in queued and job not in ended]
 
     def remaining(self) -> float:
-        """Cycles until all that is queued has computed, as forecast."""
-        return max(0.0, self._forecast.state(self._device.bus.cycle).compute_end - self._device.bus.cycle)
+        """Cycles until its requests will have ended, as forecast: what is queued has to compute, and what is not
+        scheduled yet."""
+        now, engines = self._device.bus.cycle, self._device.params.engines if self._rules.placed else 1
+        self._forecast.state(now)
+        queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
+        chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_requests]
+        later = sum(reference_duration(r.model.image, step) for r in self.requests for step in r.steps[r.step + 1 :])
+        return queued + max([sum(chains) / engines, *chains]) + later
 
 
 def _measured(results: Sequence[JobResult]) -> tuple[float, float]:

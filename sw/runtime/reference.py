@@ -23,6 +23,11 @@ def durations(image: Image, results: Sequence[JobResult]) -> dict[int, tuple[int
     return layers
 
 
+def measured(image: Image) -> bool:
+    """Whether the image holds measured durations of all its layers."""
+    return all(layer.measured_compute is not None and layer.measured_load is not None for layer in image.meta.layers)
+
+
 def store(image: Image, results: Sequence[JobResult]) -> None:
     """Put the durations of an inference of ``image`` that ran alone into its layer table.
 

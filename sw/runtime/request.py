@@ -45,7 +45,7 @@ class Request:
     """One inference. Made by ``Runtime.submit``; awaitable. Cycles are the SoC's.
 
     ``priority``: larger is more urgent. ``arrival``: cycle from which it may run; ``announced``: known before.
-    ``deadline``: cycle, for policies.
+    ``deadline``: cycle, for policies. ``engines``: those that it runs on if its model is to change them.
     """
 
     number: int
@@ -58,6 +58,7 @@ class Request:
     withdraw: Callable[["Request"], None]  #: stop what is planned for it
     tag: object = None
     announced: bool = False
+    engines: Sequence[int] | None = None
     state: State = State.WAITING
     outputs: Arrays | None = None
     error: Exception | None = None
@@ -66,13 +67,14 @@ class Request:
     repeated: int = 0  #: times it was started over: it was killed, or another request stopped its engine
     preempted: int = 0  #: times it was suspended or killed for a more urgent one
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
+    alone: bool = False  #: nothing else has been on the device since it started
     cancelling: bool = False
     step: int = field(default=0, repr=False)
     groups_ended: int = field(default=0, repr=False)
 
     @property
     def model(self) -> LoadedModel:
-        """The model it runs."""
+        """The model it runs, as the driver knows it."""
         return self.session.model
 
     @property
@@ -82,8 +84,8 @@ class Request:
 
     @property
     def groups(self) -> list[JobGroup]:
-        """Of the current step."""
-        return job_groups(self.model.image, self.steps[self.step])
+        """Of the current step; none once all steps have ended."""
+        return job_groups(self.model.image, self.steps[self.step]) if self.step < len(self.steps) else []
 
     @property
     def progress(self) -> float:

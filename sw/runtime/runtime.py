@@ -3,12 +3,16 @@ balancing**), with preemption by priority (**Cancellation points**) if wanted.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
+from sw.driver.models.engine_choice import check_engines
+from sw.runtime import reference
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
+from sw.runtime.handles import DeviceHandle, ModelHandle, driver_of, loaded_of
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
@@ -34,11 +38,15 @@ class Runtime:
     overlap take turns, and so do requests of one loaded model: load a model twice, with ``Options.lv2_limit``, to have
     two in flight.
 
-    Layers run on the engines that their model was compiled for. With ``placed``, models are compiled for one engine
-    (``engines=1``), and ``placement`` (likewise) says on which engine each layer runs.
+    A request that has the device to itself stores the durations of its layers in its image, if that has none.
+
+    Layers run on the engines that were chosen for their model or its request, so that models on different engines run
+    side by side. With ``placed``, models are compiled for one engine (``engines=1``), and ``placement`` (likewise,
+    ``queue_time`` if not given) says on which engine each layer runs.
 
     Parameters
     ----------
+    device : as ``caesura.open`` returns it, or its driver
     preemptive : the most urgent requests suspend all others; one at a time while others are suspended
     at_arrival : place all layers of a request when it arrives, as queue balancers do
     ahead : layers that may be queued and not have begun to compute, as many as an engine has job slots by default; more
@@ -47,14 +55,15 @@ class Runtime:
     rule : what to do on a more urgent arrival
     may_kill : offer ``rule`` to kill what runs, which then starts again from its beginning
     on_end : called with each request when it has ended; it may submit others
-    initial_waits : of each engine's queue, for queue-time balancing
+    initial_waits : of each engine's queue, for queue-time balancing, in cycles
+    initial_waits_decay : they fall with every cycle from now on, as of engines that warm up
     """
 
     def __init__(
         self,
-        device: Device,
+        device: Device | DeviceHandle,
         order: str | Callable[[], OrderPolicy] = "idle_time",
-        placement: str | Callable[[list[float]], PlacementPolicy] = "queue_time",
+        placement: str | Callable[..., PlacementPolicy] | None = None,
         *,
         placed: bool = False,
         preemptive: bool = False,
@@ -65,17 +74,24 @@ class Runtime:
         may_kill: bool = False,
         on_end: Callable[[Request], None] | None = None,
         initial_waits: Sequence[float] | None = None,
+        initial_waits_decay: bool = False,
     ) -> None:
         if ahead is not None and ahead < 1:
             raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
-        self.device = device
+        if not placed and (placement is not None or initial_waits is not None):
+            raise ValueError(
+                "placement and initial_waits choose among queues, but layers run on all engines of their model: "
+                "pass placed=True, or leave them out"
+            )
+        self.device = device = driver_of(device)
         self.requests: list[Request] = []  #: all that were submitted
         self.measured = Measurements()
         self.groups: list[GroupRun] = []  #: all that ended, in that order
         self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
         self._order()  # an unknown name is told now
         self._waits = list(initial_waits or [0.0] * device.params.engines)
-        self._placement = (lambda waits: placement_for(placement, waits)) if isinstance(placement, str) else placement
+        self._warm_since = device.bus.cycle if initial_waits_decay else None
+        self._placement = _placement(placement)
         self._at_arrival, self._ahead = at_arrival, ahead or device.params.job_slots
         self._on_end = on_end
         self._estimates = Estimates({}, gain)
@@ -101,23 +117,32 @@ class Runtime:
     # -- requests --------------------------------------------------------------------------------------------
     def submit(
         self,
-        model: LoadedModel,
+        model: LoadedModel | ModelHandle,
         inputs: Inputs,
         *,
         priority: int = 0,
         deadline: float | None = None,
         arrival: int = 0,
         announced: bool = False,
+        engines: Sequence[int] | None = None,
         tag: object = None,
     ) -> Request:
-        """A request that arrives at cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it;
-        ``tag``: the caller's.
+        """A request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, that arrives at
+        cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it; ``tag``: the caller's.
 
         ``announced``: that it will arrive then is known from now on, as when the CPU computes its inputs in a known
         time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.
 
-        Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines.
+        ``engines``: the engines that run it, see ``Device.assign``; by default those of the model's last inference.
+
+        Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines, or if it
+        cannot run on ``engines``.
         """
+        model = loaded_of(model)
+        if engines is not None:
+            if self._placed:
+                raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")
+            engines = check_engines(model.image, engines, self.device.params.engines)
         if self._placed:
             self.device.chain(model)
         if id(model) not in self._sessions:
@@ -125,7 +150,17 @@ class Runtime:
         session = self._sessions[id(model)]
         arrival = max(arrival, self._waiting.present())
         request = Request(
-            len(self.requests), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag, announced
+            len(self.requests),
+            session,
+            inputs,
+            priority,
+            deadline,
+            arrival,
+            self.step,
+            self._withdraw,
+            tag,
+            announced,
+            engines,
         )
         self.requests.append(request)
         self._waiting.add(request)
@@ -171,6 +206,8 @@ class Runtime:
         level, begin = self._levels[-1], max(request.arrival, self.device.bus.cycle)
         self._waiting.discard(request)
         try:
+            if request.engines is not None:
+                self.device.assign(request.model, request.engines)
             if self.device.suspensions:
                 dump = self.device.admit(request.model, range(self.device.params.engines))
                 self._log.moves(request, dump)
@@ -186,6 +223,10 @@ class Runtime:
             self._end(request, error)
             return
         request.run(self.device.bus.cycle)
+        others = [other for each in self._levels for other in each.requests]
+        request.alone = not others and not self.device.outstanding
+        for other in others:
+            other.alone = False
         self._log.runs([request], begin)
         level.requests.append(request)
         self._enter_step(level, request)
@@ -193,7 +234,7 @@ class Runtime:
     def _new_level(self, priority: int) -> PriorityLevel:
         rules = Rules(
             self._order,
-            lambda: self._placement(self._waits if self._placed else [0.0]),
+            lambda: self._placement(self._waits, self._warm_since) if self._placed else self._placement([0.0]),
             self._placed,
             self._ahead,
             self._at_arrival,
@@ -234,6 +275,8 @@ class Runtime:
         self._waiting.discard(request)
         self._log.stops(request, max((result.end for result in request.results), default=self.device.bus.cycle))
         request.end(self.device.bus.cycle, error)
+        if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
+            reference.store(request.model.image, request.results)
         self._switching.reconsider()
         if self._on_end is not None:
             self._on_end(request)
@@ -284,3 +327,11 @@ class Runtime:
             if victim is None:
                 raise
             self._recovery.fail(victim, error)
+
+
+def _placement(chosen: str | Callable[..., PlacementPolicy] | None) -> Callable[..., PlacementPolicy]:
+    if callable(chosen):
+        return chosen
+    name = chosen or "queue_time"
+    placement_for(name, [0.0])  # an unknown name is told now
+    return partial(placement_for, name)

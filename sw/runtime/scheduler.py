@@ -1,6 +1,6 @@
 """Decides which layer of which open request goes next, and to which engine. Knows policies, not the backend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sw.runtime.estimates import Estimates
@@ -45,17 +45,19 @@ class LayerScheduler:
 
     ``by_priority``: only the most urgent open requests are candidates, as preemption needs. ``inputs``: by model,
     what each layer depends on; by default the layer before it. ``holders``: by model, for each layer the earlier one
-    that must end before its weights have a place, where models have on-chip memory of their own.
+    that must end before its weights have a place, where models have on-chip memory of their own. ``duration``: what a
+    layer adds to the expected time of its engine's queue, from its reference durations; by default its compute.
     """
 
     def __init__(
         self, order: OrderPolicy, placement: PlacementPolicy, forecast: Forecast, estimates: Estimates, *,
         by_priority: bool = False, inputs: Mapping[str, Inputs] | None = None,
         holders: Mapping[str, Sequence[int | None]] | None = None,
+        duration: Callable[[LayerCost], float] = lambda cost: cost.compute,
     ) -> None:  # fmt: skip
         self._order, self._placement = order, placement
         self._forecast, self._estimates = forecast, estimates
-        self._by_priority, self._inputs = by_priority, inputs or {}
+        self._by_priority, self._inputs, self._duration = by_priority, inputs or {}, duration
         self._holders = {} if holders is None else holders
         self._open: dict[int, LayerChain] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
@@ -112,7 +114,7 @@ class LayerScheduler:
             estimates.remaining(model, layer),
             request.passed_over,
             self._forecast.ready((request.number, i) for i in self._after(model, layer)),
-            room=self._forecast.slot(max(begin, held)),
+            room=self._forecast.slot(max(begin, held, request.arrival)),
             following=tuple(layers[layer + 1 : layer + self._order.window]),
         )
 
@@ -133,13 +135,15 @@ class LayerScheduler:
         if request.next_layer == len(self._estimates.layers(request.model)):
             del self._open[request.number]
         key, after = (request.number, layer), self._after(request.model, layer)
-        operator = Operator(request.number, layer, cost.compute, state.now, chosen.ready)
+        duration = self._duration(self._estimates.reference(request.model, layer))
+        operator = Operator(request.number, layer, duration, state.now, chosen.ready)
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
         here = replace(state, compute_end=self._forecast.compute_end(engine))
         placed = replace(chosen, room=self._forecast.room(engine, cost, chosen.room))
         room_after = next(((request.number, i) for i in self._holder(request.model, layer)), None)
-        self._forecast.add(key, engine, cost, [(request.number, i) for i in after], room_after, state.now)
+        inputs, begin = [(request.number, i) for i in after], max(state.now, request.arrival)
+        self._forecast.add(key, engine, cost, inputs, room_after, begin)
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
         idle = idle_times(here, placed)

@@ -1,11 +1,12 @@
 """Running a loaded model: inputs in, the image's steps in order, outputs and statistics back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy.typing as npt
 
 from hw.contract.image import StepInfo
 from sw.driver import Device, DriverError, JobResult, LoadedModel
+from sw.runtime import reference
 from sw.runtime.host_steps import HostStepRunner
 from sw.runtime.ports import InputError, from_tensor, to_tensor
 from sw.runtime.stats import RunStats, run_stats
@@ -17,7 +18,8 @@ Arrays = dict[str, npt.NDArray]
 
 
 class Session:
-    """Inferences of one model, one at a time.
+    """Inferences of one model, one at a time. The first that has the device to itself stores the durations of its
+    layers in the image that was loaded (the reference durations of **Queue-time balancing**), if it has none.
 
     ``limit``: cycles each group of jobs may take before ``DeviceTimeout``; by default generous with the
     compiler's estimate. After a failed inference the engines involved were reset and the session can run again.
@@ -34,13 +36,19 @@ class Session:
             for i, raw in enumerate(model.image.host_models)
         ]
 
-    def run(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> tuple[Arrays, RunStats]:
-        """One inference. ``inputs``: an array if the model has one input, or arrays by input name.
+    def run(
+        self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike], engines: Sequence[int] | None = None
+    ) -> tuple[Arrays, RunStats]:
+        """One inference. ``inputs``: an array if the model has one input, or arrays by input name. ``engines``: see
+        ``Device.assign``; those of the inference before by default.
 
         Returns outputs by name and the statistics. Raises :class:`InputError` before anything runs,
         :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails.
         """
+        if engines is not None:
+            self.device.assign(self.model, engines)
         self.store(inputs)
+        alone = not self.device.outstanding and not self.device.suspensions
         begin = self.device.bus.cycle
         try:
             self.device.begin(self.model, self.limit)
@@ -49,6 +57,8 @@ class Session:
             self.device.abort(self.model)
             raise
         latency = self.device.bus.cycle - begin
+        if alone and not reference.measured(self.model.image):
+            reference.store(self.model.image, results)
         return self.fetch(), run_stats(self.model.image, results, latency)
 
     def read_tensor(self, name: str) -> npt.NDArray:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hw.contract.image import Image
 from hw.contract.job import COUNTERS
-from sw.driver import JobResult
+from sw.driver import DramTraffic, JobResult
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class LayerStats:
     def cycles(self) -> int:
         """From the start of its first body to the end of its last."""
         return self.end - self.start
+
+    @property
+    def traffic(self) -> DramTraffic | None:
+        """What its jobs moved between DRAM and LV2; None without jobs."""
+        return DramTraffic.of(self.counters) if self.counters else None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 import json
 
+import caesura
+from caesura.inputs import random_samples
 from hw.contract.image import Image
+from sw.runtime.reference import measured
 from tests.system.command import caesura_command
 
 DIGITS = "examples/digits/digits.onnx"
@@ -25,3 +28,25 @@ def test_info_marks_estimates_until_then(tmp_path):
     assert "(est.)" in caesura_command("info", str(target))[1]
     assert caesura_command("profile", str(target))[0] == 0
     assert "(est.)" not in caesura_command("info", str(target))[1]
+
+
+def test_a_first_run_measures_for_all_later_ones_and_leaves_files_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("caesura.duration_store.cache_dir", lambda: tmp_path / "cache")
+    file = tmp_path / "digits.cimg"
+    image = caesura.compile(DIGITS)
+    image.save(file)
+    content, sample = file.read_bytes(), random_samples(image, 1, 0)[0]
+    with caesura.open() as device:
+        model = device.load(file)
+        assert not measured(model.image)
+        model(sample)
+        assert measured(model.image)
+    assert file.read_bytes() == content
+    with caesura.open() as device:
+        again, other = device.load(caesura.compile(DIGITS)), device.load(caesura.compile(DIGITS, observe=True))
+        assert again.image.meta.layers == model.image.meta.layers
+        assert not measured(other.image)  # another program
+    (kept,) = (tmp_path / "cache" / "durations").iterdir()
+    kept.write_text("{")
+    with caesura.open() as device:
+        assert not measured(device.load(file).image)

@@ -16,6 +16,13 @@ def documented(page: str, beginning: str) -> list[str]:
     return found.splitlines()
 
 
+def documented_code(page: str, name: str) -> str:
+    """The fenced block of Python in ``page`` that names ``name``; there must be one."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    (found,) = [block for block in blocks if name in block]
+    return str(found)
+
+
 def check_documented(block: list[str], output: str) -> None:
     """Fail unless ``output`` holds the lines of ``block`` one after another; where ``block`` says ``... 20 more ...``
     anything may stand. Seconds at the end of a line do not count: they are the computer's."""

@@ -2,7 +2,8 @@
 
 Time is coarse: a job takes ``CYCLES_PER_INSTRUCTION`` for each instruction. Jobs run only while the host waits or
 lets time pass, from one cancellation point to the next, in a seeded order of engines, so that tests meet different
-interleavings. Prologues run as early as ``window_after`` allows. Pausing works as ``hw.contract.regs`` says.
+interleavings. Prologues run as early as ``window_after`` allows. Pausing works as ``hw.contract.regs`` says. Of the
+counters of a job it fills the bytes that DMAs read.
 """
 
 import random
@@ -15,6 +16,7 @@ from hw.contract.params import SocParams
 from hw.contract.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, register_map
 from sim.bus import LINE_BYTES, BusError, HostCosts
 from sim.functional.machine import FunctionalFault, Machine
+from sim.functional.units import COPIES
 
 CYCLES_PER_INSTRUCTION = 100
 _COMPLETION, _FAULT, _HALTED = 1, 2, 4
@@ -33,6 +35,7 @@ class _Body:
     code: bytes
     pc: int
     start: int
+    bytes_read: dict[Op, int]
     cycles: int = 0
 
 
@@ -55,6 +58,7 @@ class FakeSoc:
         self.inject: Callable[[int, Insn], Fault | None] = lambda engine, insn: None
         self._cycle = 0
         self._bodies: list[_Body | None] = [None] * params.engines
+        self._ahead: dict[int, int] = {}  #: bytes of prologues that have run, by job id
         self._random = random.Random(seed)
         self._names = {address: name for name, address in register_map(params.engines).items()}
         self._regs = dict.fromkeys(self._names.values(), 0)
@@ -182,7 +186,7 @@ class FakeSoc:
         segments = [(job[f"base{i}"], job[f"limit{i}"]) for i in range(SEGMENTS)]
         base, limit = segments[0]
         code = self.machine.dram[base : base + limit].tobytes()
-        self._bodies[e] = body = _Body(job, head, segments, code, job["body_pc"], self._cycle)
+        self._bodies[e] = body = _Body(job, head, segments, code, job["body_pc"], self._cycle, dict.fromkeys(COPIES, 0))
         counts = self.machine.engines[e].semaphores
         first = [job[f"sem{i}"] if job["flags"] & JobFlag.RESUME else 0 for i in range(SEMAPHORES)]
         counts[:] = first[: len(counts)]
@@ -204,7 +208,9 @@ class FakeSoc:
                     break
                 segments = [(job[f"base{i}"], job[f"limit{i}"]) for i in range(SEGMENTS)]
                 code = self.machine.dram[segments[0][0] : sum(segments[0])].tobytes()
+                before = self.machine.bytes_read[Op.LD2]
                 self.machine.run_prologue(code, job["prologue_pc"], segments, e)
+                self._ahead[job["job_id"]] = self.machine.bytes_read[Op.LD2] - before
             loaded += 1
         self._regs[f"E{e}.RING_LOADED"] = loaded
 
@@ -245,7 +251,10 @@ class FakeSoc:
                 code = self.inject(e, insn)
                 if code is not None:
                     raise FunctionalFault(code, body.pc - 1)
+                before = self.machine.bytes_read.get(insn.op, 0)
                 self.machine.step(insn, body.segments, e, body.pc - 1)
+                if insn.op in COPIES:
+                    body.bytes_read[insn.op] += self.machine.bytes_read[insn.op] - before
         except FunctionalFault as fault:
             self._end(e, body, fault)
 
@@ -264,6 +273,8 @@ class FakeSoc:
             "index": body.index,
             "start": body.start,
             "end": self._cycle,
+            "prologue_bytes": self._ahead.pop(job["job_id"], 0),
+            **{f"{op.name.lower()}_bytes": count for op, count in body.bytes_read.items()},
         }
         if fault is not None:
             entry |= {"status": fault.code, "unit": fault.unit, "pc": fault.pc, "address": fault.addr}

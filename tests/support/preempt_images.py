@@ -17,11 +17,14 @@ def _plain(size: int = SIZE) -> str:
 
 
 def walking_image(
-    params: SocParams, *, jobs: int = 1, name: str = "walk", windows: tuple[int, int] = (4096, 1024)
-) -> Image:
+    params: SocParams, *, jobs: int = 1, name: str = "walk", windows: tuple[int, int] = (4096, 1024),
+    engines: int | None = None,
+) -> Image:  # fmt: skip
     """An int8 model that returns its input, carried through LV2, LV1, accumulators, LV1 and LV2 with a cancellation
-    point at each stage. Job i > 0 runs on the next engine, waits for the job before it and copies again from LV2.
-    Segment 7 holds a word of weights per job, loaded by its prologue, that the body stores behind the output."""
+    point at each stage. Job i > 0 runs on the next of ``engines`` (default: all of the device), waits for the job
+    before it and copies again from LV2. Segment 7 holds a word of weights per job, loaded by its prologue, that the
+    body stores behind the output."""
+    engines = engines or params.engines
     image = copy_image(params, name=name)
     row = params.out_channels * 4
     rows = -(-SIZE // row)
@@ -42,16 +45,16 @@ def walking_image(
         _walk(code, points, j, raw)
         table.append(
             JobInfo(
-                layer=min(j, 1), engine=j % params.engines, body_pc=body, prologue_pc=prologue,
-                window=(j * WEIGHT, WEIGHT), waits=[(0, j)] if j and params.engines > 1 else [],
-                signal=0 if params.engines > 1 else None, live=[LiveRange(Space.LV2, 6, 0, SIZE, True)] if j else [],
+                layer=min(j, 1), engine=j % engines, body_pc=body, prologue_pc=prologue,
+                window=(j * WEIGHT, WEIGHT), waits=[(0, j)] if j and engines > 1 else [],
+                signal=0 if engines > 1 else None, live=[LiveRange(Space.LV2, 6, 0, SIZE, True)] if j else [],
             )
         )  # fmt: skip
     raw_code = encode(code)
     weights = np.random.default_rng(jobs).integers(0, 256, jobs * WEIGHT).astype(np.uint8).tobytes()
     meta = image.meta
     meta.segment_sizes = [len(raw_code), len(weights), SIZE, SIZE, len(weights), 0, *windows]
-    meta.jobs, meta.cancel_points, meta.events = table, points, int(params.engines > 1)
+    meta.jobs, meta.cancel_points, meta.events = table, points, int(engines > 1)
     meta.steps[0].count = jobs
     return Image(meta=meta, code=raw_code, weights=weights)
 

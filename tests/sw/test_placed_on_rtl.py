@@ -76,6 +76,29 @@ def test_outputs_and_order(device, served, placement, at_arrival):
     assert several
 
 
+@pytest.mark.parametrize(("decay", "engines"), [(False, {1}), (True, {0, 1})], ids=["stays", "decays"])
+def test_an_initial_wait_keeps_operators_away_for_as_long_as_it_lasts(device, served, decay, engines):
+    """Engine 0 warms up for 100,000 cycles; then a second request comes."""
+    waits = [100_000.0, *[0.0] * (device.params.engines - 1)]
+    runtime = Runtime(device, "fcfs", placed=True, initial_waits=waits, initial_waits_decay=decay)
+    begin = device.bus.cycle
+    (first, x, y), (second, z, w), *_ = served
+    requests = [(runtime.submit(first, x), y), (runtime.submit(second, z, arrival=begin + 110_000), w)]
+    runtime.run_until_done()
+    for request, outputs in requests:
+        check(request, outputs)
+    early, late = ({run.decision.engine for run in parts(runtime, request)} for request, _ in requests)
+    assert 0 not in early and requests[0][0].ended < begin + 100_000
+    assert (0 in early | late) == (0 in engines)
+
+
+def test_placement_needs_queues(device):
+    with pytest.raises(ValueError, match="pass placed=True, or leave them out"):
+        Runtime(device, "fcfs", "queue_time")
+    with pytest.raises(ValueError, match="no placement policy named 'best'"):
+        Runtime(device, "fcfs", "best", placed=True)
+
+
 def test_engines_work_at_the_same_time(device, served):
     runtime = Runtime(device, placed=True)
     for model, sample, _ in served:

@@ -40,5 +40,5 @@ def footprint(params: SocParams, windows: Iterable[Range], engines: Iterable[int
 
 
 def engines_of(image: Image) -> list[int]:
-    """Engines that the jobs of ``image`` use."""
+    """Engines that the jobs of ``image`` name; ``LoadedModel.engines`` says which of the device stand for them."""
     return sorted({job.engine for job in image.meta.jobs})

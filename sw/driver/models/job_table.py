@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hw.contract.image import CancelPoint
 from hw.contract.job import COUNTERS
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.traffic import DramTraffic
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class JobResult:
     end: int
     counters: dict[str, int]
     resumed: bool = False  #: the job was preempted; times and counters cover what came after
+
+    @property
+    def traffic(self) -> DramTraffic:
+        """What it moved between DRAM and LV2."""
+        return DramTraffic.of(self.counters)
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,19 @@ from sw.driver.queues.events import EventLease
 class LoadedModel:
     """An image whose segments have addresses. Made by ``Device.load``, given back by ``Device.unload``.
 
-    ``number`` tells loaded models apart in completions and traces.
+    ``number`` tells loaded models apart in completions and traces. ``engines``: the engine of the device that stands
+    for each engine of the image.
     """
 
-    def __init__(self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int) -> None:
+    def __init__(
+        self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int,
+        engines: tuple[int, ...],
+    ) -> None:  # fmt: skip
         self.image = image
         self.placement = placement
         self.events = events
         self.number = number
+        self.engines = engines
         self.predecessors = predecessors(image)
         self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
         self._placed: int | None = None  #: engine of the latest job in the chain
@@ -38,6 +43,10 @@ class LoadedModel:
     def code(self) -> bytes:
         """The code as it lies in device memory: relocated."""
         return relocate(self.image, self.segments)
+
+    def engine_of(self, job: int) -> int:
+        """The engine of the device on which job ``job`` runs unless it is placed."""
+        return self.engines[self.image.meta.jobs[job].engine]
 
     @property
     def movable(self) -> bool:

@@ -31,8 +31,7 @@ class ModelJobs:
         self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int, engine: int | None
     ) -> list[int]:
         """See ``Device.submit``."""
-        table = model.image.meta.jobs
-        numbers = {index: table[index].engine if engine is None else engine for index in jobs}
+        numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
         last = {numbers[index]: index for index in jobs}
         ids = []
         for index in jobs:

@@ -5,18 +5,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sw.driver.models.traffic import DramTraffic
 from sw.driver.preempt.program import Program
 from sw.driver.preempt.staging import CopyJob
 
 
 @dataclass(frozen=True)
 class CopyResult:
-    """One supervisor job that moved ``bytes`` to or from DRAM; times as in ``JobResult``."""
+    """One supervisor job that moved ``bytes`` to or from DRAM; times and ``traffic`` as in ``JobResult``."""
 
     engine: int
     start: int
     end: int
     bytes: int
+    traffic: DramTraffic
 
 
 def _nothing() -> None:

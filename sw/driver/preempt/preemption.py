@@ -12,7 +12,7 @@ from hw.contract.image import CancelPoint, ImageError
 from hw.contract.isa import LV2_SEGMENTS
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.footprint import LV2, engines_of, footprint
+from sw.driver.memory.footprint import LV2, footprint
 from sw.driver.memory.lv2_windows import choose_windows
 from sw.driver.memory.ranges import Range
 from sw.driver.models.loaded_model import LoadedModel
@@ -62,9 +62,11 @@ class Preemption:
 
         Nothing leaves the chip yet: :meth:`admit` does that for the model that comes in. ``incoming``: DRAM for the
         worst case of that is set aside first (:class:`OutOfMemory`, and nothing was paused). ``upcoming``: jobs of the
-        suspended tasks that are not queued yet; what they find in LV2 is kept, too.
+        suspended tasks that are not queued yet; what they find in LV2 is kept, too. Other engines run on; a model with
+        jobs on both sides is refused with :class:`DriverError`, as half of it could not be dumped.
         """
         engines = tuple(sorted(engines))
+        self._refuse_halves(engines)
         self._reserve(engines, incoming)
         self.transfers.settle(limit)
         sent = self._queues.bus.cycle
@@ -76,6 +78,15 @@ class Preemption:
             raise
         self.tasks.add(suspended)
         return suspended
+
+    def _refuse_halves(self, engines: tuple[int, ...]) -> None:
+        table = self._jobs.table
+        for model in table.models(engines):
+            outside = [e for e in table.engines_of(model) if e not in engines]
+            if outside:
+                raise DriverError(
+                    f"model {model.name!r} also has jobs on engines {outside}: suspend all of its engines together"
+                )
 
     def _reserve(self, engines: tuple[int, ...], incoming: LoadedModel | None) -> None:
         """Raise :class:`OutOfMemory` unless DRAM could hold what ``incoming`` may displace."""
@@ -110,10 +121,10 @@ class Preemption:
             windows |= prefetched_windows(waiting, halts[e].loaded)
             lives += first_live([(job.model, job.job) for job in waiting], e)
         # What a queued job finds in LV2 includes what those behind it will.
-        ahead = {(id(q.model), q.model.image.meta.jobs[q.job].engine) for queue in queues.values() for q in queue}
-        later = [(m, job) for m, job in upcoming if (id(m), m.image.meta.jobs[job].engine) not in ahead]
-        for e in sorted({model.image.meta.jobs[job].engine for model, job in later}):
-            lives += first_live([(m, job) for m, job in later if m.image.meta.jobs[job].engine == e], e)
+        ahead = {(id(q.model), q.model.engine_of(q.job)) for queue in queues.values() for q in queue}
+        later = [(m, job) for m, job in upcoming if (id(m), m.engine_of(job)) not in ahead]
+        for e in sorted({model.engine_of(job) for model, job in later}):
+            lives += first_live([(m, job) for m, job in later if m.engine_of(job) == e], e)
         dirty = split(dirty_ranges(lives))
         clean = clean_ranges(lives, dirty)
         for e in engines:
@@ -148,13 +159,13 @@ class Preemption:
     def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> StateTransfer | None:
         """Place ``model`` and queue the dump of what it displaces; its jobs may be submitted at once, behind that.
 
-        ``engines``: those it may run on, by default those it was compiled for.
+        ``engines``: those it may run on, by default those that stand for the image's.
         None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
         """
         if self.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self.place(model)
-        engines = engines_of(model.image) if engines is None else engines
+        engines = model.engines if engines is None else engines
         return self.transfers.make_room(footprint(self._params, model.windows(), engines), engines)
 
     # -- resume ----------------------------------------------------------------------------------------------

@@ -21,11 +21,14 @@ def dump_reserve(params: SocParams, models: Sequence[LoadedModel], tasks: Suspen
     Wherever ``incoming`` is placed it displaces no more of LV2 than it has, and what suspended ``tasks`` keep on chip
     counts in full.
     """
-    wanted = footprint(params, [], engines_of(incoming.image))
+    wanted = footprint(params, [], incoming.engines)
     window = sum(end - start for start, end in incoming.windows())
     lv2 = sum(_most_dirty(model.image, e, (Space.LV2,)) for model in models for e in engines_of(model.image))
     private = sum(
-        _most_dirty(m.image, e, _PRIVATE) for m in models for e in engines_of(m.image) if (Space.LV1, e) in wanted
+        _most_dirty(m.image, e, _PRIVATE)
+        for m in models
+        for e in engines_of(m.image)
+        if (Space.LV1, m.engines[e]) in wanted
     )
     for s in tasks:
         lv2 += size(s.on_chip(LV2))

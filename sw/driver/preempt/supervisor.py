@@ -8,6 +8,7 @@ from hw.contract.job import JOB_MAGIC, JobFlag
 from sw.driver.errors import DriverError, FaultRecord, SupervisorFault
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.ranges import Range, overlap
+from sw.driver.models.traffic import DramTraffic
 from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
 from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
 from sw.driver.queues.events import EventPool
@@ -118,7 +119,8 @@ class Supervisor:
         job = self.jobs.pop(job_id)
         moved = None
         if job.bytes is not None:
-            moved = CopyResult(engine, completion["start"], completion["end"], job.bytes)
+            traffic = DramTraffic.of(completion)
+            moved = CopyResult(engine, completion["start"], completion["end"], job.bytes, traffic)
         job.operation.job_ended(job_id, moved)
         job.effects.on_start()
         job.effects.on_end()

@@ -1,8 +1,8 @@
 """Scheduling policies by name. Each is one small class with one decision method; see ``contract``.
 
 The order of layers: ``fcfs``, ``round_robin``, ``sjf``, ``idle_time``, ``idle_time_tolerant``, ``deadline``,
-``prema``. The placement of
-operators in engine queues: ``shortest_queue``, ``round_robin_queues``, ``earliest_finish``, ``queue_time``.
+``prema``. The placement of operators in engine queues: ``shortest_queue``, ``round_robin_queues``, ``earliest_finish``,
+``queue_time``.
 """
 
 import inspect
@@ -78,10 +78,11 @@ def by_name(name: str, **options: Any) -> OrderPolicy:
     return ORDER[name](**options)
 
 
-def placement_for(name: str, initial_waits: Sequence[float]) -> PlacementPolicy:
-    """The placement policy ``name`` for as many queues as ``initial_waits``, whose values only ``queue_time`` uses."""
+def placement_for(name: str, initial_waits: Sequence[float], decay_since: float | None = None) -> PlacementPolicy:
+    """The placement policy ``name`` for as many queues as ``initial_waits``, whose values, and ``decay_since``, only
+    ``queue_time`` uses."""
     if name == "queue_time":
-        return QueueTime(initial_waits)
+        return QueueTime(initial_waits, decay_since)
     if name not in PLACEMENT:
         raise ValueError(f"no placement policy named {name!r}; there are {', '.join(PLACEMENT)}")
     return PLACEMENT[name](len(initial_waits))

@@ -8,7 +8,8 @@ import pytest
 from benchmarks.scenarios import pairs
 from benchmarks.scheduling import check_random
 from caesura import UsageError
-from caesura.scenario import Policies, ScenarioError, parse_scenario, run_scenario
+from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario, run_scenario
+from caesura.scenario.schema import PreemptionSpec
 from caesura.scenario.synthetic import SyntheticRunner
 from sw.runtime.metrics import makespan_bound
 from sw.runtime.policies import ORDER, PLACEMENT
@@ -53,16 +54,48 @@ def test_makespans_of_16_pairs_are_near_the_bound():
     assert sum(ratios) / len(ratios) <= 1.03
 
 
-def test_driving_with_preemption_and_without(tmp_path):
-    result = run_scenario(SCENARIOS / "driving.toml", "idle_time")
-    assert result["turnaround"]["max"] <= 67
-    assert result["streams"][0]["alone"] == pytest.approx(55, abs=1)
-    text = (SCENARIOS / "driving.toml").read_text()
-    begin, end = text.index("[machine.preemption]"), text.index("[[models.perception")
-    (tmp_path / "atomic.toml").write_text(text[:begin] + text[end:])
-    atomic = run_scenario(tmp_path / "atomic.toml", "fcfs")
-    # 80 from the start of its perception, which itself waits for the 10 of the plan before.
-    assert atomic["turnaround"]["p50"] == pytest.approx(90, abs=1)
+def driving(policy="idle_time", **changes):
+    """Latencies of all frames, from the start of their perception, and the outcome. ``changes``: of the machine."""
+    scenario = load_scenario(SCENARIOS / "driving.toml")
+    scenario = scenario.model_copy(update={"machine": scenario.machine.model_copy(update=changes)})
+    outcome = SyntheticRunner().run(scenario, Policies.named(policy), SCENARIOS)
+    starts = [run.start - 0.5 for run in outcome.layers if (run.model, run.layer) == ("perception", 0)]  # with its load
+    return [frame.end - start for frame, start in zip(outcome.frames, starts, strict=True)], outcome
+
+
+def test_driving_is_the_worked_example():
+    latencies, outcome = driving()
+    assert latencies[0] == 55 and latencies[1:-1] == pytest.approx([67] * 38)
+    assert outcome.preemptions == 39 and outcome.switch_time == 39 * 2
+    parsed = [run.decided + 1.5 for run in outcome.layers if (run.model, run.layer) == ("plan", 0)]  # decided ahead
+    planned = [run.load_start for run in outcome.layers if (run.model, run.layer) == ("plan", 0)]
+    assert planned[:39] == pytest.approx(parsed[:39])  # every dump had ended when parsing did
+
+
+def test_driving_without_preemption():
+    latencies, outcome = driving("fcfs", preemption=None)
+    assert latencies[:-1] == pytest.approx([70] + [80] * 38, abs=1.5)  # first loads of models are hidden
+    assert outcome.preemptions == 0
+
+
+def test_driving_with_dumps_that_are_not_worth_it():
+    """Perception takes 30, so a wait is never longer."""
+    assert driving(preemption=PreemptionSpec(dump=1.0, restore=7.0, interval=1.0))[1].preemptions == 39
+    assert driving(preemption=PreemptionSpec(dump=1.0, restore=30.0, interval=1.0))[1].preemptions == 0
+
+
+@pytest.mark.parametrize(("arrival", "stops", "start"), [(24.9, 1, 27), (25.1, 0, 30), (28, 0, 30)])
+def test_a_dump_never_costs_more_than_the_wait_that_it_saves(arrival, stops, start):
+    """Dump and restore take 3. Of 30, a wait of 5.1 or 4.9 is left; half an interval and the dump are waited for in
+    any case."""
+    layers = {"long": [{"compute": 6}] * 5, "short": [{"compute": 4}]}
+    content = scenario(layers, None, preemption={"dump": 1.5, "restore": 1.5, "interval": 1})
+    for stream, time in zip(content["streams"], (0, arrival), strict=True):
+        stream["arrivals"] = {"kind": "trace", "times": [time]}
+    content["streams"][1]["priority"] = 1
+    outcome = run(content)
+    (short,) = [layer for layer in outcome.layers if layer.model == "short"]
+    assert (outcome.preemptions, short.start) == (stops, pytest.approx(start, abs=0.5))
 
 
 @pytest.mark.parametrize("policy", [*ORDER, *PLACEMENT])
@@ -75,8 +108,7 @@ def test_every_policy_serves_every_request_at_the_same_switch_cost(policy):
     content["streams"][1]["priority"] = 1
     outcome = run(content, policy)
     assert len(outcome.frames) == 8 and len(outcome.layers) == 12
-    stops = sum(layer.preempted for layer in outcome.layers)
-    assert stops > 0 and outcome.switch_time == 5 * stops
+    assert outcome.preemptions > 0 and outcome.switch_time == 5 * outcome.preemptions
 
 
 def test_cascade_waits_for_the_cpu():
@@ -141,6 +173,17 @@ def test_unknown_policy_and_backend():
         run_scenario(SCENARIOS / "driving.toml", "fcfs", "pysim")
     with pytest.raises(UsageError, match="policy 'queue_time' has no options, window given"):
         run_scenario(SCENARIOS / "driving.toml", "queue_time", options={"window": 2})
+
+
+@pytest.mark.parametrize(
+    ("policy", "engines", "noted"), [("queue_time", 1, True), ("queue_time", 2, False), ("fcfs", 1, False)]
+)
+def test_placement_in_one_queue_is_told_to_be_fcfs(tmp_path, policy, engines, noted):
+    text = (SCENARIOS / "driving.toml").read_text().replace("engines = 1", f"engines = {engines}")
+    (tmp_path / "s.toml").write_text(text)
+    code, out, err = caesura_command("scenario", str(tmp_path / "s.toml"), "--policy", policy)
+    assert code == 0, err
+    assert ("this is fcfs; raise machine.engines" in " ".join(out.split())) == noted
 
 
 def test_command_line(tmp_path):

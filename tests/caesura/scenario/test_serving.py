@@ -31,7 +31,7 @@ class Unlimited:
         self.env.run(until=served)
 
     def outcome(self, frames):
-        return Outcome(1, list(frames))
+        return Outcome(1, 1, list(frames))
 
 
 def scenario(*streams, **machine):

@@ -4,7 +4,8 @@ import ctypes
 
 import pytest
 
-from sim.rtl.toolchain import CC, CXX, BuildError, Source, cache_dir, compile_all, link
+from sim.cache_folder import cache_dir
+from sim.rtl.toolchain import CC, CXX, BuildError, Source, compile_all, link
 
 
 def test_the_cache_follows_the_xdg_convention(monkeypatch, tmp_path):

@@ -80,11 +80,35 @@ def test_without_preemption_it_waits():
     assert urgent.start == 30
 
 
-def test_what_ends_soon_is_not_dumped():
-    long = SyntheticJob(0, 0, 0, 0, load=0, compute=30)
-    urgent = SyntheticJob(1, 1, 0, 0, load=0, compute=10, priority=1)
-    machine = run([long, urgent], switch=SWITCH, at={1: 28.0})
-    assert (urgent.start, machine.switch_time) == (30, [0])
+def test_between_jobs_a_dump_costs_the_same():
+    long = [SyntheticJob(n, 0, n, 0, load=0, compute=2, jobs=10) for n in range(10)]
+    urgent = SyntheticJob(10, 1, 0, 0, load=0, compute=10, priority=1)
+    machine = run([*long, urgent], switch=SWITCH, at={10: 5.5})
+    assert long[2].end == 6 and (urgent.start, urgent.end) == (7, 17)
+    assert long[3].start == 18 and long[9].end == 20 + 12
+    assert (machine.switches, machine.switch_time, [job.preempted for job in long]) == (1, [2], [0] * 10)
+
+
+def test_what_has_ended_is_not_dumped():
+    long = [SyntheticJob(n, 0, n, 0, load=0, compute=2, jobs=2) for n in range(2)]
+    urgent = SyntheticJob(2, 1, 0, 0, load=0, compute=10, priority=1)
+    machine = run([*long, urgent], switch=SWITCH, at={2: 3.5})
+    assert (urgent.start, machine.switches) == (4, 0)
+
+
+def test_an_announced_job_finds_the_engine_free():
+    long = [SyntheticJob(n, 0, n, 0, load=0, compute=2, jobs=10) for n in range(10)]
+    urgent = [SyntheticJob(10 + n, 1, n, 0, load=1, compute=4, priority=1, jobs=2, earliest=9) for n in range(2)]
+    run([*long, *urgent], switch=SWITCH, at={10: 8, 11: 8})
+    assert [(job.load_start, job.start, job.end) for job in urgent] == [(9, 10, 14), (10, 14, 18)]
+    assert long[3].end == 8 and long[4].start == 19
+
+
+def test_requests_that_were_dumped_together_are_restored_together():
+    two = [SyntheticJob(n, n % 2, n // 2, 0, load=0, compute=2, jobs=3) for n in range(6)]
+    urgent = SyntheticJob(6, 2, 0, 0, load=0, compute=10, priority=1)
+    machine = run([*two, urgent], switch=SWITCH, at={6: 3.5})
+    assert (urgent.start, two[2].start, two[5].end, machine.switch_time) == (5, 16, 24, [2])
 
 
 def test_nested_preemption():

@@ -226,6 +226,14 @@ def test_reset_that_never_ends_is_reported():
         device.queues.reset(0)
 
 
+def test_bytes_of_a_job_are_its_traffic():
+    device = Device(FakeSoc(TINY))
+    (result,) = check_copy(device, device.load(copy_image(TINY)))
+    traffic = result.traffic
+    assert (traffic.ahead.bytes, traffic.loads.bytes, traffic.stores.bytes) == (0, SIZE, SIZE)
+    assert traffic.total.bytes == 2 * SIZE
+
+
 def test_counters_by_name():
     soc = FakeSoc(TINY)
     soc._regs["E0.COUNTER[0]"] = 77

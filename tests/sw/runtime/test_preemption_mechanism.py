@@ -25,10 +25,20 @@ def test_cheapest(change, choice):
 
 
 def test_urgency_weighs_delay_against_work():
-    busy = replace(LONG, remaining=20_000, elapsed=10_000_000)
+    busy = replace(LONG, remaining=30_000, elapsed=10_000_000)
     assert choose(busy, urgency=0.5) is Mechanism.WAIT
     assert choose(busy, urgency=100) is Mechanism.DUMP
     assert costs(busy, 1)[Mechanism.DUMP] == 5000 + 3000 + 4000 + 4000 + 4000 + 6000
+
+
+def test_a_dump_never_costs_more_than_the_wait_that_it_saves():
+    work, until_free = 4000 + 4000 + 6000, 5000 + 3000 + 4000
+    enough = replace(LONG, killable=False, remaining=until_free + work)
+    assert choose(enough, urgency=1e6) is Mechanism.DUMP
+    assert choose(replace(enough, remaining=enough.remaining - 1), urgency=1e6) is Mechanism.WAIT
+    announced = replace(enough, notice=until_free)  # the dump is hidden: what follows the notice is saved
+    assert choose(announced, urgency=1e6) is Mechanism.DUMP
+    assert choose(replace(announced, remaining=announced.remaining - 1), urgency=1e6) is Mechanism.WAIT
 
 
 def test_a_tie_disturbs_least():

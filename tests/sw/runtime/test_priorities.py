@@ -9,7 +9,7 @@ from hw.contract.job import Fault
 from hw.contract.params import preset
 from sw.driver import Device, DeviceFault
 from sw.driver.errors import SupervisorFault
-from sw.runtime.preemption_mechanism import Mechanism
+from sw.runtime.preemption_mechanism import Mechanism, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
 from tests.support.fake_soc import FakeSoc
@@ -52,6 +52,31 @@ def test_urgent_request_by_each_choice(choice):
             assert 0 < span.begin <= span.end
         dumped = sum(span.bytes for span in runtime.spans() if span.kind == "dump")
         assert 0 < dumped <= 2 * 64  # of the job that stopped, and what the next one finds
+
+
+@pytest.mark.parametrize(("duration", "preempted"), [(2000, 0), (2_000_000, 1)])
+def test_by_default_a_dump_must_save_more_than_it_costs(duration, preempted):
+    """What is left of the running request counts whole, however little of it is queued."""
+    device, seen = Device(FakeSoc(TINY)), []
+    image = walking_image(TINY, jobs=6)
+    for layer in image.meta.layers:
+        layer.estimated_compute = duration
+
+    def rule(situation):
+        seen.append(situation)
+        return choose(situation)
+
+    long, urgent = device.load(image), device.load(smashing_image(TINY))
+    runtime = Runtime(device, "fcfs", preemptive=True, rule=rule, ahead=1, gain=0)
+    first = runtime.submit(long, X)
+    second = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 2000)
+    runtime.run_until_done()
+    check(first), check(second)
+    assert first.preempted == preempted
+    assert len(seen) == 1 and seen[0].remaining > 0.8 * duration
+    if preempted:
+        work = (seen[0].dump_bytes + seen[0].restore_bytes) / seen[0].bandwidth + 2 * seen[0].switch
+        assert work < seen[0].remaining
 
 
 def test_equal_priority_keeps_order_and_one_model_runs_one_at_a_time():

@@ -1,12 +1,22 @@
+import numpy as np
 import pytest
 
 from hw.contract.params import preset
-from sw.driver import JobResult
-from sw.runtime import reference
+from sw.driver import Device, JobResult
+from sw.runtime import Runtime, Session, reference
+from sw.runtime.estimates import Estimates
+from sw.runtime.forecast import Forecast
 from sw.runtime.job_groups import job_groups
+from sw.runtime.policies import LayerCost
+from sw.runtime.policies.fcfs import Fcfs
+from sw.runtime.policies.queue_time import QueueTime
+from sw.runtime.scheduler import LayerChain, LayerScheduler
+from tests.support.fake_soc import FakeSoc
+from tests.support.images import copy_image
 from tests.support.preempt_images import walking_image
 
-BASE = preset("base")
+BASE, TINY = preset("base"), preset("tiny")
+X = np.ones((1, 8, 8), np.float32)
 
 
 def result(job, engine, prologue, body):
@@ -35,3 +45,37 @@ def test_layers_of_many_jobs_go_in_parts_and_wait_for_the_windows_of_earlier_one
     assert [part.holder for part in parts] == [
         max((held[job - 4] for job in part.jobs if job >= 4), default=None) for part in parts
     ]
+
+
+def test_a_first_run_alone_stores_durations_without_being_asked():
+    device = Device(FakeSoc(TINY))
+    model = device.load(copy_image(TINY))
+    assert not reference.measured(model.image)
+    _, stats = Session(device, model).run(X)
+    assert [(x.measured_load, x.measured_compute) for x in model.image.meta.layers] == [(0, stats.cycles), (0, 0)]
+    before = [layer.measured_compute for layer in model.image.meta.layers]
+    Session(device, model).run(X)
+    assert [layer.measured_compute for layer in model.image.meta.layers] == before  # the first one counts
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_request_stores_durations_if_it_had_the_device_to_itself(together):
+    device = Device(FakeSoc(BASE))
+    models = [device.load(walking_image(BASE, jobs=3, name=name)) for name in "ab"]
+    runtime = Runtime(device)
+    for number, model in enumerate(models):
+        runtime.submit(model, X, arrival=device.bus.cycle + (0 if together else 100_000 * number))
+    runtime.run_until_done()
+    assert [reference.measured(model.image) for model in models] == [not together] * 2
+
+
+def test_expected_queue_times_are_those_of_stored_durations():
+    """What is measured later corrects the estimates of the order, not the reference."""
+    estimates = Estimates({"m": [LayerCost(5, 10)]})
+    estimates.correct("m", 0, compute=30)
+    assert estimates.layers("m")[0].compute == 20 and estimates.reference("m", 0).compute == 10
+    policy = QueueTime([0.0])
+    scheduler = LayerScheduler(Fcfs(), policy, Forecast(1, 100), estimates)
+    scheduler.open(LayerChain(0, "m"))
+    scheduler.decide(0.0)
+    assert policy.expected_times == [10]

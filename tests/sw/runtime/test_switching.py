@@ -10,6 +10,7 @@ import pytest
 from hw.contract.params import preset
 from sw.driver import Device
 from sw.driver.memory.allocator import Allocator
+from sw.driver.models.traffic import DmaTraffic, DramTraffic
 from sw.driver.preempt.dump import Dump
 from sw.driver.preempt.operation import CopyResult
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
@@ -26,10 +27,12 @@ EXPECTED = ((np.clip(np.rint(X / np.float32(0.5)) + 3, -128, 127) - 3) * np.floa
 NOW = Situation(remaining=9000, elapsed=0, halt=500, dump_bytes=800, restore_bytes=800, bandwidth=8, switch=2000)
 MODEL, OTHER = SimpleNamespace(number=0), SimpleNamespace(number=1)
 
+NO_TRAFFIC = DramTraffic(DmaTraffic(), DmaTraffic(), DmaTraffic())
+
 
 def _operation(*ends):
     operation = Dump(SuspendedTasks(Allocator("DRAM", 0, 64)), [], {}, {})
-    operation.results = [CopyResult(0, 0, end, 64) for end in ends]
+    operation.results = [CopyResult(0, 0, end, 64, NO_TRAFFIC) for end in ends]
     return operation
 
 

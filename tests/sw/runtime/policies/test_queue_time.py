@@ -52,6 +52,23 @@ def test_an_empty_queue_stands_at_its_initial_value_exactly():
     assert policy.expected_times == [0.3]
 
 
+def test_an_initial_wait_can_decay():
+    policy = QueueTime([30, 0], decay_since=100)
+    assert policy.place(operator(0, 20, now=105)) == 1  # 25 and 0
+    assert policy.place(operator(1, 10, now=112)) == 0  # 18 and 20
+    assert policy.expected_times == [28, 20]
+    assert policy.place(operator(2, 10, now=125)) == 0  # 5 + 10 and 20
+    assert policy.place(operator(3, 10, now=200)) == 0 and policy.expected_times == [30, 20]  # no wait is left
+    for number in (1, 2, 3):
+        policy.executed(operator(number), 0)
+    assert policy.expected_times == [0, 20]
+
+
+def test_an_initial_wait_that_decays_does_so_from_its_beginning_on():
+    assert QueueTime([30, 20], decay_since=100).place(operator(0, now=50)) == 1
+    assert QueueTime([30, 20], decay_since=0).place(operator(0, now=50)) == 0
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_equal_to_a_search_of_all_queues(seed):
     rng = random.Random(seed)

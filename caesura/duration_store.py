@@ -1,0 +1,55 @@
+"""Reference durations that first runs have measured (of **Queue-time balancing**), kept for the next time.
+
+An image has a place for them, but its file is the user's: only ``caesura profile`` writes there. What any other run
+measures goes to a file of its own in the cache folder, named after the image's content and the hardware.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from hw.contract.image import Image
+from hw.contract.params import SocParams
+from sim.cache_folder import cache_dir
+from sw.runtime import reference
+
+_EXACT = ("native", "cxxrtl", "pysim")  #: backends that take the same cycles
+
+
+class DurationStore:
+    """Of one device. ``backend``: its name; those of the RTL share what they measured, as it is the same."""
+
+    def __init__(self, params: SocParams, backend: str) -> None:
+        self._platform = json.dumps([params.to_dict(), "rtl" if backend in _EXACT else backend], sort_keys=True)
+
+    def recall(self, image: Image) -> None:
+        """Give ``image`` the durations that were measured before, unless it has some."""
+        if reference.measured(image):
+            return
+        with contextlib.suppress(OSError, ValueError, TypeError):  # missing, or damaged: it will be measured again
+            stored = json.loads(self._path(image).read_text(encoding="utf-8"))
+            pairs = [(int(load), int(compute)) for load, compute in stored["layers"]]
+            for layer, pair in zip(image.meta.layers, pairs, strict=True):
+                layer.measured_load, layer.measured_compute = pair
+
+    def remember(self, image: Image) -> None:
+        """Keep the durations of ``image``. A folder that cannot be written to costs the next run a measurement."""
+        path = self._path(image)
+        layers = [(layer.measured_load, layer.measured_compute) for layer in image.meta.layers]
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_suffix(f".{os.getpid()}.tmp")
+            draft.write_text(json.dumps({"model": image.meta.model, "layers": layers}), encoding="utf-8")
+            draft.replace(path)
+
+    def _path(self, image: Image) -> Path:
+        meta = asdict(image.meta)
+        for layer in meta["layers"]:
+            layer["measured_load"] = layer["measured_compute"] = None
+        digest = hashlib.sha256(self._platform.encode() + json.dumps(meta, sort_keys=True).encode())
+        for part in (image.code, image.weights, *image.host_models):
+            digest.update(hashlib.sha256(part).digest())
+        return cache_dir() / "durations" / f"{digest.hexdigest()[:32]}.json"

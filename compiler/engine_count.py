@@ -1,0 +1,56 @@
+"""How many engines a model deserves."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from compiler import ir
+from compiler.backend.options import Options
+from compiler.backend.pipeline import build
+from compiler.backend.report import CompileReport
+from compiler.ir import CompileError
+from hw.contract.image import Image
+from hw.contract.params import SocParams
+
+#: What each engine of a model should do of the work that it does in the same time for a model that it has to itself.
+#: Splitting a model makes it end sooner, at the price of engines that wait for each other and load the same data twice.
+#: Another model could use the engines: at three quarters, no more than a quarter of what the device can do is given up
+#: for the shorter latency of one.
+WORTHWHILE = 0.75
+
+
+def build_for_its_size(graph: ir.Graph, params: SocParams, options: Options) -> tuple[Image, CompileReport]:
+    """``graph`` compiled for as many engines as it deserves: the most, of 1, 2, 4 and so on up to all, at which the
+    predicted speed-up is still ``WORTHWHILE`` times the number of engines. The search ends at the first number that is
+    not worthwhile, or whose tiles do not fit. Raises :class:`compiler.ir.CompileError` if one engine cannot run it."""
+    best: tuple[Image, CompileReport] | None = None
+    alone = 0
+    for engines in _counts(params):
+        try:
+            built = build(graph, params, replace(options, engines=engines))
+        except CompileError:
+            if best is None:
+                raise
+            break
+        cycles = predicted_cycles(built[0])
+        if best is None:
+            alone = cycles
+        elif alone < WORTHWHILE * engines * cycles:
+            break
+        best = built
+    assert best is not None
+    return best
+
+
+def predicted_cycles(image: Image) -> int:
+    """Cycles of an inference as the compiler estimates them: of all computing or of all loading, whichever is more, as
+    the loads of a layer run while others compute."""
+    layers = image.meta.layers
+    return max(sum(layer.estimated_compute for layer in layers), sum(layer.estimated_load for layer in layers))
+
+
+def _counts(params: SocParams) -> Iterator[int]:
+    engines = 1
+    while engines < params.engines:
+        yield engines
+        engines *= 2
+    yield params.engines

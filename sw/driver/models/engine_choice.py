@@ -1,0 +1,42 @@
+"""Which engines of the device stand for the engines that an image names.
+
+An image numbers its engines from 0. Any as many engines of the device can stand for them, because all are alike: they
+share LV2, DRAM and events, and nothing of an engine outlives an inference.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from hw.contract.image import Image
+from sw.driver.errors import DriverError
+from sw.driver.memory.footprint import engines_of
+
+
+def engines_needed(image: Image) -> int:
+    """How many engines ``image`` was compiled for."""
+    return max(engines_of(image), default=-1) + 1
+
+
+def check_engines(image: Image, engines: Sequence[int], available: int) -> tuple[int, ...]:
+    """``engines`` as a tuple, if ``image`` can run there: as many as it was compiled for, all different, all of the
+    ``available`` that the device has. :class:`DriverError` otherwise."""
+    chosen, needed = tuple(engines), engines_needed(image)
+    model = f"model {image.meta.model!r}"
+    if len(chosen) != needed:
+        raise DriverError(
+            f"{model} was compiled for {needed} engines, engines={list(chosen)} names {len(chosen)}: name {needed}, or "
+            "compile it again with another engines="
+        )
+    for engine in chosen:
+        if not 0 <= engine < available:
+            raise DriverError(f"{model}: the device has no engine {engine}; its engines are 0 to {available - 1}")
+    if len(set(chosen)) < needed:
+        raise DriverError(f"{model}: engines={list(chosen)} names an engine twice; its parts run side by side")
+    return chosen
+
+
+def least_used(needed: int, used: Iterable[Collection[int]], available: int) -> tuple[int, ...]:
+    """The ``needed`` engines that the fewest of the loaded models use, in rising order; ``used``: engines of each of
+    these models. Of equals the lower numbers."""
+    taken = list(used)
+    order = sorted(range(available), key=lambda engine: sum(engine in engines for engines in taken))
+    return tuple(sorted(order[:needed]))

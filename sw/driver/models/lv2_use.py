@@ -1,0 +1,72 @@
+"""How full LV2 is, and with whose data.
+
+The hardware's high-water marks cannot tell: they never fall, and of a ring of buffers they see the end alone. The
+driver knows what is reserved; what of it holds data follows from the live ranges of images and from how far the loaders
+are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hw.contract.isa import LV2_SEGMENTS, Segment
+from hw.contract.spaces import Space
+from sw.driver.memory.ranges import Range, normalise, size
+from sw.driver.models.job_table import SubmittedJob
+from sw.driver.models.loaded_model import LoadedModel
+
+
+@dataclass(frozen=True)
+class ModelLv2:
+    """The part of LV2 that one loaded model has, in bytes. ``reserved``: homes of tensors, staging areas and weight
+    windows; ``held``: those of them with data that its queued jobs will read, as of the beginning of the oldest body
+    on each engine."""
+
+    model: LoadedModel
+    reserved: int
+    held: int
+
+
+@dataclass(frozen=True)
+class Lv2Use:
+    """LV2 in bytes: all of it, what is reserved and what holds data (bytes that models share count once), and the same
+    by model."""
+
+    total: int
+    reserved: int
+    held: int
+    models: list[ModelLv2]
+
+    @property
+    def free(self) -> int:
+        """Bytes that no model has reserved."""
+        return self.total - self.reserved
+
+
+def lv2_use(total: int, models: Sequence[LoadedModel], queued: Mapping[int, SubmittedJob], waiting: set[int]) -> Lv2Use:
+    """``queued``: outstanding jobs by id, oldest first; ``waiting``: ids of those whose prologue has not run."""
+    held = {id(model): _held(model, queued, waiting) for model in models}
+    parts = [ModelLv2(model, size(model.windows()), size(held[id(model)])) for model in models]
+    reserved = normalise(window for model in models for window in model.windows())
+    return Lv2Use(total, size(reserved), size(r for ranges in held.values() for r in ranges), parts)
+
+
+def _held(model: LoadedModel, queued: Mapping[int, SubmittedJob], waiting: set[int]) -> list[Range]:
+    ranges: list[Range] = []
+    begun: set[int] = set()  # engines whose oldest job has been seen
+    for job_id, entry in queued.items():
+        if entry.model is not model:
+            continue
+        info = model.image.meta.jobs[entry.job]
+        if entry.engine not in begun:
+            begun.add(entry.engine)
+            live = entry.point.live if entry.point else info.live
+            ranges += _absolute(model, ((r.segment, r.offset, r.size) for r in live if r.space == Space.LV2))
+        if job_id not in waiting:
+            ranges += _absolute(model, [(Segment.WINDOWS, *info.window)])
+    return normalise(ranges)
+
+
+def _absolute(model: LoadedModel, ranges: Iterable[tuple[int, int, int]]) -> list[Range]:
+    """Ranges given by segment, offset and size as addresses in LV2."""
+    bases = {int(segment): model.segments[segment][0] for segment in LV2_SEGMENTS}
+    return [(bases[segment] + offset, bases[segment] + offset + length) for segment, offset, length in ranges]

@@ -1,0 +1,38 @@
+"""What a run time takes: the driver's device and loaded models, or objects that hold them, as ``caesura.open`` and
+``Device.load`` there return."""
+
+from typing import Protocol
+
+from sw.driver import Device, LoadedModel
+
+
+class DeviceHandle(Protocol):
+    """Holds the driver of a device."""
+
+    @property
+    def driver(self) -> Device:
+        """The driver."""
+
+
+class ModelHandle(Protocol):
+    """Holds a loaded model."""
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """As the driver knows it."""
+
+
+def driver_of(device: Device | DeviceHandle) -> Device:
+    """The driver of ``device``; ``TypeError`` for what is no device."""
+    found = device if isinstance(device, Device) else getattr(device, "driver", None)
+    if not isinstance(found, Device):
+        raise TypeError(f"a run time needs a device, as caesura.open returns, not {type(device).__name__}")
+    return found
+
+
+def loaded_of(model: LoadedModel | ModelHandle) -> LoadedModel:
+    """The loaded model of ``model``; ``TypeError`` for what is none."""
+    found = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None)
+    if not isinstance(found, LoadedModel):
+        raise TypeError(f"a request needs a loaded model, as Device.load returns, not {type(model).__name__}")
+    return found
