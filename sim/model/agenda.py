@@ -8,29 +8,36 @@ Action = Callable[[int, Any], None]  #: told its time and what was scheduled wit
 
 
 class Agenda:
-    """Events in order of time, those of one cycle in the order in which they were scheduled."""
+    """Events in order of time, those of one cycle in the order in which they were scheduled.
+
+    ``last``: the cycle up to which events may happen now. ``stopped``: when an event asked for an end by
+    :meth:`stop`.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Action, Any]] = []
         self._count = 0
+        self.last = -1
+        self.stopped: int | None = None
 
     def at(self, time: int, action: Action, subject: Any = None) -> None:
         """Call ``action(time, subject)`` when all that is earlier has happened."""
         self._count += 1
         heappush(self._heap, (time, self._count, action, subject))
 
-    def run(self, last: int, until: Callable[[], bool] | None = None) -> int | None:
-        """Let all happen up to cycle ``last``, included; or until an event after which ``until`` holds, whose time is
-        returned."""
+    def before_others(self, time: int) -> bool:
+        """Whether nothing else is left to happen up to ``time``, and ``time`` may come: what would be scheduled for it
+        next can be done at once."""
+        return time <= self.last and (not self._heap or self._heap[0][0] > time) and self.stopped is None
+
+    def run(self, last: int) -> None:
+        """Let all happen up to cycle ``last``, included, or until it is stopped."""
         heap = self._heap
-        if until is None:
-            while heap and heap[0][0] <= last:
-                time, _, action, subject = heappop(heap)
-                action(time, subject)
-            return None
-        while heap and heap[0][0] <= last:
+        self.last, self.stopped = last, None
+        while heap and heap[0][0] <= last and self.stopped is None:
             time, _, action, subject = heappop(heap)
             action(time, subject)
-            if until():
-                return time
-        return None
+
+    def stop(self, time: int) -> None:
+        """End the run at ``time``."""
+        self.stopped = time

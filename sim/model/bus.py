@@ -122,16 +122,14 @@ class ModelBus:
     # -- time ------------------------------------------------------------------------------------------------
     def _run_to(self, cycle: int, *, until_interrupt: bool = False) -> bool:
         """Simulate up to ``cycle``, which is the next to come; or to the first in which the interrupt line is high."""
-        soc = self._soc
+        agenda = self._soc.shared.agenda
+        self._soc.shared.awaiting_interrupt = until_interrupt
         while self._cycle < cycle:
             last = min(cycle, self._cycle + _SLICE) if self._progress else cycle
-            if until_interrupt:
-                found = soc.shared.agenda.run(last - 1, soc.line)
-                if found is not None:
-                    self._cycle = max(found, self._cycle) + 1
-                    return True
-            else:
-                soc.shared.agenda.run(last - 1)
+            agenda.run(last - 1)
+            if agenda.stopped is not None and until_interrupt:
+                self._cycle = max(agenda.stopped, self._cycle) + 1
+                return True
             self._cycle = last
             if self._progress:
                 self._progress(last)

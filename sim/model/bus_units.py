@@ -135,7 +135,10 @@ class LoadUnit:
             at + 1, self, False, transfer.base + offset, beats, self._came, (transfer, beats)
         )
         if accepted != HELD:
-            self.accepted(accepted)
+            self._held = False
+            self._next_ask = accepted - 1
+            if self._in_flight < self._outstanding and self._asking:
+                self.agenda.at(accepted - 1, self._ask, self._generation)
         if transfer is self._latest and transfer.next == transfer.lead:
             self._next_accept = at + 1
             self._consider(at)
@@ -149,8 +152,8 @@ class LoadUnit:
 
     def _came(self, time: int, subject: tuple[Transfer, int]) -> None:
         transfer, beats = subject
-        self._in_flight -= 1
         if self._recovered is not None:
+            self._in_flight -= 1
             self._recover(time)
             return
         if transfer.left == len(transfer.bursts):
@@ -160,6 +163,7 @@ class LoadUnit:
             transfer.last = time + AXI_RETURN
             if transfer is self.flying[0]:
                 self._finish(transfer)
+        self._in_flight -= 1
         if self._asking and not self._held:
             self._ask(time + AXI_RETURN + 1, self._generation)
 

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_STAGE, DRAM_QUEUE_BURSTS, DRAM_QUEUED, WRITE_BUFFERED
@@ -23,14 +23,24 @@ class Client(Protocol):
         """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""
 
 
-class _Request:
+class _Burst(NamedTuple):
     """A burst that was accepted. ``due``: first cycle in which its first beat may move."""
 
-    __slots__ = ("beats", "due", "served", "subject", "write")
+    due: int
+    beats: int
+    write: bool
+    served: Served
+    subject: Any
 
-    def __init__(self, write: bool, beats: int, served: Served, subject: Any) -> None:
-        self.write, self.beats, self.served, self.subject = write, beats, served, subject
-        self.due = 0
+
+class _Held(NamedTuple):
+    """A request that found the queue full."""
+
+    client: Client
+    address: int
+    beats: int
+    served: Served
+    subject: Any
 
 
 class MemoryModel:
@@ -43,17 +53,17 @@ class MemoryModel:
     def __init__(self, params: SocParams, agenda: Agenda) -> None:
         self._agenda = agenda
         self.set_timing(params)
-        self._word = params.dram_word
         self._row_shift = params.dram_row_bytes.bit_length() - 1
         self._bank_mask = params.dram_banks - 1
         self._bank_bits = params.dram_banks.bit_length() - 1
         self._interval, self._closed = params.dram_refresh_interval, params.dram_refresh_cycles
         self._banks = [(-1, 0, -1)] * params.dram_banks  # row, free, epoch
         self._taken = [-1, -1]  # last cycle in which a read and a write address was taken
-        self._queues: tuple[deque[_Request], deque[_Request]] = (deque(), deque())
-        self._waiting: tuple[list, list] = ([], [])  # requests that found the queue full, one of a client at most
+        self._queues: tuple[deque[_Burst], deque[_Burst]] = (deque(), deque())
+        self._waiting: tuple[list[_Held], list[_Held]] = ([], [])  # one of a client at most
         self._last = [-1, -1]  # whose request was accepted last
-        self._busy = False
+        self._current: _Burst | None = None  # what moves
+        self._end = 0  # the cycle of its last beat
         self._free = 0  # first cycle in which the next beat may move
         self._paced = (0, 0)  # where pacing began, and beats since
         self._write_next = False
@@ -70,12 +80,18 @@ class MemoryModel:
         """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
         cycle from which it may offer the next, or :data:`HELD`: it will be told."""
         if len(self._queues[write]) > DRAM_QUEUE_BURSTS or self._waiting[write]:
-            self._waiting[write].append((client, address, beats, served, subject))
+            self._waiting[write].append(_Held(client, address, beats, served, subject))
             return HELD
         self._last[write] = client.port
-        return self._accept(time, write, address, beats, served, subject)
+        at = self._accept(time, write, address, beats, served, subject)
+        if self._current is None and len(self._queues[write]) == 1:
+            self._serve(max(at, self._free))
+            if self._current is not None:
+                self._agenda.at(self._end, self._ended, self._current)
+        return at
 
     def _accept(self, time: int, write: bool, address: int, beats: int, served: Served, subject: Any) -> int:
+        """Queue a burst with the cycle in which it is due; returns when its address is at the memory."""
         taken = self._taken
         at = time + AXI_STAGE
         if at <= taken[write]:
@@ -83,100 +99,96 @@ class MemoryModel:
         if at == taken[not write]:
             at += 1
         taken[write] = at
-        request = _Request(write, beats, served, subject)
-        begin = self._open(at, address, beats)
-        soonest = at + DRAM_QUEUED
-        if write:
-            request.due = max(begin, soonest, time + WRITE_BUFFERED)
-        else:
-            request.due = max(begin + self._latency - 1, soonest)
-        queue = self._queues[write]
-        queue.append(request)
-        if not self._busy and queue[0] is request:
-            self._serve(max(at, self._free))
-        return at
-
-    def _open(self, now: int, address: int, beats: int) -> int:
-        """Reserve the bank for ``beats``; when its row is open for them."""
+        # Reserve the bank: when is its row open for the burst?
         line = address >> self._row_shift
         bank, row = line & self._bank_mask, line >> self._bank_bits
-        elapsed = now + self._closed
+        elapsed = at + self._closed
         epoch = elapsed // self._interval
-        phase = elapsed - epoch * self._interval
-        start = now + self._closed - phase if phase < self._closed else now
+        begin = at + max(0, self._closed - elapsed + epoch * self._interval)
         open_row, free, opened = self._banks[bank]
         if opened != epoch:
-            begin = start + self._miss
+            begin += self._miss
         else:
-            begin = max(start, free)
+            if free > begin:
+                begin = free
             if open_row != row:
                 begin += self._miss
         self._banks[bank] = (row, begin + beats, epoch)
-        return begin
+        due = at + DRAM_QUEUED
+        if write:
+            due = max(begin, due, time + WRITE_BUFFERED)
+        elif begin + self._latency > due:
+            due = begin + self._latency - 1
+        self._queues[write].append(_Burst(due, beats, write, served, subject))
+        return at
 
     def _serve(self, time: int) -> None:
         """The bus is free from ``time`` on: begin a burst, or wait for the first that becomes due."""
         reads, writes = self._queues
         if reads:
+            burst = reads[0]
             if writes:
-                read, write = max(time, reads[0].due), max(time, writes[0].due)
-                request = writes[0] if write < read or (write == read and self._write_next) else reads[0]
-            else:
-                request = reads[0]
+                read, write = max(time, burst.due), max(time, writes[0].due)
+                if write < read or (write == read and self._write_next):
+                    burst = writes[0]
         elif writes:
-            request = writes[0]
+            burst = writes[0]
         else:
             return
         self._plan += 1
-        if request.due > time:
-            self._agenda.at(request.due, self._due, self._plan)
-        else:
-            self._begin(time, request)
-
-    def _due(self, time: int, plan: int) -> None:
-        if plan == self._plan and not self._busy:
-            self._serve(time)
-
-    def _begin(self, time: int, request: _Request) -> None:
-        self._queues[request.write].popleft()
-        self._busy = True
+        if burst.due > time:
+            self._agenda.at(burst.due, self._due, self._plan)
+            return
+        self._queues[burst.write].popleft()
+        self._current = burst
         phase = (time + self._closed) % self._interval
         if phase < self._closed:
             time += self._closed - phase
             phase = self._closed
-        beats = request.beats
-        if self._bandwidth == FULL:
-            end = time + beats - 1
-            spare = self._interval - phase
-        else:
-            end, spare = self._pace(time, beats), self._interval - phase
+        end = time + burst.beats - 1 if self._bandwidth == FULL else self._pace(time, burst.beats)
+        spare = self._interval - phase
         if end - time >= spare:
             end += self._closed * (1 + (end - time - spare) // (self._interval - self._closed))
-        self._agenda.at(end, self._ended, request)
+        self._end = end
+
+    def _due(self, time: int, plan: int) -> None:
+        if plan == self._plan and self._current is None:
+            self._serve(time)
+            if self._current is not None:
+                self._agenda.at(self._end, self._ended, self._current)
 
     def _pace(self, time: int, beats: int) -> int:
         """The cycle of the last of ``beats`` from ``time`` on at less than full bandwidth."""
         begun, count = self._paced
         first = begun + FULL * count // self._bandwidth
         if time > first:
-            begun, count, first = time, 0, time
+            begun, count = time, 0
         self._paced = (begun, count + beats)
         return begun + FULL * (count + beats - 1) // self._bandwidth
 
-    def _ended(self, time: int, request: _Request) -> None:
-        self._busy = False
-        self._write_next = not request.write
-        self._free = time + 1
-        waiting = self._waiting[request.write]
-        if waiting:
-            last = self._last[request.write]
-            held = min(waiting, key=lambda one: (one[0].port <= last, one[0].port))  # round robin
-            waiting.remove(held)
-            client, *burst = held
-            self._last[request.write] = client.port
-            self._busy = True  # a queue that has room again does not end the choice of what comes next
-            at = self._accept(time, request.write, *burst)
-            self._busy = False
-            client.accepted(at)
-        self._serve(time + 1)
-        request.served(time, request.subject)
+    def _ended(self, time: int, burst: _Burst) -> None:
+        """The last beat of ``burst`` moved at ``time``; goes on with bursts that end before anything else happens."""
+        agenda = self._agenda
+        while True:
+            self._write_next = not burst.write
+            self._free = time + 1
+            if self._waiting[burst.write]:
+                self._admit(time, burst.write)
+            self._current = None
+            self._serve(time + 1)
+            burst.served(time, burst.subject)
+            following = self._current
+            if following is None:
+                return
+            if not agenda.before_others(self._end):
+                agenda.at(self._end, self._ended, following)
+                return
+            time, burst = self._end, following
+
+    def _admit(self, time: int, write: bool) -> None:
+        """The queue has room again: accept a request that waits, round robin."""
+        waiting, last = self._waiting[write], self._last[write]
+        held = min(waiting, key=lambda one: (one.client.port <= last, one.client.port))
+        waiting.remove(held)
+        self._last[write] = held.client.port
+        held.client.accepted(self._accept(time, write, *held[1:]))

@@ -70,6 +70,8 @@ class EngineModel:
     def interrupt(self, time: int, what: str) -> None:
         """An interrupt is pending from ``time`` on."""
         self.irq_pending |= _IRQS[what]
+        if self.shared.awaiting_interrupt and self.irq_pending & self.regs["IRQ_ENABLE"]:
+            self.agenda.stop(time)
 
     def record(self, job: Job, queues: list[QueueModel]) -> None:
         """A body has ended: hand on when its instructions ran."""

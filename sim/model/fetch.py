@@ -73,12 +73,6 @@ class FetchModel:
         self._taken = max(self._taken, taken)
         if self._offered or self._next >= self._last:
             return
-        room = self._next - self._first + self._chunk - self._capacity
-        if self._taken < room:
-            self.gate = max(0, -(-room // self.per_insn) - 1)
-            if self.gate < len(self.assembled):
-                self._ask(time)
-            return
         at = self._base // self._word + self._next
         beats = min(self._last - self._next, self._chunk - at % self._chunk)
         self.outstanding += 1
@@ -89,9 +83,17 @@ class FetchModel:
             self.accepted(accepted)
 
     def accepted(self, time: int) -> None:
-        """See ``Client``."""
+        """See ``Client``. The next burst is asked for when there is room for it."""
         self._offered = False
-        self._agenda.at(time, self._more, (self._generation, self._taken))
+        if self._next >= self._last:
+            return
+        room = self._next - self._first + self._chunk - self._capacity
+        if self._taken >= room:
+            self._agenda.at(time, self._more, (self._generation, self._taken))
+            return
+        self.gate = max(0, -(-room // self.per_insn) - 1)
+        if self.gate < len(self.assembled):
+            self._ask(time)
 
     def _came(self, time: int, subject: tuple[int, int]) -> None:
         generation, beats = subject

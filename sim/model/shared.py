@@ -20,6 +20,7 @@ from sim.timing.program import ProgramTable
 
 class Shared:
     """``dram``: its bytes. ``units``: what instructions do to the memories, None where they are only timed.
+    ``awaiting_interrupt``: the host waits for the interrupt line, and what raises it stops the agenda.
     ``event_changed``: who wants to know that an event counter was changed."""
 
     def __init__(self, params: SocParams, *, data: bool) -> None:
@@ -31,6 +32,7 @@ class Shared:
         self.dram: npt.NDArray[np.uint8] = np.zeros(params.dram_bytes, np.uint8)
         self.programs = Programs(params, self.dram)
         self.units = Units(params, self.dram) if data else None
+        self.awaiting_interrupt = False
         self.event_changed: list[Callable[[int], None]] = []
 
     def store(self, address: int, data: bytes) -> None:
