@@ -121,10 +121,13 @@ class LoadUnit:
         if self._in_flight == self._outstanding:
             return
         transfer = self._asking[0]
-        at = max(time, self._next_ask, transfer.begin + COPY_PLANNED + 1)
+        at = transfer.begin + COPY_PLANNED + 1
+        if at < self._next_ask:
+            at = self._next_ask
         if at > time:
             self.agenda.at(at, self._ask, generation)
             return
+        at = time
         offset, beats = transfer.bursts[transfer.next]
         transfer.next += 1
         self._in_flight += 1
@@ -148,7 +151,7 @@ class LoadUnit:
         self._held = False
         self._next_ask = time - 1
         if self._asking and self._in_flight < self._outstanding:
-            self.agenda.at(time - 1, self._ask, self._generation)
+            self._ask(time - 1, self._generation)
 
     def _came(self, time: int, subject: tuple[Transfer, int]) -> None:
         transfer, beats = subject

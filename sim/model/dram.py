@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_STAGE, DRAM_QUEUE_BURSTS, DRAM_QUEUED, WRITE_BUFFERED
@@ -23,24 +23,10 @@ class Client(Protocol):
         """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""
 
 
-class _Burst(NamedTuple):
-    """A burst that was accepted. ``due``: first cycle in which its first beat may move."""
-
-    due: int
-    beats: int
-    write: bool
-    served: Served
-    subject: Any
-
-
-class _Held(NamedTuple):
-    """A request that found the queue full."""
-
-    client: Client
-    address: int
-    beats: int
-    served: Served
-    subject: Any
+#: A burst that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell.
+_Burst = tuple[int, int, bool, Served, Any]
+#: A request that found the queue full: client, address, beats, whom to tell.
+_Held = tuple[Client, int, int, Served, Any]
 
 
 class MemoryModel:
@@ -80,7 +66,7 @@ class MemoryModel:
         """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
         cycle from which it may offer the next, or :data:`HELD`: it will be told."""
         if len(self._queues[write]) > DRAM_QUEUE_BURSTS or self._waiting[write]:
-            self._waiting[write].append(_Held(client, address, beats, served, subject))
+            self._waiting[write].append((client, address, beats, served, subject))
             return HELD
         self._last[write] = client.port
         at = self._accept(time, write, address, beats, served, subject)
@@ -104,7 +90,10 @@ class MemoryModel:
         bank, row = line & self._bank_mask, line >> self._bank_bits
         elapsed = at + self._closed
         epoch = elapsed // self._interval
-        begin = at + max(0, self._closed - elapsed + epoch * self._interval)
+        begin = at
+        phase = elapsed - epoch * self._interval
+        if phase < self._closed:
+            begin += self._closed - phase
         open_row, free, opened = self._banks[bank]
         if opened != epoch:
             begin += self._miss
@@ -119,7 +108,7 @@ class MemoryModel:
             due = max(begin, due, time + WRITE_BUFFERED)
         elif begin + self._latency > due:
             due = begin + self._latency - 1
-        self._queues[write].append(_Burst(due, beats, write, served, subject))
+        self._queues[write].append((due, beats, write, served, subject))
         return at
 
     def _serve(self, time: int) -> None:
@@ -128,7 +117,7 @@ class MemoryModel:
         if reads:
             burst = reads[0]
             if writes:
-                read, write = max(time, burst.due), max(time, writes[0].due)
+                read, write = max(time, burst[0]), max(time, writes[0][0])
                 if write < read or (write == read and self._write_next):
                     burst = writes[0]
         elif writes:
@@ -136,16 +125,17 @@ class MemoryModel:
         else:
             return
         self._plan += 1
-        if burst.due > time:
-            self._agenda.at(burst.due, self._due, self._plan)
+        due, beats, is_write, _, _ = burst
+        if due > time:
+            self._agenda.at(due, self._due, self._plan)
             return
-        self._queues[burst.write].popleft()
+        self._queues[is_write].popleft()
         self._current = burst
         phase = (time + self._closed) % self._interval
         if phase < self._closed:
             time += self._closed - phase
             phase = self._closed
-        end = time + burst.beats - 1 if self._bandwidth == FULL else self._pace(time, burst.beats)
+        end = time + beats - 1 if self._bandwidth == FULL else self._pace(time, beats)
         spare = self._interval - phase
         if end - time >= spare:
             end += self._closed * (1 + (end - time - spare) // (self._interval - self._closed))
@@ -170,13 +160,14 @@ class MemoryModel:
         """The last beat of ``burst`` moved at ``time``; goes on with bursts that end before anything else happens."""
         agenda = self._agenda
         while True:
-            self._write_next = not burst.write
+            _, _, write, served, subject = burst
+            self._write_next = not write
             self._free = time + 1
-            if self._waiting[burst.write]:
-                self._admit(time, burst.write)
+            if self._waiting[write]:
+                self._admit(time, write)
             self._current = None
             self._serve(time + 1)
-            burst.served(time, burst.subject)
+            served(time, subject)
             following = self._current
             if following is None:
                 return
@@ -188,7 +179,10 @@ class MemoryModel:
     def _admit(self, time: int, write: bool) -> None:
         """The queue has room again: accept a request that waits, round robin."""
         waiting, last = self._waiting[write], self._last[write]
-        held = min(waiting, key=lambda one: (one.client.port <= last, one.client.port))
-        waiting.remove(held)
-        self._last[write] = held.client.port
-        held.client.accepted(self._accept(time, write, *held[1:]))
+        place = 0
+        if len(waiting) > 1:
+            ports = [(held[0].port <= last, held[0].port) for held in waiting]
+            place = ports.index(min(ports))
+        client, address, beats, served, subject = waiting.pop(place)
+        self._last[write] = client.port
+        client.accepted(self._accept(time, write, address, beats, served, subject))

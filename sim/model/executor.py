@@ -264,19 +264,19 @@ class ExecutorModel(Part):
             return
         program, queues, fetch, depth = self._program, self.queues, self.fetch, self._depth
         units, per_insn, executes = program.units, fetch.per_insn, self.engine.data
+        whole, assembled, first = fetch.whole, fetch.assembled, self._first
+        pc, latest, come = self._pc, self._latest, len(fetch.whole)
         work: list[QueueModel] = []
         while True:
-            pc = self._pc
-            number = pc - self._first
-            whole = fetch.whole
-            if number >= len(whole):
+            number = pc - first
+            if number >= come:
                 if pc >= self._end_pc:
-                    self._fault_at(max(time, self._latest + 2), pc, Fault.LIMIT)
+                    self._fault_at(max(time, latest + 2), pc, Fault.LIMIT)
                 return
-            at = self._latest + per_insn
+            at = latest + per_insn
             if whole[number] > at:
                 at = whole[number]
-            if number == len(fetch.assembled):
+            if number == len(assembled):
                 fetch.taken(at)
             at += 1
             if at < self._soonest:
@@ -289,26 +289,24 @@ class ExecutorModel(Part):
             over = len(queue.pcs) - depth
             if over >= 0:
                 if over >= len(queue.taken):
-                    if self._blocked is queue:
-                        self._look_for_deadlock()
-                        return
                     self._blocked = queue
                     self._look_for_deadlock()
                     return
                 room = queue.taken[over] + 1
                 if room > at:
                     at = room
-            self._latest = at
             queue.pcs.append(pc)
             queue.issued.append(at)
-            self._pc = pc + 1
+            self._latest = latest = at
+            pc += 1
+            self._pc = pc
             if executes:
                 try:
-                    self.engine.execute(program, pc, self._segments)
+                    self.engine.execute(program, pc - 1, self._segments)
                 except FunctionalFault as fault:
                     self._unit_fault(at, queue, fault)
                     return
-            work.append(queue)
+            queue.advance(work)
             while work:
                 work.pop().advance(work)
 

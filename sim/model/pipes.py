@@ -31,15 +31,16 @@ class CopyPipe:
         end = begin + COPY_PLANNED + COPY_FILLED
         if end < self.end:
             end = self.end
-        end += work.steps
-        if work.late:
-            fetched = begin + COPY_PLANNED + COPY_FETCHED + work.late
+        runs, steps, late, ahead = work
+        end += steps
+        if late:
+            fetched = begin + COPY_PLANNED + COPY_FETCHED + late
             if fetched > end:
                 end = fetched
         self.end = end
-        ready = begin + COPY_PLANNED - 1 + work.runs
-        if work.runs > 2 and end - work.ahead + 1 > ready:
-            ready = end - work.ahead + 1
+        ready = begin + COPY_PLANNED - 1 + runs
+        if runs > 2 and end - ahead + 1 > ready:
+            ready = end - ahead + 1
         self.ready = ready
         return begin, end + COPY_LANDED - 1
 

@@ -113,21 +113,42 @@ class QueueModel:
 
     def advance(self, work: list["QueueModel"]) -> bool:
         """Start what can start; queues that wait for what it signals are added to ``work``. Whether any has."""
-        program, pipe, done, taken = self.program, self.pipe, self.done, self.taken
-        place, count = len(taken), len(self.pcs)
+        pcs, issued, done, taken = self.pcs, self.issued, self.done, self.taken
+        place, count = len(taken), len(pcs)
+        if place == count:
+            return False
+        model, program, run = self.semaphores, self.program, self.pipe.run
+        tokens, waits, signals, work_of = model.tokens, program.waits, program.signals, program.work
         began = place
         while place < count:
-            head = self.grant(place)
-            if head < 0:
-                break
+            # As in `grant`, in place: this is where the model spends its time.
+            pc = pcs[place]
+            head = issued[place] + QUEUED
+            if place and taken[place - 1] >= head:
+                head = taken[place - 1] + 1
+            needed = waits[pc]
+            if needed:
+                missing = False
+                for number in needed:
+                    if not tokens[number]:
+                        model.waiters[number] = self
+                        missing = True
+                        break
+                if missing:
+                    break
+                for number in needed:
+                    token = tokens[number].popleft()
+                    if token > head:
+                        head = token
+                head += 1
+            self.granted.append(head)
             if place >= UNIT_IN_FLIGHT and done[place - UNIT_IN_FLIGHT] >= head:
                 head = done[place - UNIT_IN_FLIGHT] + 1
-            pc = self.pcs[place]
-            begin, end = pipe.run(head, program.work[pc])
+            begin, end = run(head, work_of[pc])
             taken.append(begin)
             done.append(end)
-            for number in program.signals[pc]:
-                waiter = self.semaphores.signal(number, end + 1)
+            for number in signals[pc]:
+                waiter = model.signal(number, end + 1)
                 if waiter is not None:
                     work.append(waiter)
             place += 1
