@@ -106,4 +106,6 @@ class FetchModel:
                 behind = words + beats - whole * per_insn
                 self.whole.append(time - behind + AXI_RETURN + FETCH_BUFFERED)
                 whole += 1
+            if self.whole and not self.assembled:
+                self.taken(self.whole[0])  # whoever takes instructions may not have begun
         self._wake(time)
