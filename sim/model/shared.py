@@ -5,10 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.isa import IsaError
-from hw.contract.job import Fault, FaultUnit
 from hw.contract.params import SocParams
-from sim.functional.state import FunctionalFault, Segments
+from sim.functional.state import Segments
 from sim.functional.units import Units
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
@@ -44,8 +42,4 @@ class Shared:
         """Carry out the instruction at ``pc``, if instructions are; raises ``FunctionalFault``."""
         if self.units is None:
             return
-        try:
-            insn = program.insn(pc)
-        except IsaError as error:
-            raise FunctionalFault(Fault.ILLEGAL, pc, 0, FaultUnit.EXECUTOR, str(error)) from None
-        self.units.execute(insn, segments, engine, pc)
+        self.units.execute(program.insn(pc), segments, engine, pc)

@@ -18,6 +18,7 @@ Work = CopySteps | BusCopy | MacBlocks | VecSteps
 ILLEGAL = -1  #: in ``Program.units``: not an instruction that the hardware executes
 END, CANCEL = len(UNIT_OF), len(UNIT_OF) + 1  #: in ``Program.units``, beside the numbers of ``Unit``
 _PAGE = 4096  #: addresses in DRAM count modulo this: no burst crosses it, and the driver aligns segments to it
+_CHUNK, _CHUNKS = 1024, 4  #: instructions that are decoded together, and how many such chunks are kept
 _COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)
 
 
@@ -35,7 +36,7 @@ class ProgramTable:
         self._raw = np.frombuffer(code, np.uint8)[: len(code) // INSN_BYTES * INSN_BYTES].reshape(-1, INSN_BYTES)
         self._words = np.ascontiguousarray(self._raw).view("<u8")
         self._ops = self._raw[:, 0].astype(np.int64)
-        self._insns: dict[int, Insn] = {}
+        self._insns: dict[int, dict[int, Insn]] = {}  # chunks that were decoded last
         count = len(self._raw)
         units = np.full(count, ILLEGAL, np.int64)
         self.work: list[Any] = [None] * count
@@ -68,11 +69,26 @@ class ProgramTable:
         return self._raw[pc].tobytes()
 
     def insn(self, pc: int) -> Insn:
-        """The instruction at ``pc``; raises ``hw.contract.isa.IsaError``."""
-        insn = self._insns.get(pc)
-        if insn is None:
-            insn = self._insns[pc] = Insn.decode(self.raw(pc))
-        return insn
+        """The instruction at ``pc``, which is legal, with all its fields."""
+        chunk = pc // _CHUNK
+        if chunk not in self._insns:
+            if len(self._insns) == _CHUNKS:
+                del self._insns[next(iter(self._insns))]
+            self._insns[chunk] = self._decoded(chunk * _CHUNK)
+        return self._insns[chunk][pc]
+
+    def _decoded(self, first: int) -> dict[int, Insn]:
+        """The legal instructions from ``first`` on that units execute."""
+        found: dict[int, Insn] = {}
+        for op, unit in UNIT_OF.items():
+            rows = np.array(
+                [pc for pc in range(first, min(first + _CHUNK, len(self))) if self.units[pc] == unit], np.intp
+            )
+            names = [f.name for f in FORMATS[op] if f.name != "opcode"]
+            columns = [self.column(op, name, rows).tolist() for name in names]
+            for pc, values in zip(rows.tolist(), zip(*columns, strict=True), strict=True):
+                found[pc] = Insn(op, dict(zip(names, values, strict=True)))
+        return found
 
     def column(self, op: Op, name: str, rows: npt.NDArray[np.intp]) -> Column:
         """Field ``name`` of the instructions at ``rows``, which have the format of ``op``."""
