@@ -56,11 +56,12 @@ def measure(case: BaselineCase) -> Figures:
     """Compile and run ``case`` on the native simulator. Raises :class:`MissingModel`."""
     path, inputs = case.files()
     image = compiled(case, path)
+    program = _digest(image.to_bytes())  # before it runs, which stores durations in it
     feed = load_samples(inputs, image, 1)[0] if isinstance(inputs, Path) else inputs
     with caesura.open(case.preset, "native") as device:  # its own: cycles depend on when the DRAM refreshes
         _, stats = device.load(image).run(feed)
     issued = sum(layer.counters["instructions"] for layer in stats.layers if layer.engines)
-    return Figures(_digest(path.read_bytes()), _digest(image.to_bytes()), len(image.code), issued, stats.cycles)
+    return Figures(_digest(path.read_bytes()), program, len(image.code), issued, stats.cycles)
 
 
 def compiled(case: BaselineCase, path: Path) -> Image:

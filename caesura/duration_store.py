@@ -15,6 +15,7 @@ from hw.contract.image import Image
 from hw.contract.params import SocParams
 from sim.cache_folder import cache_dir
 from sw.runtime import reference
+from sw.runtime.reference import Durations
 
 _EXACT = ("native", "cxxrtl", "pysim")  #: backends that take the same cycles
 
@@ -31,14 +32,14 @@ class DurationStore:
             return
         with contextlib.suppress(OSError, ValueError, TypeError):  # missing, or damaged: it will be measured again
             stored = json.loads(self._path(image).read_text(encoding="utf-8"))
-            pairs = [(int(load), int(compute)) for load, compute in stored["layers"]]
-            for layer, pair in zip(image.meta.layers, pairs, strict=True):
-                layer.measured_load, layer.measured_compute = pair
+            times = [Durations(*map(int, layer)) for layer in stored["layers"]]
+            for layer, took in zip(image.meta.layers, times, strict=True):
+                layer.measured_load, layer.measured_compute, layer.measured_stream = took
 
     def remember(self, image: Image) -> None:
         """Keep the durations of ``image``. A folder that cannot be written to costs the next run a measurement."""
         path = self._path(image)
-        layers = [(layer.measured_load, layer.measured_compute) for layer in image.meta.layers]
+        layers = [(each.measured_load, each.measured_compute, each.measured_stream) for each in image.meta.layers]
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             draft = path.with_suffix(f".{os.getpid()}.tmp")
@@ -48,7 +49,7 @@ class DurationStore:
     def _path(self, image: Image) -> Path:
         meta = asdict(image.meta)
         for layer in meta["layers"]:
-            layer["measured_load"] = layer["measured_compute"] = None
+            layer["measured_load"] = layer["measured_compute"] = layer["measured_stream"] = None
         digest = hashlib.sha256(self._platform.encode() + json.dumps(meta, sort_keys=True).encode())
         for part in (image.code, image.weights, *image.host_models):
             digest.update(hashlib.sha256(part).digest())

@@ -42,6 +42,7 @@ class RunReport:
             "outputs": {name: describe(value) for name, value in self.outputs[0].items()},
             "cycles": self.stats[0].cycles,
             "latency_cycles": self.stats[0].latency,
+            "host_cycles": self.stats[0].host,
             "macs": self.stats[0].macs,
             "utilisation": round(self.stats[0].utilisation, 6),
             "layers": _layer_dicts(self.stats[0]),
@@ -60,6 +61,7 @@ class RunReport:
         tail = Text(
             f"{stats.cycles:,} cycles, {stats.macs:,} MACs, utilisation {stats.utilisation:.1%} of the MAC peak; "
             f"{stats.latency:,} cycles with the host's part"
+            + (f", of which {stats.host:,} for steps on the CPU" if stats.host else "")
         )
         steps = [Text(f"on the CPU: {step}") for step in self.host_steps]
         verdict = [] if self.check is None else [Text(self.check.summary(), "green" if self.check.ok else "bold red")]

@@ -24,8 +24,9 @@ from onnx import helper, numpy_helper
 
 from compiler import reference
 from compiler.frontend.load import load
-from compiler.frontend.source import OnnxSource, Signature, session
+from compiler.frontend.source import OnnxSource, Signature
 from compiler.ir import Concat, Conv, Eltwise, Graph, Operation, Pad, Permute, Pool, Reshape, Table, Tensor
+from sim.host import session
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
 TIE = 1e-4  #: distance from a half, in LSB, below which float32 error decides the rounding

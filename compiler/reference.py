@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from compiler.host import run_host
 from compiler.ir import (
     Concat,
     Conv,
@@ -24,6 +23,7 @@ from compiler.ir import (
     Reshape,
     Table,
 )
+from sim.host import run_host
 
 Values = Mapping[str, npt.NDArray]
 

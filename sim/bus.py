@@ -5,7 +5,7 @@ which the accelerator runs on. Two backends that receive the same calls report t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol, runtime_checkable
 
 from hw.contract.params import SocParams
@@ -19,11 +19,16 @@ class HostCosts:
     memory_line: int = 10  #: one 64-byte cache line of control data written to or read from DRAM
     interrupt: int = 1000  #: from the interrupt line to the first instruction of the driver's handler
     decision: int = 500  #: one scheduler decision, charged by the run time
+    # Steps of a model that the CPU computes, charged by the run time; sim/host/cost.py says what counts as which.
+    cpu_step: int = 1000  #: one call, besides the cache lines of the tensors that it reads and writes
+    cpu_element: float = 1.0  #: an element of simple arithmetic, of a copy or of (de)quantisation
+    cpu_function: float = 8.0  #: an element of an exponential, a root, a normalisation
+    cpu_mac: float = 0.25  #: a multiply-accumulate: four in a cycle
 
     @classmethod
     def free(cls) -> "HostCosts":
         """Costs nothing: for unit tests that count accelerator cycles only."""
-        return cls(0, 0, 0, 0)
+        return cls(*(0 for _ in fields(cls)))
 
 
 LINE_BYTES = 64

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 FLOORS = {
     "hw": set(),
     "sim": {"hw"},
-    "sw": {"hw", "sim.bus", "sim.trace"},
-    "compiler": {"hw", "sim.functional", "sim.timing", "sim.check"},
+    "sw": {"hw", "sim.bus", "sim.trace", "sim.host"},
+    "compiler": {"hw", "sim.functional", "sim.timing", "sim.check", "sim.host"},
     "caesura": {"hw", "sim", "sw", "compiler"},
     "benchmarks": {"hw", "sim", "sw", "compiler", "caesura", "examples"},
 }

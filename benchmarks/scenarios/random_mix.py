@@ -12,7 +12,8 @@ SPREAD = Spread(count=6, gap=(1, 100), deadline=(1, 500), arrival=100, cpu=20, t
 def random_mix(seed: int) -> Scenario:
     """One to five models, each in a stream of its own, with random layers, arrivals, priorities, engines and memory.
 
-    Every second scenario preempts, every third has true durations that differ from the estimates."""
+    Every second scenario preempts, every third has true durations that differ from the estimates, every fourth loads
+    before all of its room is free."""
     rng = random.Random(seed)
     memory = rng.choice([100, 300, 1000])
     names = [f"m{number}" for number in range(rng.randint(1, 5))]
@@ -23,6 +24,8 @@ def random_mix(seed: int) -> Scenario:
             "restore": rng.choice([0, 2]),
             "interval": rng.choice([1, 7]),
         }
+    if seed % 4 == 0:
+        machine["partial_loading"] = True
     if seed % 3 == 0:
         machine["estimate_error"] = 0.3
     content = {

@@ -12,7 +12,6 @@ from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Scenario, ScenarioError
 from sw.driver import Device, LoadedModel
-from sw.driver.memory.ranges import normalise
 from sw.runtime.group_run import GroupRun
 from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.reference import durations
@@ -69,7 +68,7 @@ class DeviceExecutor:
             device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
             preemptive=machine.preemption is not None, at_arrival=policies.at_arrival, rule=rule, on_end=self._ended,
             initial_waits=machine.initial_waits if machine.placed else None,
-            initial_waits_decay=machine.initial_waits_decay,
+            initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
         )  # fmt: skip
         self._origin = device.bus.cycle
 
@@ -80,7 +79,7 @@ class DeviceExecutor:
             for i, sample in enumerate(self._samples[name]):
                 outputs[name, i], stats = session.run(sample)
                 layers = durations(models[0].image, stats.jobs).values()
-                loads, computes = (sum(layer[what] for layer in layers) for what in (0, 1))
+                loads, computes = sum(layer.load for layer in layers), sum(layer.compute for layer in layers)
                 self.alone[name] = Alone(loads, computes, stats.latency)
         return outputs
 
@@ -151,7 +150,7 @@ class DeviceExecutor:
         """See ``ModelExecutor``."""
         measured, engines = self._runtime.measured, self._device.params.engines
         groups = self._runtime.groups
-        loads = [(r.prologue_start, r.prologue_end) for run in groups for r in run.results if r.prologue_start]
+        traffic = sum(result.traffic.total.bytes for run in groups for result in run.results)
         moved = [result for operation in self._device.operations for result in operation.results]
         layers = []
         ends: dict[int, int] = {}
@@ -163,10 +162,11 @@ class DeviceExecutor:
             engines if self._placed else 1,
             list(frames),
             layers,
-            access_busy=sum(end - start for start, end in normalise(loads)) / self.ticks,
+            access_busy=traffic / self._device.params.dram_bytes_per_cycle / self.ticks,
             compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
             preemptions=self._runtime.switches,
+            host_time=sum(request.host for request in self._runtime.requests) / self.ticks,
             decision_seconds=measured.decision_seconds,
         )
 

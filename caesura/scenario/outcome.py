@@ -55,9 +55,10 @@ class Outcome:
     queues: int  #: that layers are placed in; 1 if every layer runs on all engines
     frames: list[Frame] = field(default_factory=list)
     layers: list[LayerRun] = field(default_factory=list)  #: in the order in which they ended
-    access_busy: float = 0.0
+    access_busy: float = 0.0  #: on a device, what the bytes that were moved take at the DRAM's bandwidth
     compute_busy: list[float] = field(default_factory=list)
     switch_time: float = 0.0
+    host_time: float = 0.0  #: that the CPU spent on steps of models
     preemptions: int = 0  #: times that running requests gave way to more urgent ones
     decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer
 

@@ -44,6 +44,7 @@ def report(
         "access_utilisation": metrics.utilisation(outcome.access_busy, span),
         "preemptions": outcome.preemptions,
         "switch_time": outcome.switch_time,
+        "host_time": outcome.host_time,
         "turnaround": _distribution([frame.turnaround for frame in frames]),
         "wait": _distribution([layer.wait for layer in outcome.layers]),
         "passed_over_most": max(layer.passed_over for layer in outcome.layers),
@@ -101,6 +102,8 @@ def to_table(result: Mapping[str, Any]) -> Group:
     for name in ("compute_utilisation", "access_utilisation"):
         totals.add_row(name.replace("_", " "), f"{result[name]:.1f} %")
     totals.add_row("preemptions", f"{result['preemptions']}")
+    if result["host_time"]:
+        totals.add_row(f"models' steps on the CPU, {unit}", _time(result["host_time"]))
     streams = table("", "stream", ">requests", f">alone, {unit}", ">mean", ">p50", ">p90", ">p99", ">late")
     for stream in result["streams"]:
         times = [_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")]

@@ -30,6 +30,7 @@ class LayerSpec(_Table):
     bytes: Annotated[int, Field(ge=0)] = 0
     repeat: Count = 1
     after: list[int] | None = None  #: layers of this model whose outputs it reads; by default the one before
+    block: str | None = None  #: neighbours of one name, and repetitions, are scheduled together
 
 
 class ModelSpec(_Table):
@@ -85,8 +86,10 @@ class MachineSpec(_Table):
     memory: Annotated[int, Field(ge=1)] = 1 << 20
     cpus: Annotated[int, Field(ge=1)] = 1
     initial_waits: list[NotNegative] | None = None  #: of each engine's queue, for queue-time balancing
+    layers_per_decision: Count = 1  #: layers, or blocks, that are decided on at a time
     initial_waits_decay: bool = False  #: they fall with time from the beginning on, as of engines that warm up
     estimate_error: Annotated[float, Field(ge=0, lt=1)] = 0.0  #: true durations differ by up to this share
+    partial_loading: bool = False  #: loads begin before all of their room is free, and pause; not with preemption
     preemption: PreemptionSpec | None = None  #: backends that run real models take no costs from it
     preset: str = "tiny"  #: hardware, for backends that run real models
     params: dict[str, int] = {}  #: there: parameters of the preset that are different
@@ -199,6 +202,8 @@ class Scenario(_Table):
         waits = self.machine.initial_waits
         if waits is not None and len(waits) != self.machine.engines:
             raise ValueError(f"machine.initial_waits has {len(waits)} values for {self.machine.engines} engines")
+        if self.machine.partial_loading and self.machine.preemption is not None:
+            raise ValueError("machine has partial_loading and preemption; remove one")
         for name, model in self.models.items():
             for layer in model.layers:
                 if layer.bytes > self.machine.memory:

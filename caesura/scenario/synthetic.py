@@ -4,6 +4,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import simpy
@@ -16,6 +17,7 @@ from caesura.scenario.serving import serve
 from sim.synthetic import SwitchCost, SyntheticJob, SyntheticMachine
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.policies import LayerCost
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler
@@ -53,12 +55,15 @@ class SyntheticExecutor:
     def __init__(self, scenario: Scenario, policies: Policies) -> None:
         machine = scenario.machine
         self.env = simpy.Environment()
+        self._per_decision = machine.layers_per_decision
         self._at_arrival, self._preemptive = policies.at_arrival, machine.preemption is not None
         self._switch = None if machine.preemption is None else SwitchCost(**machine.preemption.model_dump())
-        self._machine = SyntheticMachine(self.env, machine.engines, machine.memory, self, self._switch)
+        self._machine = SyntheticMachine(
+            self.env, machine.engines, machine.memory, self, self._switch, machine.partial_loading
+        )
         self._truth = _durations(scenario)
         self._estimates = Estimates({name: _costs(model) for name, model in scenario.models.items()})
-        self._forecast = Forecast(machine.engines, machine.memory)
+        self._forecast = Forecast(machine.engines, machine.memory, partial=machine.partial_loading)
         self._scheduler = LayerScheduler(
             policies.order(),
             policies.placement(
@@ -67,7 +72,7 @@ class SyntheticExecutor:
             self._forecast,
             self._estimates,
             by_priority=self._preemptive,
-            inputs={name: model.dependencies for name, model in scenario.models.items()},
+            graphs={n: LayerGraph(m.dependencies, _blocks(m)) for n, m in scenario.models.items() if m.layers},
         )
         self._runs: list[_OpenRun] = []  #: all, by number of the scheduler's request
         self._announced: dict[ModelRun, int] = {}  #: runs that have not been submitted
@@ -115,7 +120,8 @@ class SyntheticExecutor:
         engines = len(machine.compute_busy)
         return Outcome(
             engines, engines, list(frames), self._ended, machine.access_busy, machine.compute_busy,
-            sum(machine.switch_time), machine.switches, self._decision_seconds,
+            sum(machine.switch_time),
+            preemptions=machine.switches, decision_seconds=self._decision_seconds,
         )  # fmt: skip
 
     # -- preemption ------------------------------------------------------------------------------------------
@@ -155,11 +161,15 @@ class SyntheticExecutor:
     def _decide(self) -> None:
         """Schedule while the loader has nothing to do, or at once what is placed on arrival or more urgent."""
         while self._scheduler.open_requests and self._may_decide():
-            begin = time.perf_counter()
-            decision = self._scheduler.decide(self.env.now)
-            self._decision_seconds.append(time.perf_counter() - begin)
-            assert decision is not None
-            self._queue(decision)
+            for _ in range(self._per_decision):
+                begin = time.perf_counter()
+                decision = self._scheduler.decide(self.env.now)
+                self._decision_seconds.append(time.perf_counter() - begin)
+                if decision is None:
+                    break
+                self._queue(decision)
+                while self._scheduler.committed and (decision := self._scheduler.decide(self.env.now)) is not None:
+                    self._queue(decision)
 
     def _may_decide(self) -> bool:
         backlog = self._machine.backlog
@@ -228,6 +238,13 @@ class SyntheticExecutor:
             waiting, self._declined = self._declined, []
             for number in sorted(waiting, key=lambda waits: -self._runs[waits].run.priority):
                 self._begin_or_wait(number)
+
+
+def _blocks(model: ModelSpec) -> list[int | None]:
+    """Of each layer the number of its block: neighbours with the same name."""
+    names = [layer.block for layer in model.flat_layers]
+    numbers = list(accumulate((a != b for a, b in pairwise(names)), initial=0))
+    return [None if name is None else number for name, number in zip(names, numbers, strict=False)]
 
 
 def _costs(model: ModelSpec) -> list[LayerCost]:

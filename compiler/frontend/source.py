@@ -1,50 +1,13 @@
 """The prepared ONNX model: unique node names, fixed dimensions, constants by name, and sub-models cut out of it."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnxruntime
 from onnx import helper, numpy_helper
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail
-from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
-_QUIET = 3  # onnxruntime reports errors only
-_SILENT = 4
-
-
-def session_options(*, precise: bool = False) -> onnxruntime.SessionOptions:
-    """Options of every onnxruntime session here: integer kernels for QDQ graphs, one thread, errors only.
-
-    ``precise``: products of uint8 and int8 do not saturate at 16 bits, as they otherwise do on x86 processors that have
-    AVX2 but no VNNI. Models with int8 activations cannot be opened so there, and need not.
-    """
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.qdqisint8allowed", "1")
-    if precise:
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    options.intra_op_num_threads = 1
-    options.log_severity_level = _SILENT if precise else _QUIET  # what fails precisely is tried again
-    return options
-
-
-def session(model: onnx.ModelProto | bytes, optimised: Path | None = None) -> onnxruntime.InferenceSession:
-    """A CPU session with :func:`session_options`, precise where that can be had. ``optimised``: a file for what
-    onnxruntime makes of the model."""
-    raw = model if isinstance(model, bytes) else model.SerializeToString()
-
-    def opened(precise: bool) -> onnxruntime.InferenceSession:
-        options = session_options(precise=precise)
-        if optimised is not None:
-            options.optimized_model_filepath = str(optimised)
-        return onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
-
-    try:
-        return opened(True)
-    except (NoKernel, Fail):  # some graphs it cannot rewrite; a model that is wrong fails again
-        return opened(False)
+from sim.host import session
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,11 @@ class PortInfo:
 
 @dataclass(config=_STRICT)
 class LayerInfo:
-    """A layer (operator after fusion). Durations in cycles; measured ones are None until profiled."""
+    """A layer (operator after fusion). Durations in cycles; measured ones are None until it ran alone.
+
+    ``load``: memory access of its prologues, before it computes; ``stream``: that of its bodies, meanwhile (weights,
+    inputs and results that come from or go to DRAM). Both together are its memory access.
+    """
 
     name: str
     kind: str
@@ -55,8 +59,10 @@ class LayerInfo:
     output_bytes: int = 0
     estimated_load: int = 0
     estimated_compute: int = 0
+    estimated_stream: int = 0
     measured_load: int | None = None
     measured_compute: int | None = None
+    measured_stream: int | None = None
 
 
 @dataclass(config=_STRICT)

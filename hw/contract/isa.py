@@ -39,6 +39,8 @@ class Segment(enum.IntEnum):
 
 SEGMENTS = len(Segment)  #: segment table entries of a job
 LV2_SEGMENTS = (Segment.LV2, Segment.WINDOWS)  #: segments that lie in LV2; all others lie in DRAM
+DRAM_SEGMENTS = tuple(segment for segment in Segment if segment not in LV2_SEGMENTS)
+STORE_SEGMENTS = tuple(segment for segment in DRAM_SEGMENTS if segment not in (Segment.CODE, Segment.WEIGHTS))
 
 
 class IsaError(ValueError):
@@ -75,6 +77,11 @@ UNIT_OF = {
     Op.LD2: Unit.LD2, Op.ST2: Unit.ST2, Op.LD1: Unit.LD1, Op.ST1: Unit.ST1,
     Op.LD0: Unit.LD0, Op.MAC: Unit.MAC, Op.VEC: Unit.VEC,
 }  # fmt: skip
+
+#: Segments that the two ends of a copy may name. An end that is not listed has no segment, and its field is ignored.
+#: Stores reach neither code nor weights: what a loader has checked stays as it is.
+SOURCE_SEGMENTS = {Op.LD2: DRAM_SEGMENTS, Op.ST2: LV2_SEGMENTS, Op.LD1: LV2_SEGMENTS}
+DESTINATION_SEGMENTS = {Op.LD2: LV2_SEGMENTS, Op.ST2: STORE_SEGMENTS, Op.ST1: LV2_SEGMENTS}
 
 
 class Lv0Space(enum.IntEnum):
@@ -155,8 +162,8 @@ CANCEL_FORMAT = (
 # lo0 <= i0 < hi0, and is `fill` otherwise. Only bytes that are read are checked against the source segment.
 COPY_FORMAT = (
     *HEADER,
-    Field("src_seg", 3, "segment of the source (LD2: DRAM, ST2 and LD1: LV2; ignored by ST1 and LD0)"),
-    Field("dst_seg", 3, "segment of the destination (ST2: DRAM, LD2 and ST1: LV2; ignored by LD1 and LD0)"),
+    Field("src_seg", 3, "segment of the source (LD2: 0 to 5, ST2 and LD1: 6 or 7; ignored by ST1 and LD0)"),
+    Field("dst_seg", 3, "segment of the destination (ST2: 2 to 5, LD2 and ST1: 6 or 7; ignored by LD1 and LD0)"),
     Field("src", 32, "byte offset of run byte 0; modulo 2^32, so it may lie before the segment under padding"),
     Field("dst", 32, "byte offset of the first run (LD0: byte of the `view`)"),
     _count("len", 16, "bytes written per run"),
@@ -296,7 +303,7 @@ class Insn:
         raise IsaError(f"{self.op.name} has no field {name!r}")
 
     def encode(self) -> bytes:
-        """64 bytes; raises :class:`IsaError` on an unknown field or a value out of range."""
+        """64 bytes; raises :class:`IsaError` on an unknown field, a value out of range, or a segment out of reach."""
         word, offset, left = 0, 0, len(self.fields)
         for f in FORMATS[self.op]:
             if f.name == "opcode":
@@ -312,6 +319,7 @@ class Insn:
             known = {f.name for f in FORMATS[self.op]}
             odd = ", ".join(sorted(set(self.fields) - known))
             raise IsaError(f"{self.op.name} has no field {odd}")
+        self._check_segments()
         return word.to_bytes(INSN_BYTES, "little")
 
     @classmethod
@@ -338,7 +346,15 @@ class Insn:
                 values[f.name] = value
         if word >> offset:
             raise IsaError(f"{op.name} has reserved bits set")
-        return cls(op, values)
+        insn = cls(op, values)
+        insn._check_segments()
+        return insn
+
+    def _check_segments(self) -> None:
+        for name, allowed in (("src_seg", SOURCE_SEGMENTS), ("dst_seg", DESTINATION_SEGMENTS)):
+            if self.op in allowed and self.fields.get(name, 0) not in allowed[self.op]:
+                known = ", ".join(str(int(segment)) for segment in allowed[self.op])
+                raise IsaError(f"{self.op.name}.{name} must be one of {known}, not {self.fields.get(name, 0)}")
 
     def __str__(self) -> str:
         words = [self.op.name]

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.isa import FORMATS, INSN_BITS, UNIT_OF, Op, Unit, format_bits
+from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, SOURCE_SEGMENTS, UNIT_OF, Op, Unit, format_bits
 from hw.contract.params import SocParams
 
 MASKS = ("wait", "signal")
@@ -25,8 +25,8 @@ def field_bits(insn: Value, op: Op, name: str) -> Value:
 class Decoder(wiring.Component):
     """Classifies an instruction, combinationally; every check derives from ``hw.contract.isa.FORMATS``.
 
-    Legal means: an opcode of ``ops``, reserved bits zero, counts at least one, semaphore masks that name existing
-    semaphores only. With ``semaphores=False`` (prologues) the masks must be empty.
+    Legal means: an opcode of ``ops``, reserved bits zero, counts at least one, segments that the operation may name,
+    semaphore masks that name existing semaphores only. With ``semaphores=False`` (prologues) the masks must be empty.
 
     Members
     -------
@@ -55,7 +55,7 @@ class Decoder(wiring.Component):
                     key = id(FORMATS[op])
                     if key not in problems:
                         problems[key] = self._problem(op)
-                    m.d.comb += self.illegal.eq(problems[key])
+                    m.d.comb += self.illegal.eq(problems[key] | self._wrong_segment(op))
                     if op in UNIT_OF:
                         m.d.comb += self.unit[UNIT_OF[op]].eq(1)
                     elif op == Op.END:
@@ -74,4 +74,12 @@ class Decoder(wiring.Component):
                 flaws.append(bits[self.usable :].any())
             elif f.low == 1:
                 flaws.append(~bits.any())
+        return Cat(flaws).any()
+
+    def _wrong_segment(self, op: Op) -> Value:
+        flaws = [
+            ~Cat(field_bits(self.insn, op, name) == segment for segment in allowed[op]).any()
+            for name, allowed in (("src_seg", SOURCE_SEGMENTS), ("dst_seg", DESTINATION_SEGMENTS))
+            if op in allowed
+        ]
         return Cat(flaws).any()

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.isa import FORMATS, INSN_BITS, UNIT_OF, Unit, format_bits
+from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BITS, SOURCE_SEGMENTS, UNIT_OF, Unit, format_bits
 from hw.contract.params import SocParams
 from hw.contract.timing import UNIT_IN_FLIGHT
 from hw.control.decode import field_bits
@@ -12,8 +12,8 @@ from hw.control.ram_queue import RamQueue
 from hw.interfaces import ADDR, COMMAND, PC
 
 #: Which ends of a command have a segment; the others are checked against the size of a memory.
-_SOURCE_SEGMENT = (Unit.LD2, Unit.ST2, Unit.LD1)
-_DESTINATION_SEGMENT = (Unit.LD2, Unit.ST2, Unit.ST1)
+_SOURCE_SEGMENT = [UNIT_OF[op] for op in SOURCE_SEGMENTS]
+_DESTINATION_SEGMENT = [UNIT_OF[op] for op in DESTINATION_SEGMENTS]
 
 
 class UnitQueue(wiring.Component):

@@ -1,14 +1,16 @@
 """What each instruction does to the memories: the definitions of ``hw.contract.isa`` in NumPy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.contract.isa import (
+    DESTINATION_SEGMENTS,
     FORMATS,
     LV2_SEGMENTS,
+    SOURCE_SEGMENTS,
     TABLE_BYTES,
     UNIT_OF,
     VEC_CHANNEL_BYTES,
@@ -18,6 +20,7 @@ from hw.contract.isa import (
     Lv0View,
     MacMode,
     Op,
+    Segment,
     VecOp,
 )
 from hw.contract.job import Fault, FaultUnit
@@ -86,12 +89,14 @@ class Units:
         limit = memory.size - base if limit is None else limit
         return self._touch(space, box, write, limit, base).view(memory)
 
-    def _segment(self, segments: Segments, number: int, lv2: bool) -> tuple[npt.NDArray, Space, int, int]:
-        """Memory, its name, base and limit of a segment that must lie in LV2 (or DRAM)."""
-        if (number in LV2_SEGMENTS) != lv2:
-            raise self._fault(Fault.ILLEGAL, 0, f"segment {number} is on the wrong level")
-        base, limit = segments[number]
-        return (self.lv2, Space.LV2, base, limit) if lv2 else (self.dram, Space.DRAM, base, limit)
+    def _segment(
+        self, segments: Segments, number: int, allowed: Collection[Segment]
+    ) -> tuple[npt.NDArray, Space, int, int]:
+        """Memory, its name, base and limit of a segment that must be one of ``allowed``."""
+        if number not in allowed:
+            raise self._fault(Fault.ILLEGAL, 0, f"segment {number}, where only {[*map(int, allowed)]} may be named")
+        memory, space = (self.lv2, Space.LV2) if number in LV2_SEGMENTS else (self.dram, Space.DRAM)
+        return memory, space, *segments[number]
 
     def _check_runs(self, f: dict, src_limit: int, dst_limit: int) -> None:
         """Raise the LIMIT fault of a copy, before it has written anything."""
@@ -124,11 +129,11 @@ class Units:
         if op is Op.ST1:
             source = lv1
         else:
-            source = self._segment(segments, f["src_seg"], lv2=op is not Op.LD2)
+            source = self._segment(segments, f["src_seg"], SOURCE_SEGMENTS[op])
         if op is Op.LD1:
             target = lv1
         else:
-            target = self._segment(segments, f["dst_seg"], lv2=op is not Op.ST2)
+            target = self._segment(segments, f["dst_seg"], DESTINATION_SEGMENTS[op])
         memory, space, base, limit = target
         self._check_runs(f, source[3], limit)
         runs = self._read_runs(f, *source)

@@ -33,7 +33,9 @@ class SwitchCost:
 
 
 class SyntheticMachine:
-    """``memory`` bytes on chip. Without ``switch`` nothing is preempted and priorities have no effect."""
+    """``memory`` bytes on chip. Without ``switch`` nothing is preempted and priorities have no effect. ``partial``: a
+    load begins as soon as there is some room, pauses when memory is full, and goes on when some is freed; otherwise it
+    waits for all that it needs. Not together with ``switch``."""
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class SyntheticMachine:
         memory: int,
         observer: MachineObserver,
         switch: SwitchCost | None = None,
+        partial: bool = False,
     ) -> None:
         self.env, self.memory = env, memory
         self.used = 0
@@ -50,7 +53,7 @@ class SyntheticMachine:
         self.compute_busy = [0.0] * engines
         self.switch_time = [0.0] * engines
         self.switches = 0  #: dumps that were later restored
-        self._observer, self._switch = observer, switch
+        self._observer, self._switch, self._partial = observer, switch, partial
         self._queues: list[list[SyntheticJob]] = [[] for _ in range(engines)]
         self._running: list[SyntheticJob | None] = [None] * engines
         self._pause = [env.event() for _ in range(engines)]
@@ -89,14 +92,25 @@ class SyntheticMachine:
                 yield self._changed
                 continue
             self.backlog.remove(job)
-            self.used += job.bytes
-            job.load_start = self.env.now
-            self._observer.load_started(job)
-            yield self.env.timeout(job.load)
+            yield from self._bring(job)
             self.access_busy += job.load
             job.load_end = self.env.now
             self._observer.load_ended(job)
             self._notify()
+
+    def _bring(self, job: SyntheticJob) -> Process:
+        """Load, in pieces where there is not enough room yet."""
+        left = job.bytes
+        self.used += (piece := min(left, self.memory - self.used))
+        job.load_start = self.env.now
+        self._observer.load_started(job)
+        while left > piece:
+            yield self.env.timeout(job.load * piece / job.bytes)
+            left -= piece
+            while self.used == self.memory:
+                yield self._changed
+            self.used += (piece := min(left, self.memory - self.used))
+        yield self.env.timeout(job.load * piece / job.bytes if job.bytes else job.load)
 
     def _next_load(self) -> SyntheticJob | None:
         """The job to load now, if there is room for it."""
@@ -105,6 +119,8 @@ class SyntheticMachine:
             return None
         if any(self._rank(waiting) < self._rank(job) for waiting in self._restoring):
             return None
+        if self._partial and self.used < self.memory:
+            return job
         return job if self._make_room(job) else None
 
     def _serve(self, engine: int, above: int | None) -> Process:

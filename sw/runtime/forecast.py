@@ -25,14 +25,21 @@ class _Entry:
     expected_start: float = 0.0
     expected_end: float = 0.0
 
+    def left_to_stream(self, now: float) -> float:
+        """Memory access of its compute that is still to come."""
+        done = 0.0 if self.start is None or not self.cost.compute else (now - self.start) / self.cost.compute
+        return self.cost.streamed * (1.0 - min(1.0, max(0.0, done)))
+
 
 class Forecast:
     """Layers that are scheduled and have not ended, in the order of scheduling: one path for memory access, ``engines``
     that compute, ``memory`` bytes on chip. ``slots``: jobs of an engine that have begun to load and not ended, at most;
-    None for any number."""
+    None for any number. ``partial``: loads begin before all of their room is free. ``resident``: bytes on chip that are
+    taken whatever is scheduled."""
 
-    def __init__(self, engines: int, memory: int, slots: int | None = None) -> None:
-        self._memory, self._slots = memory, slots
+    def __init__(self, engines: int, memory: int, slots: int | None = None, partial: bool = False) -> None:
+        self._memory, self._slots, self._partial = memory, slots, partial
+        self.resident = 0
         self.turnaround = 0.0  #: time that an engine takes from one job to the next
         self._job_ends: list[list[float]] = [[] for _ in range(engines)]
         self._entries: dict[Key, _Entry] = {}
@@ -106,7 +113,7 @@ class Forecast:
     def room(self, engine: int, cost: LayerCost, begin: float) -> float:
         """From when a layer on ``engine`` could load in one go to have loaded as early as it can if the first of its
         jobs may begin at ``begin``: each waits for a slot."""
-        return begin + self._slot_wait(engine, cost.jobs, cost.load, begin) if cost.load else begin
+        return begin + self._slot_wait(engine, cost.jobs, cost.ahead, begin) if cost.ahead else begin
 
     def state(self, now: float) -> AcceleratorState:
         """The state at ``now``, all scheduled layers included."""
@@ -114,12 +121,15 @@ class Forecast:
         self._expected_free = engines
         self._job_ends = [[] for _ in engines]
         releases: list[Release] = []
-        used = 0
+        used = self.resident
         for entry in self._entries.values():
             loaded = self._load_end(entry, now, access, used, releases)
-            access, entry.expected_load_end = max(access, loaded), loaded
+            entry.expected_load_end = loaded
+            access = max(access, loaded)
+            if left := entry.left_to_stream(now):
+                access = max(access, now) + left
             if entry.start is None:
-                can_start = loaded - entry.cost.overlap
+                can_start = loaded - (entry.cost.overlap - entry.cost.streamed)
                 free = engines[entry.engine] + self.turnaround
                 entry.expected_start = max(now, can_start, free, self.ready(entry.after))
             else:
@@ -129,7 +139,10 @@ class Forecast:
             self._queue_jobs(entry)
             used += entry.cost.bytes
             releases.append(Release(entry.expected_end, entry.cost.bytes))
-        return AcceleratorState(now, min(engines), access, self._memory, used, tuple(sorted(releases)))
+        return self._state(now, min(engines), access, used, releases)
+
+    def _state(self, now: float, end: float, access: float, used: int, releases: list[Release]) -> AcceleratorState:
+        return AcceleratorState(now, end, access, self._memory, used, tuple(sorted(releases)), self._partial)
 
     def _queue_jobs(self, entry: _Entry) -> None:
         """Jobs of a layer end one after the other."""
@@ -151,11 +164,11 @@ class Forecast:
         if entry.load_end is not None:
             return entry.load_end
         if entry.load_start is not None:
-            return max(now, entry.load_start + entry.cost.load)
+            return max(now, entry.load_start + entry.cost.ahead)
         place = self.ready([] if entry.room_after is None else [entry.room_after])
         begin = max(now if entry.added is None else entry.added, access, place)
         if entry.cost.bytes > self._memory - used:
             end = max((r.time for r in releases), default=now)
-            earlier = AcceleratorState(now, end, access, self._memory, used, tuple(sorted(releases)))
-            begin = max(begin, earlier.room_at(entry.cost.bytes))
-        return max(now, self.room(entry.engine, entry.cost, begin) + entry.cost.load)
+            ahead = entry.cost.ahead
+            begin = self._state(now, end, access, used, releases).load_end(begin, ahead, entry.cost.bytes) - ahead
+        return max(now, self.room(entry.engine, entry.cost, begin) + entry.cost.ahead)

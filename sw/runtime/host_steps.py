@@ -1,25 +1,42 @@
-"""Steps of a model that run on the CPU: small ONNX models inside the image, executed by onnxruntime."""
+"""Steps of a model that run on the CPU: small ONNX models inside the image, and the cycles that they are charged."""
 
+from collections.abc import Mapping
+
+import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
-from hw.contract.image import ImageError, StepInfo
+from hw.contract.image import Image, ImageError, StepInfo
+from sim.bus import LINE_BYTES, HostCosts
+from sim.host import HostSession, HostWork, work_of
 
 
-class HostStepRunner:
-    """One host model of an image, ready to run. Raises ``ImageError`` if onnxruntime refuses it."""
+class HostSteps:
+    """The host models of an image, ready to run. Raises ``ImageError`` if onnxruntime refuses one."""
 
-    def __init__(self, serialised: bytes, what: str) -> None:
-        options = onnxruntime.SessionOptions()
-        options.add_session_config_entry("session.qdqisint8allowed", "1")  # integer kernels for QDQ, on x86-64 too
-        options.intra_op_num_threads = 1
-        options.log_severity_level = 3
-        try:
-            self._session = onnxruntime.InferenceSession(serialised, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's exceptions have no common base of their own
-            raise ImageError(f"{what}: onnxruntime refuses the host model: {error}") from None
+    def __init__(self, image: Image) -> None:
+        self._models = image.host_models
+        self._sizes = {t.name: np.dtype(t.dtype).itemsize * int(np.prod(t.shape)) for t in image.meta.tensors}
+        self._sessions = [_opened(image, number) for number in range(len(image.host_models))]
+        self._work: dict[int, HostWork] = {}
 
-    def run(self, step: StepInfo, tensors: dict[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+    def run(self, step: StepInfo, tensors: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
         """Outputs of ``step`` by tensor name, from its input tensors by name."""
-        values = self._session.run(step.outputs, {name: tensors[name] for name in step.inputs})
-        return dict(zip(step.outputs, values, strict=True))
+        values = self._sessions[step.host](tensors)
+        return {name: values[name] for name in step.outputs}
+
+    def cycles(self, step: StepInfo, costs: HostCosts) -> int:
+        """What ``step`` takes the CPU: its operators, and the cache lines of what it reads and writes."""
+        if step.host not in self._work:
+            self._work[step.host] = work_of(self._models[step.host])
+        work = self._work[step.host]
+        lines = sum(-(-self._sizes[name] // LINE_BYTES) for name in (*step.inputs, *step.outputs))
+        operators = work.elements * costs.cpu_element + work.functions * costs.cpu_function + work.macs * costs.cpu_mac
+        return costs.cpu_step + round(operators) + lines * costs.memory_line
+
+
+def _opened(image: Image, number: int) -> HostSession:
+    try:
+        return HostSession(image.host_models[number])
+    except Exception as error:  # onnxruntime's exceptions have no common base of their own
+        what = f"image {image.meta.model!r}, host model {number}"
+        raise ImageError(f"{what}: onnxruntime refuses the host model: {error}") from None

@@ -72,15 +72,15 @@ def _split(image: Image, jobs: Sequence[int], depth: int) -> list[list[int]]:
 
 
 def _cost(image: Image, layer: int, jobs: Sequence[int], piece: Sequence[int]) -> LayerCost:
-    """The piece's share of the layer: of its load by bytes, of its compute by jobs."""
+    """The piece's share of the layer: of its load by bytes, of its compute and what it streams by jobs."""
     info = image.meta.layers[layer]
     size, whole = _windows(image, piece), _windows(image, jobs)
-    if info.measured_load is None:
-        whole = max(whole, info.weight_bytes)  # what bodies load is in the estimate, but never measured as load
     load = loads(info) * size / whole if whole else 0.0
     compute = computes(info) * len(piece) / len(jobs)
     depth = max(_count(image, piece).values())
-    return LayerCost(load, compute, size, (depth - 1) / depth * min(load, compute), depth)
+    streamed = streams(info) * len(piece) / len(jobs)
+    overlap = (depth - 1) / depth * min(load, compute) + streamed
+    return LayerCost(load + streamed, compute, size, overlap, depth, streamed)
 
 
 def _count(image: Image, jobs: Sequence[int]) -> Mapping[int, int]:
@@ -104,3 +104,8 @@ def loads(layer: LayerInfo) -> int:
 def computes(layer: LayerInfo) -> int:
     """Reference duration of compute: measured, or estimated until then."""
     return layer.estimated_compute if layer.measured_compute is None else layer.measured_compute
+
+
+def streams(layer: LayerInfo) -> int:
+    """Reference duration of memory access while it computes: measured, or estimated until then."""
+    return layer.estimated_stream if layer.measured_stream is None else layer.measured_stream

@@ -2,10 +2,10 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
-from sw.driver import Device, JobResult, LoadedModel
+from hw.contract.isa import Segment
+from sw.driver import Device, LoadedModel
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.runtime import scheduler
@@ -14,22 +14,10 @@ from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import job_groups, reference_duration
 from sw.runtime.measurements import Measurements
-from sw.runtime.policies import OrderPolicy, PlacementPolicy
+from sw.runtime.reference import longest
 from sw.runtime.request import Request, State
+from sw.runtime.rules import Rules
 from sw.runtime.scheduler import LayerScheduler
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How a level decides. ``placed``: groups go to the engine that the placement policy names, otherwise every group
-    runs on all engines. ``ahead``: groups that may be queued and not have begun to compute. ``at_arrival``: decide for
-    all groups of a request at once."""
-
-    order: Callable[[], OrderPolicy]
-    placement: Callable[[], PlacementPolicy]
-    placed: bool
-    ahead: int
-    at_arrival: bool
 
 
 class PriorityLevel:
@@ -104,7 +92,10 @@ class PriorityLevel:
         self._observe()
         self._push()
         while self._scheduler.open_requests and self._may_decide():
-            self._decide()
+            self._device.bus.advance(self._device.bus.costs.decision)
+            for _ in range(self._rules.per_decision):
+                if self._scheduler.open_requests:
+                    self._decide()
             self._push()
 
     @property
@@ -139,7 +130,6 @@ class PriorityLevel:
         decision = self._scheduler.decide(bus.cycle)
         self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
-        bus.advance(bus.costs.decision)
         request = self._open[decision.request.number]
         group = request.groups[decision.layer]
         run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))
@@ -177,6 +167,8 @@ class PriorityLevel:
         """Tell the forecast what has been loaded and what computes, as of now."""
         now = self._device.bus.cycle
         self._forecast.turnaround = self._measured.turnaround
+        models = {id(request.model): request.model for request in self.requests}.values()
+        self._forecast.resident = sum(model.image.meta.segment_sizes[Segment.LV2] for model in models)
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self.groups.values():
@@ -216,8 +208,9 @@ class PriorityLevel:
             report(run.key, cycle)
         self._scheduler.ended(*run.key)
         if not any(result.resumed for result in run.results):
-            load, compute = _measured(run.results)
-            self._estimates.correct(run.decision.request.model, run.index, load=load, compute=compute)
+            took = longest(run.results)
+            access = took.load + took.stream
+            self._estimates.correct(run.decision.request.model, run.index, load=access, compute=took.compute)
         self.finished.append(run)
         run.request.groups_ended += 1
         run.request.results += run.results
@@ -283,15 +276,10 @@ class PriorityLevel:
         self._forecast.state(now)
         queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
         chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_requests]
-        later = sum(reference_duration(r.model.image, step) for r in self.requests for step in r.steps[r.step + 1 :])
-        return queued + max([sum(chains) / engines, *chains]) + later
-
-
-def _measured(results: Sequence[JobResult]) -> tuple[float, float]:
-    """Load and compute of a group: of the engine that took longest."""
-    load: dict[int, int] = {}
-    compute: dict[int, int] = {}
-    for r in results:
-        load[r.engine] = load.get(r.engine, 0) + r.prologue_end - r.prologue_start
-        compute[r.engine] = compute.get(r.engine, 0) + r.end - r.start
-    return max(load.values()), max(compute.values())
+        later = sum(
+            reference_duration(r.model.image, step) + r.session.host_cycles(step)
+            for r in self.requests
+            for step in r.steps[r.step + 1 :]
+        )
+        on_cpu = max([0, *(r.on_cpu.end - now for r in self.requests if r.on_cpu is not None)])
+        return max(queued + max([0.0, sum(chains) / engines, *chains]), on_cpu) + later

@@ -1,26 +1,38 @@
 """Reference durations (of **Queue-time balancing**): how long each layer took when its model ran alone."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hw.contract.image import Image
 from sw.driver import JobResult
 
 
-def durations(image: Image, results: Sequence[JobResult]) -> dict[int, tuple[int, int]]:
-    """(load, compute) in cycles of every layer with jobs, from one inference: prologues and bodies.
+class Durations(NamedTuple):
+    """Cycles: in prologues, in bodies, and of bodies those in which the DMAs to and from DRAM were busy, which they
+    count."""
 
-    Several engines work on a layer side by side, so the one that took longest counts.
-    """
-    sums: dict[tuple[int, int], list[int]] = {}
+    load: int
+    compute: int
+    stream: int
+
+
+def durations(image: Image, results: Sequence[JobResult]) -> dict[int, Durations]:
+    """Of every layer with jobs, from one inference."""
+    layers: dict[int, list[JobResult]] = {}
     for result in results:
-        times = sums.setdefault((image.meta.jobs[result.job].layer, result.engine), [0, 0])
+        layers.setdefault(image.meta.jobs[result.job].layer, []).append(result)
+    return {layer: longest(mine) for layer, mine in layers.items()}
+
+
+def longest(results: Sequence[JobResult]) -> Durations:
+    """Of jobs that several engines ran side by side: those of the engine that took longest."""
+    sums: dict[int, list[int]] = {}
+    for result in results:
+        times = sums.setdefault(result.engine, [0, 0, 0])
         times[0] += result.prologue_end - result.prologue_start
         times[1] += result.end - result.start
-    layers: dict[int, tuple[int, int]] = {}
-    for (layer, _), (load, compute) in sums.items():
-        known = layers.get(layer, (0, 0))
-        layers[layer] = max(known[0], load), max(known[1], compute)
-    return layers
+        times[2] += result.counters.get("ld2_busy", 0) + result.counters.get("st2_busy", 0)
+    return Durations(*(max(times[what] for times in sums.values()) for what in range(3)))
 
 
 def measured(image: Image) -> bool:
@@ -35,4 +47,5 @@ def store(image: Image, results: Sequence[JobResult]) -> None:
     """
     measured = durations(image, results)
     for index, layer in enumerate(image.meta.layers):
-        layer.measured_load, layer.measured_compute = measured.get(index, (0, 0))
+        found = measured.get(index, Durations(0, 0, 0))
+        layer.measured_load, layer.measured_compute, layer.measured_stream = found

@@ -40,6 +40,14 @@ class RequestCancelled(DriverError):
     """The request was cancelled, so it has no result."""
 
 
+@dataclass(frozen=True)
+class CpuStep:
+    """A step that the CPU computes until cycle ``end``; its ``outputs`` are on the device from then on."""
+
+    end: int
+    outputs: Arrays
+
+
 @dataclass(eq=False)
 class Request:
     """One inference. Made by ``Runtime.submit``; awaitable. Cycles are the SoC's.
@@ -69,6 +77,8 @@ class Request:
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
     alone: bool = False  #: nothing else has been on the device since it started
     cancelling: bool = False
+    host: int = 0  #: cycles of its steps on the CPU that have begun
+    on_cpu: CpuStep | None = field(default=None, repr=False)
     step: int = field(default=0, repr=False)
     groups_ended: int = field(default=0, repr=False)
 
@@ -147,6 +157,7 @@ class Request:
         """Back to its start."""
         self._become(State.WAITING)
         self.started, self.step, self.groups_ended, self.results = None, 0, 0, []
+        self.host, self.on_cpu = 0, None
         self.repeated += 1
 
     def end(self, cycle: int, error: Exception | None = None) -> None:

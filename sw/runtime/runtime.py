@@ -3,24 +3,25 @@ balancing**), with preemption by priority (**Cancellation points**) if wanted.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import count
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.driver.errors import SupervisorFault
 from sw.driver.models.engine_choice import check_engines
 from sw.runtime import reference
+from sw.runtime.cpu_steps import CpuSteps
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
 from sw.runtime.handles import DeviceHandle, ModelHandle, driver_of, loaded_of
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
-from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
-from sw.runtime.priority_level import PriorityLevel, Rules
+from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
 from sw.runtime.request_source import RequestSource
+from sw.runtime.rules import Rules
 from sw.runtime.session import Session
 from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
@@ -40,6 +41,9 @@ class Runtime:
 
     A request that has the device to itself stores the durations of its layers in its image, if that has none.
 
+    Steps of a model that the CPU computes take their time (``sim.bus.HostCosts``), one after the other on a core of its
+    own, beside the one that runs driver and scheduler; layers of other requests run meanwhile.
+
     Layers run on the engines that were chosen for their model or its request, so that models on different engines run
     side by side. With ``placed``, models are compiled for one engine (``engines=1``), and ``placement`` (likewise,
     ``queue_time`` if not given) says on which engine each layer runs.
@@ -51,6 +55,7 @@ class Runtime:
     at_arrival : place all layers of a request when it arrives, as queue balancers do
     ahead : layers that may be queued and not have begun to compute, as many as an engine has job slots by default; more
         hide longer loads, fewer react sooner
+    layers_per_decision : decided on at a time, for the cost of one decision
     gain : how far a measurement moves an estimate, see ``Estimates``
     rule : what to do on a more urgent arrival
     may_kill : offer ``rule`` to kill what runs, which then starts again from its beginning
@@ -75,31 +80,23 @@ class Runtime:
         on_end: Callable[[Request], None] | None = None,
         initial_waits: Sequence[float] | None = None,
         initial_waits_decay: bool = False,
+        layers_per_decision: int = 1,
     ) -> None:
-        if ahead is not None and ahead < 1:
-            raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
-        if not placed and (placement is not None or initial_waits is not None):
-            raise ValueError(
-                "placement and initial_waits choose among queues, but layers run on all engines of their model: "
-                "pass placed=True, or leave them out"
-            )
         self.device = device = driver_of(device)
         self.requests: list[Request] = []  #: all that were submitted
         self.measured = Measurements()
         self.groups: list[GroupRun] = []  #: all that ended, in that order
-        self._order: Callable[[], OrderPolicy] = (lambda: by_name(order)) if isinstance(order, str) else order
-        self._order()  # an unknown name is told now
-        self._waits = list(initial_waits or [0.0] * device.params.engines)
-        self._warm_since = device.bus.cycle if initial_waits_decay else None
-        self._placement = _placement(placement)
-        self._at_arrival, self._ahead = at_arrival, ahead or device.params.job_slots
+        self._rules = Rules.chosen(
+            device, order, placement, placed=placed, ahead=ahead, at_arrival=at_arrival,
+            per_decision=layers_per_decision, initial_waits=initial_waits, decay=initial_waits_decay,
+        )  # fmt: skip
         self._on_end = on_end
         self._estimates = Estimates({}, gain)
-        self._placed = placed and device.params.engines > 1
         self._sessions: dict[int, Session] = {}
         self._numbers = count(1)
         self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._failures = 0
+        self._cpu = CpuSteps(device)
         self._log = SpanLog()
         self._switching = Switching(rule, gain)
         self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
@@ -140,10 +137,10 @@ class Runtime:
         """
         model = loaded_of(model)
         if engines is not None:
-            if self._placed:
+            if self._rules.placed:
                 raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")
             engines = check_engines(model.image, engines, self.device.params.engines)
-        if self._placed:
+        if self._rules.placed:
             self.device.chain(model)
         if id(model) not in self._sessions:
             self._sessions[id(model)] = Session(self.device, model)
@@ -194,6 +191,7 @@ class Runtime:
 
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
+        self._end_cpu_steps()
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
             self._start(request)
@@ -232,14 +230,7 @@ class Runtime:
         self._enter_step(level, request)
 
     def _new_level(self, priority: int) -> PriorityLevel:
-        rules = Rules(
-            self._order,
-            lambda: self._placement(self._waits, self._warm_since) if self._placed else self._placement([0.0]),
-            self._placed,
-            self._ahead,
-            self._at_arrival,
-        )
-        return PriorityLevel(self.device, rules, self._estimates, priority, self.measured, self._numbers)
+        return PriorityLevel(self.device, self._rules, self._estimates, priority, self.measured, self._numbers)
 
     def _enter_step(self, level: PriorityLevel, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
@@ -251,14 +242,21 @@ class Runtime:
                 return
             if step.kind == "host":
                 try:
-                    request.session.run_host(step)
+                    self._cpu.begin(request, step)
                 except Exception as error:  # onnxruntime's exceptions have no common base of their own
                     level.requests.remove(request)
                     self._end(request, error)
-                    return
+                return
             request.step += 1
         level.requests.remove(request)
         self._end(request)
+
+    def _end_cpu_steps(self) -> None:
+        """Go on with requests whose step on the CPU has ended."""
+        for level in list(self._levels):
+            for request in self._cpu.ended(level.requests):
+                request.step += 1
+                self._enter_step(level, request)
 
     def _advance_all(self) -> None:
         """Take what has ended, and go on with requests whose step has."""
@@ -266,7 +264,7 @@ class Runtime:
             level.collect()
             self.groups += level.finished
             level.finished.clear()
-            for request in [r for r in level.requests if not level.busy(r)]:
+            for request in [r for r in level.requests if r.on_cpu is None and not level.busy(r)]:
                 request.step += 1
                 request.groups_ended = 0
                 self._enter_step(level, request)
@@ -287,13 +285,15 @@ class Runtime:
         arrivals = [cycle - now for cycle in self._waiting.later()]
         if (known := self._changes.foreseen()) is not None:
             arrivals.append(max(0, known[1] - now))
+        running = [request for level in self._levels for request in level.requests]
+        arrivals += [max(0, request.on_cpu.end - now) for request in running if request.on_cpu is not None]
         if not self.device.outstanding:
-            if arrivals and not any(level.requests for level in self._levels):
+            if arrivals and all(r.on_cpu is not None for level in self._levels[-1:] for r in level.requests):
                 self.device.bus.advance(min(arrivals))
             return
         level = self._levels[-1]
         limit = max(request.session.limit for request in level.requests)
-        ticks = [_TICK] if level.starved and not self._at_arrival else []
+        ticks = [_TICK] if level.starved and not self._rules.at_arrival else []
         if self.device.poll(min([limit, *arrivals, *ticks])):
             self._failures = 0
             self._advance_all()
@@ -327,11 +327,3 @@ class Runtime:
             if victim is None:
                 raise
             self._recovery.fail(victim, error)
-
-
-def _placement(chosen: str | Callable[..., PlacementPolicy] | None) -> Callable[..., PlacementPolicy]:
-    if callable(chosen):
-        return chosen
-    name = chosen or "queue_time"
-    placement_for(name, [0.0])  # an unknown name is told now
-    return partial(placement_for, name)

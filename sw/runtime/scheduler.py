@@ -1,28 +1,34 @@
 """Decides which layer of which open request goes next, and to which engine. Knows policies, not the backend."""
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.policies.contract import AcceleratorState, Candidate, LayerCost, Operator, OrderPolicy, PlacementPolicy
 from sw.runtime.policies.idle_time import Idle, idle_times
-
-Inputs = Sequence[Sequence[int]]  #: of each layer of a model: the earlier layers whose outputs it reads
 
 
 @dataclass(slots=True)
 class LayerChain:
-    """The layers of a model, or of a step of one, that are to be scheduled once, in order. Larger ``priority`` is more
-    urgent."""
+    """The layers of a model, or of a step of one, that are to be scheduled once, each behind those that it reads.
+    Larger ``priority`` is more urgent."""
 
     number: int
     model: str
     arrival: float = 0.0
     priority: int = 0
     deadline: float | None = None
-    next_layer: int = field(default=0)  #: the first that is not scheduled
-    passed_over: int = field(default=0)  #: decisions since ``next_layer`` became a candidate
+    scheduled: set[int] = field(default_factory=set)
+    candidates: dict[int, int] = field(default_factory=dict)  #: what may come next: decisions that took another layer
+    committed: deque[int] = field(default_factory=deque)  #: the rest of a block that was decided on
+
+    @property
+    def next_layer(self) -> int:
+        """The first layer that is not scheduled."""
+        return min([*self.candidates, *self.committed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class Decision:
     layer: int
     engine: int
     cost: LayerCost
-    after: tuple[int, ...]  #: earlier layers of the request that must have ended before compute starts
+    after: tuple[int, ...]  #: layers of the request that must have ended before compute starts
     idle: Idle
     start: float
     passed_over: int
@@ -43,21 +49,25 @@ class Decision:
 class LayerScheduler:
     """Open requests, an order policy and a placement policy.
 
-    ``by_priority``: only the most urgent open requests are candidates, as preemption needs. ``inputs``: by model,
-    what each layer depends on; by default the layer before it. ``holders``: by model, for each layer the earlier one
-    that must end before its weights have a place, where models have on-chip memory of their own. ``duration``: what a
-    layer adds to the expected time of its engine's queue, from its reference durations; by default its compute.
+    Candidates are all layers whose inputs are scheduled: of a model with parallel branches, one of each branch.
+    ``by_priority``: only those of the most urgent open requests, as preemption needs. ``graphs``: by model, what each
+    layer reads; by default the layer before it. A block of layers is one decision: its layers are priced together, and
+    those behind the first are what :meth:`decide` gives next (:attr:`committed`). ``holders``: by model, for each layer
+    the earlier one that must end before its weights have a place, where models have on-chip memory of their own.
+    ``duration``: what a layer adds to the expected time of its engine's queue, from its reference durations; by default
+    its compute.
     """
 
     def __init__(
         self, order: OrderPolicy, placement: PlacementPolicy, forecast: Forecast, estimates: Estimates, *,
-        by_priority: bool = False, inputs: Mapping[str, Inputs] | None = None,
+        by_priority: bool = False, graphs: Mapping[str, LayerGraph] | None = None,
         holders: Mapping[str, Sequence[int | None]] | None = None,
         duration: Callable[[LayerCost], float] = lambda cost: cost.compute,
     ) -> None:  # fmt: skip
         self._order, self._placement = order, placement
         self._forecast, self._estimates = forecast, estimates
-        self._by_priority, self._inputs, self._duration = by_priority, inputs or {}, duration
+        self._by_priority, self._duration = by_priority, duration
+        self._graphs = dict(graphs or {})
         self._holders = {} if holders is None else holders
         self._open: dict[int, LayerChain] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
@@ -69,7 +79,15 @@ class LayerScheduler:
 
     def open(self, request: LayerChain) -> None:
         """Take ``request`` into account from the next decision on."""
+        if request.model not in self._graphs:
+            self._graphs[request.model] = LayerGraph.chain(len(self._estimates.layers(request.model)))
+        request.candidates = dict.fromkeys(self._graphs[request.model].first(), 0)
         self._open[request.number] = request
+
+    @property
+    def committed(self) -> bool:
+        """Whether the latest decision took several layers, not all of which have been given."""
+        return any(request.committed for request in self._open.values())
 
     def cancel(self, number: int) -> None:
         """Schedule no more layers of request ``number``. Layers already scheduled are the caller's to revoke."""
@@ -80,11 +98,22 @@ class LayerScheduler:
         if not self._open:
             return None
         state = self._forecast.state(now)
+        for request in self._open.values():
+            if request.committed:
+                layer = request.committed.popleft()
+                passed = request.candidates.pop(layer, 0)
+                return self._schedule(state, self._candidate(request, layer, passed, state.access_start), 1)
         candidates = self._candidates(state.access_start)
         chosen = self._order.choose(state, candidates)
         for candidate in candidates:
-            self._open[candidate.request].passed_over += 1
-        return self._schedule(state, chosen, len(candidates))
+            self._open[candidate.request].candidates[candidate.layer] += 1
+        request = self._open[chosen.request]
+        passed = request.candidates.pop(chosen.layer) - 1  # this decision counts for the others only
+        block = self._graphs[request.model].rest_of_block(chosen.layer, request.scheduled)
+        if block:  # it was priced as a whole
+            request.committed.extend(block)
+            chosen = self._candidate(request, chosen.layer, passed, state.access_start)
+        return self._schedule(state, replace(chosen, passed_over=passed), len(candidates))
 
     def ended(self, request: int, layer: int) -> None:
         """A layer has ended, or was revoked: it is no longer in its queue."""
@@ -95,12 +124,27 @@ class LayerScheduler:
         if self._by_priority:
             top = max(request.priority for request in requests)
             requests = [request for request in requests if request.priority == top]
-        return [self._candidate(request, begin) for request in requests]
+        return [
+            self._whole_block(request, self._candidate(request, layer, passed, begin))
+            for request in requests
+            for layer, passed in sorted(request.candidates.items())
+        ]
 
-    def _candidate(self, request: LayerChain, begin: float) -> Candidate:
+    def _whole_block(self, request: LayerChain, first: Candidate) -> Candidate:
+        """``first`` with all that its block needs: later loads can go on while earlier layers compute."""
+        block = self._graphs[request.model].rest_of_block(first.layer, request.scheduled)
+        if not block:
+            return first
+        costs = [first.cost, *(self._estimates.layers(request.model)[layer] for layer in block)]
+        load, compute = sum(cost.load for cost in costs), sum(cost.compute for cost in costs)
+        overlap = min(load - first.cost.load, compute) + first.cost.overlap
+        return replace(first, cost=LayerCost(load, compute, max(cost.bytes for cost in costs), overlap), following=())
+
+    def _candidate(self, request: LayerChain, layer: int, passed_over: int, begin: float) -> Candidate:
         """``begin``: when its load could begin if it had room."""
-        model, layer, estimates = request.model, request.next_layer, self._estimates
+        model, estimates, graph = request.model, self._estimates, self._graphs[request.model]
         layers = estimates.layers(model)
+        following = graph.following(layer, request.scheduled, self._order.window - 1)
         held = self._forecast.ready((request.number, i) for i in self._holder(model, layer))
         return Candidate(
             request.number,
@@ -111,17 +155,12 @@ class LayerScheduler:
             request.priority,
             request.deadline,
             estimates.remaining(model, 0),
-            estimates.remaining(model, layer),
-            request.passed_over,
-            self._forecast.ready((request.number, i) for i in self._after(model, layer)),
+            estimates.remaining(model, min([layer, *request.candidates])),
+            passed_over,
+            self._forecast.ready((request.number, i) for i in graph.inputs(layer)),
             room=self._forecast.slot(max(begin, held, request.arrival)),
-            following=tuple(layers[layer + 1 : layer + self._order.window]),
+            following=tuple(layers[other] for other in following),
         )
-
-    def _after(self, model: str, layer: int) -> tuple[int, ...]:
-        if model in self._inputs:
-            return tuple(self._inputs[model][layer])
-        return (layer - 1,) if layer else ()
 
     def _holder(self, model: str, layer: int) -> tuple[int, ...]:
         """The earlier layer, if any, that holds the place of the weights of ``layer``."""
@@ -130,11 +169,13 @@ class LayerScheduler:
 
     def _schedule(self, state: AcceleratorState, chosen: Candidate, candidates: int) -> Decision:
         request, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
-        passed_over = request.passed_over - 1  # this decision counts for the others only
-        request.next_layer, request.passed_over = layer + 1, 0
-        if request.next_layer == len(self._estimates.layers(request.model)):
+        graph = self._graphs[request.model]
+        request.scheduled.add(layer)
+        new = [other for other in graph.freed(layer, request.scheduled) if other not in request.committed]
+        request.candidates |= dict.fromkeys(new, 0)
+        if len(request.scheduled) == len(self._estimates.layers(request.model)):
             del self._open[request.number]
-        key, after = (request.number, layer), self._after(request.model, layer)
+        key, after = (request.number, layer), graph.inputs(layer)
         duration = self._duration(self._estimates.reference(request.model, layer))
         operator = Operator(request.number, layer, duration, state.now, chosen.ready)
         engine = self._placement.place(operator)
@@ -149,4 +190,4 @@ class LayerScheduler:
         idle = idle_times(here, placed)
         turnaround = self._forecast.turnaround
         idle = idle._replace(compute=max(idle.compute, turnaround) + turnaround * (cost.jobs - 1))
-        return Decision(request, layer, engine, cost, after, idle, start, passed_over, candidates)
+        return Decision(request, layer, engine, cost, after, idle, start, chosen.passed_over, candidates)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from hw.contract.image import StepInfo
 from sw.driver import Device, DriverError, JobResult, LoadedModel
 from sw.runtime import reference
-from sw.runtime.host_steps import HostStepRunner
+from sw.runtime.host_steps import HostSteps
 from sw.runtime.ports import InputError, from_tensor, to_tensor
 from sw.runtime.stats import RunStats, run_stats
 
@@ -31,10 +31,7 @@ class Session:
         meta = model.image.meta
         self.limit = limit or default_limit(model)
         self._tensors = {tensor.name: tensor for tensor in meta.tensors}
-        self._hosts = [
-            HostStepRunner(raw, f"image {meta.model!r}, host model {i}")
-            for i, raw in enumerate(model.image.host_models)
-        ]
+        self._host = HostSteps(model.image)
 
     def run(
         self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike], engines: Sequence[int] | None = None
@@ -52,14 +49,16 @@ class Session:
         begin = self.device.bus.cycle
         try:
             self.device.begin(self.model, self.limit)
-            results = [result for step in self.model.image.meta.steps for result in self._run_step(step)]
+            steps = self.model.image.meta.steps
+            results = [result for step in steps for result in self._run_step(step)]
         except DriverError:  # faults and time-outs above all
             self.device.abort(self.model)
             raise
         latency = self.device.bus.cycle - begin
         if alone and not reference.measured(self.model.image):
             reference.store(self.model.image, results)
-        return self.fetch(), run_stats(self.model.image, results, latency)
+        host = sum(self.host_cycles(step) for step in steps)
+        return self.fetch(), run_stats(self.model.image, results, latency, host)
 
     def read_tensor(self, name: str) -> npt.NDArray:
         """A tensor of the last inference as it is stored, by the image's name for it."""
@@ -86,11 +85,24 @@ class Session:
         ports = self.model.image.meta.outputs
         return {p.name: from_tensor(p, self._tensors[p.tensor], self.model.read_tensor(p.tensor)) for p in ports}
 
-    def run_host(self, step: StepInfo) -> None:
-        """Run a step of the model that belongs to the CPU."""
-        values = self._hosts[step.host].run(step, {name: self.model.read_tensor(name) for name in step.inputs})
+    def host_cycles(self, step: StepInfo) -> int:
+        """What ``step`` takes the CPU; 0 for one that runs on the accelerator."""
+        return self._host.cycles(step, self.device.bus.costs) if step.kind == "host" else 0
+
+    def compute_host(self, step: StepInfo) -> Arrays:
+        """Outputs by name of a step that belongs to the CPU, from what it reads on the device."""
+        return self._host.run(step, {name: self.model.read_tensor(name) for name in step.inputs})
+
+    def store_host(self, values: Arrays) -> None:
+        """Write outputs of such a step to the device."""
         for name, value in values.items():
             self.model.write_tensor(name, value)
+
+    def run_host(self, step: StepInfo) -> None:
+        """Both at once, in the time that the CPU takes."""
+        values = self.compute_host(step)
+        self.device.bus.advance(self.host_cycles(step))
+        self.store_host(values)
 
     def _run_step(self, step: StepInfo) -> list[JobResult]:
         if step.kind == "host":

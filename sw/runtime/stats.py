@@ -37,7 +37,7 @@ class LayerStats:
 @dataclass(frozen=True)
 class RunStats:
     """One inference. ``cycles``: first prologue or body to last end, on the accelerator; ``latency``: the host's view,
-    with everything ``sim.bus.HostCosts`` charges."""
+    with everything ``sim.bus.HostCosts`` charges; ``host``: of that, the steps that the CPU computed."""
 
     cycles: int
     latency: int
@@ -45,16 +45,17 @@ class RunStats:
     utilisation: float  #: of the MAC peak of all engines used, over ``cycles``, 0..1
     layers: list[LayerStats]
     jobs: list[JobResult]
+    host: int = 0
 
 
-def run_stats(image: Image, jobs: Sequence[JobResult], latency: int) -> RunStats:
-    """Statistics of one inference of ``image`` from the results of its jobs."""
+def run_stats(image: Image, jobs: Sequence[JobResult], latency: int, host: int = 0) -> RunStats:
+    """Statistics of one inference of ``image`` from the results of its jobs. ``host``: cycles of its CPU steps."""
     layers = [_layer_stats(image, index, jobs) for index in range(len(image.meta.layers))]
     begin = min((job.prologue_start or job.start for job in jobs), default=0)
     cycles = max((job.end for job in jobs), default=0) - begin
     macs = sum(layer.macs for layer in layers if layer.engines)
     engines = {job.engine for job in jobs}
-    return RunStats(cycles, latency, macs, _utilisation(image, macs, len(engines), cycles), layers, list(jobs))
+    return RunStats(cycles, latency, macs, _utilisation(image, macs, len(engines), cycles), layers, list(jobs), host)
 
 
 def _layer_stats(image: Image, index: int, jobs: Sequence[JobResult]) -> LayerStats:

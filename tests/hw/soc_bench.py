@@ -17,10 +17,10 @@ END = Insn(Op.END)
 
 
 def copy(op: Op, wait: int = 0, signal: int = 0, **fields: int) -> Insn:
-    """A copy of ``len`` contiguous bytes between segment 1 (DRAM) and segment 6 (LV2), as the opcode needs."""
+    """A copy of ``len`` contiguous bytes between segment 2 (DRAM) and segment 6 (LV2), as the opcode needs."""
     segments = {
-        Op.LD2: {"src_seg": 1, "dst_seg": 6},
-        Op.ST2: {"src_seg": 6, "dst_seg": 1},
+        Op.LD2: {"src_seg": 2, "dst_seg": 6},
+        Op.ST2: {"src_seg": 6, "dst_seg": 2},
         Op.LD1: {"src_seg": 6},
         Op.ST1: {"dst_seg": 6},
         Op.LD0: {},
@@ -30,7 +30,7 @@ def copy(op: Op, wait: int = 0, signal: int = 0, **fields: int) -> Insn:
 
 
 class SocBench:
-    """One SoC, and per engine a ring, a code segment, a DRAM segment 1 and an LV2 segment 6."""
+    """One SoC, and per engine a ring, a code segment, a DRAM segment 2 and an LV2 segment 6."""
 
     def __init__(self, params: SocParams, backend: str = "pysim", *, bus: Bus | None = None) -> None:
         self.params = params
@@ -80,7 +80,7 @@ class SocBench:
             values["prologue_pc"] = self.program(prologue, engine)
             values["flags"] |= JobFlag.PROLOGUE
         base = self.base(engine)
-        values |= {"base0": base + CODE, "limit0": DATA - CODE, "base1": base + DATA, "limit1": DATA_BYTES}
+        values |= {"base0": base + CODE, "limit0": DATA - CODE, "base2": base + DATA, "limit2": DATA_BYTES}
         values |= {"base6": engine * LV2_BYTES, "limit6": LV2_BYTES}
         slot = index % (1 << RING_LOG2)
         self.bus.write_mem(base + slot * JOB.size, JOB.pack(**(values | fields)))

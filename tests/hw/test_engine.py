@@ -16,14 +16,14 @@ WEIGHTS, BLOCK, POOL_BLOCK, TABLE, INPUT_BYTES = 512, 768, 896, 1024, 1280  #: a
 RESULT, RESULT_BYTES, STORED = 2048, 232, 0x1003  #: results in LV1 and LV2, and where they go in DRAM
 
 PROLOGUE = f"""
-LD2 src_seg=1 dst_seg=6 src={WEIGHTS} dst={WEIGHTS} len=768 hi=768 hi1=1 hi0=1
+LD2 src_seg=2 dst_seg=6 src={WEIGHTS} dst={WEIGHTS} len=768 hi=768 hi1=1 hi0=1
 END
 """
 
 # Activations: 2 runs to all PEs, the second one padding; then words dealt out to the PEs in turn. Weights: a run for
 # each PE, then words dealt out. Two MACs make one sum; three VECs requantise it, add to it, and take maxima.
 BODY = f"""
-LD2 src_seg=1 dst_seg=6 len=512 hi=512 hi1=1 hi0=1 signal=0
+LD2 src_seg=2 dst_seg=6 len=512 hi=512 hi1=1 hi0=1 signal=0
 LD1 wait=0 src_seg=6 len=256 n0=5 src_s0=256 dst_s0=256 hi=256 hi1=1 hi0=5 signal=1,6
 LD0 wait=1 space=ACT view=MULTICAST pe_mask=0,1 len=64 n0=2 src_s0=64 dst_s0=80 hi=64 hi1=1 hi0=1 fill={{x_zp}}
 LD0 space=ACT view=INTERLEAVED src=128 dst=512 len=256 hi=256 hi1=1 hi0=1
@@ -39,7 +39,7 @@ VEC wait=4,6 src_acc=1 per_channel=1 table=1 a=3 a_s1=1 n1=12 d={RESULT} d_s1=8 
 VEC op=LIN b_en=1 a_signed=1 a={RESULT} a_s1=8 b=40 b_s1=8 n1=12 d={RESULT + 96} d_s1=8 p={BLOCK}
 VEC op=MAX k1=2 k0=2 a={RESULT} a_s1=16 a_k1=8 a_k0=16 n1=5 d={RESULT + 192} d_s1=8 p={POOL_BLOCK} signal=5
 ST1 wait=5 src={RESULT} dst_seg=6 dst={RESULT} len={RESULT_BYTES} hi={RESULT_BYTES} hi1=1 hi0=1 signal=7
-ST2 wait=7 src_seg=6 dst_seg=1 src={RESULT} dst={STORED} len={RESULT_BYTES} hi={RESULT_BYTES} hi1=1 hi0=1
+ST2 wait=7 src_seg=6 dst_seg=2 src={RESULT} dst={STORED} len={RESULT_BYTES} hi={RESULT_BYTES} hi1=1 hi0=1
 END
 """
 
@@ -97,7 +97,7 @@ def test_job_through_every_unit_equals_the_model(soc, machine, mode, seed):
     machine.dram[: DATA + DATA_BYTES] = np.frombuffer(soc.bus.read_mem(0, DATA + DATA_BYTES), np.uint8)
     machine.dram[DATA : DATA + DATA_BYTES] = np.frombuffer(bytes(content), np.uint8)
     segments = [(0, 0)] * 8
-    segments[0], segments[1], segments[6] = (CODE, DATA - CODE), (DATA, DATA_BYTES), (0, LV2_BYTES)
+    segments[0], segments[2], segments[6] = (CODE, DATA - CODE), (DATA, DATA_BYTES), (0, LV2_BYTES)
     machine.run_job(segments, first, first + len(body))
     got = np.frombuffer(soc.bus.read_mem(soc.data(), DATA_BYTES), np.uint8)
     np.testing.assert_array_equal(got, machine.dram[DATA : DATA + DATA_BYTES])
@@ -178,13 +178,13 @@ def test_accumulators_dumped_raw_and_restored_are_the_same(soc):
     out, rows = 4096, PARAMS.lv0_acc_rows
     body = program(
         f"""
-LD2 src_seg=1 dst_seg=6 len={size} hi={size} hi1=1 hi0=1 signal=0
+LD2 src_seg=2 dst_seg=6 len={size} hi={size} hi1=1 hi0=1 signal=0
 LD1 wait=0 src_seg=6 len={size} hi={size} hi1=1 hi0=1 signal=1
 LD0 wait=1 space=ACC len={row} n0={rows} src_s0={row} dst={size - row} dst_s0={-row} hi={row} hi1=1 hi0={rows} signal=2
 VEC wait=2 op=RAW src_acc=1 n2=4 n1={rows} n0={PARAMS.vec_groups} a_s1=1 d={out} d_s2={lanes} d_s1={row} \\
 d_s0={4 * lanes} signal=3
 ST1 wait=3 src={out} dst_seg=6 len={size} hi={size} hi1=1 hi0=1 signal=4
-ST2 wait=4 src_seg=6 dst_seg=1 dst={STORED} len={size} hi={size} hi1=1 hi0=1
+ST2 wait=4 src_seg=6 dst_seg=2 dst={STORED} len={size} hi={size} hi1=1 hi0=1
 END
 """.replace("\\\n", "")
     )

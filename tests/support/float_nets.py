@@ -8,7 +8,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
-from compiler.frontend.source import session
+from sim.host import session
 
 SHAPE = (1, 3, 32, 32)
 

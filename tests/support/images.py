@@ -1,5 +1,7 @@
 """Small images written by hand, for tests that need no compiler."""
 
+from onnx import TensorProto, helper
+
 from hw.contract.assembly import assemble
 from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.isa import Insn
@@ -53,3 +55,28 @@ def copy_image(params: SocParams, body: str = COPY_BODY, *, engines: int = 1, na
         events=engines - 1,
     )
     return Image(meta=meta, code=code, weights=b"")
+
+
+def negating_image(params: SocParams, *, name: str = "negate", steps: int = 1) -> Image:
+    """An int8 model whose input is copied by a job, then negated by the CPU, so many times in steps of their own."""
+    image = copy_image(params, name=name)
+    for number in range(steps):
+        made = TensorInfo(
+            **{**vars(image.meta.tensors[1]), "name": f"y{number}", "segment": 4, "offset": number * SIZE}
+        )
+        read = image.meta.tensors[-1].name if number else image.meta.tensors[1].name
+        image.meta.tensors.append(made)
+        image.host_models.append(_negation(read, made.name, made.shape))
+        step = StepInfo(kind="host", host=number, inputs=[read], outputs=[made.name], reason="test")
+        image.meta.steps.append(step)
+    image.meta.segment_sizes[4] = steps * SIZE
+    image.meta.host_sizes = [len(model) for model in image.host_models]
+    image.meta.outputs[0].tensor = image.meta.tensors[-1].name
+    return image
+
+
+def _negation(read: str, made: str, shape: list[int]) -> bytes:
+    ports = [helper.make_tensor_value_info(name, TensorProto.INT8, shape) for name in (read, made)]
+    graph = helper.make_graph([helper.make_node("Neg", [read], [made])], "g", ports[:1], ports[1:])
+    opsets = [helper.make_opsetid("", 13)]
+    return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())

@@ -126,4 +126,4 @@ def test_estimates_come_near_what_is_measured(device, served):
         runtime.submit(model, sample).result()
     last = [run for run in runtime.groups if run.request is runtime.requests[-1]]
     predicted = sum(run.decision.cost.compute for run in last)
-    assert predicted == pytest.approx(sum(compute for _, compute in alone.values()), rel=0.1)
+    assert predicted == pytest.approx(sum(took.compute for took in alone.values()), rel=0.1)

@@ -113,6 +113,9 @@ def test_unsupported_nodes_are_named_and_run_with_fallback(tmp_path):
     assert [kind for layer in report["layers"] if (kind := layer["kind"]) == "conv"] == ["conv"]
     (step,) = report["host_steps"]
     assert "CumSum" in step
+    assert 1000 < report["host_cycles"] < report["latency_cycles"]  # a fallback is not free
+    _, out, _ = caesura_command("run", str(path), "--fallback")
+    assert f"of which {report['host_cycles']:,} for steps on the CPU" in " ".join(out.split())
 
 
 def test_presets_and_parameters_that_do_not_exist(tmp_path):

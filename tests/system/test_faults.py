@@ -9,6 +9,7 @@ from examples.digits.evaluate import reference_logits
 from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import Fault
+from tests.support.raw_insns import with_field
 from tests.system.command import caesura_command
 
 TINY = caesura.PRESETS["tiny"]
@@ -113,6 +114,24 @@ def test_illegal_instruction_in_memory(device, digits, sample):
     record = fault(device, model, sample)
     assert (record.code, record.pc) == (Fault.ILLEGAL, pc)
     assert "(layer 'conv1')" in record.job
+
+
+@pytest.mark.parametrize(
+    ("op", "name", "number"),
+    [(Op.LD2, "src_seg", 6), (Op.ST2, "dst_seg", 6), (Op.ST2, "dst_seg", 0), (Op.LD1, "src_seg", 2)],
+)
+def test_a_copy_across_levels_is_illegal(device, digits, sample, op, name, number):
+    """A base in LV2 taken for one in DRAM would be another tenant's. Loading refuses it, and the hardware too."""
+    pc, insn = first(digits, op)
+    raw = with_field(insn, name, number)
+    hostile = Image.from_bytes(digits.to_bytes())
+    hostile.code = digits.code[: pc * INSN_BYTES] + raw + digits.code[(pc + 1) * INSN_BYTES :]
+    with pytest.raises(caesura.ImageError, match=rf"{op.name}\.{name} must be one of"):
+        device.load(hostile)
+    model = device.load(digits)
+    device.bus.write_mem(model.loaded.segments[0][0] + pc * INSN_BYTES, raw)  # behind the driver's back
+    record = fault(device, model, sample)
+    assert (record.code, record.pc) == (Fault.ILLEGAL, pc)
 
 
 def test_segment_outside_the_memory_is_an_axi_error(device, digits, sample):

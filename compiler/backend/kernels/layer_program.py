@@ -7,7 +7,9 @@ from compiler.backend.kernels.registry import KernelContext, kernel_for
 from compiler.backend.layers.layer import Layer
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule, schedule
-from hw.contract.isa import Segment
+from hw.contract.isa import Segment, Unit
+from hw.contract.params import SocParams
+from sim.timing.typical import insn_cycles
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,14 @@ class LayerProgram:
     def busiest(self, engines: int) -> int:
         """Estimated cycles of the engine with the most to compute."""
         return max(sum(order.cycles for job, order in self.jobs if job.engine == i) for i in range(engines))
+
+    def streaming(self, params: SocParams, engines: int) -> int:
+        """Estimated cycles in which bodies load from DRAM or store there, of the engine with the most."""
+        sums = [0] * engines
+        for job, _ in self.jobs:
+            tasks = [task for task in job.tasks if task.unit in (Unit.LD2, Unit.ST2)]
+            sums[job.engine] += sum(insn_cycles(task.op, task.fields, params, engines) for task in tasks)
+        return max(sums)
 
 
 def layer_program(layer: Layer, context: KernelContext) -> LayerProgram:

@@ -32,8 +32,8 @@ def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
 def layer_table(
     graph: ir.Graph, programs: Iterable[LayerProgram], params: SocParams, engines: int
 ) -> list[LayerInfo]:  # fmt: skip
-    """Layers with their sizes and estimated cycles: of the loads of all weights, and of the engine with the most to
-    compute."""
+    """Layers with their sizes and estimated cycles: of the loads of all prologues, and of the engine with the most to
+    compute, or to load and store meanwhile."""
     return [_layer(graph, program, params, engines) for program in programs]
 
 
@@ -51,6 +51,7 @@ def _layer(graph: ir.Graph, program: LayerProgram, params: SocParams, engines: i
         output_bytes=output.size if output else 0,
         estimated_load=int(loaded / params.dram_bytes_per_cycle) + params.dram_latency if loaded else 0,
         estimated_compute=program.busiest(engines),
+        estimated_stream=program.streaming(params, engines),
     )
 
 

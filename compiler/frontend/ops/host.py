@@ -16,9 +16,10 @@ from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import TensorLayout
 from compiler.frontend.problems import NodeProblem, Unsupported
 from compiler.frontend.registry import operator
-from compiler.frontend.source import Signature, session
+from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Host, Tensor
+from sim.host import session
 
 _ONNX = "onnx/"  # prefix of ONNX names in a host model, which keeps them apart from names of tensors in memory
 

@@ -13,9 +13,10 @@ import onnx
 from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import operator
-from compiler.frontend.source import Signature, session
+from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
 from compiler.ir import Table
+from sim.host import session
 
 MOVES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Identity", "Dropout")
 _UNARY = (

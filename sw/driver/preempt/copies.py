@@ -14,7 +14,7 @@ from sw.driver.memory.footprint import LV2, MemoryId, row_bytes
 from sw.driver.memory.ranges import Range
 from sw.driver.preempt.program import MemoryRange, Program
 
-DRAM_SEGMENT, LV2_SEGMENT = int(Segment.WEIGHTS), int(Segment.LV2)
+DRAM_SEGMENT, LV2_SEGMENT = int(Segment.SCRATCH), int(Segment.LV2)
 DRAM: MemoryId = (Space.DRAM, 0)
 RUN = 4096  #: bytes of one run of a long copy
 SLOTS = 4  #: of a staging buffer: enough for every unit on the way to work on one

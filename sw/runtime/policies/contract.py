@@ -11,19 +11,28 @@ from typing import NamedTuple, Protocol
 
 
 class LayerCost(NamedTuple):
-    """What a layer needs: time of memory access, time of compute, on-chip bytes from the start of its load to the end
-    of its compute."""
+    """What a layer needs: time of memory access (all that it moves to and from off-chip memory), time of compute,
+    on-chip bytes from the start of its load to the end of its compute."""
 
     load: float
     compute: float
     bytes: int = 0
-    overlap: float = 0.0  #: time for which the layer can compute before its own load has ended
+    overlap: float = 0.0  #: time for which the layer can compute before its own memory access has ended
     jobs: int = 1  #: places that it takes in the queue of each engine
+    streamed: float = 0.0  #: of ``load`` and ``overlap``: what it loads and stores while it computes, not before
+
+    @property
+    def ahead(self) -> float:
+        """Memory access before it computes."""
+        return self.load - self.streamed
 
     def scaled(self, load: float, compute: float) -> "LayerCost":
         """The same layer with other durations."""
-        shorter = min(load / self.load if self.load else 0.0, compute / self.compute if self.compute else 0.0)
-        return LayerCost(load, compute, self.bytes, self.overlap * shorter, self.jobs)
+        longer = load / self.load if self.load else 0.0
+        shorter = min(longer, compute / self.compute if self.compute else 0.0)
+        streamed = self.streamed * longer
+        overlap = (self.overlap - self.streamed) * shorter + streamed
+        return LayerCost(load, compute, self.bytes, overlap, self.jobs, streamed)
 
 
 class Release(NamedTuple):
@@ -62,6 +71,7 @@ class AcceleratorState:
     memory_total: int = 0
     memory_used: int = 0
     releases: tuple[Release, ...] = ()  #: of ``memory_used``, in order of time
+    partial: bool = False  #: a load begins as soon as there is some room, and pauses when memory is full
 
     @property
     def memory_free(self) -> int:
@@ -72,6 +82,20 @@ class AcceleratorState:
     def access_start(self) -> float:
         """When the next load can start if memory allows."""
         return max(self.now, self.access_free)
+
+    def load_end(self, begin: float, load: float, size: int) -> float:
+        """When a load of ``size`` bytes that takes ``load`` has ended if it can begin at ``begin``, its wait for room
+        and its pauses included."""
+        if not self.partial:
+            return max(begin, self.room_at(size)) + load
+        time, brought, free = begin, 0, self.memory_free
+        for release in self.releases:
+            piece = max(0, min(size - brought, free))
+            time, brought, free = time + load * piece / size if size else time, brought + piece, free - piece
+            if brought == size:
+                break
+            time, free = max(time, release.time), free + release.bytes
+        return time + load * (1 - brought / size if size else 1.0)
 
     def room_at(self, size: int) -> float:
         """When ``size`` bytes are free; ``now`` if they are already."""

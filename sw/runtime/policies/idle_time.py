@@ -25,7 +25,7 @@ def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
     """
     start = state.access_start
     cost = candidate.cost
-    pause = max(0.0, max(state.room_at(cost.bytes), candidate.room) - start)
+    pause = max(0.0, state.load_end(max(start, candidate.room), cost.load, cost.bytes) - cost.load - start)
     begin = max(start + pause + cost.load - cost.overlap, candidate.ready)
     return Idle(max(0.0, begin - max(state.now, state.compute_end)), pause)
 

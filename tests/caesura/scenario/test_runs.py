@@ -111,6 +111,38 @@ def test_every_policy_serves_every_request_at_the_same_switch_cost(policy):
     assert outcome.preemptions > 0 and outcome.switch_time == 5 * outcome.preemptions
 
 
+BRANCHES = [
+    {"load": 2, "compute": 2, "bytes": 10},
+    {"load": 30, "compute": 4, "bytes": 10, "after": [0], "block": "left"},
+    {"load": 30, "compute": 4, "bytes": 10, "after": [1], "block": "left"},
+    {"load": 4, "compute": 30, "bytes": 10, "after": [0], "block": "right"},
+    {"load": 4, "compute": 30, "bytes": 10, "after": [3], "block": "right"},
+    {"load": 2, "compute": 2, "bytes": 10, "after": [2, 4]},
+]
+
+
+def test_branches_of_one_model_overlap_each_other():
+    """One loads, the other computes: in the order of the file neither hides the other."""
+    content = scenario({"m": [{k: v for k, v in layer.items() if k != "block"} for layer in BRANCHES]},
+                       {"kind": "closed", "count": 1}, memory=1000)  # fmt: skip
+    spans = {policy: run(content, policy).makespan for policy in ("fcfs", "idle_time")}
+    assert spans["idle_time"] < 0.75 * spans["fcfs"]
+
+
+def test_blocks_stay_together_and_several_layers_can_be_decided_on_at_once():
+    arrivals = {"kind": "trace", "times": [0]}
+    content = scenario({"a": BRANCHES, "b": BRANCHES}, arrivals, memory=1000)
+    layers = sorted(run(content, "round_robin").layers, key=lambda layer: layer.start)
+    order = [(layer.model, layer.layer) for layer in layers]
+    for model in "ab":
+        for first in (1, 3):
+            assert order[order.index((model, first)) + 1] == (model, first + 1)
+    content["machine"]["layers_per_decision"] = 3
+    content["models"] = {name: {"layers": [{"compute": 5}] * 6} for name in "ab"}
+    decided = [layer.decided for layer in run(content, "round_robin").layers]
+    assert len(set(decided)) <= 12 / 3 + 1
+
+
 def test_cascade_waits_for_the_cpu():
     content = scenario({"m": [{"compute": 10}]}, {"kind": "trace", "times": [5, 5]})
     content["streams"][0]["stages"] = [{"model": "m"}, {"cpu": "parse", "duration": 7}, {"model": "m"}]

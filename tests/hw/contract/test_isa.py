@@ -6,8 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hw.contract.assembly import assemble, disassemble
-from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, UNIT_OF, Insn, IsaError, Op, format_bits
+from hw.contract.isa import (
+    DESTINATION_SEGMENTS,
+    FORMATS,
+    INSN_BITS,
+    INSN_BYTES,
+    SOURCE_SEGMENTS,
+    UNIT_OF,
+    Insn,
+    IsaError,
+    Op,
+    format_bits,
+)
 from hw.interfaces import struct_layout
+from tests.support.raw_insns import WRONG_SEGMENTS, legal_copy, with_field
 
 
 @st.composite
@@ -19,6 +31,11 @@ def insns(draw):
             value = draw(st.sampled_from([f.minimum, f.maximum]) | st.integers(f.minimum, f.maximum))
             if value != f.default:
                 values[f.name] = value
+    for name, allowed in (("src_seg", SOURCE_SEGMENTS), ("dst_seg", DESTINATION_SEGMENTS)):
+        if op in allowed:
+            values[name] = int(draw(st.sampled_from(allowed[op])))
+            if not values[name]:
+                del values[name]
     return Insn(op, values)
 
 
@@ -90,10 +107,21 @@ def test_each_operation_of_a_unit_has_semaphores():
 
 @pytest.mark.parametrize("op", list(Op))
 def test_reserved_bits_are_refused(op):
-    raw = int.from_bytes(Insn(op).encode(), "little") | 1 << INSN_BITS - 1
+    legal = legal_copy(op) if op in SOURCE_SEGMENTS or op in DESTINATION_SEGMENTS else Insn(op)
+    raw = int.from_bytes(legal.encode(), "little") | 1 << INSN_BITS - 1
     if format_bits(FORMATS[op]) < INSN_BITS:
         with pytest.raises(IsaError, match="reserved bits"):
             Insn.decode(raw.to_bytes(INSN_BYTES, "little"))
+
+
+@pytest.mark.parametrize(("op", "name", "number"), WRONG_SEGMENTS)
+def test_segments_out_of_reach_are_refused(op, name, number):
+    """Copies name memory of their own level only, and stores neither code nor weights."""
+    said = rf"{op.name}\.{name} must be one of .*, not {number}"
+    with pytest.raises(IsaError, match=said):
+        legal_copy(op, **{name: number}).encode()
+    with pytest.raises(IsaError, match=said):
+        Insn.decode(with_field(legal_copy(op), name, number))
 
 
 @pytest.mark.parametrize("opcode", [0x00, 0xFF, 0x03])

@@ -7,7 +7,7 @@ from typing import ClassVar
 from amaranth.hdl import Value
 from amaranth.sim import Simulator
 
-from hw.contract.isa import INSN_BYTES, Insn, Op, Unit
+from hw.contract.isa import DESTINATION_SEGMENTS, INSN_BYTES, SOURCE_SEGMENTS, Insn, Op, Unit
 from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
 from hw.contract.layout import LayoutError
 from hw.contract.params import SocParams, preset
@@ -27,9 +27,11 @@ def mask(*semaphores: int) -> int:
 
 
 def insn(op: Op, wait=(), signal=(), **fields: int) -> Insn:
-    """An instruction whose masks are given as semaphore numbers."""
+    """An instruction whose masks are given as semaphore numbers; of a copy, with segments it may name."""
     masks = {"wait": mask(*wait), "signal": mask(*signal)}
-    return Insn(op, fields | {name: value for name, value in masks.items() if value})
+    ends = {"src_seg": SOURCE_SEGMENTS.get(op), "dst_seg": DESTINATION_SEGMENTS.get(op)}
+    segments = {name: int(allowed[0]) for name, allowed in ends.items() if allowed}
+    return Insn(op, segments | fields | {name: value for name, value in masks.items() if value})
 
 
 END = Insn(Op.END)
@@ -186,7 +188,7 @@ class ControlBench:
         if prologue is not None:
             values["prologue_pc"] = self.code(*prologue)
             values["flags"] |= JobFlag.PROLOGUE
-        values |= {"base0": CODE, "limit0": 0x4000, "base1": 0x8000, "limit1": 0x1000, "base6": 256, "limit6": 4096}
+        values |= {"base0": CODE, "limit0": 0x4000, "base2": 0x8000, "limit2": 0x1000, "base6": 256, "limit6": 4096}
         values["flags"] |= fields.pop("flags", 0)
         raw = JOB.pack(**(values | fields))
         start = RING + 256 * (self.jobs % (1 << RING_LOG2))

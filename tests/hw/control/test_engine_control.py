@@ -6,6 +6,7 @@ from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Insn, Op, Unit, form
 from hw.contract.job import COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
 from tests.hw.control.bench import CODE, CPL, END, PARAMS, RING, ControlBench, insn
+from tests.support.raw_insns import with_field
 
 COMPUTE = (Op.LD1, Op.LD0, Op.MAC, Op.VEC, Op.ST1)
 
@@ -73,9 +74,9 @@ def test_random_bodies_run_in_order_under_stalls(seed):
 
 def test_completion_of_a_job_with_prologue():
     bench = ControlBench(latency=(3, 9))
-    loads = [insn(Op.LD2, src_seg=1, dst_seg=6, src=64 * i) for i in range(5)]
+    loads = [insn(Op.LD2, src_seg=2, dst_seg=6, src=64 * i) for i in range(5)]
     bench.job(
-        insn(Op.MAC, signal=(0,)), Insn(Op.CANCEL, {"point": 9}), insn(Op.ST2, wait=(0,), src_seg=6, dst_seg=1), END,
+        insn(Op.MAC, signal=(0,)), Insn(Op.CANCEL, {"point": 9}), insn(Op.ST2, wait=(0,), src_seg=6, dst_seg=2), END,
         prologue=(*loads, END),
     )  # fmt: skip
 
@@ -208,12 +209,12 @@ def test_body_and_prologue_share_ld2_and_their_counters():
 
 
 def reserved_bit(op: Op) -> bytes:
-    raw = int.from_bytes(Insn(op).encode(), "little") | 1 << format_bits(FORMATS[op])
+    raw = int.from_bytes(insn(op).encode(), "little") | 1 << format_bits(FORMATS[op])
     return (raw & ((1 << INSN_BITS) - 1)).to_bytes(INSN_BYTES, "little")
 
 
 def zero_count(op: Op, name: str) -> bytes:
-    word, low = int.from_bytes(Insn(op).encode(), "little"), 0
+    word, low = int.from_bytes(insn(op).encode(), "little"), 0
     for field in FORMATS[op]:
         if field.name == name:
             word &= ~(((1 << field.width) - 1) << low)
@@ -230,6 +231,12 @@ BODY_FAULTS: dict[str, tuple[tuple, dict, tuple]] = {
     "zero count of a copy": ((zero_count(Op.LD1, "n0"),), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 0, 0)),
     "zero count of MAC": ((zero_count(Op.MAC, "p1"),), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 0, 0)),
     "zero count of VEC": ((zero_count(Op.VEC, "k0"),), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 0, 0)),
+    "segment of another level": (
+        (MAC, with_field(insn(Op.LD1), "src_seg", 2)), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 1, 64)
+    ),
+    "store to code": (
+        (with_field(insn(Op.ST2), "dst_seg", 0),), {}, (Fault.ILLEGAL, FaultUnit.EXECUTOR, 0, 0)
+    ),
     "past the segment": ((MAC, MAC, MAC), {"limit0": 128}, (Fault.LIMIT, FaultUnit.EXECUTOR, 2, 128)),
     "entry past the segment": ((MAC,), {"limit0": 128, "body_pc": 9}, (Fault.LIMIT, FaultUnit.EXECUTOR, 9, 576)),
     "residue": (
@@ -357,6 +364,7 @@ PROLOGUE_FAULTS = {
     "CANCEL": ((insn(Op.LD2), Insn(Op.CANCEL), END), Fault.ILLEGAL),
     "wait": ((insn(Op.LD2), insn(Op.LD2, wait=(1,)), END), Fault.ILLEGAL),
     "signal": ((insn(Op.LD2), insn(Op.LD2, signal=(1,)), END), Fault.ILLEGAL),
+    "segment of LV2": ((insn(Op.LD2), with_field(insn(Op.LD2), "src_seg", 6), END), Fault.ILLEGAL),
 }
 
 

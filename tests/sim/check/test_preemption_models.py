@@ -9,10 +9,10 @@ from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.frontend import import_model
-from compiler.host import run_host
 from hw.contract.image import Image
 from hw.contract.params import preset
 from sim.check.preemption import Report, check_points
+from sim.host import run_host
 from tests.support.networks import DIGITS, network
 
 

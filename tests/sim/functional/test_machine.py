@@ -7,6 +7,7 @@ from hw.contract.isa import INSN_BYTES, VEC_HEADER, Insn, Lv0Space, Lv0View, Op,
 from hw.contract.job import Fault
 from hw.contract.params import preset
 from sim.functional.machine import FunctionalFault, Machine
+from tests.support.raw_insns import with_field
 
 TINY = preset("tiny")
 SEGMENTS = [(0, 4096), (4096, 4096), (8192, 4096), (12288, 4096), (0, 0), (0, 0), (0, 8192), (8192, 8192)]
@@ -174,8 +175,8 @@ def test_a_stopped_job_goes_on_with_its_semaphores():
         other.run_job(SEGMENTS, halt.pc + 1)
 
 
-def _code(*insns: Insn) -> bytes:
-    return b"".join(insn.encode() for insn in (*insns, Insn(Op.END)))
+def _code(*insns: Insn | bytes) -> bytes:
+    return b"".join(insn if isinstance(insn, bytes) else insn.encode() for insn in (*insns, Insn(Op.END)))
 
 
 ONE = {"len": 1, "hi": 1, "hi1": 1, "hi0": 1, "src_seg": 6}
@@ -187,7 +188,7 @@ ONE = {"len": 1, "hi": 1, "hi1": 1, "hi0": 1, "src_seg": 6}
         ([Insn(Op.LD1, ONE | {"wait": 1})], Fault.SEMAPHORE_UNDERFLOW, 0),
         ([Insn(Op.LD1, ONE | {"signal": 4})], Fault.SEMAPHORE_RESIDUE, 1),
         ([Insn(Op.LD1, ONE | {"signal": 4})] * 256, Fault.SEMAPHORE_OVERFLOW, 255),
-        ([Insn(Op.LD1, ONE | {"src_seg": 2})], Fault.ILLEGAL, 0),
+        ([with_field(Insn(Op.LD1, ONE), "src_seg", 2)], Fault.ILLEGAL, 0),
         ([Insn(Op.LD1, ONE | {"dst": TINY.lv1_bytes})], Fault.LIMIT, 0),
         ([Insn(Op.MAC, {"acc": 60, "p0": 5})], Fault.LIMIT, 0),
         ([Insn(Op.VEC, {"d": 4})], Fault.ILLEGAL, 0),

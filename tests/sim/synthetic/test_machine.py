@@ -16,10 +16,10 @@ class Silent:
     def ended(self, job): ...
 
 
-def run(jobs, engines=1, memory=100, switch=None, at=None):
+def run(jobs, engines=1, memory=100, switch=None, at=None, partial=False):
     """Submit ``jobs``, those in ``at`` at the given times."""
     env = simpy.Environment()
-    machine = SyntheticMachine(env, engines, memory, Silent(), switch)
+    machine = SyntheticMachine(env, engines, memory, Silent(), switch, partial)
 
     def submit():
         for job in sorted(jobs, key=lambda j: (at or {}).get(j.number, 0)):
@@ -43,6 +43,14 @@ def test_loads_wait_for_memory():
     jobs = [SyntheticJob(n, n, 0, 0, load=10, compute=20, bytes=60) for n in range(2)]
     run(jobs)
     assert [(j.load_start, j.start) for j in jobs] == [(0, 10), (30, 40)]
+
+
+def test_partial_loads_pause_while_memory_is_full():
+    jobs = [SyntheticJob(n, n, 0, 0, load=12, compute=20, bytes=60) for n in range(2)]
+    machine = run(jobs, partial=True)
+    # 40 of 60 bytes until 20; the rest when the first has ended, at 32.
+    assert [(j.load_start, j.load_end, j.start) for j in jobs] == [(0, 12, 12), (12, 36, 36)]
+    assert machine.access_busy == 24
 
 
 def test_engines_compute_side_by_side_but_share_memory_access():

@@ -26,9 +26,12 @@ def result(job, engine, prologue, body):
 def test_the_slower_engine_counts_and_jobs_of_one_engine_add_up():
     image = walking_image(BASE, jobs=5)  # layer 0: job 0; layer 1: jobs 1 to 4, on engines 1, 0, 1, 0
     jobs = [result(0, 0, 10, 100), *(result(i, i % 2, 10 * i, 100 * i) for i in range(1, 5))]
-    assert reference.durations(image, jobs) == {0: (10, 100), 1: (60, 600)}
+    assert reference.durations(image, jobs) == {0: (10, 100, 0), 1: (60, 600, 0)}
     reference.store(image, jobs)
-    assert [(x.measured_load, x.measured_compute) for x in image.meta.layers] == [(10, 100), (60, 600)]
+    assert [(x.measured_load, x.measured_compute, x.measured_stream) for x in image.meta.layers] == [
+        (10, 100, 0),
+        (60, 600, 0),
+    ]
     first, second = job_groups(image, image.meta.steps[0])
     assert first.cost[:2] == pytest.approx((10, 100))
     assert second.cost[:2] == pytest.approx((60, 600)) and second.cost.overlap == pytest.approx(30)

@@ -1,11 +1,15 @@
 """The layer scheduler: candidates, progress, passed-over counts; its forecast; corrected estimates."""
 
+import random
+
 import pytest
 
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.policies import LayerCost, OrderPolicy, placement_for
 from sw.runtime.policies.fcfs import Fcfs
+from sw.runtime.policies.idle_time import IdleTime
 from sw.runtime.scheduler import LayerChain, LayerScheduler
 
 MODELS = {"a": [LayerCost(10, 20, 40), LayerCost(5, 8, 40)], "b": [LayerCost(30, 5, 10)] * 3}
@@ -107,3 +111,69 @@ def test_measurements_move_estimates():
     assert estimates.remaining("b", 1) == 60
     with pytest.raises(ValueError, match="gain must be 0 to 1, not 2"):
         Estimates(MODELS, gain=2)
+
+
+FORK = LayerGraph([(), (0,), (0,), (1,), (2,), (3, 4)])  # two branches of two layers
+
+
+def forked(order, blocks=(), **costs):
+    layers = [costs.get(f"layer{number}", LayerCost(10, 10)) for number in range(6)]
+    graph = LayerGraph([FORK.inputs(layer) for layer in range(6)], blocks)
+    estimates = Estimates({"m": layers, "n": layers})
+    options = {"graphs": {"m": graph, "n": graph}}
+    subject = LayerScheduler(order, placement_for("queue_time", [0.0]), Forecast(1, 100), estimates, **options)
+    subject.open(LayerChain(0, "m"))
+    return subject
+
+
+def decided(subject):
+    found = []
+    while (decision := subject.decide(0)) is not None:
+        found.append(decision.layer)
+    return found
+
+
+def test_layers_of_parallel_branches_are_candidates_at_once():
+    order = Recording()
+    subject = forked(order)
+    assert decided(subject) == [0, 1, 2, 3, 4, 5]
+    seen = [[(layer, passed) for _, layer, passed, _ in candidates] for candidates in order.seen]
+    assert seen == [[(0, 0)], [(1, 0), (2, 0)], [(2, 1), (3, 0)], [(3, 1), (4, 0)], [(4, 1)], [(5, 0)]]
+    follow = [[count for _, _, _, count in candidates] for candidates in order.seen]
+    assert follow == [[1], [1, 1], [1, 0], [0, 0], [1], [0]]  # what reads two branches follows when one is scheduled
+
+
+def test_idle_time_alternates_between_branches_that_load_and_branches_that_compute():
+    heavy, light = LayerCost(30, 2), LayerCost(2, 30)
+    layers = {"layer1": heavy, "layer3": heavy, "layer2": light, "layer4": light}
+    assert decided(forked(IdleTime(), **layers)) == [0, 2, 1, 4, 3, 5]
+    assert decided(forked(Fcfs(), **layers)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_block_is_one_decision():
+    order = Recording()
+    subject = forked(order, blocks=[None, 7, 8, 7, 8, None])
+    subject.open(LayerChain(1, "n"))
+    first = [(d.request.model, d.layer) for d in (subject.decide(0) for _ in range(4))]
+    assert first == [("m", 0), ("m", 1), ("m", 3), ("m", 2)] and subject.committed
+    assert [(d.layer, d.candidates) for d in (subject.decide(0), subject.decide(0))] == [(4, 1), (5, 2)]
+    assert len(order.seen) == 4 and not subject.committed
+    assert order.seen[1] == [("m", 1, 0, 0), ("m", 2, 0, 0), ("n", 0, 1, 1)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_graphs_are_scheduled_once_and_behind_their_inputs(seed):
+    rng = random.Random(seed)
+    inputs = [tuple(sorted(rng.sample(range(n), rng.randint(0, min(n, 3))))) for n in range(rng.randint(1, 12))]
+    blocks = sorted(rng.randint(0, 5) for _ in inputs)
+    costs = [LayerCost(rng.randint(0, 20), rng.randint(0, 20), rng.randint(0, 50)) for _ in inputs]
+    window = 1 + seed % 3
+    subject = LayerScheduler(
+        IdleTime(window), placement_for("queue_time", [0.0]), Forecast(1, 100), Estimates({"m": costs}),
+        graphs={"m": LayerGraph(inputs, blocks if seed % 2 else ())},
+    )  # fmt: skip
+    subject.open(LayerChain(0, "m"))
+    order = decided(subject)
+    assert sorted(order) == list(range(len(inputs)))
+    for place, layer in enumerate(order):
+        assert set(inputs[layer]) <= set(order[:place])

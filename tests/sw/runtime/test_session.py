@@ -1,28 +1,21 @@
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
 
-from hw.contract.image import ImageError, StepInfo
+from hw.contract.image import ImageError
 from hw.contract.params import preset
 from sim.bus import HostCosts
 from sw.driver import Device, DeviceFault, DeviceTimeout
 from sw.runtime import InputError, Session
 from tests.support.fake_soc import FakeSoc
-from tests.support.images import SIZE, copy_image
+from tests.support.images import SIZE, copy_image, negating_image
 
 TINY, BASE = preset("tiny"), preset("base")
+FIVE = np.full((1, 8, 8), 5, np.float32)
 
 
 def session(image=None, params=TINY, **options):
     device = Device(FakeSoc(params))
     return Session(device, device.load(image or copy_image(params)), **options)
-
-
-def negating_model():
-    node = helper.make_node("Neg", ["y"], ["y2"])
-    ports = [helper.make_tensor_value_info(n, TensorProto.INT8, [1, 8, 8]) for n in ("y", "y2")]
-    graph = helper.make_graph([node], "g", ports[:1], ports[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
 def test_outputs_are_the_dequantised_inputs():
@@ -60,17 +53,19 @@ def test_wrong_inputs_are_named(value, message):
         session().run(value)
 
 
-def test_host_step_runs_on_the_cpu():
-    image = copy_image(TINY)
-    image.meta.tensors.append(type(image.meta.tensors[0])(**{**vars(image.meta.tensors[1]), "name": "y2"}))
-    image.meta.tensors[2].segment = 4
-    image.meta.segment_sizes[4] = SIZE
-    image.host_models = [negating_model().SerializeToString()]
-    image.meta.host_sizes = [len(image.host_models[0])]
-    image.meta.steps.append(StepInfo(kind="host", host=0, inputs=["y"], outputs=["y2"], reason="test"))
-    image.meta.outputs[0].tensor = "y2"
-    outputs, _ = session(image).run(np.full((1, 8, 8), 5, np.float32))
+def test_host_step_runs_on_the_cpu_and_takes_time():
+    for_nothing = session(copy_image(TINY)).run(FIVE)[1]
+    device = Device(FakeSoc(TINY))
+    outputs, stats = Session(device, device.load(negating_image(TINY))).run(FIVE)
     assert set(outputs["out"].ravel()) == {np.float32((-13 - 3) * 0.5)}
+    step = 1000 + 64 * 1 + 2 * 1 * 10  # a call, 64 elements, two tensors of one cache line
+    assert stats.host == step and stats.cycles == for_nothing.cycles
+    assert stats.latency == for_nothing.latency + step
+
+
+def test_host_step_can_be_free():
+    device = Device(FakeSoc(TINY, costs=HostCosts.free()))
+    assert Session(device, device.load(negating_image(TINY))).run(FIVE)[1].host == 0
 
 
 def test_damaged_host_model_is_refused():

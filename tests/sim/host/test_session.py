@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from compiler.host import HostSession, run_host
+from sim.host import HostSession, run_host
 
 
 def _model() -> bytes:

@@ -1,0 +1,86 @@
+"""Execution of ONNX models on the CPU with onnxruntime, in one way everywhere: compiler, checks and run time."""
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
+
+_QUIET = 3  # onnxruntime reports errors only
+_SILENT = 4
+_SESSIONS = 64  #: models kept ready
+
+
+def session_options(*, precise: bool = False) -> onnxruntime.SessionOptions:
+    """Options of every onnxruntime session here: integer kernels for QDQ graphs, one thread, errors only.
+
+    ``precise``: products of uint8 and int8 do not saturate at 16 bits, as they otherwise do on x86 processors that have
+    AVX2 but no VNNI. Models with int8 activations cannot be opened so there, and need not.
+    """
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    if precise:
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    options.intra_op_num_threads = 1
+    options.log_severity_level = _SILENT if precise else _QUIET  # what fails precisely is tried again
+    return options
+
+
+def session(model: onnx.ModelProto | bytes, optimised: Path | None = None) -> onnxruntime.InferenceSession:
+    """A CPU session with :func:`session_options`, precise where that can be had. ``optimised``: a file for what
+    onnxruntime makes of the model."""
+    raw = model if isinstance(model, bytes) else model.SerializeToString()
+
+    def opened(precise: bool) -> onnxruntime.InferenceSession:
+        options = session_options(precise=precise)
+        if optimised is not None:
+            options.optimized_model_filepath = str(optimised)
+        return onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
+
+    try:
+        return opened(True)
+    except (NoKernel, Fail):  # some graphs it cannot rewrite; a model that is wrong fails again
+        return opened(False)
+
+
+class HostSession:
+    """A serialised ONNX model that runs on the CPU. Call it with arrays by name."""
+
+    def __init__(self, model: bytes):
+        self._session: onnxruntime.InferenceSession = session(model)
+        self.inputs = [value.name for value in self._session.get_inputs()]
+        self.outputs = [value.name for value in self._session.get_outputs()]
+
+    def __call__(self, arrays: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+        """Outputs by name. KeyError if an input is missing; further arrays are ignored."""
+        feed = {name: np.ascontiguousarray(arrays[name]) for name in self.inputs}
+        return dict(zip(self.outputs, self._session.run(None, feed), strict=True))
+
+
+class _Key:
+    """A model as a cache key that compares digests instead of megabytes."""
+
+    def __init__(self, model: bytes):
+        self.model, self.digest = model, hashlib.sha256(model).digest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and other.digest == self.digest
+
+
+@functools.lru_cache(maxsize=_SESSIONS)
+def _loaded(key: _Key) -> HostSession:
+    return HostSession(key.model)
+
+
+def run_host(model: bytes, arrays: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
+    """Run a serialised ONNX model (of ``ir.Host`` or of an image's host section); sessions are cached."""
+    return _loaded(_Key(model))(arrays)

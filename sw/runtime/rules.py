@@ -1,0 +1,57 @@
+"""How a run time decides: its policies, and how much is decided on at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sw.driver import Device
+from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+
+
+@dataclass(frozen=True)
+class Rules:
+    """``order`` and ``placement`` make policies. ``placed``: groups go to the engine that the placement policy names,
+    otherwise every group runs on all engines. ``ahead``: groups that may be queued and not have begun to compute.
+    ``at_arrival``: decide for all groups of a request at once. ``per_decision``: groups that are decided on at a
+    time."""
+
+    order: Callable[[], OrderPolicy]
+    placement: Callable[[], PlacementPolicy]
+    placed: bool
+    ahead: int
+    at_arrival: bool
+    per_decision: int = 1
+
+    @classmethod
+    def chosen(
+        cls,
+        device: Device,
+        order: str | Callable[[], OrderPolicy],
+        placement: str | Callable[..., PlacementPolicy] | None,
+        *,
+        placed: bool,
+        ahead: int | None,
+        at_arrival: bool,
+        per_decision: int,
+        initial_waits: Sequence[float] | None,
+        decay: bool,
+    ) -> "Rules":
+        """As the user of ``Runtime`` asked for. ``ValueError`` for what cannot be."""
+        if ahead is not None and ahead < 1:
+            raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
+        if per_decision < 1:
+            raise ValueError(f"layers_per_decision must be at least 1, not {per_decision}")
+        if not placed and (placement is not None or initial_waits is not None):
+            raise ValueError(
+                "placement and initial_waits choose among queues, but layers run on all engines of their model: "
+                "pass placed=True, or leave them out"
+            )
+        make_order = partial(by_name, order) if isinstance(order, str) else order
+        make_order()  # an unknown name is told now
+        several = placed and device.params.engines > 1
+        waits = list(initial_waits or [0.0] * device.params.engines) if several else [0.0]
+        since = [device.bus.cycle] if decay and several else []
+        make = placement if callable(placement) else partial(placement_for, placement or "queue_time")
+        make(waits, *since)
+        slots = device.params.job_slots
+        return cls(make_order, lambda: make(waits, *since), several, ahead or slots, at_arrival, per_decision)

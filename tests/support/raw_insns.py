@@ -1,0 +1,30 @@
+"""Instructions that the encoder refuses, as bytes."""
+
+from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, SEGMENTS, SOURCE_SEGMENTS, Insn, Op
+
+#: (operation, field, value) of every segment that a copy must not name.
+WRONG_SEGMENTS = [
+    (op, name, number)
+    for name, allowed in (("src_seg", SOURCE_SEGMENTS), ("dst_seg", DESTINATION_SEGMENTS))
+    for op in allowed
+    for number in range(SEGMENTS)
+    if number not in allowed[op]
+]
+
+
+def with_field(insn: Insn, name: str, value: int) -> bytes:
+    """``insn``, which is legal, with any bits in a field."""
+    word, low = int.from_bytes(insn.encode(), "little"), 0
+    for field in FORMATS[insn.op]:
+        mask = (1 << field.width) - 1
+        if field.name == name:
+            word = word & ~(mask << low) | value << low
+        low += field.width
+    return word.to_bytes(64, "little")
+
+
+def legal_copy(op: Op, **fields: int) -> Insn:
+    """A copy of one byte between segments that it may name."""
+    ends = {"src_seg": SOURCE_SEGMENTS.get(op), "dst_seg": DESTINATION_SEGMENTS.get(op)}
+    segments = {name: int(allowed[-1]) for name, allowed in ends.items() if allowed}
+    return Insn(op, {"len": 1, "hi": 1, "hi1": 1, "hi0": 1} | segments | fields)
