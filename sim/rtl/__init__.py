@@ -11,7 +11,7 @@ from sim.rtl.pysim import PysimBus
 from sim.rtl.toolchain import BuildError
 from sim.rtl.top import SimTop
 
-__all__ = ["DEFAULT_BACKEND", "RTL_BACKENDS", "BuildError", "PysimBus", "RtlBus", "SimTop", "open_bus"]
+__all__ = ["DEFAULT_BACKEND", "RTL_BACKENDS", "BuildError", "PysimBus", "RtlBus", "SimTop", "is_built", "open_bus"]
 
 
 def open_bus(
@@ -49,3 +49,14 @@ def open_bus(
     from sim.rtl.native.bus import NativeBus
 
     return NativeBus(params, make, costs=costs, progress=progress, source=design_digest(params))
+
+
+def is_built(params: SocParams) -> bool:
+    """Whether :func:`open_bus` finds a simulator of the default backend in the cache, so that it opens at once."""
+    from sim.rtl.cache import is_built as cached
+    from sim.rtl.native.build import recipe
+
+    def never() -> SimTop:
+        raise AssertionError("a design is not made to look for its simulator")
+
+    return cached(recipe(never, params), design_digest(params))
