@@ -315,9 +315,10 @@ def _print_profile(where: "Profile") -> None:
 def _user_errors() -> tuple[type[Exception], ...]:
     """Errors that are told in one message, without a traceback."""
     from sim.rtl.toolchain import BuildError
+    from sim.simulators import NoWaveforms
 
     ours = (CompileError, ImageError, InputError, IsaError, ParamError, DriverError, api.UsageError)
-    return (*ours, BusError, BusTimeout, BuildError, OSError)
+    return (*ours, BusError, BusTimeout, BuildError, NoWaveforms, OSError)
 
 
 def main() -> None:
