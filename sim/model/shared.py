@@ -5,14 +5,17 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from hw.contract.isa import UNIT_OF, Insn, Op
+from hw.contract.job import Fault
 from hw.contract.params import SocParams
-from sim.functional.state import Segments
+from sim.functional.state import FunctionalFault, Segments
 from sim.functional.units import Units
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
 from sim.model.events import EventModel
 from sim.model.programs import Programs
 from sim.model.recorder import Recorder
+from sim.timing.copies import runs_of
 from sim.timing.program import ProgramTable
 
 
@@ -42,4 +45,16 @@ class Shared:
         """Carry out the instruction at ``pc``, if instructions are; raises ``FunctionalFault``."""
         if self.units is None:
             return
-        self.units.execute(program.insn(pc), segments, engine, pc)
+        insn = program.insn(pc)
+        try:
+            self.units.execute(insn, segments, engine, pc)
+        except IndexError:  # within its segment, which reaches beyond the memory
+            raise FunctionalFault(Fault.BUS, pc, self._unanswered(insn, segments), UNIT_OF[insn.op]) from None
+
+    def _unanswered(self, insn: Insn, segments: Segments) -> int:
+        """Offset of byte 0 of the first run that the DRAM answers with an error."""
+        side = "src" if insn.op is Op.LD2 else "dst"
+        runs = runs_of(insn.fields)
+        first = runs.src if insn.op is Op.LD2 else runs.dst
+        beyond = first + segments[insn[f"{side}_seg"]][0] + insn["len"] > self.params.dram_bytes
+        return int(first[beyond][0]) if beyond.any() else int(first[0])
