@@ -14,20 +14,20 @@ import pydantic
 
 from hw.contract.image import Image, ImageMeta
 from hw.contract.params import SocParams
+from sim.backends import RTL_BACKENDS
 from sim.cache_folder import cache_dir
 from sw.runtime import reference
 from sw.runtime.reference import Durations
 
 _META = pydantic.TypeAdapter(ImageMeta)
 _MEASURED = {"measured_load", "measured_compute", "measured_stream"}
-_EXACT = ("native", "cxxrtl", "pysim")  #: backends that take the same cycles
 
 
 class DurationStore:
     """Of one device. ``backend``: its name; those of the RTL share what they measured, as it is the same."""
 
     def __init__(self, params: SocParams, backend: str) -> None:
-        self._platform = json.dumps([params.to_dict(), "rtl" if backend in _EXACT else backend], sort_keys=True)
+        self._platform = json.dumps([params.to_dict(), "rtl" if backend in RTL_BACKENDS else backend], sort_keys=True)
 
     def recall(self, image: Image) -> None:
         """Give ``image`` the durations that were measured before, unless it has some."""
