@@ -267,13 +267,15 @@ def scenario(
     backend: Annotated[str, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}")] = "synthetic",
     placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
     option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
+    params: ParamsFile = None,
+    changes: Set = None,
     as_json: Json = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
-    scenario_command(file, policy, backend, placement, option or (), as_json, trace)
+    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or ())
 
 
 def _graph(path: Path, fallback: bool) -> Graph:
