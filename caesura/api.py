@@ -76,20 +76,21 @@ def open(
     Parameters
     ----------
     params : a preset's name, or parameters
-    backend : ``native`` (compiled RTL), ``cxxrtl`` (compiled by way of Yosys, which the extra ``dev`` installs) or
-        ``pysim`` (Amaranth's simulator: slow, same cycles)
-    vcd : file for waveforms of all signals; not on ``native``
+    backend : ``native`` (compiled RTL), ``cxxrtl`` (compiled by way of Yosys, which the extra ``dev`` installs),
+        ``pysim`` (Amaranth's simulator: slow, same cycles) or ``model`` (no RTL: the same results, cycles within a few
+        percent, and nothing to build)
+    vcd : file for waveforms of all signals; not on ``native`` and ``model``
     progress : called now and then with the current cycle
 
     Raises ``ParamError`` for an unknown preset, :class:`UsageError` for an unknown backend.
     """
-    from sim.rtl import open_bus  # Amaranth is only loaded where it is used
+    from sim.simulators import open_simulator
 
     if backend not in BACKENDS:
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
 
     chosen = resolve(params)
-    return Device(open_bus(chosen, backend, vcd=vcd, progress=progress), DurationStore(chosen, backend))
+    return Device(open_simulator(chosen, backend, vcd=vcd, progress=progress), DurationStore(chosen, backend))
 
 
 class Device:

@@ -13,9 +13,11 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from caesura import api, inputs, show
+from caesura.backends import chosen_backend
 from caesura.latency import latency_fields, latency_table
 from caesura.machine import machine, machine_of
 from caesura.options import (
+    AnyBackend,
     Backend,
     CancelAt,
     Engines,
@@ -65,7 +67,7 @@ def run(
     preset: Preset = None,
     params: ParamsFile = None,
     changes: Set = None,
-    backend: Backend = DEFAULT_BACKEND,
+    backend: AnyBackend = None,
     check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
     as_json: Json = False,
     vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file (cxxrtl, pysim)")] = None,
@@ -82,7 +84,7 @@ def run(
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
 ) -> None:
-    """Run a model on the RTL and report outputs, cycles and utilisation per layer."""
+    """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
     options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed)
@@ -91,6 +93,7 @@ def run(
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
     origin = str(input) if input else f"random, seed {seed}"
+    backend = chosen_backend(backend, image.params)
     report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
     report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
     with Progress() as progress, api.open(image.params, backend, vcd=vcd, progress=progress.cycles) as device:
@@ -264,13 +267,15 @@ def scenario(
     backend: Annotated[str, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}")] = "synthetic",
     placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
     option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
+    params: ParamsFile = None,
+    changes: Set = None,
     as_json: Json = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
-    scenario_command(file, policy, backend, placement, option or (), as_json, trace)
+    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or ())
 
 
 def _graph(path: Path, fallback: bool) -> Graph:
@@ -316,9 +321,10 @@ def _print_profile(where: "Profile") -> None:
 def _user_errors() -> tuple[type[Exception], ...]:
     """Errors that are told in one message, without a traceback."""
     from sim.rtl.toolchain import BuildError
+    from sim.simulators import NoWaveforms
 
     ours = (CompileError, ImageError, InputError, IsaError, ParamError, DriverError, api.UsageError)
-    return (*ours, BusError, BusTimeout, BuildError, OSError)
+    return (*ours, BusError, BusTimeout, BuildError, NoWaveforms, OSError)
 
 
 def main() -> None:

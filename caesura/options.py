@@ -15,6 +15,10 @@ Preset = Annotated[str | None, typer.Option("--preset", help=f"parameters of the
 ParamsFile = Annotated[Path | None, typer.Option("--params", help="a TOML file with parameters, instead of a preset")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="change a parameter, such as lv2_bytes=4MiB; repeatable")]
 Backend = Annotated[str, typer.Option("--backend", help=BACKENDS_HELP)]
+AnyBackend = Annotated[
+    str | None,
+    typer.Option("--backend", help=f"{BACKENDS_HELP}; by default native if it is built for the preset, else model"),
+]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")

@@ -1,8 +1,11 @@
-"""The names of the RTL backends. Importing them loads no RTL."""
+"""The names of the backends. Importing them loads no RTL."""
 
-BACKENDS = ("native", "cxxrtl", "pysim")  #: what ``sim.rtl.open_bus`` can open
-DEFAULT_BACKEND = BACKENDS[0]
+RTL_BACKENDS = ("native", "cxxrtl", "pysim")  #: what ``sim.rtl.open_bus`` can open
+MODEL = "model"  #: the fast model: the same images, cycles within a few percent
+BACKENDS = (*RTL_BACKENDS, MODEL)  #: what ``sim.simulators.open_simulator`` can open
+DEFAULT_BACKEND = RTL_BACKENDS[0]
 #: One line for ``--help``.
 BACKENDS_HELP = (
-    "native (compiled RTL), cxxrtl (compiled by way of Yosys; needs the dev extra) or pysim (reference, slow)"
+    "native (compiled RTL), cxxrtl (compiled by way of Yosys; needs the dev extra), pysim (reference, slow) or "
+    "model (no RTL: needs no build, cycles within a few percent)"
 )

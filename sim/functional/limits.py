@@ -5,6 +5,22 @@ import numpy as np
 _LOOPS = ("2", "1", "0")
 
 
+def wholly_within(f: dict[str, int], src_limit: int, dst_limit: int) -> bool:
+    """Whether the box around all runs of a copy, clipped or not, stays within both limits. False proves nothing."""
+    src = f["src"] - (1 << 32) if f["src"] >> 31 else f["src"]
+    for at, side, limit in ((src, "src", src_limit), (f["dst"], "dst", dst_limit)):
+        low, high = at, at + f["len"]
+        for loop in _LOOPS:
+            reach = (f[f"n{loop}"] - 1) * f[f"{side}_s{loop}"]
+            if reach < 0:
+                low += reach
+            else:
+                high += reach
+        if low < 0 or high > limit:
+            return False
+    return True
+
+
 def first_beyond(fields: dict[str, int], src_limit: int, dst_limit: int) -> int | None:
     """Offset (modulo 2^32) of the first byte at or beyond its limit, or None.
 

@@ -10,6 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 
+def strided(
+    memory: npt.NDArray,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    dtype: npt.DTypeLike | None = None,
+) -> npt.NDArray:
+    """Elements ``offset + sum(i[d] * strides[d])`` of a contiguous memory, as a view; all of them must lie in it.
+    ``dtype``: to take its bytes for, of the same size."""
+    size = memory.itemsize
+    buffer = memory.reshape(-1)
+    return np.ndarray(shape, dtype or memory.dtype, buffer, offset * size, [step * size for step in strides])
+
+
 @dataclass(frozen=True)
 class Box:
     """Elements of a linear memory reached by nested strided loops; strides in elements, possibly negative or zero."""
@@ -27,18 +41,20 @@ class Box:
         """Smallest element index and one past the largest; (0, 0) if the box is empty."""
         if self.empty:
             return 0, 0
-        spans = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
-        low = self.offset + sum(s for s in spans if s < 0)
-        return low, self.offset + sum(s for s in spans if s > 0) + 1
+        low = high = self.offset
+        for n, s in zip(self.shape, self.strides, strict=True):
+            if s < 0:
+                low += (n - 1) * s
+            else:
+                high += (n - 1) * s
+        return low, high + 1
 
     def view(self, memory: npt.NDArray) -> npt.NDArray:
         """A view of the box in one-dimensional ``memory``; raises IndexError if the box leaves it."""
         low, high = self.bounds()
         if low < 0 or high > memory.size:
             raise IndexError(f"elements {low} to {high} of a memory of {memory.size}")
-        start = 0 if self.empty else self.offset
-        strides = tuple(s * memory.itemsize for s in self.strides)
-        return np.lib.stride_tricks.as_strided(memory[start:], self.shape, strides)
+        return strided(memory, 0 if self.empty else self.offset, self.shape, self.strides)
 
     def indices(self) -> npt.NDArray[np.int64]:
         """Every element index, in loop order, with the shape of the box."""

@@ -26,9 +26,9 @@ from hw.contract.isa import (
 from hw.contract.job import Fault, FaultUnit
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.functional.limits import first_beyond
+from sim.functional.limits import first_beyond, wholly_within
 from sim.functional.state import EngineMemories, FunctionalFault, MemoryAccess, Segments
-from sim.functional.strided import Box
+from sim.functional.strided import Box, strided
 
 _DEFAULTS = {op: {f.name: f.default for f in fields} for op, fields in FORMATS.items()}
 _ADDRESS_SPACE = 1 << 32
@@ -100,6 +100,8 @@ class Units:
 
     def _check_runs(self, f: dict, src_limit: int, dst_limit: int) -> None:
         """Raise the LIMIT fault of a copy, before it has written anything."""
+        if wholly_within(f, src_limit, dst_limit):
+            return
         culprit = first_beyond(f, src_limit, dst_limit)
         if culprit is not None:
             raise self._fault(Fault.LIMIT, culprit, f"limits: source {src_limit}, destination {dst_limit}")
@@ -195,25 +197,37 @@ class Units:
         act = Box(f["act"], shape, (f["k2_s"], f["k1_s"], f["k0_s"], 1, f["p1_s"], f["p0_s"]))
         wgt = Box(f["wgt"], (blocks * rows,), (1,))
         acc = Box(f["acc"], (f["p1"], f["p0"]), (f["acc_s"], 1))
-        words = engine.act.reshape(p.pes, -1, rows)
-        self._touch(Space.LV0_ACT, act, False, words.shape[1])
+        self._touch(Space.LV0_ACT, act, False, p.lv0_act_bytes // rows)
         self._touch(Space.LV0_WGT, wgt, False, p.lv0_wgt_bytes // rows)
         self._touch(Space.LV0_ACC, acc, True, p.lv0_acc_rows)
-        pixels = f["p1"] * f["p0"]
-        raw = words[:, act.indices().reshape(blocks, taps, pixels), :]
-        x = _widen(raw, f["x_signed"], f["x_zp"])  # (pe, block, tap, pixel, byte)
+        pixels, depth = f["p1"] * f["p0"], blocks * taps * rows
+        exact = np.float32 if depth <= _EXACT_DEPTH else np.float64
+        # (pe, block loops, tap, pixel loops, byte)
+        raw = strided(
+            engine.act, f["act"] * rows, (p.pes, *shape, rows),
+            (p.lv0_act_bytes, *(stride * rows for stride in act.strides), 1), np.int8 if f["x_signed"] else np.uint8,
+        )  # fmt: skip
+        x = _widen(raw, f["x_signed"], f["x_zp"], exact)
         raw = engine.wgt[:, f["wgt"] * rows : (f["wgt"] + blocks * rows) * rows]
-        w = _widen(raw.reshape(p.pes, blocks, rows, rows), f["w_signed"], f["w_zp"])  # (pe, block, row, column)
+        raw = raw.view(np.int8) if f["w_signed"] else raw
+        w = _widen(raw.reshape(p.pes, blocks, rows, rows), f["w_signed"], f["w_zp"], exact)  # (pe, block, row, column)
         if f["w_cols"]:
             w = w.transpose(0, 1, 3, 2)
         if depthwise:
+            x = x.reshape(p.pes, blocks, taps, pixels, rows)
             total = np.einsum("pbtxc,pbtc->pxc", x, w[:, :, :taps, :], optimize=True)
         else:
-            x = x[:, :, 0].transpose(0, 2, 1, 3).reshape(p.pes, pixels, blocks * rows)
+            x = x.reshape(p.pes, blocks, pixels, rows).transpose(0, 2, 1, 3).reshape(p.pes, pixels, blocks * rows)
             total = x @ w.reshape(p.pes, blocks * rows, rows)
-        # float64 sums of 17-bit products are exact; the accumulator wraps as int32 does.
-        result = total.astype(np.int64).transpose(1, 0, 2).reshape(pixels, p.out_channels)
-        index = acc.indices().reshape(-1)
+        # Sums of 17-bit products are exact; the accumulator wraps as int32 does.
+        result = total.astype(np.int64).transpose(1, 0, 2).reshape(f["p1"], f["p0"], p.out_channels)
+        width = p.out_channels
+        if f["acc_s"] >= f["p0"] or f["p1"] == 1:
+            target = strided(engine.acc, f["acc"] * width, result.shape, (f["acc_s"] * width, width, 1))
+            target[...] = (result + target if f["accumulate"] else result).astype(np.int32)
+            return
+        index = acc.indices().reshape(-1)  # rows that overlap: the last pixel counts
+        result = result.reshape(pixels, width)
         if f["accumulate"]:
             result = result + engine.acc[index]
         engine.acc[index] = result.astype(np.int32)
@@ -306,6 +320,8 @@ class Units:
         return entries["bias"].astype(np.int64), entries["scale"]
 
 
+#: Products of two operands of 9 bits that float32 adds without rounding: each is at most 255 * 255.
+_EXACT_DEPTH = (1 << 24) // (255 * 255)
 _WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0")
 _A_STRIDES = ("a_s2", "a_s1", "a_s0", "a_k1", "a_k0")
 _B_STRIDES = ("b_s2", "b_s1", "b_s0")
@@ -329,8 +345,9 @@ def _signed(raw: npt.NDArray[np.uint8], signed: int) -> npt.NDArray[np.int64]:
     return raw.astype(np.int8).astype(np.int64) if signed else raw.astype(np.int64)
 
 
-def _widen(raw: npt.NDArray[np.uint8], signed: int, zero_point: int) -> npt.NDArray[np.float64]:
-    """Raw bytes minus a raw zero point, as float64 so that BLAS multiplies them."""
-    zero = int(np.uint8(zero_point).astype(np.int8)) if signed else zero_point
-    data = raw.view(np.int8) if signed else raw
-    return data.astype(np.float64) - zero
+def _widen(raw: npt.NDArray, signed: int, zero_point: int, exact: type) -> npt.NDArray:
+    """Numbers minus a raw zero point, as floats so that BLAS multiplies them."""
+    data: npt.NDArray = raw.astype(exact)
+    if zero_point:
+        data -= int(np.uint8(zero_point).astype(np.int8)) if signed else zero_point
+    return data

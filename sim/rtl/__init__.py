@@ -3,7 +3,7 @@
 from os import PathLike
 
 from hw.contract.params import SocParams
-from sim.backends import BACKENDS, DEFAULT_BACKEND
+from sim.backends import DEFAULT_BACKEND, RTL_BACKENDS
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus
 from sim.rtl.digest import design_digest
@@ -11,7 +11,7 @@ from sim.rtl.pysim import PysimBus
 from sim.rtl.toolchain import BuildError
 from sim.rtl.top import SimTop
 
-__all__ = ["BACKENDS", "DEFAULT_BACKEND", "BuildError", "PysimBus", "RtlBus", "SimTop", "open_bus"]
+__all__ = ["DEFAULT_BACKEND", "RTL_BACKENDS", "BuildError", "PysimBus", "RtlBus", "SimTop", "is_built", "open_bus"]
 
 
 def open_bus(
@@ -29,8 +29,8 @@ def open_bus(
     """
     from hw.soc import Soc  # importing it loads all RTL
 
-    if backend not in BACKENDS:
-        raise ValueError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
+    if backend not in RTL_BACKENDS:
+        raise ValueError(f"no backend named {backend!r}; known are {', '.join(RTL_BACKENDS)}")
 
     def make() -> SimTop:
         return SimTop(params, Soc(params))
@@ -49,3 +49,14 @@ def open_bus(
     from sim.rtl.native.bus import NativeBus
 
     return NativeBus(params, make, costs=costs, progress=progress, source=design_digest(params))
+
+
+def is_built(params: SocParams) -> bool:
+    """Whether :func:`open_bus` finds a simulator of the default backend in the cache, so that it opens at once."""
+    from sim.rtl.cache import is_built as cached
+    from sim.rtl.native.build import recipe
+
+    def never() -> SimTop:
+        raise AssertionError("a design is not made to look for its simulator")
+
+    return cached(recipe(never, params), design_digest(params))

@@ -43,7 +43,7 @@ def library(recipe: Recipe, *, source: str | None = None, stages: Stages | None 
     stages = stages or Stages()
     if source is None:
         return _built(recipe, root, stages)
-    reference = root / f"{_key(recipe, {'': source})}.ref"
+    reference = _reference(recipe, root, source)
     known = _known(reference)
     if known is None:
         with _locked(reference.with_suffix(".lock"), recipe.name, stages):
@@ -52,6 +52,15 @@ def library(recipe: Recipe, *, source: str | None = None, stages: Stages | None 
                 known = _built(recipe, root, stages)
                 _write(reference, known.name)
     return known
+
+
+def is_built(recipe: Recipe, source: str) -> bool:
+    """Whether :func:`library` would find the library of ``recipe``, made from ``source``, in the cache."""
+    return _known(_reference(recipe, cache_dir(), source)) is not None
+
+
+def _reference(recipe: Recipe, root: Path, source: str) -> Path:
+    return root / f"{_key(recipe, {'': source})}.ref"
 
 
 def _built(recipe: Recipe, root: Path, stages: Stages) -> Path:

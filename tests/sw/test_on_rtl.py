@@ -5,8 +5,9 @@ import pytest
 
 from hw.contract.params import preset
 from hw.contract.regs import EngineState
+from sim.backends import DEFAULT_BACKEND, MODEL
 from sim.bus import HostCosts
-from sim.rtl import open_bus
+from sim.simulators import open_simulator
 from sw.driver import Device, DeviceFault, DeviceTimeout
 from sw.runtime import Session
 from tests.support.images import SIZE, copy_image
@@ -16,9 +17,9 @@ X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
 EXPECTED = ((np.clip(np.rint(X / np.float32(0.5)) + 3, -128, 127) - 3) * np.float32(0.5)).reshape(1, 64)
 
 
-@pytest.fixture(scope="module")
-def device():
-    bus = open_bus(TINY, costs=HostCosts.free())
+@pytest.fixture(scope="module", params=[DEFAULT_BACKEND, MODEL])
+def device(request):
+    bus = open_simulator(TINY, request.param, costs=HostCosts.free())
     yield Device(bus, ring_log2=1)
     bus.close()
 

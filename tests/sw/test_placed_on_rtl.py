@@ -10,7 +10,8 @@ from caesura.inputs import random_samples
 from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.contract.params import KIB, preset
-from sim.rtl import open_bus
+from sim.backends import DEFAULT_BACKEND, MODEL
+from sim.simulators import open_simulator
 from sw.driver import Device
 from sw.runtime import Session
 from sw.runtime.policies import PLACEMENT
@@ -25,12 +26,14 @@ NETWORK = "examples/digits/digits.onnx"
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(FOUR.replace(engines=2), id="two engines"),
-        pytest.param(FOUR, id="four engines", marks=pytest.mark.slow),
+        pytest.param((FOUR.replace(engines=2), DEFAULT_BACKEND), id="two engines"),
+        pytest.param((FOUR.replace(engines=2), MODEL), id="two engines on the model"),
+        pytest.param((FOUR, DEFAULT_BACKEND), id="four engines", marks=pytest.mark.slow),
+        pytest.param((FOUR, MODEL), id="four engines on the model"),
     ],
 )
 def device(request):
-    bus = open_bus(request.param)
+    bus = open_simulator(*request.param)
     yield Device(bus)
     bus.close()
 

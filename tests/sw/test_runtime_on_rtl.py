@@ -9,7 +9,8 @@ from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import preset
-from sim.rtl import open_bus
+from sim.backends import DEFAULT_BACKEND, MODEL
+from sim.simulators import open_simulator
 from sw.driver import Device, DeviceFault
 from sw.runtime import Mechanism, Session
 from sw.runtime.policies import ORDER
@@ -21,9 +22,9 @@ LIMIT = 40_000  #: bytes of LV2 of each model: three fit side by side
 MODELS = ("conv_8x6x6_8_k3_s1_p1", "gemm_1x256x128", "examples/digits/digits.onnx")
 
 
-@pytest.fixture(scope="module")
-def device():
-    bus = open_bus(TINY)
+@pytest.fixture(scope="module", params=[DEFAULT_BACKEND, MODEL])
+def device(request):
+    bus = open_simulator(TINY, request.param)
     yield Device(bus)
     bus.close()
 

@@ -9,6 +9,7 @@ from examples.digits.evaluate import reference_logits
 from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import Fault
+from sim import backends
 from tests.support.raw_insns import with_field
 from tests.system.command import caesura_command
 
@@ -27,9 +28,9 @@ def sample():
     return np.load(SAMPLES)["input"][:1]
 
 
-@pytest.fixture(scope="module")
-def opened():
-    with caesura.open(TINY) as device:
+@pytest.fixture(scope="module", params=[backends.DEFAULT_BACKEND, backends.MODEL])
+def opened(request):
+    with caesura.open(TINY, request.param) as device:
         yield device
 
 

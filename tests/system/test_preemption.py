@@ -1,6 +1,7 @@
 """Preemption of compiled models on the compiled RTL: whatever happens, all outputs are those of undisturbed runs."""
 
 import random
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.contract.image import Image
 from hw.contract.params import preset
+from sim import backends
 from sim.bus import HostCosts
 from sim.rtl import open_bus
+from sim.simulators import open_simulator
 from sw.driver import Device
 from sw.runtime import Mechanism, Runtime
 from tests.support.exhaustive import Task, Walk, places
@@ -41,8 +44,9 @@ def task(device: Device, image: Image, seed: int = 0) -> Task:
         ),
     ],
 )
-def test_every_cancellation_point_and_job_boundary(name, interval):
-    with open_bus(TINY, costs=HostCosts.free()) as bus:
+@pytest.mark.parametrize("backend", [backends.DEFAULT_BACKEND, backends.MODEL])
+def test_every_cancellation_point_and_job_boundary(name, interval, backend):
+    with closing(open_simulator(TINY, backend, costs=HostCosts.free())) as bus:
         device = Device(bus)
         victim = task(device, compiled(name, interval))
         smash = Task(device, smashing_image(TINY), np.linspace(-60, 60, 64, dtype=np.float32).reshape(1, 8, 8))

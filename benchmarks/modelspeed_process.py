@@ -1,0 +1,65 @@
+"""One measurement of ``caesura bench modelspeed``: ``python -m benchmarks.modelspeed_process WHAT FOLDER``.
+
+Prints one JSON object. WHAT: ``timing``, ``trace`` (timing, and a trace beside it), ``data`` or ``pair``.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import caesura
+from hw.contract.image import Image
+from sim.model.bus import ModelBus
+from sim.timing.runs import spans
+from sim.trace import write_trace
+
+LIMIT = 1_000_000_000
+_KIB_PER_MB = 1000
+
+
+def main(what: str, folder: Path) -> dict[str, Any]:
+    """Measure and report."""
+    names = ["resnet50_half", "squeezenet_half"] if what == "pair" else ["resnet50"]
+    images = [Image.from_bytes((folder / f"{name}.cimg").read_bytes()) for name in names]
+    bus = ModelBus(images[0].params, data=what == "data")
+    if what == "trace":
+        bus.record()
+    with caesura.Device(bus) as device:
+        begin, cycle = time.perf_counter(), bus.cycle
+        if what == "data":
+            report = _with_data(device, images[0], folder)
+        else:
+            report = _timed(device, images)
+        if what == "trace":
+            write_trace(folder / "trace.json", spans(bus.runs))
+        seconds = time.perf_counter() - begin
+        report |= {"seconds": round(seconds, 3), "simulated_cycles": bus.cycle - cycle, "runs": len(bus.runs)}
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return report | {"megabytes": round(most / _KIB_PER_MB), "what": what}
+
+
+def _with_data(device: caesura.Device, image: Image, folder: Path) -> dict[str, Any]:
+    feed = {image.meta.inputs[0].name: np.load(folder / "input.npy")}
+    outputs, stats = device.load(image).run(feed)
+    return {"cycles": stats.cycles, "outputs": {name: value.tolist() for name, value in outputs.items()}}
+
+
+def _timed(device: caesura.Device, images: list[Image]) -> dict[str, Any]:
+    driver, ids = device.driver, []
+    engines = driver.params.engines
+    for number, image in enumerate(images):
+        model = driver.load(image, engines=[number % engines] if len(images) > 1 else None)
+        driver.begin(model, LIMIT)
+        ids += driver.submit(model, range(len(image.meta.jobs)), limit=LIMIT)
+    results = driver.collect(ids, LIMIT)
+    starts = (result.prologue_start or result.start for result in results)
+    return {"cycles": max(result.end for result in results) - min(starts)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(sys.argv[1], Path(sys.argv[2]))))

@@ -1,0 +1,168 @@
+"""The fast model behind ``Bus``."""
+
+from hw.contract.params import SocParams
+from hw.contract.timing import REGISTER_ACCESS, REGISTER_TOUCHED
+from sim.bus import LINE_BYTES, BusError, HostCosts, Progress
+from sim.model.registers import RegisterModel
+from sim.model.soc import SocModel
+from sim.timing.runs import InstructionRun
+
+_SLICE = 100_000  #: cycles between two calls of ``progress``
+
+
+class ModelBus:
+    """:class:`sim.bus.Bus` over the fast model.
+
+    Parameters
+    ----------
+    params : SocParams
+    costs : HostCosts
+    data : bool
+        Without it instructions are timed but not executed: results in DRAM are those of no inference.
+    progress : optional
+        Called with the cycle about every 100,000 cycles.
+    """
+
+    def __init__(
+        self, params: SocParams, *, costs: HostCosts | None = None, data: bool = True, progress: Progress | None = None
+    ) -> None:
+        self.params = params
+        self.costs = costs or HostCosts()
+        self._progress = progress
+        self._soc = SocModel(params, data=data)
+        self._registers = RegisterModel(self._soc)
+        self._cycle = 0
+        self._closed = False
+
+    # -- Bus -------------------------------------------------------------------------------------------------
+    @property
+    def cycle(self) -> int:
+        """Cycles simulated since power-on."""
+        return self._cycle
+
+    def read_reg(self, address: int) -> int:
+        """Read a 32-bit register; charges ``costs.register_access``, or what the access took if that is more."""
+        touched, begin = self._touch("read of", address), self._cycle
+        self._run_to(touched + 1)
+        read = self._registers.readers.get(address)
+        value = read(touched) if read else 0
+        self._answer("read of", begin, touched, address, known=read is not None)
+        return value
+
+    def write_reg(self, address: int, value: int) -> None:
+        """Write a 32-bit register; charges as :meth:`read_reg`."""
+        if not 0 <= value < 1 << 32:
+            raise BusError(f"a register holds 0 to 0xffffffff, not {value:#x} (write to {address:#06x})")
+        touched, begin = self._touch("write to", address), self._cycle
+        self._run_to(touched + 1)
+        write = self._registers.writers.get(address)
+        if write:
+            write(touched + 1, value)
+        self._answer("write to", begin, touched, address, known=write is not None)
+
+    def read_mem(self, address: int, size: int, *, charge: bool = True) -> bytes:
+        """Read DRAM; charges ``costs.memory_line`` per line touched, if ``charge``."""
+        self._check_memory("read", address, size)
+        self._charge_memory(address, size, charge)
+        return self._soc.shared.dram[address : address + size].tobytes()
+
+    def write_mem(self, address: int, data: bytes, *, charge: bool = True) -> None:
+        """Write DRAM; charging as for :meth:`read_mem`."""
+        raw = bytes(data)
+        self._check_memory("write", address, len(raw))
+        self._charge_memory(address, len(raw), charge)
+        self._soc.shared.store(address, raw)
+
+    def wait_irq(self, limit: int) -> bool:
+        """Run until the interrupt line is high (True; charges ``costs.interrupt``) or ``limit`` cycles have passed."""
+        self._check_open()
+        high = self._soc.line()
+        if not high and limit > 0:
+            high = self._run_to(self._cycle + limit, until_interrupt=True)
+        if high:
+            self.advance(self.costs.interrupt)
+        return high
+
+    def advance(self, cycles: int) -> None:
+        """Let the accelerator run for ``cycles`` cycles."""
+        self._check_open()
+        if cycles < 0:
+            raise ValueError(f"cycles must not be negative, not {cycles}")
+        self._run_to(self._cycle + cycles)
+
+    def close(self) -> None:
+        """Release the model; further calls raise RuntimeError."""
+        self._closed = True
+
+    def __enter__(self) -> "ModelBus":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # -- more than a Bus -------------------------------------------------------------------------------------
+    def set_dram_timing(self, params: SocParams) -> None:
+        """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be as in
+        the parameters of this bus."""
+        if params.digest() != self.params.digest():
+            raise ValueError(f"{params.name!r} differs from {self.params.name!r} in more than the timing of the DRAM")
+        self._check_open()
+        self.params = params
+        self._soc.shared.memory.set_timing(params)
+
+    def record(self) -> None:
+        """From now on keep when instructions run."""
+        self._soc.shared.recorder.enabled = True
+
+    @property
+    def runs(self) -> list[InstructionRun]:
+        """What was recorded, of prologues and bodies that have ended."""
+        return self._soc.shared.recorder.runs
+
+    # -- time ------------------------------------------------------------------------------------------------
+    def _run_to(self, cycle: int, *, until_interrupt: bool = False) -> bool:
+        """Simulate up to ``cycle``, which is the next to come; or to the first in which the interrupt line is high."""
+        agenda = self._soc.shared.agenda
+        self._soc.shared.awaiting_interrupt = until_interrupt
+        while self._cycle < cycle:
+            last = min(cycle, self._cycle + _SLICE) if self._progress else cycle
+            agenda.run(last - 1)
+            if agenda.stopped is not None and until_interrupt:
+                self._cycle = max(agenda.stopped, self._cycle) + 1
+                return True
+            self._cycle = last
+            if self._progress:
+                self._progress(last)
+        return False
+
+    # -- checks ----------------------------------------------------------------------------------------------
+    def _touch(self, what: str, address: int) -> int:
+        """The cycle in which an access that begins now reads or writes the register."""
+        self._check_open()
+        if address % 4 or not 0 <= address < 1 << 16:
+            raise BusError(f"{what} register {address:#06x}: the address must be a multiple of 4 below 0x10000")
+        return self._registers.touched(address, self._cycle + REGISTER_TOUCHED)
+
+    def _answer(self, what: str, begin: int, touched: int, address: int, *, known: bool) -> None:
+        took = touched - begin + REGISTER_ACCESS - REGISTER_TOUCHED
+        self._run_to(begin + max(took, self.costs.register_access))
+        if not known:
+            raise BusError(
+                f"{what} register {address:#06x}: the SoC answered with an error; is the address in the register map?"
+            )
+
+    def _charge_memory(self, address: int, size: int, charge: bool) -> None:
+        if charge and size:
+            lines = (address + size - 1) // LINE_BYTES - address // LINE_BYTES + 1
+            self.advance(lines * self.costs.memory_line)
+
+    def _check_memory(self, access: str, address: int, size: int) -> None:
+        self._check_open()
+        if address < 0 or size < 0 or address + size > self.params.dram_bytes:
+            raise BusError(
+                f"{access} of {size} bytes at {address:#x} leaves the DRAM of {self.params.dram_bytes:#x} bytes"
+            )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the model behind this bus was closed")

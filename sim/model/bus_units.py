@@ -1,0 +1,352 @@
+"""LD2 and ST2: ``hw/dma/source.py``, ``hw/dma/sink.py`` and ``hw/control/ld2_share.py``, burst by burst."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from hw.contract.params import SocParams
+from hw.contract.timing import (
+    AXI_RETURN,
+    COPY_FETCHED,
+    COPY_FILLED,
+    COPY_LANDED,
+    COPY_PLANNED,
+    DRAM_WRITE_BEATS,
+    SETTLED,
+    UNIT_IN_FLIGHT,
+    WORDS_BEHIND,
+)
+from sim.model.agenda import Agenda
+from sim.model.dram import HELD, MemoryModel
+from sim.timing.copies import BusCopy
+
+Told = Callable[[int], None]
+BODY, LOADER = 0, 1  #: who gives commands to LD2
+
+
+class Transfer:
+    """A command of LD2 or ST2. ``base``: address that the offsets of its bursts count from; ``accepted`` and ``done``
+    are told the cycle."""
+
+    __slots__ = (
+        "accepted",
+        "base",
+        "begin",
+        "bursts",
+        "done",
+        "first",
+        "last",
+        "lead",
+        "left",
+        "next",
+        "side",
+        "steps",
+    )
+
+    def __init__(self, work: BusCopy, base: int, accepted: Told, done: Told, side: int = BODY) -> None:
+        self.bursts, self.lead = work.bursts, work.lead
+        self.steps, self.base = work.steps, base
+        self.accepted, self.done, self.side = accepted, done, side
+        self.begin = 0
+        self.next = 0  #: burst to ask for
+        self.left = len(work.bursts)  #: bursts to come
+        self.first = self.last = 0  #: when the first and the last word came, or went
+
+
+class LoadUnit:
+    """LD2, for the body and the loader of one engine."""
+
+    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
+        self.port = port
+        self._outstanding = params.axi_outstanding
+        self._memory, self.agenda = memory, agenda
+        self._offers: list[Transfer | None] = [None, None]
+        self._offered = [0, 0]
+        self.flying: deque[Transfer] = deque()  #: accepted and not done
+        self._asking: deque[Transfer] = deque()  # with bursts to ask for
+        self._in_flight = 0
+        self._held = False  # a request waits
+        self._latest: Transfer | None = None  # the last accepted
+        self._next_accept = self._next_ask = 0
+        self._end = 0  # first cycle in which the realigner is free
+        self._recovered: Told | None = None
+        self._generation = 0
+
+    @property
+    def outstanding(self) -> int:
+        """Bursts that are asked for and have not come."""
+        return self._in_flight
+
+    def busy_with(self, side: int) -> bool:
+        """Whether commands of ``side`` are in the unit."""
+        return bool(self.flying) and self.flying[0].side == side
+
+    def offer(self, time: int, transfer: Transfer) -> None:
+        """A command is valid from ``time`` on."""
+        self._offers[transfer.side] = transfer
+        self._offered[transfer.side] = time
+        self._consider(time)
+
+    def _consider(self, time: int) -> None:
+        """Accept what may be accepted."""
+        while self._recovered is None and len(self.flying) < UNIT_IN_FLIGHT:
+            body, load = self._offers
+            owner = self.flying[0].side if self.flying else None
+            if body is not None:
+                chosen = body if owner in (None, BODY) else None
+            else:
+                chosen = load if owner in (None, LOADER) else None
+            latest = self._latest
+            if chosen is None or (latest is not None and latest.next < latest.lead):
+                return
+            side = chosen.side
+            at = max(time, self._offered[side] + 1, self._next_accept)
+            self._offers[side] = None
+            self._next_accept = at + max(2, COPY_PLANNED - 1 + chosen.steps.runs if not chosen.lead else 2)
+            self._latest = chosen
+            chosen.begin = at
+            self.flying.append(chosen)
+            if chosen.bursts:
+                self._asking.append(chosen)
+                if len(self._asking) == 1:
+                    self.agenda.at(at + COPY_PLANNED + 1, self._ask, self._generation)
+            elif len(self.flying) == 1:
+                self._finish(chosen)
+            chosen.accepted(at)
+
+    def _ask(self, time: int, generation: int) -> None:
+        """Ask for a burst, if one more may be in flight."""
+        if generation != self._generation or self._held or not self._asking:
+            return
+        if self._in_flight == self._outstanding:
+            return
+        transfer = self._asking[0]
+        at = transfer.begin + COPY_PLANNED + 1
+        if at < self._next_ask:
+            at = self._next_ask
+        if at > time:
+            self.agenda.at(at, self._ask, generation)
+            return
+        at = time
+        offset, beats = transfer.bursts[transfer.next]
+        transfer.next += 1
+        self._in_flight += 1
+        if transfer.next == len(transfer.bursts):
+            self._asking.popleft()
+        self._held = True
+        accepted = self._memory.request(
+            at + 1, self, False, transfer.base + offset, beats, self._came, (transfer, beats)
+        )
+        if accepted != HELD:
+            self._held = False
+            self._next_ask = accepted - 1
+            if self._in_flight < self._outstanding and self._asking:
+                self.agenda.at(accepted - 1, self._ask, self._generation)
+        if transfer is self._latest and transfer.next == transfer.lead:
+            self._next_accept = at + 1
+            self._consider(at)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        self._held = False
+        self._next_ask = time - 1
+        if self._asking and self._in_flight < self._outstanding:
+            self._ask(time - 1, self._generation)
+
+    def _came(self, time: int, subject: tuple[Transfer, int]) -> None:
+        transfer, beats = subject
+        if self._recovered is not None:
+            self._in_flight -= 1
+            self._recover(time)
+            return
+        if transfer.left == len(transfer.bursts):
+            transfer.first = time - beats + 1 + AXI_RETURN
+        transfer.left -= 1
+        if not transfer.left:
+            transfer.last = time + AXI_RETURN
+            if transfer is self.flying[0]:
+                self._finish(transfer)
+        self._in_flight -= 1
+        if self._asking and not self._held:
+            self._ask(time + AXI_RETURN + 1, self._generation)
+
+    def _finish(self, transfer: Transfer) -> None:
+        """The oldest command has all its words."""
+        steps = transfer.steps.steps
+        begin = transfer.first or transfer.begin + COPY_PLANNED + COPY_FILLED
+        self._end = max(max(self._end, begin) + steps, transfer.last + 1)
+        self.agenda.at(self._end + COPY_LANDED - 1, self._done, (transfer, self._generation))
+
+    def _done(self, time: int, subject: tuple[Transfer, int]) -> None:
+        transfer, generation = subject
+        if generation != self._generation:
+            return
+        self.flying.popleft()
+        if self.flying and not self.flying[0].left:
+            self._finish(self.flying[0])
+        self._next_accept = (
+            max(self._next_accept, time + 2) if len(self.flying) in (0, UNIT_IN_FLIGHT - 1) else self._next_accept
+        )
+        transfer.done(time)
+        self._consider(time + 1)
+
+    def abandon(self, time: int, recovered: Told) -> bool:
+        """Take the loader's commands out; ``recovered`` is told when the unit was reset. False if there are none."""
+        if self.flying:
+            present = self.flying[0].side == LOADER
+        else:
+            present = self._offers[LOADER] is not None and self._offers[BODY] is None
+        self._offers[LOADER] = None
+        if not present:
+            return False
+        self._recovered = recovered
+        self._forget()
+        self._recover(time)
+        return True
+
+    def _forget(self) -> None:
+        self._generation += 1
+        self.flying.clear()
+        self._asking.clear()
+        self._latest = None
+
+    def _recover(self, time: int) -> None:
+        if self._in_flight == 0:
+            self.agenda.at(time + AXI_RETURN + 2 + SETTLED, self._reset, self._generation)
+
+    def _reset(self, time: int, generation: int) -> None:
+        recovered = self._recovered
+        if recovered is None or generation != self._generation:
+            return
+        self._recovered = None
+        self._end = self._next_accept = self._next_ask = time
+        recovered(time)
+        self._consider(time)
+
+    def clear(self) -> None:
+        """The engine is reset: nothing is outstanding."""
+        self._forget()
+        self._offers = [None, None]
+        self._recovered = None
+        self._end = self._next_accept = self._next_ask = 0
+
+    def stop(self) -> None:
+        """Abort: nothing more is asked for."""
+        self._generation += 1
+        self._offers = [None, None]
+        self._asking.clear()
+
+
+class StoreUnit:
+    """ST2: bursts are announced as their first word comes and go one after the other."""
+
+    #: Words on their way between the realigner and the memory.
+    _BUFFERED = WORDS_BEHIND + DRAM_WRITE_BEATS + 2
+
+    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
+        self.port = port
+        self._memory, self.agenda = memory, agenda
+        self._unanswered_most = params.axi_outstanding
+        self.flying: deque[Transfer] = deque()
+        self._offers: deque[tuple[int, Transfer]] = deque()
+        self._announcing: deque[Transfer] = deque()
+        self._latest: Transfer | None = None
+        self._next_accept = 0
+        self._free = 0  # first cycle in which the realigner may step for the next burst
+        self._backlog = self.outstanding = 0
+        self._scheduled = self._held = False
+        self._generation = 0
+
+    def offer(self, time: int, transfer: Transfer) -> None:
+        """A command is valid from ``time`` on."""
+        self._offers.append((time, transfer))
+        self._consider(time)
+
+    def _consider(self, time: int) -> None:
+        while self._offers and len(self.flying) < UNIT_IN_FLIGHT:
+            latest = self._latest
+            if latest is not None and latest.next < latest.lead:
+                return
+            valid, transfer = self._offers.popleft()
+            at = max(valid, self._next_accept)
+            self._next_accept = at + COPY_PLANNED - 1 + transfer.steps.runs
+            self._latest = transfer
+            transfer.begin = at
+            self.flying.append(transfer)
+            self._announcing.append(transfer)
+            self._schedule(time)
+            transfer.accepted(at)
+
+    def _schedule(self, time: int) -> None:
+        """Plan the announcement of the next burst."""
+        if self._scheduled or not self._announcing:
+            return
+        transfer = self._announcing[0]
+        beats = transfer.bursts[transfer.next][1]
+        if (self._backlog and self._backlog + beats > self._BUFFERED) or self.outstanding >= self._unanswered_most:
+            return
+        if self._held:
+            return
+        step = max(self._free, transfer.begin + COPY_PLANNED + COPY_FETCHED, time - 3)
+        self._free = step + beats
+        self._scheduled = True
+        self.agenda.at(step + COPY_LANDED, self._announce, self._generation)
+
+    def _announce(self, time: int, generation: int) -> None:
+        if generation != self._generation:
+            return
+        transfer = self._announcing[0]
+        offset, beats = transfer.bursts[transfer.next]
+        transfer.next += 1
+        self._backlog += beats
+        self.outstanding += 1
+        self._scheduled = False
+        if transfer.next == len(transfer.bursts):
+            self._announcing.popleft()
+            self._free += transfer.steps.steps - sum(beats for _, beats in transfer.bursts)
+        self._held = True
+        accepted = self._memory.request(
+            time, self, True, transfer.base + offset, beats, self._went, (transfer, beats, generation)
+        )
+        if accepted != HELD:
+            self.accepted(accepted)
+        if transfer is self._latest and transfer.next == transfer.lead:
+            self._consider(time)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        self._held = False
+        self._schedule(time)
+
+    def _went(self, time: int, subject: tuple[Transfer, int, int]) -> None:
+        transfer, beats, generation = subject
+        self.outstanding -= 1
+        self._backlog -= beats
+        if generation != self._generation:
+            return
+        transfer.left -= 1
+        if not transfer.left:
+            self.agenda.at(time + COPY_LANDED, self._done, (transfer, generation))
+        self._schedule(time)
+
+    def _done(self, time: int, subject: tuple[Transfer, Any]) -> None:
+        transfer, generation = subject
+        if generation != self._generation:
+            return
+        self.flying.popleft()
+        transfer.done(time)
+        self._consider(time + 1)
+
+    def stop(self) -> None:
+        """Abort: nothing more is announced."""
+        self._generation += 1
+        self._offers.clear()
+        self._announcing.clear()
+        self._scheduled = False
+
+    def clear(self) -> None:
+        """The engine is reset: nothing is outstanding."""
+        self.stop()
+        self.flying.clear()
+        self._latest = None
+        self._backlog = self._free = self._next_accept = 0

@@ -1,0 +1,84 @@
+"""Completions and counters: ``hw/control/monitor.py``, from when instructions began and ended."""
+
+from collections.abc import Mapping, Sequence
+
+from hw.contract.isa import Unit
+from hw.contract.job import COMPLETION, COUNTERS, SEMAPHORE_CLASSES
+from sim.model.jobs import Job, JobFault
+from sim.model.queues import QueueModel
+from sim.timing.program import ProgramTable
+
+_COPIES = (Unit.LD2, Unit.ST2, Unit.LD1, Unit.ST1, Unit.LD0)
+Span = tuple[int, int, int]  #: PC, acceptance, signal
+
+
+def completion_of(job: Job, fault: JobFault | None, counters: Mapping[str, int]) -> bytes:
+    """The record that goes to DRAM."""
+    members = {"job_id": job.members["job_id"], "tag": job.members["tag"], "index": job.index & 0xFFFFFFFF}
+    if fault is not None:
+        members |= {"status": fault.code, "unit": fault.unit, "pc": fault.pc, "address": fault.address & 0xFFFFFFFF}
+    names = {"prologue_start", "prologue_end", "start", "end"}
+    members |= {name: value for name, value in job.times.items() if name in names}
+    return COMPLETION.pack(**members, **{name: value & 0xFFFFFFFF for name, value in counters.items()})
+
+
+def copy_counters(prefix: str, spans: Sequence[Span], program: ProgramTable) -> dict[str, int]:
+    """``bytes``, ``busy`` and ``occupancy`` of a unit that copies. What it was held up is part of ``busy``; how much of
+    it is not known."""
+    return {
+        f"{prefix}_bytes": sum(program.amount[pc] for pc, _, _ in spans),
+        f"{prefix}_busy": _union(spans),
+        f"{prefix}_occupancy": max((program.extent[pc] for pc, _, _ in spans), default=0),
+    }
+
+
+def body_counters(queues: Sequence[QueueModel], program: ProgramTable, start: int, now: int) -> dict[str, int]:
+    """Counters of a body that began at ``start``, as they stand in cycle ``now``."""
+    counters = dict.fromkeys((name for name, _ in COUNTERS), 0)
+    for queue in queues:
+        spans = [
+            (pc, begin, min(end, now))
+            for pc, begin, end in zip(queue.pcs, queue.taken, queue.done, strict=False)
+            if begin < now
+        ]
+        name = queue.unit.name.lower()
+        if queue.unit in _COPIES:
+            counters |= copy_counters(name, spans, program)
+        else:
+            counters[f"{name}_busy"] = _union(spans)
+            counters[f"{name}_active"] = sum(program.amount[pc] for pc, _, _ in spans)
+            counters |= _waiting(queue, name, now)
+        counters["instructions"] += sum(issued < now for issued in queue.issued)
+    mac = queues[Unit.MAC]
+    queued = _union([(0, begin, end) for begin, end in zip(mac.issued, mac.done, strict=False) if begin < now])
+    counters["mac_empty"] = max(0, now - start - queued)
+    return counters
+
+
+def _waiting(queue: QueueModel, name: str, now: int) -> dict[str, int]:
+    """Cycles in which the unit was idle and the head of its queue missed a semaphore, by the class of the lowest that
+    came last."""
+    waits = dict.fromkeys(range(SEMAPHORE_CLASSES), 0)
+    free = 0
+    for place, granted in enumerate(queue.granted):
+        needed = queue.program.waits[queue.pcs[place]]
+        if needed:
+            head = max(queue.issued[place] + 2, queue.taken[place - 1] + 1 if place else 0, free)
+            lost = min(granted - 1, now) - head
+            if lost > 0:
+                waits[min(number % SEMAPHORE_CLASSES for number in needed)] += lost
+        if place < len(queue.done):
+            free = queue.done[place] + 1
+    return {f"{name}_waiting": sum(waits.values())} | {f"{name}_missing{c}": lost for c, lost in waits.items()}
+
+
+def _union(spans: Sequence[Span]) -> int:
+    """Cycles in which any of the spans, which begin in order, is under way."""
+    total, last = 0, 0
+    for _, begin, end in spans:
+        if begin < last:
+            begin = last
+        if end > begin:
+            total += end - begin
+            last = end
+    return total

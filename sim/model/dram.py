@@ -1,0 +1,188 @@
+"""DRAM and the way to it: ``sim/dram.py`` behind ``hw/axi/interconnect.py``, burst by burst."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from hw.contract.params import SocParams
+from hw.contract.timing import AXI_STAGE, DRAM_QUEUE_BURSTS, DRAM_QUEUED, WRITE_BUFFERED
+from sim.model.agenda import Agenda
+
+FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
+
+Served = Callable[[int, Any], None]  #: told the cycle in which the last beat moved
+HELD = -1  #: the answer to a request that waits
+
+
+class Client(Protocol):
+    """Whoever asks for bursts, one at a time; ``port``: its number among those that read, or write."""
+
+    port: int
+
+    def accepted(self, time: int) -> None:
+        """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""
+
+
+#: A burst that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell.
+_Burst = tuple[int, int, bool, Served, Any]
+#: A request that found the queue full: client, address, beats, whom to tell.
+_Held = tuple[Client, int, int, Served, Any]
+
+
+class MemoryModel:
+    """The memory port of the SoC: one address per cycle, reads in order, writes in order, turns between them.
+
+    Bursts are whole: a read that becomes due amid the beats of a write waits for its end, which the hardware's does not
+    always.
+    """
+
+    def __init__(self, params: SocParams, agenda: Agenda) -> None:
+        self._agenda = agenda
+        self.set_timing(params)
+        self._row_shift = params.dram_row_bytes.bit_length() - 1
+        self._bank_mask = params.dram_banks - 1
+        self._bank_bits = params.dram_banks.bit_length() - 1
+        self._interval, self._closed = params.dram_refresh_interval, params.dram_refresh_cycles
+        self._banks = [(-1, 0, -1)] * params.dram_banks  # row, free, epoch
+        self._taken = [-1, -1]  # last cycle in which a read and a write address was taken
+        self._queues: tuple[deque[_Burst], deque[_Burst]] = (deque(), deque())
+        self._waiting: tuple[list[_Held], list[_Held]] = ([], [])  # one of a client at most
+        self._last = [-1, -1]  # whose request was accepted last
+        self._current: _Burst | None = None  # what moves
+        self._end = 0  # the cycle of its last beat
+        self._free = 0  # first cycle in which the next beat may move
+        self._paced = (0, 0)  # where pacing began, and beats since
+        self._write_next = False
+        self._plan = 0
+
+    def set_timing(self, params: SocParams) -> None:
+        """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``."""
+        self._latency, self._miss = params.dram_latency, params.dram_row_miss
+        self._bandwidth = params.dram_bandwidth
+
+    def request(
+        self, time: int, client: Client, write: bool, address: int, beats: int, served: Served, subject: Any
+    ) -> int:
+        """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
+        cycle from which it may offer the next, or :data:`HELD`: it will be told."""
+        if len(self._queues[write]) > DRAM_QUEUE_BURSTS or self._waiting[write]:
+            self._waiting[write].append((client, address, beats, served, subject))
+            return HELD
+        self._last[write] = client.port
+        at = self._accept(time, write, address, beats, served, subject)
+        if self._current is None and len(self._queues[write]) == 1:
+            self._serve(max(at, self._free))
+            if self._current is not None:
+                self._agenda.at(self._end, self._ended, self._current)
+        return at
+
+    def _accept(self, time: int, write: bool, address: int, beats: int, served: Served, subject: Any) -> int:
+        """Queue a burst with the cycle in which it is due; returns when its address is at the memory."""
+        taken = self._taken
+        at = time + AXI_STAGE
+        if at <= taken[write]:
+            at = taken[write] + 1
+        if at == taken[not write]:
+            at += 1
+        taken[write] = at
+        # Reserve the bank: when is its row open for the burst?
+        line = address >> self._row_shift
+        bank, row = line & self._bank_mask, line >> self._bank_bits
+        elapsed = at + self._closed
+        epoch = elapsed // self._interval
+        begin = at
+        phase = elapsed - epoch * self._interval
+        if phase < self._closed:
+            begin += self._closed - phase
+        open_row, free, opened = self._banks[bank]
+        if opened != epoch:
+            begin += self._miss
+        else:
+            if free > begin:
+                begin = free
+            if open_row != row:
+                begin += self._miss
+        self._banks[bank] = (row, begin + beats, epoch)
+        due = at + DRAM_QUEUED
+        if write:
+            due = max(begin, due, time + WRITE_BUFFERED)
+        elif begin + self._latency > due:
+            due = begin + self._latency - 1
+        self._queues[write].append((due, beats, write, served, subject))
+        return at
+
+    def _serve(self, time: int) -> None:
+        """The bus is free from ``time`` on: begin a burst, or wait for the first that becomes due."""
+        reads, writes = self._queues
+        if reads:
+            burst = reads[0]
+            if writes:
+                read, write = max(time, burst[0]), max(time, writes[0][0])
+                if write < read or (write == read and self._write_next):
+                    burst = writes[0]
+        elif writes:
+            burst = writes[0]
+        else:
+            return
+        self._plan += 1
+        due, beats, is_write, _, _ = burst
+        if due > time:
+            self._agenda.at(due, self._due, self._plan)
+            return
+        self._queues[is_write].popleft()
+        self._current = burst
+        phase = (time + self._closed) % self._interval
+        if phase < self._closed:
+            time += self._closed - phase
+            phase = self._closed
+        end = time + beats - 1 if self._bandwidth == FULL else self._pace(time, beats)
+        spare = self._interval - phase
+        if end - time >= spare:
+            end += self._closed * (1 + (end - time - spare) // (self._interval - self._closed))
+        self._end = end
+
+    def _due(self, time: int, plan: int) -> None:
+        if plan == self._plan and self._current is None:
+            self._serve(time)
+            if self._current is not None:
+                self._agenda.at(self._end, self._ended, self._current)
+
+    def _pace(self, time: int, beats: int) -> int:
+        """The cycle of the last of ``beats`` from ``time`` on at less than full bandwidth."""
+        begun, count = self._paced
+        first = begun + FULL * count // self._bandwidth
+        if time > first:
+            begun, count = time, 0
+        self._paced = (begun, count + beats)
+        return begun + FULL * (count + beats - 1) // self._bandwidth
+
+    def _ended(self, time: int, burst: _Burst) -> None:
+        """The last beat of ``burst`` moved at ``time``; goes on with bursts that end before anything else happens."""
+        agenda = self._agenda
+        while True:
+            _, _, write, served, subject = burst
+            self._write_next = not write
+            self._free = time + 1
+            if self._waiting[write]:
+                self._admit(time, write)
+            self._current = None
+            self._serve(time + 1)
+            served(time, subject)
+            following = self._current
+            if following is None:
+                return
+            if not agenda.before_others(self._end):
+                agenda.at(self._end, self._ended, following)
+                return
+            time, burst = self._end, following
+
+    def _admit(self, time: int, write: bool) -> None:
+        """The queue has room again: accept a request that waits, round robin."""
+        waiting, last = self._waiting[write], self._last[write]
+        place = 0
+        if len(waiting) > 1:
+            ports = [(held[0].port <= last, held[0].port) for held in waiting]
+            place = ports.index(min(ports))
+        client, address, beats, served, subject = waiting.pop(place)
+        self._last[write] = client.port
+        client.accepted(self._accept(time, write, address, beats, served, subject))

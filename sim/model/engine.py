@@ -1,0 +1,159 @@
+"""One engine: ``hw/engine.py`` and ``hw/control/engine_control.py``."""
+
+from collections.abc import Callable
+
+from hw.contract.job import JobFlag
+from hw.contract.regs import EngineState
+from hw.contract.timing import SETTLED
+from sim.functional.state import Segments
+from sim.model.bus_units import LoadUnit, StoreUnit
+from sim.model.completion import body_counters, copy_counters
+from sim.model.executor import ExecutorModel
+from sim.model.jobs import Job
+from sim.model.loader import LoaderModel
+from sim.model.queues import QueueModel
+from sim.model.retirer import RetirerModel
+from sim.model.ring import RingModel
+from sim.model.shared import Shared
+from sim.timing.program import ProgramTable
+
+KEPT = ("RING_BASE", "RING_SIZE", "CPL_BASE", "CPL_SIZE", "IRQ_ENABLE")  #: registers that a reset leaves alone
+_LOOK = 4  #: cycles between two looks whether an engine is quiet
+_IRQS = {"completion": 1, "fault": 2, "halted": 4}
+
+
+class EngineModel:
+    """Ring, loader, executor, retirer and units, with the registers that the host writes (``regs``)."""
+
+    def __init__(self, shared: Shared, number: int) -> None:
+        self.shared, self.number = shared, number
+        self.params, self.agenda, self.memory, self.events = shared.params, shared.agenda, shared.memory, shared.events
+        self.data, self.recorder = shared.units is not None, shared.recorder
+        self.regs = dict.fromkeys((*KEPT, "CPL_HEAD"), 0)
+        self.enabled = self.paused = self.resetting = self.stopped = False
+        self.irq_pending = 0
+        self.ld2 = LoadUnit(self.params, self.memory, self.agenda, 3 * number + 2)
+        self.st2 = StoreUnit(self.params, self.memory, self.agenda, 2 * number)
+        self.ring = RingModel(self)
+        self.retirer = RetirerModel(self)
+        self.loader = LoaderModel(self)
+        self.executor = ExecutorModel(self)
+        shared.event_changed.append(self.executor.event_changed)
+
+    # -- what the parts use ----------------------------------------------------------------------------------
+    def read_dram(self, address: int, size: int) -> bytes:
+        """Bytes of the DRAM, zeros beyond its end."""
+        return self.shared.dram[address : address + size].tobytes().ljust(size, b"\0")
+
+    def write_dram(self, address: int, data: bytes) -> None:
+        """Set bytes of the DRAM."""
+        self.shared.store(address, data)
+
+    def program(self, job: Job) -> ProgramTable:
+        """The code segment of a job."""
+        return self.shared.programs.at(*job.segments[0])
+
+    def execute(self, program: ProgramTable, pc: int, segments: Segments) -> None:
+        """Carry out what an instruction does to the memories; raises ``FunctionalFault``."""
+        self.shared.execute(program, pc, segments, self.number)
+
+    @staticmethod
+    def burst_base(program: ProgramTable, pc: int, segments: Segments) -> int:
+        """What the offsets of an instruction's bursts count from."""
+        return segments[program.segment[pc]][0] + program.at[pc]
+
+    def event_changed(self, time: int) -> None:
+        """An event counter was changed."""
+        for told in self.shared.event_changed:
+            told(time)
+
+    def interrupt(self, time: int, what: str) -> None:
+        """An interrupt is pending from ``time`` on."""
+        self.irq_pending |= _IRQS[what]
+        if self.shared.awaiting_interrupt and self.irq_pending & self.regs["IRQ_ENABLE"]:
+            self.agenda.stop(time)
+
+    def record(self, job: Job, queues: list[QueueModel]) -> None:
+        """A body has ended: hand on when its instructions ran."""
+        if self.recorder.enabled:
+            for queue in queues:
+                for pc, begin, end in zip(queue.pcs, queue.taken, queue.done, strict=False):
+                    self.recorder.ran(self.number, queue.unit, job.members["job_id"], pc, begin, end)
+
+    def prologue_counters(self, job: Job) -> None:
+        """A prologue has ended: keep its counters for the completion."""
+        if job.has(JobFlag.PROLOGUE):
+            job.counters = copy_counters("prologue", self.loader.counted(), self.program(job))
+
+    def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
+        """COUNTER registers in cycle ``now``."""
+        return body_counters(queues, queues[0].program, job.times["start"], now) | job.counters
+
+    # -- what the host does ----------------------------------------------------------------------------------
+    def control(self, time: int, value: int) -> None:
+        """CONTROL was written; takes effect in cycle ``time``."""
+        enabled, paused = bool(value & 1), bool(value & 4)
+        was_paused = self.paused
+        self.enabled, self.paused = enabled, paused
+        if value & 2:
+            self._reset(time)
+            return
+        if paused and not was_paused:
+            self.loader.pause(time)
+            self.executor.pause(time)
+        elif was_paused and not paused:
+            self.loader.resume(time)
+            self.executor.resume(time)
+        if enabled:
+            self.ring.consider(time)
+            self.loader.consider(time)
+            self.executor.prepare(time)
+            self.executor.consider(time)
+
+    def state(self, time: int) -> EngineState:
+        """STATUS.state."""
+        return EngineState.RESETTING if self.resetting else self.executor.state(time)
+
+    def stop(self) -> None:
+        """The engine stands still until it is reset."""
+        self.stopped = True
+        self.loader.stop()
+
+    def quiet(self) -> bool:
+        """No transaction is outstanding."""
+        parts = self.executor.fetch.outstanding + self.loader.fetch.outstanding + self.retirer.writing
+        return not (parts + self.ld2.outstanding + self.st2.outstanding + self.ring.fetching)
+
+    def poll(self, time: int, quiet: Callable[[int], None]) -> None:
+        """Call ``quiet`` once no transaction of the units is outstanding."""
+        if self.ld2.outstanding + self.st2.outstanding:
+            self.agenda.at(time + _LOOK, lambda at, _: self.poll(at, quiet))
+        else:
+            quiet(time)
+
+    def _reset(self, time: int) -> None:
+        if self.resetting:
+            return
+        self.resetting = self.stopped = True
+        self.loader.stop()
+        self.executor.generation += 1
+        self.executor.fetch.stop()
+        self.ld2.stop()
+        self.st2.stop()
+        self.agenda.at(time + 1, self._await_quiet)
+
+    def _await_quiet(self, time: int, _: None) -> None:
+        if not self.quiet():
+            self.agenda.at(time + _LOOK, self._await_quiet)
+        else:
+            self.agenda.at(time + SETTLED + 1, self._cleared)
+
+    def _cleared(self, time: int, _: None) -> None:
+        self.resetting = self.stopped = False
+        self.enabled = self.paused = False
+        self.irq_pending = 0
+        self.regs["CPL_HEAD"] = 0
+        self.ld2.clear()
+        self.st2.clear()
+        for part in (self.ring, self.retirer, self.loader, self.executor):
+            part.reset()

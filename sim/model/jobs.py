@@ -1,0 +1,64 @@
+"""A job as the parts of an engine pass it on, and what makes it fail."""
+
+from dataclasses import dataclass, field
+
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
+from hw.contract.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
+from hw.contract.params import SocParams
+
+_ADDRESSES = 1 << 32
+_PCS = 1 << 24
+_KNOWN_FLAGS = sum(JobFlag)
+
+
+@dataclass(frozen=True)
+class JobFault:
+    """Why a job failed, as its completion tells it."""
+
+    code: int
+    unit: int
+    pc: int = 0
+    address: int = 0
+
+
+@dataclass
+class Job:
+    """A descriptor that was fetched. ``times``: members of its completion of that name, filled on the way."""
+
+    index: int
+    members: dict[str, int]
+    times: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)  #: of its prologue
+    fault: JobFault | None = None
+
+    @property
+    def segments(self) -> list[tuple[int, int]]:
+        """Base and limit of each segment."""
+        return [(self.members[f"base{i}"], self.members[f"limit{i}"]) for i in range(SEGMENTS)]
+
+    def has(self, flag: JobFlag) -> bool:
+        """Whether the descriptor has ``flag``."""
+        return bool(self.members["flags"] & flag)
+
+
+def read_job(index: int, raw: bytes, params: SocParams) -> Job | None:
+    """The descriptor in ``raw``, or None if it is not valid: the checks of ``hw/control/ring.py``."""
+    m = JOB.unpack(raw)
+    wrong = m["magic"] != JOB_MAGIC or m["flags"] & ~_KNOWN_FLAGS or m["base0"] % INSN_BYTES
+    wrong |= any(m[name] >= _PCS for name in ("body_pc", "prologue_pc"))
+    wrong |= any(m[name] >= params.events for name in ("wait0_id", "wait1_id", "signal_id"))
+    for i in range(SEGMENTS):
+        size = params.lv2_bytes if i in LV2_SEGMENTS else _ADDRESSES
+        wrong |= m[f"base{i}"] >= _ADDRESSES or m[f"base{i}"] + m[f"limit{i}"] > size
+    for i in range(SEMAPHORES):
+        wrong |= m[f"sem{i}"] > (params.semaphore_max if i < params.semaphores else 0)
+    return None if wrong else Job(index, m)
+
+
+def no_job(index: int = -1) -> Job:
+    """What stands where there is no job, or no descriptor of it: a record of zeros."""
+    return Job(index, JOB.unpack(bytes(JOB.size)))
+
+
+BAD_DESCRIPTOR = JobFault(Fault.DESCRIPTOR, FaultUnit.RING)
+BAD_READ = JobFault(Fault.BUS, FaultUnit.RING)

@@ -1,0 +1,110 @@
+"""What the parts of an engine share: the engine as they see it, and events that a reset takes back."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from hw.contract.isa import Unit
+from hw.contract.params import SocParams
+from sim.functional.state import Segments
+from sim.model.agenda import Agenda
+from sim.model.bus_units import LoadUnit, StoreUnit
+from sim.model.dram import MemoryModel
+from sim.model.events import EventModel
+from sim.model.jobs import Job
+from sim.model.queues import QueueModel
+from sim.timing.program import ProgramTable
+
+
+class RunsObserver(Protocol):
+    """Who wants to know when instructions ran."""
+
+    def ran(self, engine: int, unit: Unit, job_id: int, pc: int, taken: int, done: int) -> None:
+        """The instruction at ``pc`` of a job was accepted at ``taken`` and signalled at ``done``."""
+
+
+class Surroundings(Protocol):
+    """An engine as its parts see it. ``ring``, ``loader``, ``executor`` and ``retirer`` are the other parts."""
+
+    params: SocParams
+    number: int
+    agenda: Agenda
+    memory: MemoryModel
+    events: EventModel
+    regs: dict[str, int]
+    data: bool
+    enabled: bool
+    paused: bool
+    resetting: bool
+    stopped: bool
+    ld2: LoadUnit
+    st2: StoreUnit
+    ring: Any
+    loader: Any
+    executor: Any
+    retirer: Any
+
+    @property
+    def recorder(self) -> RunsObserver:
+        """Who is told when instructions ran."""
+
+    def read_dram(self, address: int, size: int) -> bytes:
+        """Bytes of the DRAM."""
+
+    def write_dram(self, address: int, data: bytes) -> None:
+        """Set bytes of the DRAM."""
+
+    def program(self, job: Job) -> ProgramTable:
+        """The code segment of a job."""
+
+    def execute(self, program: ProgramTable, pc: int, segments: Segments) -> None:
+        """Carry out what an instruction does to the memories; raises ``FunctionalFault``."""
+
+    def burst_base(self, program: ProgramTable, pc: int, segments: Segments) -> int:
+        """What the offsets of an instruction's bursts count from."""
+
+    def event_changed(self, time: int) -> None:
+        """An event counter was changed."""
+
+    def interrupt(self, time: int, what: str) -> None:
+        """An interrupt is pending from ``time`` on."""
+
+    def record(self, job: Job, queues: list[QueueModel]) -> None:
+        """A body has ended."""
+
+    def prologue_counters(self, job: Job) -> None:
+        """A prologue has ended."""
+
+    def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
+        """Counters of a job in cycle ``now``."""
+
+    def stop(self) -> None:
+        """Stand still until a reset."""
+
+    def poll(self, time: int, quiet: Callable[[int], None]) -> None:
+        """Call ``quiet`` once no transaction of the units is outstanding."""
+
+
+class Part:
+    """A part of ``engine``. What it plans by :meth:`later` does not happen once ``generation`` has changed."""
+
+    def __init__(self, engine: Surroundings) -> None:
+        self.engine = engine
+        self.generation = 0
+        self.build()
+        self.reset()
+
+    def build(self) -> None:
+        """Make what a reset leaves alone."""
+
+    def reset(self) -> None:
+        """The state after a reset of the engine."""
+        raise NotImplementedError
+
+    def later(self, time: int, action: Callable[[int, Any], None], subject: Any = None) -> None:
+        """Call ``action(time, subject)`` at ``time``."""
+        self.engine.agenda.at(time, self._happen, (self.generation, action, subject))
+
+    def _happen(self, time: int, what: tuple[int, Callable[[int, Any], None], Any]) -> None:
+        generation, action, subject = what
+        if generation == self.generation:
+            action(time, subject)

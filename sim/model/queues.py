@@ -1,0 +1,227 @@
+"""The queue in front of a unit, and the semaphores: ``hw/control/unit_queue.py``, ``hw/control/semaphores.py``.
+
+Queues are first in, first out, and so are the tokens of a semaphore. So when an instruction starts follows from what is
+before it in its unit and from the signals that it waits for, and can be told as soon as these are known, ahead of time.
+Only what waits for DRAM must wait here, too.
+"""
+
+from bisect import insort
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from hw.contract.isa import Unit
+from hw.contract.timing import QUEUED, UNIT_IN_FLIGHT
+from sim.model.bus_units import LoadUnit, StoreUnit, Transfer
+from sim.model.pipes import CopyPipe
+from sim.timing.program import ProgramTable
+
+
+class Pipe(Protocol):
+    """A unit that stays on the chip; see :mod:`sim.model.pipes`."""
+
+    def run(self, valid: int, work: Any) -> tuple[int, int]:
+        """Take a command that is valid from cycle ``valid`` on; returns when it is accepted and when it signals."""
+
+
+class SemaphoreModel:
+    """Tokens of one engine: for each semaphore the cycles from which they can be taken, oldest first."""
+
+    def __init__(self, count: int) -> None:
+        self.tokens: list[deque[int]] = [deque() for _ in range(count)]
+        self.waiters: list[QueueModel | None] = [None] * count
+
+    def clear(self) -> None:
+        """All are zero."""
+        for tokens in self.tokens:
+            tokens.clear()
+        self.waiters = [None] * len(self.waiters)
+
+    def count(self, number: int, time: int) -> int:
+        """Tokens of semaphore ``number`` in cycle ``time``, as far as they have not been promised."""
+        return sum(token <= time for token in self.tokens[number]) if number < len(self.tokens) else 0
+
+    def signal(self, number: int, time: int) -> "QueueModel | None":
+        """A token more from ``time`` on; returns the queue that waits for it."""
+        tokens = self.tokens[number]
+        if tokens and tokens[-1] > time:
+            ordered = list(tokens)
+            insort(ordered, time)
+            tokens.clear()
+            tokens.extend(ordered)
+        else:
+            tokens.append(time)
+        waiter = self.waiters[number]
+        if waiter is not None:
+            self.waiters[number] = None
+        return waiter
+
+
+class QueueModel:
+    """Instructions of one unit, of one body, in order.
+
+    ``issued[k]``, ``taken[k]``, ``granted[k]``, ``done[k]``: cycles in which instruction k was dispatched, accepted by
+    the unit, had its semaphores, and signalled, as far as they are known; ``pcs[k]`` which it is.
+    """
+
+    __slots__ = ("_ready", "done", "granted", "issued", "pcs", "pipe", "program", "semaphores", "taken", "unit")
+
+    def __init__(self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, pipe: Pipe) -> None:
+        self.unit, self.semaphores, self.pipe = unit, semaphores, pipe
+        self.program = program
+        self.clear()
+
+    def clear(self) -> None:
+        """A body begins: nothing is queued."""
+        self.pcs: list[int] = []
+        self.issued: list[int] = []
+        self.taken: list[int] = []
+        self.granted: list[int] = []
+        self.done: list[int] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was dispatched has an end that is known."""
+        return len(self.done) == len(self.pcs)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the head misses a semaphore, and nothing is in flight."""
+        return len(self.granted) == len(self.taken) == len(self.done) < len(self.pcs)
+
+    def grant(self, place: int) -> int:
+        """When instruction ``place`` is valid at the unit, or -1: a semaphore is missing."""
+        program, tokens = self.program, self.semaphores.tokens
+        head = self.issued[place] + QUEUED
+        if place:
+            after = self.taken[place - 1] + 1
+            if after > head:
+                head = after
+        waits = program.waits[self.pcs[place]]
+        if waits:
+            for number in waits:
+                if not tokens[number]:
+                    self.semaphores.waiters[number] = self
+                    return -1
+            for number in waits:
+                token = tokens[number].popleft()
+                if token > head:
+                    head = token
+            head += 1
+        self.granted.append(head)
+        return head
+
+    def advance(self, work: list["QueueModel"]) -> bool:
+        """Start what can start; queues that wait for what it signals are added to ``work``. Whether any has."""
+        pcs, issued, done, taken = self.pcs, self.issued, self.done, self.taken
+        place, count = len(taken), len(pcs)
+        if place == count:
+            return False
+        model, program, run = self.semaphores, self.program, self.pipe.run
+        tokens, waits, signals, work_of = model.tokens, program.waits, program.signals, program.work
+        began = place
+        while place < count:
+            # As in `grant`, in place: this is where the model spends its time.
+            pc = pcs[place]
+            head = issued[place] + QUEUED
+            if place and taken[place - 1] >= head:
+                head = taken[place - 1] + 1
+            needed = waits[pc]
+            if needed:
+                missing = False
+                for number in needed:
+                    if not tokens[number]:
+                        model.waiters[number] = self
+                        missing = True
+                        break
+                if missing:
+                    break
+                for number in needed:
+                    token = tokens[number].popleft()
+                    if token > head:
+                        head = token
+                head += 1
+            self.granted.append(head)
+            if place >= UNIT_IN_FLIGHT and done[place - UNIT_IN_FLIGHT] >= head:
+                head = done[place - UNIT_IN_FLIGHT] + 1
+            begin, end = run(head, work_of[pc])
+            taken.append(begin)
+            done.append(end)
+            for number in signals[pc]:
+                waiter = model.signal(number, end + 1)
+                if waiter is not None:
+                    work.append(waiter)
+            place += 1
+        return place > began
+
+
+_NO_PIPE = CopyPipe()  #: never run
+
+
+class BusQueueModel(QueueModel):
+    """The queue of LD2 or ST2, whose ends are known when they have come.
+
+    ``locate(pc)`` is the address its bursts count from; ``progress`` is called when something has begun or ended.
+    """
+
+    __slots__ = ("_at_unit", "_carrier", "_generation", "_locate", "_progress")
+
+    def __init__(
+        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, carrier: LoadUnit | StoreUnit,
+        locate: Callable[[int], int], progress: Callable[[int, list[QueueModel]], None],
+    ) -> None:  # fmt: skip
+        self._carrier, self._locate, self._progress = carrier, locate, progress
+        self._generation = 0
+        super().__init__(unit, semaphores, program, _NO_PIPE)
+
+    def clear(self) -> None:
+        super().clear()
+        self._generation += 1
+        self._at_unit = False  # an instruction is on offer and was not accepted
+
+    def advance(self, work: list[QueueModel]) -> bool:
+        place = len(self.taken)
+        if self._at_unit or place >= len(self.pcs):
+            return False
+        if len(self.granted) > place:
+            head = self.granted[place]
+        else:
+            head = self.grant(place)
+            if head < 0:
+                return False
+        if place >= UNIT_IN_FLIGHT:
+            if len(self.done) <= place - UNIT_IN_FLIGHT:
+                return False
+            head = max(head, self.done[place - UNIT_IN_FLIGHT] + 1)
+        self._at_unit = True
+        pc, generation = self.pcs[place], self._generation
+        transfer = Transfer(
+            self.program.work[pc],
+            self._locate(pc),
+            lambda time: self._accepted(time, generation),
+            lambda time: self._ended(time, generation),
+        )
+        self._carrier.agenda.at(head, self._offer, (transfer, generation))
+        return False
+
+    def _offer(self, time: int, subject: tuple[Transfer, int]) -> None:
+        transfer, generation = subject
+        if generation == self._generation:
+            self._carrier.offer(time, transfer)
+
+    def _accepted(self, time: int, generation: int) -> None:
+        if generation == self._generation:
+            self._at_unit = False
+            self.taken.append(time)
+            self._progress(time, [self])
+
+    def _ended(self, time: int, generation: int) -> None:
+        if generation != self._generation:
+            return
+        work: list[QueueModel] = [self]
+        for number in self.program.signals[self.pcs[len(self.done)]]:
+            waiter = self.semaphores.signal(number, time + 1)
+            if waiter is not None:
+                work.append(waiter)
+        self.done.append(time)
+        self._progress(time, work)

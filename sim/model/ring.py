@@ -1,0 +1,91 @@
+"""Fetches job descriptors: ``hw/control/ring.py``."""
+
+from hw.contract.job import JOB
+from hw.contract.timing import AXI_RETURN, FETCH_BURST_BYTES
+from sim.model.dram import HELD
+from sim.model.jobs import BAD_DESCRIPTOR, BAD_READ, Job, JobFault, read_job
+from sim.model.parts import Part
+
+_WORDS = JOB.size // 8
+
+
+class RingModel(Part):
+    """Keeps up to ``job_slots`` descriptors in ring order. ``jobs``: those that are valid, by index."""
+
+    def reset(self) -> None:
+        self.generation += 1
+        self.port = 3 * self.engine.number + 1
+        self.tail = self.fetched = 0
+        self.fetching = False
+        self.stored = 0
+        self.bad: JobFault | None = None
+        self.jobs: dict[int, Job] = {}
+
+    def doorbell(self, time: int, tail: int) -> None:
+        """The host has written RING_TAIL."""
+        behind = (tail - self.fetched) & 0xFFFFFFFF
+        self.tail = self.fetched if behind >> 31 else self.fetched + behind
+        self.consider(time)
+
+    def consider(self, time: int) -> None:
+        """Begin a fetch if one may begin."""
+        engine = self.engine
+        if (
+            self.fetching or self.bad or self.fetched == self.tail or not engine.enabled or engine.paused
+            or engine.stopped or self.fetched - engine.executor.released == engine.params.job_slots
+        ):  # fmt: skip
+            return
+        self.fetching = True
+        place = self.fetched & ((1 << engine.regs["RING_SIZE"]) - 1)
+        address = engine.regs["RING_BASE"] + place * JOB.size
+        self.fetched += 1
+        word = engine.params.dram_word
+        beats = min(engine.params.axi_burst_beats, FETCH_BURST_BYTES // word, JOB.size // word)
+        self._left = JOB.size // word // beats
+        self._first = 0
+        self._offer(time + 1, (address, beats, self._left))
+
+    def _offer(self, time: int, subject: tuple[int, int, int]) -> None:
+        """Ask for the next of the bursts of a descriptor."""
+        address, beats, number = subject
+        if number:
+            at = (
+                address
+                + (JOB.size // (beats * self.engine.params.dram_word) - number) * beats * self.engine.params.dram_word
+            )
+            self._next = (address, beats, number - 1)
+            accepted = self.engine.memory.request(
+                time, self, False, at, beats, self._came, (self.generation, beats, address)
+            )
+            if accepted != HELD:
+                self.accepted(accepted)
+
+    def accepted(self, time: int) -> None:
+        """See ``Client``."""
+        self.later(time, self._offer, self._next)
+
+    def _came(self, time: int, subject: tuple[int, int, int]) -> None:
+        generation, beats, address = subject
+        if generation != self.generation:
+            return
+        self._first = self._first or time - beats + 1
+        self._left -= 1
+        if not self._left:
+            per_beat = self.engine.params.dram_word // 8
+            last = max(self._first + AXI_RETURN + 1 + _WORDS, time + AXI_RETURN + 1 + per_beat)
+            self.later(last + 1, self._stored, address)
+
+    def _stored(self, time: int, address: int) -> None:
+        self.fetching = False
+        engine = self.engine
+        if address + JOB.size > engine.params.dram_bytes:
+            self.bad = BAD_READ
+        else:
+            job = read_job(self.stored, engine.read_dram(address, JOB.size), engine.params)
+            if job is None:
+                self.bad = BAD_DESCRIPTOR
+            else:
+                self.jobs[self.stored] = job
+                self.stored += 1
+        engine.loader.consider(time)
+        self.consider(time)

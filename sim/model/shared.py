@@ -1,0 +1,60 @@
+"""What the engines of a SoC share: time, memories, events, programs."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.contract.isa import UNIT_OF, Insn, Op
+from hw.contract.job import Fault
+from hw.contract.params import SocParams
+from sim.functional.state import FunctionalFault, Segments
+from sim.functional.units import Units
+from sim.model.agenda import Agenda
+from sim.model.dram import MemoryModel
+from sim.model.events import EventModel
+from sim.model.programs import Programs
+from sim.model.recorder import Recorder
+from sim.timing.copies import runs_of
+from sim.timing.program import ProgramTable
+
+
+class Shared:
+    """``dram``: its bytes. ``units``: what instructions do to the memories, None where they are only timed.
+    ``awaiting_interrupt``: the host waits for the interrupt line, and what raises it stops the agenda.
+    ``event_changed``: who wants to know that an event counter was changed."""
+
+    def __init__(self, params: SocParams, *, data: bool) -> None:
+        self.params = params
+        self.agenda = Agenda()
+        self.memory = MemoryModel(params, self.agenda)
+        self.events = EventModel(params)
+        self.recorder = Recorder()
+        self.dram: npt.NDArray[np.uint8] = np.zeros(params.dram_bytes, np.uint8)
+        self.programs = Programs(params, self.dram)
+        self.units = Units(params, self.dram) if data else None
+        self.awaiting_interrupt = False
+        self.event_changed: list[Callable[[int], None]] = []
+
+    def store(self, address: int, data: bytes) -> None:
+        """Set bytes of the DRAM."""
+        self.dram[address : address + len(data)] = np.frombuffer(data, np.uint8)
+        self.programs.changed(address, len(data))
+
+    def execute(self, program: ProgramTable, pc: int, segments: Segments, engine: int) -> None:
+        """Carry out the instruction at ``pc``, if instructions are; raises ``FunctionalFault``."""
+        if self.units is None:
+            return
+        insn = program.insn(pc)
+        try:
+            self.units.execute(insn, segments, engine, pc)
+        except IndexError:  # within its segment, which reaches beyond the memory
+            raise FunctionalFault(Fault.BUS, pc, self._unanswered(insn, segments), UNIT_OF[insn.op]) from None
+
+    def _unanswered(self, insn: Insn, segments: Segments) -> int:
+        """Offset of byte 0 of the first run that the DRAM answers with an error."""
+        side = "src" if insn.op is Op.LD2 else "dst"
+        runs = runs_of(insn.fields)
+        first = runs.src if insn.op is Op.LD2 else runs.dst
+        beyond = first + segments[insn[f"{side}_seg"]][0] + insn["len"] > self.params.dram_bytes
+        return int(first[beyond][0]) if beyond.any() else int(first[0])

@@ -1,0 +1,144 @@
+"""Cycles of a copy within the units that move data: ``hw/dma`` between ports that never refuse.
+
+A copy is a sequence of *runs*. The planner describes one run per cycle, the source fetches its words ahead of their
+use, and the realigner takes a *step* per destination word, and one more where the first destination word needs two
+source words. A run never has more source words than steps, so steps are what a copy takes once data has arrived.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.contract.timing import RUNS_AHEAD, WORDS_AHEAD
+
+Ints = npt.NDArray[np.int64]
+
+#: Fields of a copy that its runs depend on; the two addresses count modulo the word (or the burst) alone.
+COPY_FIELDS = (
+    "src", "dst", "len", "lo", "hi", "n2", "n1", "n0", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0",
+    "lo1", "hi1", "lo0", "hi0",
+)  # fmt: skip
+
+
+class CopySteps(NamedTuple):
+    """What a copy asks of realigner and planner.
+
+    ``runs`` and ``steps`` in all; ``late``: from the first run to the end, had every run before the first that reads
+    taken one cycle (0: nothing is read); ``ahead``: steps that are left when the planner has let go of the last run,
+    where queues are full.
+    """
+
+    runs: int
+    steps: int
+    late: int
+    ahead: int
+
+
+class Runs(NamedTuple):
+    """Runs of a copy in order: offsets of byte 0 in source and destination, and whether anything is read."""
+
+    src: Ints
+    dst: Ints
+    reads: npt.NDArray[np.bool_]
+
+
+def runs_of(f: Mapping[str, int]) -> Runs:
+    """All runs of the copy with the fields ``f``."""
+    i2, i1, i0 = np.ogrid[: f["n2"], : f["n1"], : f["n0"]]
+    src, dst = (
+        (f[side] + i2 * f[f"{side}_s2"] + i1 * f[f"{side}_s1"] + i0 * f[f"{side}_s0"]).reshape(-1)
+        for side in ("src", "dst")
+    )
+    inside = (f["lo1"] <= i1) & (i1 < f["hi1"]) & (f["lo0"] <= i0) & (i0 < f["hi0"])
+    some = f["lo"] < min(f["hi"], f["len"])
+    reads = np.broadcast_to(inside & some, (f["n2"], f["n1"], f["n0"])).reshape(-1)
+    return Runs(src.astype(np.int64), dst.astype(np.int64), reads)
+
+
+def run_steps(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, Ints]:
+    """Steps of the realigner and words of the source per run, with memories of ``word`` bytes."""
+    low = word - 1
+    start = runs.dst & low
+    words = (start + f["len"] - 1) // word + 1
+    rotate = (runs.src - runs.dst) & low
+    read_last = min(f["hi"], f["len"]) - 1
+    src_first = (f["lo"] + start + rotate) // word
+    src_last = (read_last + start + rotate) // word
+    pair = (rotate != 0) & (src_last != 0)
+    steps = words + (pair & runs.reads & (src_first == 0))
+    return steps, np.where(runs.reads, src_last - src_first + 1, 0)
+
+
+@lru_cache(maxsize=1 << 14)
+def copy_steps(word: int, *values: int) -> CopySteps:
+    """Of the copy with ``COPY_FIELDS`` of ``values`` between memories of ``word`` bytes."""
+    f = dict(zip(COPY_FIELDS, values, strict=True))
+    runs = runs_of(f)
+    steps, words = run_steps(f, runs, word)
+    count, total = len(steps), int(steps.sum())
+    late = 0
+    if runs.reads.any():
+        first = int(runs.reads.argmax())
+        late = first + int(steps[first:].sum())
+    return CopySteps(count, total, late, _ahead(steps, words))
+
+
+def _ahead(steps: Ints, words: Ints) -> int:
+    """Steps behind the moment at which the last run leaves the planner: it waits for room in the queue of runs, and the
+    last run before it that reads for the source, which asks for all words of the one before first."""
+    count = len(steps)
+    limit = int(steps.sum())
+    if count > RUNS_AHEAD + 1:
+        limit = min(limit, int(steps[-RUNS_AHEAD - 1 :].sum()) - 1)
+    reading = np.flatnonzero(words[:-1])
+    if len(reading) > 1:
+        before, waits = reading[-2:]
+        per_word = int(steps[before]) / int(words[before])
+        asked = int(steps[before + 1 :].sum()) + int(WORDS_AHEAD * per_word) - 2
+        limit = min(limit, asked - (count - 2 - int(waits)))
+    return limit
+
+
+class Burst(NamedTuple):
+    """``beats`` words of DRAM from byte ``offset`` on."""
+
+    offset: int
+    beats: int
+
+
+class BusCopy(NamedTuple):
+    """What a copy from or to DRAM asks of the bus, beyond its ``steps``.
+
+    ``bursts`` in order; ``lead``: how many of them must have been asked for before the planner lets go of the last run.
+    """
+
+    steps: CopySteps
+    bursts: Sequence[Burst]
+    lead: int
+
+
+@lru_cache(maxsize=1 << 14)
+def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCopy:
+    """Of the copy with ``COPY_FIELDS`` of ``values``; ``burst_bytes`` is where bursts end. Its address in DRAM must be
+    given modulo a multiple of ``burst_bytes`` from which the caller counts the offsets."""
+    f = dict(zip(COPY_FIELDS, values, strict=True))
+    runs = runs_of(f)
+    if from_bus:
+        first = runs.src[runs.reads] + f["lo"]
+        last = runs.src[runs.reads] + min(f["hi"], f["len"]) - 1
+    else:
+        first, last = runs.dst, runs.dst + f["len"] - 1
+    first, last = first // word, last // word
+    per_burst = burst_bytes // word
+    counts = last // per_burst - first // per_burst + 1
+    bursts: list[Burst] = []
+    for at, end in zip(first.tolist(), last.tolist(), strict=True):
+        while at <= end:
+            stop = min(end, (at // per_burst + 1) * per_burst - 1)
+            bursts.append(Burst(at * word, stop - at + 1))
+            at = stop + 1
+    behind = 2 if from_bus else 2 + -(-WORDS_AHEAD // max(1, int((last - first).max(initial=0)) + 1))
+    return BusCopy(copy_steps(word, *values), tuple(bursts), int(counts[:-behind].sum()))

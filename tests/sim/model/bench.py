@@ -1,0 +1,42 @@
+"""The same job on the RTL and on the fast model."""
+
+from collections.abc import Sequence
+
+from hw.contract.isa import Insn
+from hw.contract.params import SocParams
+from sim.bus import HostCosts
+from sim.model.bus import ModelBus
+from sim.rtl import open_bus
+from sim.rtl.recording import RecordingBus
+from sim.timing.runs import InstructionRun
+from tests.hw.soc_bench import END, SocBench
+from tests.support.random_copies import SEGMENT
+
+
+def record(params: SocParams, bodies: Sequence[Sequence[Insn]]) -> tuple[list, list]:
+    """What the recorders of both tell of jobs with these ``bodies``, by unit and in order, and their completions."""
+    rtl = RecordingBus(open_bus(params, costs=HostCosts.free()))
+    model = ModelBus(params, costs=HostCosts.free(), data=False)
+    model.record()
+    return tuple(_run(bus, params, bodies) for bus in (rtl, model))
+
+
+def _run(bus: RecordingBus | ModelBus, params: SocParams, bodies: Sequence[Sequence[Insn]]):
+    with bus:
+        bench = SocBench(params, bus=bus)
+        bench.setup()
+        for body in bodies:
+            bench.job([*body, END], limit1=SEGMENT, limit6=SEGMENT)
+        bench.ring()
+        bench.wait(len(bodies), limit=300_000)
+        completions = [bench.completion(index) for index in range(len(bodies))]
+        assert [entry["status"] for entry in completions] == [0] * len(bodies), completions
+        return by_unit(bus.runs), completions
+
+
+def by_unit(runs: Sequence[InstructionRun]) -> dict:
+    """Acceptance and signal of the instructions of each unit, in order."""
+    units: dict = {}
+    for run in sorted(runs, key=lambda run: run.taken):
+        units.setdefault((run.engine, run.unit), []).append((run.taken, run.done))
+    return units

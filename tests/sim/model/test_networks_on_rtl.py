@@ -1,0 +1,39 @@
+"""Random layers and networks on the RTL and on the fast model: equal outputs, cycles that can be trusted."""
+
+import pytest
+
+from benchmarks.accuracy_cases import random_cases, whole_networks
+from benchmarks.accuracy_runs import compare
+from caesura.inputs import random_samples
+from compiler.compile import compile_model
+from hw.contract.params import preset
+
+TINY = preset("tiny")
+LAYERS = 12
+
+
+def compared(case, params):
+    image = compile_model(case.path(), params, engines=params.engines, name=case.name)
+    return compare(case.name, image, random_samples(image, 1, 1)[0])
+
+
+def test_random_layers():
+    """As ``caesura bench accuracy`` draws them, on a simulator that other tests need anyway."""
+    seed = 7
+    for case in random_cases(LAYERS, seed):
+        result = compared(case, TINY)
+        assert result.equal, f"seed {seed}: outputs of {case.name} differ"
+        assert abs(result.percent) <= 2, f"seed {seed}: {case.name} takes {result.rtl} cycles, not {result.model}"
+
+
+@pytest.mark.parametrize("name", ["digits", "squeezenet_small"])
+def test_networks(name):
+    case = next(case for case in whole_networks(TINY) if case.name == name)
+    result = compared(case, TINY)
+    assert result.equal
+    assert abs(result.percent) <= 1, f"{name} takes {result.rtl} cycles, not {result.model}"
+    late = [layer for layer in result.layers if abs(layer.percent) > 5]
+    assert len(late) <= len(result.layers) / 10, late
+    for unit, (rtl, model) in result.units.items():
+        if rtl > 1_000:
+            assert model == pytest.approx(rtl, rel=0.1), f"{unit} works {rtl} cycles, not {model}"
