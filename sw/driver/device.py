@@ -200,6 +200,11 @@ class Device:
         """Dumps and restores so far, oldest first."""
         return self.preemption.transfers.operations
 
+    @property
+    def transferring(self) -> bool:
+        """Whether jobs of a dump or restore are queued whose completions have not been taken."""
+        return bool(self.preemption.supervisor.jobs)
+
     def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
         """Halt engines; see :meth:`Preemption.pause`."""
         return self.preemption.pause(engines, limit, verify=verify)

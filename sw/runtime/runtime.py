@@ -293,6 +293,10 @@ class Runtime:
             arrivals.append(max(0, known[1] - now))
         running = [request for level in self._levels for request in level.requests]
         arrivals += [max(0, request.on_cpu.end - now) for request in running if request.on_cpu is not None]
+        if not self.device.outstanding and self.device.transferring:
+            self.device.poll(_TICK)  # a dump or restore may fill the rings
+            self._advance_all()
+            return
         if not self.device.outstanding:
             if arrivals and all(r.on_cpu is not None for level in self._levels[-1:] for r in level.requests):
                 self.device.bus.advance(min(arrivals))

@@ -114,6 +114,29 @@ def test_preempted_anywhere_by_a_model_that_overwrites_everything(seed):
         check(session.fetch(), expected(graph, inputs))
 
 
+@pytest.mark.parametrize("ring_log2", [0, 1])
+@pytest.mark.parametrize("advance", range(1, 12, 2))
+def test_preempted_with_a_layer_queued_in_part(ring_log2, advance):
+    """What the layer's first jobs have left in staging is kept for those that are not queued yet."""
+    make = GraphBuilder(5)
+    x = make.input((1, 4, 4, 64))
+    graph = make.graph
+    make.output(make.eltwise("add", make.conv(x, 64), make.conv(x, 64)))
+    image = compiled(graph, TWO, lv2_limit=48 * KIB, cancel_interval=100)
+    inputs = random_inputs(graph, 1)
+    other_graph = two_branches(5, 1)
+    x = random_inputs(other_graph, 1)
+    device = Device(FakeSoc(TWO, seed=advance), ring_log2=ring_log2)
+    device.bus.machine.lv2[:] = 0xEE
+    victim, other = device.load(image), device.load(compiled(other_graph, TWO))
+    runtime = Runtime(device, "fcfs", placed=True, preemptive=True, at_arrival=True, rule=_dump)
+    request = runtime.submit(victim, inputs)
+    urgent = runtime.submit(other, x, priority=1, arrival=device.bus.cycle + 2_000 * advance)
+    runtime.run_until_done()
+    check(request.result(), expected(graph, inputs))
+    check(urgent.result(), expected(other_graph, x))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_preempted_by_the_run_time_with_layers_still_to_be_queued(seed):
     print("seed", seed)
