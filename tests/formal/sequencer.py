@@ -4,11 +4,12 @@ their contracts allow."""
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 
-from hw.contract.isa import Insn, Op
+from hw.contract.isa import Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams, preset
 from hw.control.fetch import InstructionFetch
 from hw.control.prepare import JobPreparer
+from tests.support.raw_insns import legal
 
 PARAMS = preset("tiny").replace(unit_queue_depth=2, semaphores=16)
 KINDS = (Op.MAC, Op.LD2, Op.CANCEL, Op.END)  #: what an instruction may be, besides illegal
@@ -39,7 +40,7 @@ class AnyFetch(InstructionFetch):
         with m.Switch(self.shown):
             for number_of_kind, op in enumerate(KINDS):
                 with m.Case(number_of_kind):
-                    m.d.comb += payload.insn.eq(int.from_bytes(Insn(op).encode(), "little"))
+                    m.d.comb += payload.insn.eq(int.from_bytes(legal(op).encode(), "little"))
         taken = self.insn.valid & self.insn.ready
         with m.If(taken | ~there):
             m.d.sync += [there.eq(self.come), self.shown.eq(self.kind), faulty.eq(self.faulty)]

@@ -28,3 +28,8 @@ def legal_copy(op: Op, **fields: int) -> Insn:
     ends = {"src_seg": SOURCE_SEGMENTS.get(op), "dst_seg": DESTINATION_SEGMENTS.get(op)}
     segments = {name: int(allowed[-1]) for name, allowed in ends.items() if allowed}
     return Insn(op, {"len": 1, "hi": 1, "hi1": 1, "hi0": 1} | segments | fields)
+
+
+def legal(op: Op) -> Insn:
+    """A legal instruction of any operation."""
+    return legal_copy(op) if op in SOURCE_SEGMENTS or op in DESTINATION_SEGMENTS else Insn(op)

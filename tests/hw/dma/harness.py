@@ -34,11 +34,8 @@ def copy(op: Op, **fields: int) -> Insn:
 
 
 def command(insn: Insn, segments: Segments, pc: int = 0) -> dict:
-    """A ``COMMAND`` payload."""
-    word = int.from_bytes(insn.encode(), "little")
-    values = {"insn": word, "pc": pc} | vars(segments)
-    assert set(values) == {name for name, _ in COMMAND}
-    return values
+    """A ``COMMAND`` payload, with the bases and limits of whatever segments."""
+    return raw_command(insn.op, segments, pc, **insn.fields)
 
 
 def raw_command(op: Op, segments: Segments, pc: int = 0, **fields: int) -> dict:
@@ -48,7 +45,9 @@ def raw_command(op: Op, segments: Segments, pc: int = 0, **fields: int) -> dict:
         value = int(op) if f.name == "opcode" else fields.get(f.name, f.default)
         word |= (value & ((1 << f.width) - 1)) << offset
         offset += f.width
-    return {"insn": word, "pc": pc} | vars(segments)
+    values = {"insn": word, "pc": pc} | vars(segments)
+    assert set(values) == {name for name, _ in COMMAND}
+    return values
 
 
 def runs(insn: Insn):
