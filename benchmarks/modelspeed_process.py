@@ -15,8 +15,7 @@ import numpy as np
 import caesura
 from hw.contract.image import Image
 from sim.model.bus import ModelBus
-from sim.timing.runs import spans
-from sim.trace import write_trace
+from sim.timing.runs import save_runs
 
 LIMIT = 1_000_000_000
 _KIB_PER_MB = 1000
@@ -36,7 +35,7 @@ def main(what: str, folder: Path) -> dict[str, Any]:
         else:
             report = _timed(device, images)
         if what == "trace":
-            write_trace(folder / "trace.json", spans(bus.runs))
+            save_runs(folder / "trace.npy", bus.runs)
         seconds = time.perf_counter() - begin
         report |= {"seconds": round(seconds, 3), "simulated_cycles": bus.cycle - cycle, "runs": len(bus.runs)}
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,7 +1,10 @@
 """When instructions ran: what a simulator of the RTL and the fast model both tell, so that they can be compared."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from hw.contract.isa import Unit
 from sim.trace import Span
@@ -31,3 +34,16 @@ def spans(runs: Iterable[InstructionRun]) -> list[Span]:
         )
         for run in runs
     ]
+
+
+def save_runs(path: Path, runs: Sequence[InstructionRun]) -> None:
+    """Write ``runs`` to an .npy file, a row for each member: quick to write, a tenth of the size of a timeline."""
+    columns = np.array(runs, np.int64).reshape(-1, len(InstructionRun._fields)).T
+    with path.open("wb") as file:
+        np.save(file, columns)
+
+
+def load_runs(path: Path) -> list[InstructionRun]:
+    """What :func:`save_runs` has written."""
+    columns = np.load(path).tolist()
+    return [InstructionRun(engine, Unit(unit), *rest) for engine, unit, *rest in zip(*columns, strict=True)]
