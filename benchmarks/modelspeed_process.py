@@ -4,7 +4,6 @@ Prints one JSON object. WHAT: ``timing``, ``trace`` (timing, and a trace beside 
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -29,17 +28,22 @@ def main(what: str, folder: Path) -> dict[str, Any]:
     if what == "trace":
         bus.record()
     with caesura.Device(bus) as device:
-        begin, cycle = time.perf_counter(), bus.cycle
+        begin, wall, cycle = time.process_time(), time.perf_counter(), bus.cycle
         if what == "data":
             report = _with_data(device, images[0], folder)
         else:
             report = _timed(device, images)
         if what == "trace":
             save_runs(folder / "trace.npy", bus.runs)
-        seconds = time.perf_counter() - begin
-        report |= {"seconds": round(seconds, 3), "simulated_cycles": bus.cycle - cycle, "runs": len(bus.runs)}
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return report | {"megabytes": round(most / _KIB_PER_MB), "what": what}
+        seconds, wall = time.process_time() - begin, time.perf_counter() - wall
+        report |= {"seconds": round(seconds, 3), "wall": round(wall, 3), "simulated_cycles": bus.cycle - cycle}
+    return report | {"megabytes": round(_most_resident()), "what": what}
+
+
+def _most_resident() -> float:
+    """Megabytes of this program; what ``getrusage`` says may be those of the process that started it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / _KIB_PER_MB
 
 
 def _with_data(device: caesura.Device, image: Image, folder: Path) -> dict[str, Any]:

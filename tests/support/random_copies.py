@@ -9,8 +9,10 @@ SEGMENT = 0x2000  #: bytes of the segments in DRAM and LV2 that they keep to
 
 
 def random_copy(rng: random.Random, op: Op, params: SocParams) -> Insn:
-    """A copy with every feature at random; segments 1 and 5 in DRAM, 6 in LV2. Copies from and to DRAM have runs of some
-    words and read all of them."""
+    """A copy with every feature at random; segments 1 and 5 in DRAM, 6 in LV2.
+
+    Copies from and to DRAM have runs of some words and read all of them.
+    """
     word = params.dram_word if op in (Op.LD2, Op.ST2) else params.lv1_word
     while True:
         insn = _try(rng, op, word, params)
