@@ -34,7 +34,7 @@ def main(what: str, folder: Path) -> dict[str, Any]:
         else:
             report = _timed(device, images)
         if what == "trace":
-            save_runs(folder / "trace.npy", bus.runs)
+            save_runs(folder / "trace.npy", bus.run_table)
         seconds, wall = time.process_time() - begin, time.perf_counter() - wall
         report |= {"seconds": round(seconds, 3), "wall": round(wall, 3), "simulated_cycles": bus.cycle - cycle}
     return report | {"megabytes": round(_most_resident()), "what": what}

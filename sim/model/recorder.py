@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from hw.contract.isa import Unit
 from sim.timing.runs import InstructionRun
 
@@ -22,14 +25,13 @@ class Recorder:
         if self.enabled and done:
             self._stretches.append((engine, unit, job_id, pcs, taken, done))
 
-    def __len__(self) -> int:
-        return sum(len(done) for *_, done in self._stretches)
-
-    @property
-    def runs(self) -> list[InstructionRun]:
-        """One after the other."""
-        return [
-            InstructionRun(engine, unit, job_id, *times)
-            for engine, unit, job_id, pcs, taken, done in self._stretches
-            for times in zip(pcs, taken, done, strict=False)
-        ]
+    def table(self) -> npt.NDArray[np.int64]:
+        """A row for each instruction, the members of ``InstructionRun`` in order."""
+        parts = []
+        for engine, unit, job_id, pcs, taken, done in self._stretches:
+            part = np.empty((len(done), len(InstructionRun._fields)), np.int64)
+            part[:, :3] = engine, unit, job_id
+            for column, values in enumerate((pcs, taken, done), 3):
+                part[:, column] = values[: len(done)]
+            parts.append(part)
+        return np.concatenate(parts) if parts else np.empty((0, len(InstructionRun._fields)), np.int64)
