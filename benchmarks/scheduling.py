@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import decisions, driving_rtl, placement_rtl, scheduling_rtl
+from benchmarks import decisions, driving_rtl, engines_rtl, placement_rtl, scheduling_rtl
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
@@ -45,6 +45,7 @@ def figures() -> list[Figure]:
         Figure("random_failures_10000", campaign, partial(_campaign, count=10_000), optional=True),
         *scheduling_rtl.figures(),
         *placement_rtl.figures(),
+        *engines_rtl.figures(),
         *driving_rtl.figures(),
     ]
 

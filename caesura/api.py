@@ -1,6 +1,7 @@
 """The public functions: compile, open, load, call."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -37,6 +38,7 @@ def compile(
     preset: str | SocParams = "tiny",
     *,
     engines: int | Literal["auto"] | None = None,
+    placed: bool = False,
     fallback: bool = False,
     observe: bool = False,
     options: Options | None = None,
@@ -46,6 +48,7 @@ def compile(
     Parameters
     ----------
     engines : how many engines share each layer: all of them by default; ``auto``: as many as the model deserves
+    placed : layers are not shared by the engines; each runs on one of them, branches of the model side by side
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
     options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
@@ -56,6 +59,8 @@ def compile(
 
     params = resolve(preset)
     engines = params.engines if engines is None else engines
+    if placed:
+        options = replace(options or Options(), placed=True)
     return compile_model(Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options)
 
 

@@ -27,6 +27,7 @@ from caesura.options import (
     Lv2Limit,
     MaxLive,
     ParamsFile,
+    Placed,
     Preset,
     Set,
     SpillBound,
@@ -73,6 +74,7 @@ def run(
     samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
     engines: Engines = None,
+    placed: Placed = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -85,7 +87,7 @@ def run(
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
+    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed)
     image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
@@ -128,6 +130,7 @@ def compile(
     params: ParamsFile = None,
     changes: Set = None,
     engines: Engines = None,
+    placed: Placed = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -136,7 +139,7 @@ def compile(
     lv2_limit: Lv2Limit = None,
 ) -> None:
     """Compile an ONNX model to an image."""
-    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit)
+    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed)
     hardware = machine(preset, params, changes or ()) or "tiny"
     image = api.compile(model, hardware, engines=engine_count(engines), fallback=fallback, options=options)
     image.save(output)
@@ -211,13 +214,14 @@ def profile(
     backend: Backend = DEFAULT_BACKEND,
     as_json: Json = False,
     engines: Engines = None,
+    placed: Placed = False,
     fallback: Fallback = False,
     lv2_limit: Lv2Limit = None,
 ) -> None:
     """Run a model alone once and store how long each layer loads and computes in its image."""
     from caesura.durations import measure, to_fields, to_table
 
-    options = compile_options(None, None, "both", None, lv2_limit)
+    options = compile_options(None, None, "both", None, lv2_limit, placed=placed)
     image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
     with Progress() as progress:
         progress.task("measuring durations", expected=estimated_cycles(image))
@@ -263,13 +267,15 @@ def scenario(
     backend: Annotated[str, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}")] = "synthetic",
     placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
     option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
+    params: ParamsFile = None,
+    changes: Set = None,
     as_json: Json = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
-    scenario_command(file, policy, backend, placement, option or (), as_json, trace)
+    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or ())
 
 
 def _graph(path: Path, fallback: bool) -> Graph:

@@ -8,15 +8,18 @@ import contextlib
 import hashlib
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
-from hw.contract.image import Image
+import pydantic
+
+from hw.contract.image import Image, ImageMeta
 from hw.contract.params import SocParams
 from sim.cache_folder import cache_dir
 from sw.runtime import reference
 from sw.runtime.reference import Durations
 
+_META = pydantic.TypeAdapter(ImageMeta)
+_MEASURED = {"measured_load", "measured_compute", "measured_stream"}
 _EXACT = ("native", "cxxrtl", "pysim")  #: backends that take the same cycles
 
 
@@ -47,10 +50,8 @@ class DurationStore:
             draft.replace(path)
 
     def _path(self, image: Image) -> Path:
-        meta = asdict(image.meta)
-        for layer in meta["layers"]:
-            layer["measured_load"] = layer["measured_compute"] = layer["measured_stream"] = None
-        digest = hashlib.sha256(self._platform.encode() + json.dumps(meta, sort_keys=True).encode())
+        meta = _META.dump_json(image.meta, exclude={"layers": {"__all__": _MEASURED}})
+        digest = hashlib.sha256(self._platform.encode() + meta)
         for part in (image.code, image.weights, *image.host_models):
             digest.update(hashlib.sha256(part).digest())
         return cache_dir() / "durations" / f"{digest.hexdigest()[:32]}.json"

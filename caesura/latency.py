@@ -4,7 +4,7 @@ Every part is a bound of its own, and their sum counts nothing as overlapped: th
 dump runs, is added in full.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from rich.table import Table
@@ -85,7 +85,7 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
     same parameters and options.
     """
     costs, params = costs or HostCosts(), image.params
-    engines = engines_of(image)
+    engines = list(range(image.meta.parts)) or engines_of(image)
     others = Others(params.engines - len(engines))  # those that nobody pauses
     memory = WorstDram(params, Rivals(others))
     window = sum(urgent.meta.segment_sizes[i] for i in LV2_SEGMENTS) if urgent else params.lv2_bytes
@@ -114,11 +114,10 @@ def _dumps(image: Image, engines: Iterable[int], window: int, others: Others) ->
     longer than one after the other.
     """
     meta, params = image.meta, image.params
-    places: dict[int, list[Sequence[LiveRange]]] = {e: [] for e in engines}
-    for job in meta.jobs:
-        places[job.engine].append(job.live)
-    for point in meta.cancel_points:
-        places[meta.jobs[point.job].engine].append(point.live)
+    known = [(job.engine, job.live) for job in meta.jobs]
+    known += [(meta.jobs[point.job].engine, point.live) for point in meta.cancel_points]
+    # Any engine may run any job of a placed image.
+    places = {e: [live for engine, live in known if meta.parts or engine == e] for e in engines}
     result = []
     for lives in places.values():
         programs = [_dump(params, sizes) for sizes in {_private(live) for live in lives}]

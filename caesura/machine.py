@@ -25,7 +25,11 @@ def machine(name: str | None = None, file: Path | None = None, changes: Sequence
         raise ParamError(f"both a preset ({name}) and a file of parameters ({file}) are given; choose one")
     if name is None and file is None and not changes:
         return None
-    base = read_machine(file) if file else preset(name or "tiny")
+    return changed(read_machine(file) if file else preset(name or "tiny"), changes)
+
+
+def changed(base: SocParams, changes: Sequence[str]) -> SocParams:
+    """``base`` with changes such as ``lv2_bytes=4MiB``. Raises :class:`ParamError` as :func:`machine` does."""
     return _changed(base, dict(map(_change, changes)))
 
 

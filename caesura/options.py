@@ -27,13 +27,15 @@ Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wa
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
 SpillBound = Annotated[int | None, typer.Option(min=0, help="bytes spilled to DRAM before a point at spills (0: none)")]
+Placed = Annotated[bool, typer.Option("--placed", help="run each layer on one engine, branches side by side")]
 Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
 
 def compile_options(
-    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None
-) -> Options:
+    interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None, *,
+    placed: bool = False,
+) -> Options:  # fmt: skip
     """Options of the compiler; None stands for its default."""
     default = Options()
     return Options(
@@ -42,6 +44,7 @@ def compile_options(
         cancel_at=at,
         cancel_spill_bound=default.cancel_spill_bound if spill_bound is None else spill_bound,
         lv2_limit=lv2_limit or 0,
+        placed=placed,
     )
 
 
@@ -69,7 +72,8 @@ def image_of(path: Path, params: SocParams | None, engines: str | None, fallback
     if not is_image(path):
         return api.compile(path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options)
     if options != Options():
-        raise api.UsageError(f"{path}: an image is compiled already; --cancel-* and --lv2-limit need the .onnx file")
+        needed = "--cancel-*, --lv2-limit and --placed need the .onnx file"
+        raise api.UsageError(f"{path}: an image is compiled already; {needed}")
     image = Image.load(path)
     if params is not None:
         image.check_params(params)

@@ -11,7 +11,7 @@ from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
 from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
-from compiler.ir import Graph
+from compiler.ir import CompileError, Graph
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 
@@ -46,6 +46,8 @@ def compile_with_report(
     chosen = replace(chosen, observe=observe or chosen.observe)
     graph = import_model(path, fallback=fallback, name=name)
     if engines == "auto":
+        if chosen.placed:
+            raise CompileError("engines='auto' counts engines that share each layer: name a number for placed layers")
         image, report = build_for_its_size(graph, params, chosen)
     else:
         image, report = build(graph, params, chosen if engines is None else replace(chosen, engines=engines))

@@ -1,11 +1,12 @@
 """Running a scenario under a policy on a backend."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from caesura.api import UsageError
+from caesura.api import UsageError, resolve
+from caesura.machine import changed, read_machine
 from caesura.scenario import synthetic
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
@@ -39,10 +40,13 @@ def run_scenario(
     placement: str = "queue_time",
     options: Mapping[str, Any] | None = None,
     trace: Path | None = None,
+    params: Path | None = None,
+    changes: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
 
-    ``trace``: where to write a timeline for Perfetto.
+    ``trace``: where to write a timeline for Perfetto. ``params``: a file of parameters of the hardware, instead of
+    those of the scenario; ``changes`` to either, such as ``engines=4``.
 
     Raises :class:`ScenarioError` for a file that cannot be used, ``UsageError`` for an unknown policy or backend.
     """
@@ -50,12 +54,26 @@ def run_scenario(
         raise UsageError(f"backend {backend!r} cannot run scenarios; use {', '.join(RUNNERS)}")
     policies = Policies.named(policy, placement, options)
     scenario, folder = load_scenario(path), Path(path).parent
+    if params is not None or changes:
+        if backend == "synthetic":
+            raise UsageError(
+                "--params and --set change hardware, which the synthetic machine has not: choose a --backend"
+            )
+        scenario = _on_machine(scenario, params, changes)
     runner = RUNNERS[backend]()
     outcome = runner.run(scenario, policies, folder)
     if trace is not None:
         write_trace(trace, spans(outcome, scenario.time_unit))
     alone = {stream.name: _alone(runner, scenario, stream, folder) for stream in scenario.streams}
     return report(scenario, policy, backend, outcome, alone)
+
+
+def _on_machine(scenario: Scenario, params: Path | None, changes: Sequence[str]) -> Scenario:
+    """The scenario with other hardware."""
+    spec = scenario.machine
+    base = read_machine(params) if params else resolve(spec.preset).replace(**spec.params)
+    fields = {name: value for name, value in changed(base, changes).to_dict().items() if name != "name"}
+    return scenario.model_copy(update={"machine": spec.model_copy(update={"params": fields})})
 
 
 def _alone(runner: Runner, scenario: Scenario, stream: Stream, folder: Path) -> float:

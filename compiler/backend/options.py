@@ -14,8 +14,9 @@ class Options:
     """What a model is compiled for.
 
     ``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it.
-    ``engines``: engines of the device that share each layer. ``lv2_limit``: bytes of LV2 the model may use (0: all),
-    so that another model finds room beside it.
+    ``engines``: engines of the device that share each layer. ``placed``: they do not share layers, each layer runs on
+    one of them, and waits for the layers that it reads alone; which one, the run time decides. ``lv2_limit``: bytes of
+    LV2 the model may use (0: all), so that another model finds room beside it.
 
     ``cancel_interval``: cycles a pause should wait for HALTED at most (0: no points): points lie a part of it apart,
     and long instructions are cut (:class:`compiler.backend.preempt.points.PointLimits`). ``cancel_at``: which of the
@@ -26,6 +27,7 @@ class Options:
 
     observe: bool = False
     engines: int = 1
+    placed: bool = False
     lv2_limit: int = 0
     cancel_interval: int = 10_000
     cancel_at: str = "both"
@@ -41,6 +43,11 @@ class Options:
         if not 1 <= self.engines <= params.engines:
             raise CompileError(
                 f"model {model!r}: engines must be 1 to {params.engines} on preset {params.name!r}, not {self.engines}"
+            )
+        if self.placed and self.engines < 2:
+            raise CompileError(
+                f"model {model!r}: placed layers need at least two engines to choose from, not {self.engines}; set "
+                "engines, or leave placed out"
             )
         if self.cancel_at not in STRATEGIES:
             raise CompileError(

@@ -13,6 +13,7 @@ from compiler.backend.memory.place import place
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
+from compiler.backend.order.side_by_side import side_by_side
 from compiler.backend.preempt.job_body import job_bodies
 from compiler.backend.preempt.points import PointLimits
 from compiler.backend.program.verify import verify_jobs
@@ -37,9 +38,10 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     layers = lower(graph, params)
     verify_layers(graph, layers)
     if not options.observe:  # an observer looks at every operator's own result
-        layers = fuse(graph, layers)
+        layers = fuse(graph, layers, placed=options.placed)
         verify_layers(graph, layers)
-    layers = defer(graph, layers)
+    # Layers that wait for their reader save memory and cost what could run side by side.
+    layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
     verify_layers(graph, layers)
 
     budget, placement = place(graph, layers, params, options)

@@ -92,10 +92,26 @@ def _jobs(image: Contents, params: SocParams) -> Iterator[str]:
             yield f"job {i}: entry PC beyond the code ({count} instructions)"
         if not 0 <= job.window_after < 1 << 16 or len(job.waits) > 2:
             yield f"job {i}: window_after {job.window_after} or {len(job.waits)} event waits are impossible"
+        yield from _edges(image, i, params)
         signals = [] if job.signal is None else [job.signal]
         for event in [event for event, _ in job.waits] + signals:
             if not 0 <= event < meta.events:
                 yield f"job {i}: event {event} beyond the image's {meta.events}"
+
+
+def _edges(image: Contents, number: int, params: SocParams) -> Iterator[str]:
+    """What is wrong with a job of a placed image."""
+    meta, job = image.meta, image.meta.jobs[number]
+    if any(not 0 <= earlier < number for earlier in job.after):
+        yield f"job {number}: it waits for jobs {job.after}, which are not all before it"
+    if not meta.parts:
+        if job.after:
+            yield f"job {number}: it waits for jobs {job.after}, but the image is not placed"
+        return
+    if not 2 <= meta.parts <= params.engines or meta.segment_sizes[Segment.WINDOWS] % (meta.parts * params.lv1_word):
+        yield f"parts: {meta.parts} parts of segment 7 for {params.engines} engines are impossible"
+    if job.engine or job.waits or job.signal is not None or meta.events:
+        yield f"job {number}: in a placed image jobs name neither engines nor events"
 
 
 def _steps(image: Contents) -> Iterator[str]:

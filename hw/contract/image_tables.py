@@ -11,6 +11,11 @@ from hw.contract.spaces import OnChip
 _STRICT = pydantic.ConfigDict(extra="forbid")
 
 
+def _nothing(value: object) -> bool:
+    """Whether a field is left out of the file: what only some images have."""
+    return not value
+
+
 @dataclass(config=_STRICT)
 class TensorInfo:
     """A tensor with a home in DRAM: dense, row-major, channels last, at ``offset`` of ``segment`` (2 to 5)."""
@@ -88,7 +93,8 @@ class JobInfo:
     """A job to submit, in ring order of its ``engine`` slot. Events are numbered within the image; the driver maps
     them to hardware events: before the body starts event ``wait[i][0]`` must have been signalled ``wait[i][1]``
     times since the inference began. ``live``: ranges of LV2 that hold data before the body starts, the job's own weight
-    window (``window``: offset in segment 7 and size, filled by the prologue) left out."""
+    window (``window``: offset in segment 7 and size, filled by the prologue) left out. ``after``, in a placed image:
+    earlier jobs that must have retired before the body starts, whichever engine runs them."""
 
     layer: int
     engine: int
@@ -100,6 +106,7 @@ class JobInfo:
     window: tuple[int, int] = (0, 0)
     worst_cycles: int = 0  #: bound on the cycles from its start, or its last cancellation point, to its end
     live: list[LiveRange] = pydantic.Field(default_factory=list)
+    after: list[int] = pydantic.Field(default_factory=list, exclude_if=_nothing)
 
 
 @dataclass(config=_STRICT)
@@ -157,6 +164,9 @@ class ImageMeta:
     jobs: list[JobInfo]
     steps: list[StepInfo]
     events: int = 0  #: events the jobs use
+    #: Of a placed image: engines over which its layers may be spread, all jobs of a layer on one. Each has an equal
+    #: part of segment 7 to itself, in which the jobs that it runs have their addresses. 0: jobs name their engines.
+    parts: int = pydantic.Field(default=0, exclude_if=_nothing)
     cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
     relocations: list[Relocation] = pydantic.Field(default_factory=list)
     kernel_attributes: dict[str, str | int] = pydantic.Field(default_factory=dict)

@@ -59,16 +59,18 @@ def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, 
 
 def set_bounds(
     jobs: Sequence[JobInfo], points: Sequence[CancelPoint], bodies: Sequence[Sequence[Insn]], params: SocParams,
-    longest: int,
+    longest: int, *, placed: bool = False,
 ) -> None:  # fmt: skip
     """Fill ``worst_interval`` of points and ``worst_cycles`` of jobs, whose programs are ``bodies``. ``longest``:
     bytes that one load of a prologue brings at most (0: there are no prologues). Other engines are taken to run this
-    image or others that store no more and fetch no faster.
+    image or others that store no more and fetch no faster; where jobs are ``placed``, in any order: then they may
+    fetch all the time.
     """
     engines: dict[int, list[Sequence[Insn]]] = {}
     for job, body in zip(jobs, bodies, strict=True):
         engines.setdefault(job.engine, []).append(body)
     others = beside(list(engines.values()), params, longest)
+    others = replace(others, fetches=()) if placed else others
     own: dict[int, list[CancelPoint]] = {}
     for point in points:
         own.setdefault(point.job, []).append(point)

@@ -70,7 +70,7 @@ class Device:
         placement = place(image, self.dram, self.lv2)
         try:
             code = relocate(image, placement.segments)
-            events = self.events.lease(image.meta.events, image.meta.model)
+            events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
         except (DriverError, ValueError):
             placement.release(self.dram, self.lv2)
             raise
@@ -137,8 +137,9 @@ class Device:
         ``cycle_limit``: the most one body may take, 0 for no limit. The last job on each engine interrupts, and so does
         every half ring, to keep the ring filled.
 
-        ``engine``: where to run jobs of a model compiled for one engine. They stay in order with the model's jobs on
-        other engines; :meth:`chain` has to be called first.
+        ``engine``: where to run jobs of a placed model, which wait for the jobs that they read and no others; or of one
+        compiled for one engine: these stay in order with the model's jobs on other engines, and :meth:`chain` has to be
+        called first.
         """
         return self.jobs.submit(model, jobs, limit=limit, cycle_limit=cycle_limit, engine=engine)
 
@@ -163,8 +164,10 @@ class Device:
         return self.queues.poll(limit)
 
     def chain(self, model: LoadedModel) -> None:
-        """Let jobs of ``model`` run on any engine, in order. :class:`DriverError` for a model compiled for several, or
-        without a free hardware event."""
+        """Let jobs of ``model`` run on any engine, in order; those of a placed model can anyway. :class:`DriverError`
+        for a model whose layers are shared by several engines, or without a free hardware event."""
+        if model.placed:
+            return
         if model.image.meta.events or engines_needed(model.image) != 1:
             raise DriverError(f"model {model.name!r} was compiled for several engines: compile it with engines=1")
         if model.chain is None:

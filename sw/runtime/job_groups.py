@@ -14,13 +14,15 @@ class JobGroup:
     """Jobs of one layer that are queued together.
 
     ``cost``: by the image's reference durations. ``holder``: the group of the same step that must end before this one's
-    weights have a place in LV2.
+    weights have a place in LV2. ``after``: of a placed image, the groups of the step that must end before this one
+    begins; None: the group before it.
     """
 
     layer: int
     jobs: tuple[int, ...]
     cost: LayerCost
     holder: int | None
+    after: tuple[int, ...] | None = None
 
 
 def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
@@ -28,6 +30,8 @@ def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
     layers: dict[int, list[int]] = {}
     for index in range(step.first, step.first + step.count):
         layers.setdefault(image.meta.jobs[index].layer, []).append(index)
+    if image.meta.parts:
+        return _placed_groups(image, layers)
     before = predecessors(image)
     depth = _ring_depth(image, before)
     groups: list[JobGroup] = []
@@ -38,6 +42,21 @@ def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
             number |= dict.fromkeys(piece, len(groups))
             groups.append(JobGroup(layer, tuple(piece), _cost(image, layer, jobs, piece), max(held, default=None)))
     return groups
+
+
+def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]]) -> list[JobGroup]:
+    """The layers of a step of a placed image, each whole: its jobs go to one engine, which has windows of its own."""
+    number = {job: i for i, jobs in enumerate(layers.values()) for job in jobs}
+    return [
+        JobGroup(
+            layer,
+            tuple(jobs),
+            _cost(image, layer, jobs, jobs),
+            None,
+            tuple(sorted({number[earlier] for earlier in image.meta.jobs[jobs[0]].after if earlier in number})),
+        )
+        for layer, jobs in layers.items()
+    ]
 
 
 def reference_duration(image: Image, step: StepInfo) -> float:

@@ -13,6 +13,7 @@ from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
 from sw.runtime.job_groups import job_groups, reference_duration
+from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Request, State
@@ -55,9 +56,13 @@ class PriorityLevel:
         key = f"{image.meta.model} #{id(image)} step {request.step}"
         self._estimates.add(key, [group.cost for group in request.groups])
         self._holders[key] = [group.holder for group in request.groups]
+        edges = [group.after or () for group in request.groups]
         number = next(self._numbers)
         self._open[number] = request
-        self._scheduler.open(scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline))
+        self._scheduler.open(
+            scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline),
+            LayerGraph(edges) if request.model.placed else None,
+        )
 
     def close(self, request: Request) -> None:
         """Schedule no more for it; what is queued runs out."""
@@ -139,8 +144,9 @@ class PriorityLevel:
     def _push(self) -> None:
         """Queue jobs in the order of decisions, until a ring is full.
 
-        A placed group that has to wait, for its ring or for a window that a job on another engine holds, holds up its
-        own request only: jobs depend on nothing but earlier jobs of their request, which are queued already.
+        A placed group that has to wait, for its ring, for a window that a job on another engine holds, or for more
+        engines than a descriptor can name, holds up its own request only: jobs depend on nothing but earlier jobs of
+        their request, which are queued already.
         """
         stuck: set[int] = set()
         for run in list(self._waiting):
@@ -253,12 +259,14 @@ class PriorityLevel:
                 request.hold()
 
     def upcoming(self) -> list[tuple[LoadedModel, int]]:
-        """The next job of each request that is not on an engine, for what it keeps in LV2.
+        """The next job of each request that is not on an engine, for what it keeps in LV2: of a layer that is queued
+        in part the next one, otherwise the first of the table.
 
         Also of requests that have others queued: these may end before the engines halt.
         """
-        lefts = ((request.model, self._jobs_left(request)) for request in self.requests)
-        return [(model, jobs[0]) for model, jobs in lefts if jobs]
+        begun = {run.request.number: run.left[0] for run in self._waiting if run.ids and run.left}
+        lefts = [(request, self._jobs_left(request)) for request in self.requests]
+        return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
 
     def _jobs_left(self, request: Request) -> list[int]:
         queued = {
@@ -266,7 +274,7 @@ class PriorityLevel:
         }
         steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
         jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
-        ended = [job for group in request.groups[: request.groups_ended] for job in group.jobs] if steps else []
+        ended = {result.job for result in request.results}
         return [job for job in jobs if job not in queued and job not in ended]
 
     def remaining(self) -> float:

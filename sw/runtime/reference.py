@@ -8,8 +8,8 @@ from sw.driver import JobResult
 
 
 class Durations(NamedTuple):
-    """Cycles: in prologues, in bodies, and of bodies those in which the DMAs to and from DRAM were busy, which they
-    count."""
+    """Cycles: of loads in prologues, in bodies, and of bodies those in which the DMAs to and from DRAM were busy. The
+    DMAs count their busy cycles; a prologue's timestamps would also tell of waits between its loads."""
 
     load: int
     compute: int
@@ -29,7 +29,7 @@ def longest(results: Sequence[JobResult]) -> Durations:
     sums: dict[int, list[int]] = {}
     for result in results:
         times = sums.setdefault(result.engine, [0, 0, 0])
-        times[0] += result.prologue_end - result.prologue_start
+        times[0] += result.counters.get("prologue_busy") or result.prologue_end - result.prologue_start
         times[1] += result.end - result.start
         times[2] += result.counters.get("ld2_busy", 0) + result.counters.get("st2_busy", 0)
     return Durations(*(max(times[what] for times in sums.values()) for what in range(3)))

@@ -45,8 +45,9 @@ class Runtime:
     own, beside the one that runs driver and scheduler; layers of other requests run meanwhile.
 
     Layers run on the engines that were chosen for their model or its request, so that models on different engines run
-    side by side. With ``placed``, models are compiled for one engine (``engines=1``), and ``placement`` (likewise,
-    ``queue_time`` if not given) says on which engine each layer runs.
+    side by side. With ``placed``, ``placement`` (likewise, ``queue_time`` if not given) says on which engine each layer
+    runs. Layers of a model that was compiled with ``placed`` wait for those that they read; those of one compiled for
+    one engine (``engines=1``) run one after the other.
 
     Parameters
     ----------
@@ -142,6 +143,11 @@ class Runtime:
             engines = check_engines(model.image, engines, self.device.params.engines)
         if self._rules.placed:
             self.device.chain(model)
+            if model.placed and set(model.engines) != set(range(self.device.params.engines)):
+                raise DriverError(
+                    f"model {model.name!r} may be placed on engines {list(model.engines)} only, and this run time "
+                    f"places on all {self.device.params.engines}: compile it for all of them"
+                )
         if id(model) not in self._sessions:
             self._sessions[id(model)] = Session(self.device, model)
         session = self._sessions[id(model)]

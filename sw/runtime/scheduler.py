@@ -77,10 +77,11 @@ class LayerScheduler:
         """Requests with layers that are not scheduled, in order of arrival."""
         return list(self._open.values())
 
-    def open(self, request: LayerChain) -> None:
-        """Take ``request`` into account from the next decision on."""
+    def open(self, request: LayerChain, graph: LayerGraph | None = None) -> None:
+        """Take ``request`` into account from the next decision on. ``graph``: what the layers of its model read, if
+        that is not known yet."""
         if request.model not in self._graphs:
-            self._graphs[request.model] = LayerGraph.chain(len(self._estimates.layers(request.model)))
+            self._graphs[request.model] = graph or LayerGraph.chain(len(self._estimates.layers(request.model)))
         request.candidates = dict.fromkeys(self._graphs[request.model].first(), 0)
         self._open[request.number] = request
 

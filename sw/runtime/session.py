@@ -8,6 +8,9 @@ from hw.contract.image import StepInfo
 from sw.driver import Device, DriverError, JobResult, LoadedModel
 from sw.runtime import reference
 from sw.runtime.host_steps import HostSteps
+from sw.runtime.job_groups import job_groups
+from sw.runtime.policies.contract import Operator
+from sw.runtime.policies.queue_time import QueueTime
 from sw.runtime.ports import InputError, from_tensor, to_tensor
 from sw.runtime.stats import RunStats, run_stats
 
@@ -108,9 +111,21 @@ class Session:
         if step.kind == "host":
             self.run_host(step)
             return []
+        if self.model.placed:
+            return self.device.collect(self._place(step), self.limit)
         jobs = range(step.first, step.first + step.count)
         ids = self.device.submit(self.model, jobs, limit=self.limit)
         return self.device.collect(ids, self.limit)
+
+    def _place(self, step: StepInfo) -> list[int]:
+        """Queue the layers of a step of a placed model, each where the expected queue time is smallest (**Queue-time
+        balancing**)."""
+        queues, ids = QueueTime([0.0] * len(self.model.engines)), list[int]()
+        for number, group in enumerate(job_groups(self.model.image, step)):
+            duration = max(group.cost.load, group.cost.compute)  # each engine has a loader of its own
+            engine = self.model.engines[queues.place(Operator(0, number, duration))]
+            ids += self.device.submit(self.model, group.jobs, limit=self.limit, engine=engine)
+        return ids
 
 
 def default_limit(model: LoadedModel) -> int:

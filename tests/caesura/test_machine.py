@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import caesura
 from caesura.machine import machine, read_machine
 from hw.contract.params import ParamError, preset
 from tests.system.command import caesura_command
@@ -88,3 +89,27 @@ def test_a_changed_machine_compiles_and_its_image_fits_no_other(tmp_path):
     assert code == 0 and "for tiny, lv2_bytes=262144" in out
     code, _, err = caesura_command("run", image, "--preset", "tiny")
     assert code == 2 and "built for preset 'tiny, lv2_bytes=262144'" in err
+
+
+SCENARIO = """
+name = "one"
+[models.digits]
+onnx = "{model}"
+[[streams]]
+name = "one"
+arrivals = {{ kind = "periodic", period = 1, count = 1 }}
+stages = [{{ model = "digits" }}]
+"""
+
+
+def test_a_scenario_on_other_hardware(tmp_path, monkeypatch):
+    """The fast model needs no simulator of that machine."""
+    file = tmp_path / "one.toml"
+    file.write_text(SCENARIO.format(model=Path("examples/digits/digits.onnx").resolve()))
+    seen, opened = [], caesura.open
+    monkeypatch.setattr("caesura.api.open", lambda params, *a, **k: (seen.append(params), opened(params, *a, **k))[1])
+    code, _, err = caesura_command("scenario", file, "--backend", "model", "--set", "lv2_bytes=256KiB")
+    assert code == 0, err
+    assert {params.lv2_bytes for params in seen} == {256 << 10}
+    code, _, err = caesura_command("scenario", file, "--set", "engines=2")
+    assert code == 2 and "choose a --backend" in err

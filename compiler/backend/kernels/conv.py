@@ -92,7 +92,7 @@ def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[Jo
         context.longest,
     )  # fmt: skip
     tiles = channels.of(zip(layer.tiles, plan.sizes, strict=True))
-    first = context.number == 0 and not plan.streamed
+    first = context.number == 0 and not plan.streamed and not budget.placed
     limit = _job_weights(layer, mine, budget, params) - plan.table
     if first and sum(size for _, size in tiles) + plan.table <= budget.windows:
         limit = budget.windows - plan.table

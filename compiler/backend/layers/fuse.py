@@ -12,12 +12,18 @@ from compiler import ir
 from compiler.backend.layers.layer import Addition, ConvLayer, EltwiseLayer, Layer
 
 
-def fuse(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
-    """``layers`` with additions inside convolutions; each fused layer stands where its sum stood."""
+def fuse(graph: ir.Graph, layers: list[Layer], *, placed: bool = False) -> list[Layer]:
+    """``layers`` with additions inside convolutions; each fused layer stands where its sum stood.
+
+    ``placed``: only where the convolution needs what computes the other operand anyway. Elsewhere it would wait for a
+    branch beside which it could run.
+    """
     fused, flow = list(layers), graph.dataflow()
     for layer in layers:
         if isinstance(layer, EltwiseLayer) and isinstance(layer.op, ir.Eltwise) and _fusible(layer):
             sources = [i for i, other in enumerate(fused) if _feeds_only(graph, flow, other, layer)]
+            if placed:
+                sources = [i for i in sources if _waits_anyway(graph, flow, fused[i], layer)]
             if sources:  # the one that runs last: its input lives on least
                 conv = fused[sources[-1]]
                 assert isinstance(conv, ConvLayer)
@@ -36,6 +42,13 @@ def _feeds_only(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLaye
         return False
     outside = any(port.tensor == conv.output for port in graph.outputs)
     return conv.output in add.inputs and not outside and list(flow.successors(conv.op.name)) == [add.op.name]
+
+
+def _waits_anyway(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLayer) -> bool:
+    """Whether the operand of ``add`` that ``conv`` does not compute exists before ``conv`` begins."""
+    before = nx.ancestors(flow, conv.op.name)
+    makers = [op.name for op in graph.ops if op.output in add.inputs and op.output != conv.output]
+    return all(maker in before for maker in makers)
 
 
 def _joined(conv: ConvLayer, op: ir.Eltwise) -> ConvLayer:

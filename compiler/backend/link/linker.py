@@ -1,20 +1,23 @@
 """Linking: bodies of jobs, weights and tables become one image with fixed addresses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler import ir
 from compiler.backend.kernels.layer_program import LayerProgram
+from compiler.backend.link.edges import job_edges
+from compiler.backend.link.private_staging import PrivateStaging
 from compiler.backend.link.tables import layer_table, port_table, step_table, tensor_table
 from compiler.backend.link.weights import WeightSegment
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.weight_ring import WeightRing
 from compiler.backend.preempt.job_body import JobBody
+from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.copies import contiguous
 from compiler.ir import CompileError
-from hw.contract.image import CancelPoint, Image, ImageMeta, JobInfo
+from hw.contract.image import CancelPoint, Image, ImageMeta, JobInfo, LiveRange
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import KIB, SocParams
 from sim.timing.bound import set_bounds
@@ -49,16 +52,20 @@ def link(
         )
     weights = WeightSegment(placement.constants, params, budget.engines)
     places = _places(bodies, weights, budget)
-    code = _Code(params, budget, longest_load)
+    private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
+    code = _Code(params, budget, longest_load, private)
     waits = _waits(bodies) if budget.engines > 1 else [[] for _ in bodies]
-    for body, place, wait in zip(bodies, places, waits, strict=True):
-        code.add(body, place, wait)
-    set_bounds(code.jobs, code.points, code.bodies, params, code.longest_load)
+    edges = job_edges(graph, programs) if budget.placed else [[] for _ in bodies]
+    for body, place, wait, after in zip(bodies, places, waits, edges, strict=True):
+        code.add(body, place, wait, after)
+    set_bounds(code.jobs, code.points, code.bodies, params, code.longest_load, placed=budget.placed)
     sizes = [0] * 8
     sizes[0], sizes[1], sizes[7] = len(code.data), len(weights.data), budget.windows * budget.engines
     for segment, size in placement.sizes.items():
         sizes[segment] = size
     sizes[6] = max(sizes[6], budget.staging_end)
+    if private is not None:
+        sizes[6], sizes[7] = private.shared_bytes, private.bytes * budget.parts
     _check_dram(graph.name, sizes, params)
     hosts = [program.layer.op for program in programs if isinstance(program.layer.op, ir.Host)]
     meta = ImageMeta(
@@ -72,6 +79,7 @@ def link(
         jobs=code.jobs,
         steps=step_table([program.layer for program in programs], code.jobs),
         events=int(budget.engines > 1),
+        parts=budget.parts if budget.placed else 0,
         cancel_points=code.points,
         host_sizes=[len(op.model) for op in hosts],
     )
@@ -110,17 +118,18 @@ def _waits(bodies: Sequence[JobBody]) -> list[list[tuple[int, int]]]:
 class _Code:
     """Code segment, job table and table of cancellation points under construction."""
 
-    def __init__(self, params: SocParams, budget: Lv2Budget, longest_load: int) -> None:
+    def __init__(self, params: SocParams, budget: Lv2Budget, longest_load: int, private: PrivateStaging | None) -> None:
         self.data = bytearray()
         self.jobs: list[JobInfo] = []
         self.points: list[CancelPoint] = []
         self.bodies: list[list[Insn]] = []
         self.longest_load = longest_load  #: bytes of the longest load of a prologue
         self._engines, self._limit = budget.engines, longest_load
+        self._private = private
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
 
-    def add(self, body: JobBody, place: _Place, waits: list[tuple[int, int]]) -> None:
-        """Append a job."""
+    def add(self, body: JobBody, place: _Place, waits: list[tuple[int, int]], after: list[int]) -> None:
+        """Append a job; ``after``: see :class:`hw.contract.image.JobInfo`."""
         job, addresses, first = body.job, place.addresses, len(self.points)
         size, prologue = len(job.window_data), None
         if size and not job.own_loads:
@@ -128,18 +137,23 @@ class _Code:
         self._since_load[job.engine] += 1
         if any(task.op is Op.LD2 for task in job.tasks):
             self._since_load[job.engine] = 0
-        self.bodies.append(_instructions(body, addresses, first))
+        self.bodies.append(_instructions(body, addresses, first, self._private))
         pc = self._append(self.bodies[-1])
-        self.points += _points(body, addresses, first, len(self.jobs), pc)
+        points, live = _points(body, addresses, first, len(self.jobs), pc), self._live(body.starting, addresses)
+        self.points += [replace(p, live=self._private.ranges(p.live)) for p in points] if self._private else points
         self.jobs.append(
             JobInfo(
                 job.layer, job.engine, pc, prologue,
                 window_after=place.after if prologue is None else place.after or place.again,
                 window=(addresses.window, size) if prologue is not None else (0, 0),
-                live=[one.at(addresses) for one in body.starting],
-                waits=waits, signal=0 if self._engines > 1 else None,
+                live=live, waits=waits, signal=0 if self._engines > 1 else None, after=after,
             )
         )  # fmt: skip
+
+    def _live(self, starting: Sequence[LiveBytes], addresses: JobAddresses) -> list[LiveRange]:
+        """What LV2 holds before a job, as in its image."""
+        ranges = [one.at(addresses) for one in starting]
+        return self._private.ranges(ranges) if self._private else ranges
 
     def _prologue(self, engine: int, addresses: JobAddresses, size: int) -> int:
         """PC of a prologue that loads ``size`` bytes of weights, piece by piece: a load of a body waits for the one in
@@ -161,14 +175,17 @@ class _Code:
         return pc
 
 
-def _instructions(body: JobBody, addresses: JobAddresses, first: int) -> list[Insn]:
+def _instructions(
+    body: JobBody, addresses: JobAddresses, first: int, private: PrivateStaging | None
+) -> list[Insn]:  # fmt: skip
     """The instructions of a body; ``first``: number of its first point in the image."""
     program, done = list[Insn](), 0
+    tasks = [private.insn(task, addresses) if private else task.insn(addresses) for task in body.tasks]
     for number, point in enumerate(body.points, first):
-        program += [task.insn(addresses) for task in body.tasks[done : point.cut]]
+        program += tasks[done : point.cut]
         program.append(Insn(Op.CANCEL, {"point": number} if number else {}))
         done = point.cut
-    return program + [task.insn(addresses) for task in body.tasks[done:]]
+    return program + tasks[done:]
 
 
 def _points(body: JobBody, addresses: JobAddresses, first: int, job: int, body_pc: int) -> list[CancelPoint]:

@@ -19,10 +19,12 @@ class Lv2Budget:
     """A division of LV2. All sizes are bytes.
 
     Segment 6 holds a staging area for each engine, one behind the other, and tensors up to ``tensors_end``. Segment 7
-    is a ring of weight windows for each engine.
+    is a ring of weight windows for each engine. In a placed model a layer has one engine, but any of ``parts``: these
+    have a staging area and a ring each, and kernels see the first.
     """
 
-    engines: int
+    engines: int  #: that share each layer
+    parts: int  #: engines that need an area and a ring
     area: StagingArea  #: of the first engine
     tensors_end: int
     windows: int  #: size of each ring
@@ -45,19 +47,24 @@ class Lv2Budget:
     @property
     def staging_end(self) -> int:
         """End of the staging areas in segment 6."""
-        return self.area.base + self.engines * self.area.size
+        return self.area.base + self.parts * self.area.size
+
+    @property
+    def placed(self) -> bool:
+        """Whether layers go to any engine, one each."""
+        return self.parts > self.engines
 
     def extended(self, tensors_end: int, lv2_bytes: int, params: SocParams) -> "Lv2Budget":
         """The same with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes`` given out: to
         staging areas and windows as far as they can use them, the rest to the staging areas."""
         word = params.lv1_word
         base = tensors_end if tensors_end > self.staging_end else 0
-        space = (lv2_bytes - max(tensors_end, self.staging_end)) // self.engines
+        space = (lv2_bytes - max(tensors_end, self.staging_end)) // self.parts
         if self.useful_staging > self.area.size:  # staging areas move behind the tensors
-            rest = (lv2_bytes - base) // self.engines - self.useful_staging
+            rest = (lv2_bytes - base) // self.parts - self.useful_staging
             space = rest if rest >= min(self.useful_windows, self.two_tiles) else space
         windows = max(self.windows, min(self.useful_windows, space // word * word))
-        size = (lv2_bytes - windows * self.engines - base) // self.engines // word * word
+        size = (lv2_bytes - windows * self.parts - base) // self.parts // word * word
         area = StagingArea(base, size) if size > self.area.size else self.area
         return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.job_weights))
 
@@ -72,9 +79,10 @@ def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
 
 
 def divide(
-    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int
+    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, placed: bool = False
 ) -> list[Lv2Budget]:
-    """Divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM. The window rings
+    """Divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM; ``placed``: each
+    layer runs on one of ``engines``, whichever. The window rings
     take what the weights need, at most a quarter, or less as long as they hold the weights of any channel tile that a
     quarter holds. Tensors get the rest; what these leave is given out again by :meth:`Lv2Budget.extended`."""
     word = params.lv1_word
@@ -86,13 +94,11 @@ def divide(
     staging = max(lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
     outside = max((_outside_bytes(graph, layer, lv2_bytes, params, engines) for layer in layers), default=0)
     pair = 2 * max((size for _, size in tiles), default=0)
-    budgets = []
+    shared, area, budgets = 1 if placed else engines, StagingArea(0, staging), []
     for windows in (quarter, quarter // 2, quarter // 4):
         size = min(max(windows, largest) // word * word, useful)
         tensors_end = lv2_bytes - size * engines
-        budgets.append(
-            Lv2Budget(engines, StagingArea(0, staging), tensors_end, size, useful, quarter * 9 // 16, outside, pair)
-        )
+        budgets.append(Lv2Budget(shared, engines, area, tensors_end, size, useful, quarter * 9 // 16, outside, pair))
     return budgets
 
 

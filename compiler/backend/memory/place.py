@@ -12,6 +12,7 @@ from compiler.backend.memory.first_fit import FirstFit
 from compiler.backend.memory.sharing import BufferSharing, SharedBuffer
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.backend.options import Options
+from compiler.backend.order.layer_order import Chain, Edges, LayerOrder
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
@@ -31,14 +32,14 @@ def place(
     """The division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the placement.
     Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
     lv2 = options.lv2_bytes(params)
-    sharing = BufferSharing(graph, layers, params)
+    sharing = BufferSharing(graph, layers, params, Edges(graph, layers) if options.placed else Chain())
     placed = [
         (budget, place_buffers(graph, sharing, params, budget.staging_end, budget.tensors_end, options.observe))
-        for budget in divide(graph, layers, params, options.engines, lv2)
+        for budget in divide(graph, layers, params, options.engines, lv2, placed=options.placed)
     ]
     division, placement = min(placed, key=lambda pair: pair[1].moved)
     budget = division.extended(placement.sizes[Segment.LV2], lv2, params)
-    used = max(placement.sizes[Segment.LV2], budget.staging_end) + budget.windows * budget.engines
+    used = max(placement.sizes[Segment.LV2], budget.staging_end) + budget.windows * budget.parts
     if used > lv2:
         raise ir.CompileError(
             f"model {graph.name!r} needs {used} bytes of LV2 for its tiles and weights, {lv2} are allowed: choose a "
@@ -54,8 +55,8 @@ def place_buffers(
     :attr:`TensorPlacement.exports` gives each tensor in LV2 a place there too."""
     unique = list(sharing.unique())
     waiting = [buffer for buffer in unique if buffer.segment is None]
-    best = _best_packing(waiting, params, low, high)
-    scratch = FirstFit(None, _DRAM_ALIGN)
+    best = _best_packing(waiting, params, sharing.order, low, high)
+    scratch = FirstFit(None, _DRAM_ALIGN, sharing.order.apart)
     places: dict[int, tuple[int, int | None]] = {}  # segment and offset by identity of the buffer
     for buffer in waiting:
         if id(buffer) in best.offsets:
@@ -63,7 +64,7 @@ def place_buffers(
         elif observe:
             places[id(buffer)] = (Segment.SHARED, None)
         else:
-            places[id(buffer)] = (Segment.SCRATCH, scratch.place(buffer.size, buffer.start, buffer.end) or 0)
+            places[id(buffer)] = (Segment.SCRATCH, scratch.place(buffer.size, buffer) or 0)
     sizes: dict[int, int] = {Segment.INPUTS: 0, Segment.OUTPUTS: 0, Segment.SHARED: 0}
     for buffer in unique:
         segment = places[id(buffer)][0] if id(buffer) in places else buffer.segment
@@ -75,16 +76,17 @@ def place_buffers(
     by_tensor = {name: made[id(buffer)] for name, buffer in sharing.buffers.items()}
     exports = _exports(graph, sharing, by_tensor, sizes) if observe else {}
     sizes |= {Segment.SCRATCH: scratch.extent, Segment.LV2: best.extent}
-    return TensorPlacement(graph.tensors, by_tensor, sharing.inside, sizes, best.moved, constants, exports)
+    return TensorPlacement(
+        graph.tensors, by_tensor, sharing.inside, sizes, best.moved, constants, exports, sharing.order
+    )
 
 
 def _made(buffer: SharedBuffer, places: dict[int, tuple[int, int | None]], padded: bool) -> TensorBuffer:
     segment, offset = places.get(id(buffer), (buffer.segment, 0))
     on_chip = segment == Segment.LV2
     size = buffer.size + (buffer.padding if on_chip and padded else 0)
-    return TensorBuffer(
-        size, buffer.start, buffer.end, segment, offset or 0, buffer.pitch if on_chip and padded else 0
-    )  # fmt: skip
+    pitch = buffer.pitch if on_chip and padded else 0
+    return TensorBuffer(size, frozenset(buffer.users), segment, offset or 0, pitch)
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,12 @@ class _Packing:
     padded: bool
 
 
-def _pack(waiting: Sequence[SharedBuffer], params: SocParams, low: int, high: int, padded: bool) -> _Packing:
-    lv2, offsets, moved = FirstFit(high, params.lv1_word, low), {}, 0
+def _pack(
+    waiting: Sequence[SharedBuffer], params: SocParams, order: LayerOrder, low: int, high: int, padded: bool
+) -> _Packing:  # fmt: skip
+    lv2, offsets, moved = FirstFit(high, params.lv1_word, order.apart, low), {}, 0
     for buffer in waiting:
-        offset = lv2.place(buffer.size + buffer.padding * padded, buffer.start, buffer.end)
+        offset = lv2.place(buffer.size + buffer.padding * padded, buffer)
         if offset is None:
             moved += buffer.size * buffer.uses
         else:
@@ -109,11 +113,13 @@ def _pack(waiting: Sequence[SharedBuffer], params: SocParams, low: int, high: in
     return _Packing(offsets, moved, lv2.extent, padded)
 
 
-def _best_packing(waiting: Sequence[SharedBuffer], params: SocParams, low: int, high: int) -> _Packing:
+def _best_packing(
+    waiting: Sequence[SharedBuffer], params: SocParams, order: LayerOrder, low: int, high: int
+) -> _Packing:  # fmt: skip
     """The packing with the least traffic to DRAM; padding goes if it costs any."""
 
     def best(padded: bool) -> _Packing:
-        packed = [_pack(sorted(waiting, key=order), params, low, high, padded) for order in _ORDERS]
+        packed = [_pack(sorted(waiting, key=key), params, order, low, high, padded) for key in _ORDERS]
         return min(packed, key=lambda packing: (packing.moved, packing.extent))
 
     spread = best(True)

@@ -5,21 +5,22 @@ element-wise operator, or of a convolution with an addition, takes the place of 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, Layer
 from compiler.backend.memory.pixel_pitch import padded_pitches
+from compiler.backend.order.layer_order import Chain, LayerOrder
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
 
 @dataclass(eq=False)
 class SharedBuffer:
-    """A buffer without an address: its size, its life in layer numbers, how often a layer reads or writes all of it,
-    and its segment, None if LV2 or DRAM are to be chosen. In LV2 its pixels may be ``pitch`` bytes apart (0: dense),
-    which adds ``padding`` bytes."""
+    """A buffer without an address: its size, the first and the last layer that use it in the order of the table, how
+    often a layer reads or writes all of it, and its segment, None if LV2 or DRAM are to be chosen. In LV2 its pixels
+    may be ``pitch`` bytes apart (0: dense), which adds ``padding`` bytes."""
 
     size: int
     start: int
@@ -28,14 +29,17 @@ class SharedBuffer:
     segment: int | None = None
     pitch: int = 0
     padding: int = 0
+    users: set[int] = field(default_factory=set)  #: numbers of the layers that write or read it
 
 
 class BufferSharing:
     """``buffers`` by tensor name; ``inside``: tensor → (concatenation output, byte offset) it is written into;
     ``roots``: tensor → the tensor whose bytes it shares by reshapes."""
 
-    def __init__(self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams) -> None:
-        self._graph, self._layers = graph, layers
+    def __init__(
+        self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, order: LayerOrder | None = None
+    ) -> None:
+        self._graph, self._layers, self.order = graph, layers, order or Chain()
         self.roots = graph.roots()
         self.inside: dict[str, tuple[str, int]] = {}
         self.buffers = self._by_root()
@@ -69,6 +73,7 @@ class BufferSharing:
             for name in (*layer.inputs, *layer.outputs):
                 buffer = self.buffers[name]
                 buffer.start, buffer.end = min(buffer.start, number), max(buffer.end, number)
+                buffer.users.add(number)
                 buffer.uses += 1
                 if isinstance(layer.op, ir.Host) and buffer.segment is None:
                     buffer.segment = Segment.SHARED
@@ -95,6 +100,7 @@ class BufferSharing:
                 if once and users and all(user.strided for user in users if user is not layer):
                     self.inside[name] = (layer.output, offset)
                     target.start, target.end = min(target.start, buffer.start), max(target.end, buffer.end)
+                    target.users |= buffer.users
                     buffer.size = 0
                 offset += self._graph.tensors[name].shape[-1]
 
@@ -106,9 +112,11 @@ class BufferSharing:
             for operand in self._replaceable(layer):
                 buffer = self.buffers[operand]
                 alone = operand not in self.inside and buffer.segment is None and target.segment is None
-                if alone and buffer is not target and buffer.end == number and target.start == number:
+                ends = self.order.last(buffer, number) and self.order.first(target, number)
+                if alone and buffer is not target and ends:
                     buffer.end = target.end
                     buffer.uses += target.uses
+                    buffer.users |= target.users
                     self.buffers = {n: buffer if other is target else other for n, other in self.buffers.items()}
                     break
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 from compiler import ir
 from compiler.backend.memory.tensor_view import TensorView
+from compiler.backend.order.layer_order import LayerOrder
 from hw.contract.isa import Segment
 
 
 @dataclass(frozen=True, eq=False)
 class TensorBuffer:
-    """``size`` bytes at ``offset`` of ``segment``, which hold one tensor, or several one after the other, from layer
-    number ``start`` to ``end``. ``pitch``: bytes from a pixel to the next (0: pixels have no gaps)."""
+    """``size`` bytes at ``offset`` of ``segment``, which hold one tensor, or several one after the other, that the
+    layers with numbers ``users`` write and read. ``pitch``: bytes from a pixel to the next (0: pixels have no gaps)."""
 
     size: int
-    start: int
-    end: int
+    users: frozenset[int]
     segment: int | None  #: None for tensors that no layer touches, or that lie inside another's buffer
     offset: int
     pitch: int = 0
@@ -36,6 +36,7 @@ class TensorPlacement:
     moved: int  #: bytes that layers read and write in DRAM because LV2 is too small
     constants: bytes  #: constant tensors, the start of the weight segment
     exports: Mapping[str, int]  #: tensor → offset in segment 5 of an observer's copy
+    order: LayerOrder
 
     def view(self, name: str) -> TensorView:
         """How to reach the elements of a tensor."""

@@ -17,11 +17,11 @@ def verify_placement(model: str, placement: TensorPlacement, budget: Lv2Budget) 
 
 
 def _problems(placement: TensorPlacement, budget: Lv2Budget) -> Iterator[str]:
-    buffers = {id(buffer): buffer for buffer in placement.by_tensor.values() if buffer.size and buffer.end >= 0}
+    buffers = {id(buffer): buffer for buffer in placement.by_tensor.values() if buffer.size and buffer.users}
     for segment in (Segment.LV2, Segment.SCRATCH):
         inside = sorted((b for b in buffers.values() if b.segment == segment), key=lambda b: b.offset)
         for a, b in combinations(inside, 2):
-            if b.offset < a.offset + a.size and a.start <= b.end and b.start <= a.end:
+            if b.offset < a.offset + a.size and not placement.order.apart(a, b):
                 yield f"buffers at {a.offset} and {b.offset} of segment {int(segment)} share bytes while both live"
     for buffer in buffers.values():
         if buffer.segment == Segment.LV2 and _meets_staging(buffer, budget):

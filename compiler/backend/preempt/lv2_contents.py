@@ -2,7 +2,8 @@
 
 The buffer of a tensor is live from the layer that first writes to it to the last that reads it. In the first of these
 layers only what has been written so far is, in the last only what is still to be read. With several engines both layers
-count in full, because the parts that the other engines write and read are not known here.
+count in full, because the parts that the other engines write and read are not known here. In a placed model a layer
+does not know how far those beside it are: a buffer is live unless the order of the layers says that it is not.
 """
 
 from bisect import bisect_left
@@ -110,7 +111,8 @@ class LayerLv2:
     ) -> None:  # fmt: skip
         unique = {id(buffer): buffer for buffer in placement.by_tensor.values()}.values()
         on_chip = (buffer for buffer in unique if buffer.segment == Segment.LV2 and buffer.size)
-        self._buffers = [buffer for buffer in on_chip if buffer.start <= layer <= buffer.end]
+        self._order = placement.order
+        self._buffers = [buffer for buffer in on_chip if self._order.alive(buffer, layer)]
         self._layer, self._alone = layer, engines == 1
         self._jobs = [JobLv2Accesses(job, order, self._buffers, params) for job, order in jobs]
 
@@ -136,10 +138,10 @@ class LayerLv2:
         ranges = []
         for index, buffer in enumerate(self._buffers):
             low, high = buffer.offset, buffer.offset + buffer.size
-            if self._alone and buffer.start == self._layer:
+            if self._alone and self._order.first(buffer, self._layer):
                 past = [job.writes[index].all for job in self._jobs[:number]]
                 low, high = _common((low, high), hull([*past, self._jobs[number].writes[index].before(cut)]))
-            if self._alone and buffer.end == self._layer:
+            if self._alone and self._order.last(buffer, self._layer):
                 own = [b for b in again if buffer.offset <= b[0] < buffer.offset + buffer.size]
                 later = self._later(number, cut, index)
                 low, high = _common((low, high), hull([*own, *later]))

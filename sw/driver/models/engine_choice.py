@@ -13,7 +13,7 @@ from sw.driver.memory.footprint import engines_of
 
 def engines_needed(image: Image) -> int:
     """How many engines ``image`` was compiled for."""
-    return max(engines_of(image), default=-1) + 1
+    return image.meta.parts or max(engines_of(image), default=-1) + 1
 
 
 def check_engines(image: Image, engines: Sequence[int], available: int) -> tuple[int, ...]:

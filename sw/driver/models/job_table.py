@@ -81,14 +81,29 @@ class JobTable:
         """Engines with outstanding jobs of ``model``."""
         return sorted({entry.engine for entry in self.outstanding.values() if entry.model is model})
 
+    def queued(self, model: LoadedModel) -> set[int]:
+        """Outstanding jobs of ``model``, by index in its table."""
+        return {entry.job for entry in self.outstanding.values() if entry.model is model}
+
     def conflicts(self, model: LoadedModel) -> bool:
         """Whether an outstanding job is of ``model`` or uses the same bytes of LV2."""
         return any(entry.model is model or entry.model.overlaps(model) for entry in self.outstanding.values())
 
-    def window_holder(self, model: LoadedModel, job: int) -> tuple[int, SubmittedJob] | None:
-        """Id and record of the outstanding job that uses the weight window of ``job``; None if there is none."""
+    def window_holder(self, model: LoadedModel, job: int, engine: int) -> tuple[int, SubmittedJob] | None:
+        """Id and record of the latest outstanding job that uses the weight window of ``job``, which comes to
+        ``engine``; None if there is none. Engines of a placed model have windows of their own."""
+        if model.placed:
+            mine = [item for item in self.outstanding.items() if item[1].model is model and item[1].engine == engine]
+            others = (item for item in reversed(mine) if item[1].job != job)
+            return next((item for item in others if _share_window(model, item[1].job, job)), None)
         before = model.predecessors[job]
         if before is None:
             return None
         found = (item for item in self.outstanding.items() if item[1].model is model and item[1].job == before)
         return next(found, None)
+
+
+def _share_window(model: LoadedModel, a: int, b: int) -> bool:
+    """Whether two jobs use common bytes of their engine's ring of weight windows."""
+    (first, size), (second, length) = (model.image.meta.jobs[job].window for job in (a, b))
+    return first < second + length and second < first + size

@@ -1,15 +1,18 @@
 """A model in device memory: its segments, LV2 windows, events and tensors."""
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from hw.contract.image import Image, JobInfo, PortInfo, TensorInfo
-from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, IsaError, Segment
 from hw.contract.job import JOB_MAGIC, JobFlag
 from sim.bus import Bus
 from sw.driver.errors import DriverError
 from sw.driver.memory.placement import ImagePlacement, relocate
 from sw.driver.memory.weight_windows import predecessors
+from sw.driver.models.edge_waits import EdgeWaits
 from sw.driver.queues.events import EventLease
 
 
@@ -32,6 +35,9 @@ class LoadedModel:
         self.predecessors = predecessors(image)
         self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
         self._placed: int | None = None  #: engine of the latest job in the chain
+        self._edges = EdgeWaits(image.meta.parts)
+        self._layers: dict[int, int] = {}  #: of a placed model: engine by layer, of those queued in this inference
+        self._latest: dict[int, int] = {}  #: likewise: the layer queued last, by engine
         self._bus = bus
 
     @property
@@ -45,8 +51,36 @@ class LoadedModel:
         return relocate(self.image, self.segments)
 
     def engine_of(self, job: int) -> int:
-        """The engine of the device on which job ``job`` runs unless it is placed."""
-        return self.engines[self.image.meta.jobs[job].engine]
+        """The engine of the device on which job ``job`` runs unless it is placed. In a placed model, jobs of a layer
+        follow the first of them."""
+        info = self.image.meta.jobs[job]
+        return self._layers.get(info.layer, self.engines[info.engine])
+
+    def torn(self, job: int, engine: int) -> bool:
+        """Whether the layer of ``job``, of a placed model, would be torn if that came next on ``engine``: jobs of the
+        layer were queued elsewhere, or another layer behind them."""
+        layer = self.image.meta.jobs[job].layer
+        before = self._layers.get(layer)
+        return before is not None and (before != engine or self._latest[engine] != layer)
+
+    @property
+    def placed(self) -> bool:
+        """Whether its layers may be spread over its engines, by the edges of its image."""
+        return self.image.meta.parts > 0
+
+    @property
+    def roles(self) -> list[tuple[int, int]]:
+        """(engine as the job table names it, engine of the device) of all its engines."""
+        return [(0 if self.placed else number, engine) for number, engine in enumerate(self.engines)]
+
+    def segments_on(self, engine: int) -> list[tuple[int, int]]:
+        """(first byte, size) of each segment as a job on ``engine`` sees it: of segment 7 of a placed model, the part
+        of that engine."""
+        if not self.placed:
+            return list(self.segments)
+        base, size = self.segments[Segment.WINDOWS]
+        part = size // self.image.meta.parts
+        return [*self.segments[: Segment.WINDOWS], (base + self.engines.index(engine) * part, part)]
 
     @property
     def movable(self) -> bool:
@@ -118,8 +152,8 @@ class LoadedModel:
         except IsaError as error:
             return f"({error})"
 
-    def descriptor(self, index: int, job_id: int, *, interrupt: bool, cycle_limit: int) -> dict[str, int]:
-        """Members of the job descriptor of job ``index``, whose event signal is thereby accounted for."""
+    def descriptor(self, index: int, job_id: int, engine: int, *, interrupt: bool, cycle_limit: int) -> dict[str, int]:
+        """Members of the job descriptor of job ``index`` on ``engine``, whose event signal is thereby accounted for."""
         job = self.image.meta.jobs[index]
         members = {
             "magic": JOB_MAGIC,
@@ -135,21 +169,43 @@ class LoadedModel:
         if job.prologue_pc is not None:
             flags |= JobFlag.PROLOGUE
             members["prologue_pc"] = job.prologue_pc
-        for i in range(SEGMENTS):
-            members[f"base{i}"], members[f"limit{i}"] = self.segments[i]
+        for i, (base, size) in enumerate(self.segments_on(engine)):
+            members[f"base{i}"], members[f"limit{i}"] = base, size
         return {**members, "flags": int(flags)}
 
     def begin(self) -> None:
         """An inference begins: waits for events count from here."""
         self.events.begin()
+        self._forget()
+
+    def _forget(self) -> None:
+        """No job of this inference has been queued."""
         self._placed = None
+        self._edges.begin()
+        self._layers, self._latest = {}, {}
 
     def synchronise(self) -> None:
         """Take event counters as they stand. Only while no job of the model is outstanding."""
         for lease in (self.events, self.chain):
             if lease is not None:
                 lease.synchronise()
-        self._placed = None
+        self._forget()
+
+    def edge_waits(self, index: int, engine: int, ended: Callable[[int], bool]) -> list[tuple[int, int]]:
+        """Of a placed model: events, as its lease counts them, that job ``index`` would have to wait for on ``engine``;
+        ``ended``: whether an earlier job is known to have ended."""
+        return self._edges.waits(self.image.meta.jobs[index].after, self.engines.index(engine), ended)
+
+    def put(self, index: int, engine: int, waits: Sequence[tuple[int, int]], members: dict[str, int]) -> None:
+        """Job ``index`` of a placed model comes next on ``engine``; its descriptor gets its waits and its signal."""
+        part, job = self.engines.index(engine), self.image.meta.jobs[index]
+        self._edges.queue(index, job.after, part)
+        self._layers[job.layer], self._latest[engine] = engine, job.layer
+        flags = members["flags"] | JobFlag.SIGNAL
+        for i, (event, count) in enumerate(waits):
+            members[f"wait{i}_id"], members[f"wait{i}_value"] = self.events.wait(event, count)
+            flags |= (JobFlag.WAIT0, JobFlag.WAIT1)[i]
+        members["signal_id"], members["flags"] = self.events.signalled(part), int(flags)
 
     def follow(self, members: dict[str, int], engine: int) -> None:
         """Make a job descriptor for ``engine`` wait for the model's job before, if that is on another engine."""

@@ -8,7 +8,7 @@ are.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hw.contract.isa import LV2_SEGMENTS, Segment
+from hw.contract.isa import Segment
 from hw.contract.spaces import Space
 from sw.driver.memory.ranges import Range, normalise, size
 from sw.driver.models.job_table import SubmittedJob
@@ -60,13 +60,14 @@ def _held(model: LoadedModel, queued: Mapping[int, SubmittedJob], waiting: set[i
         if entry.engine not in begun:
             begun.add(entry.engine)
             live = entry.point.live if entry.point else info.live
-            ranges += _absolute(model, ((r.segment, r.offset, r.size) for r in live if r.space == Space.LV2))
+            parts = ((r.segment, r.offset, r.size) for r in live if r.space == Space.LV2)
+            ranges += _absolute(model, entry.engine, parts)
         if job_id not in waiting:
-            ranges += _absolute(model, [(Segment.WINDOWS, *info.window)])
+            ranges += _absolute(model, entry.engine, [(Segment.WINDOWS, *info.window)])
     return normalise(ranges)
 
 
-def _absolute(model: LoadedModel, ranges: Iterable[tuple[int, int, int]]) -> list[Range]:
+def _absolute(model: LoadedModel, engine: int, ranges: Iterable[tuple[int, int, int]]) -> list[Range]:
     """Ranges given by segment, offset and size as addresses in LV2."""
-    bases = {int(segment): model.segments[segment][0] for segment in LV2_SEGMENTS}
+    bases = [base for base, _ in model.segments_on(engine)]
     return [(bases[segment] + offset, bases[segment] + offset + length) for segment, offset, length in ranges]

@@ -1,10 +1,10 @@
 """Jobs of loaded models: queueing them by index, and collecting their results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hw.contract.image import CancelPoint
-from sw.driver.errors import DeviceFault, FaultRecord
+from sw.driver.errors import DeviceFault, DriverError, FaultRecord
 from sw.driver.memory.weight_windows import distance
 from sw.driver.models.job_table import JobResult, JobTable
 from sw.driver.models.loaded_model import LoadedModel
@@ -13,6 +13,7 @@ from sw.driver.queues.job_queues import JobQueues
 
 #: Register accesses until the first job of an inference is announced, at most: its doorbell, and reads of events.
 SUBMIT_ACCESSES = 4
+DESCRIPTOR_WAITS = 2  #: events that a job descriptor can wait for
 
 
 class ModelJobs:
@@ -32,10 +33,13 @@ class ModelJobs:
     ) -> list[int]:
         """See ``Device.submit``."""
         numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
+        if model.placed:
+            _check_engines(model, numbers.values())
         last = {numbers[index]: index for index in jobs}
         ids = []
         for index in jobs:
             number = numbers[index]
+            _check_whole(model, index, number)
             queue = self._queues.engines[number]
             if not self._may_push(queue, model, index):
                 if not limit:
@@ -45,8 +49,10 @@ class ModelJobs:
             interrupt = index == last[number] or queue.pushed % period == period - 1
             job_id = self._queues.new_id()
             self.table.enter(job_id, model, index, number)
-            members = model.descriptor(index, job_id, interrupt=interrupt, cycle_limit=cycle_limit)
-            if engine is not None:
+            members = model.descriptor(index, job_id, number, interrupt=interrupt, cycle_limit=cycle_limit)
+            if model.placed:
+                model.put(index, number, self._edge_waits(model, index, number), members)
+            elif engine is not None:
                 model.follow(members, engine)
             self._queues.push(number, members | {"window_after": self._window_after(queue, model, index)}, self)
             if queue.outstanding == 1 or queue.behind_barrier:
@@ -71,14 +77,24 @@ class ModelJobs:
 
     def _window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
         """The distance from the next place in ``queue`` to the job there that holds the weight window of ``job``."""
-        holder = self.table.window_holder(model, job)
+        holder = self.table.window_holder(model, job, queue.number)
         return 0 if holder is None else distance(queue.unfinished, queue.place, holder[0])
 
     def _may_push(self, queue: EngineQueue, model: LoadedModel, job: int) -> bool:
-        """Whether there is room, and no job on another engine holds the window: a prologue can only wait for its own
-        ring."""
-        holder = self.table.window_holder(model, job)
-        return queue.free > 0 and (holder is None or holder[1].engine == queue.number)
+        """Whether there is room, no job on another engine holds the window, as a prologue can only wait for its own
+        ring, and a descriptor has a wait for each engine that is still at work for the job."""
+        holder = self.table.window_holder(model, job, queue.number)
+        if not queue.free or (holder is not None and holder[1].engine != queue.number):
+            return False
+        return not model.placed or len(self._edge_waits(model, job, queue.number)) <= DESCRIPTOR_WAITS
+
+    def _edge_waits(self, model: LoadedModel, job: int, engine: int) -> list[tuple[int, int]]:
+        """Events for which ``job`` of a placed model has to wait; what has ended is looked at where those are many."""
+        waits = model.edge_waits(job, engine, lambda earlier: False)
+        if len(waits) <= DESCRIPTOR_WAITS:
+            return waits
+        queued = self.table.queued(model)
+        return model.edge_waits(job, engine, lambda earlier: earlier not in queued)
 
     def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int) -> None:
         self._queues.ring_doorbells()  # all of them: the full engine may wait for an event from another
@@ -103,3 +119,21 @@ class ModelJobs:
         """Index, model and layer."""
         known = self.table.outstanding[job_id]
         return known.model.describe_job(known.job)
+
+
+def _check_engines(model: LoadedModel, engines: Iterable[int]) -> None:
+    """:class:`DriverError` for an engine on which a placed model cannot run."""
+    for engine in engines:
+        if engine not in model.engines:
+            raise DriverError(
+                f"model {model.name!r} runs on engines {list(model.engines)}, not on {engine}: assign others first"
+            )
+
+
+def _check_whole(model: LoadedModel, job: int, engine: int) -> None:
+    """:class:`DriverError` if ``job``, next on ``engine``, would tear the layer of a placed model."""
+    if model.torn(job, engine):
+        raise DriverError(
+            f"{model.describe_job(job)} on engine {engine}: jobs of a layer follow each other on one engine, and "
+            f"engine {model.engine_of(job)} has the first"
+        )

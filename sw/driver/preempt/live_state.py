@@ -15,7 +15,7 @@ from sw.driver.preempt.suspension import WORD, CleanRange, DirtyRange, QueuedJob
 def absolute(model: LoadedModel, live: LiveRange, engine: int) -> tuple[MemoryId, Range]:
     """Where a live range lies on chip; accumulators in whole rows."""
     if live.space == Space.LV2:
-        base = model.segments[live.segment][0]
+        base = model.segments_on(engine)[live.segment][0]
         return LV2, (base + live.offset, base + live.offset + live.size)
     if live.space == Space.LV1:
         return (Space.LV1, engine), (live.offset, live.offset + live.size)
@@ -58,15 +58,15 @@ def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[Cle
     return result
 
 
-def prefetched_windows(queue: Sequence[QueuedJob], loaded: int) -> dict[int, Range]:
-    """Weight windows that the loader had filled for jobs whose body had not begun, by job id."""
+def prefetched_windows(queue: Sequence[QueuedJob], loaded: int, engine: int) -> dict[int, Range]:
+    """Weight windows that the loader of ``engine`` had filled for jobs whose body had not begun, by job id."""
     windows = {}
     base_of = Segment.WINDOWS
     for job in queue:
         offset, length = job.model.image.meta.jobs[job.job].window
         has = job.descriptor["flags"] & JobFlag.PROLOGUE and length
         if has and (job.held or 0 < (loaded - job.place) % WORD <= WORD // 2):
-            base = job.model.segments[base_of][0]
+            base = job.model.segments_on(engine)[base_of][0]
             windows[job.job_id] = (base + offset, base + offset + length)
     return windows
 

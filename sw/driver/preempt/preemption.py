@@ -118,7 +118,7 @@ class Preemption:
                 points[e] = point
                 lives.append((queue[0].model, e, point.live))
             waiting = queue[1:] if point is not None else queue
-            windows |= prefetched_windows(waiting, halts[e].loaded)
+            windows |= prefetched_windows(waiting, halts[e].loaded, e)
             lives += first_live([(job.model, job.job) for job in waiting], e)
         # What a queued job finds in LV2 includes what those behind it will.
         ahead = {(id(q.model), q.model.engine_of(q.job)) for queue in queues.values() for q in queue}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hw.contract.image import Image, LiveRange
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sw.driver.memory.footprint import LV2, engines_of, footprint
+from sw.driver.memory.footprint import LV2, footprint
 from sw.driver.memory.ranges import intersect, size
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.preempt.staging import STAGE_BYTES
@@ -23,12 +23,9 @@ def dump_reserve(params: SocParams, models: Sequence[LoadedModel], tasks: Suspen
     """
     wanted = footprint(params, [], incoming.engines)
     window = sum(end - start for start, end in incoming.windows())
-    lv2 = sum(_most_dirty(model.image, e, (Space.LV2,)) for model in models for e in engines_of(model.image))
+    lv2 = sum(_most_dirty(model.image, e, (Space.LV2,)) for model in models for e, _ in model.roles)
     private = sum(
-        _most_dirty(m.image, e, _PRIVATE)
-        for m in models
-        for e in engines_of(m.image)
-        if (Space.LV1, m.engines[e]) in wanted
+        _most_dirty(m.image, e, _PRIVATE) for m in models for e, engine in m.roles if (Space.LV1, engine) in wanted
     )
     for s in tasks:
         lv2 += size(s.on_chip(LV2))
@@ -40,7 +37,7 @@ def dump_reserve(params: SocParams, models: Sequence[LoadedModel], tasks: Suspen
 
 def most_dirty(model: LoadedModel) -> int:
     """Most dirty bytes at any point of ``model``, all memories and engines."""
-    return sum(_most_dirty(model.image, e, (Space.LV2, *_PRIVATE)) for e in engines_of(model.image))
+    return sum(_most_dirty(model.image, e, (Space.LV2, *_PRIVATE)) for e, _ in model.roles)
 
 
 def _most_dirty(image: Image, engine: int, spaces: Sequence[Space]) -> int:

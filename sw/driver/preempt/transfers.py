@@ -166,7 +166,7 @@ class Transfers:
                 operation,
                 engine,
                 program.encode(),
-                segments=private_segments(model.segments),
+                segments=private_segments(model.segments_on(engine)),
                 after=after if i == 0 else None,
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),

@@ -23,11 +23,12 @@ def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
     which happens with several engines, leaves compute idle until then. A layer of several jobs computes the first while
     it loads the next, so that much of its load counts for nothing.
     """
-    start = state.access_start
-    cost = candidate.cost
-    pause = max(0.0, state.load_end(max(start, candidate.room), cost.load, cost.bytes) - cost.load - start)
-    begin = max(start + pause + cost.load - cost.overlap, candidate.ready)
-    return Idle(max(0.0, begin - max(state.now, state.compute_end)), pause)
+    start, cost = state.access_start, candidate.cost
+    begin = max(start, candidate.room)
+    if cost.bytes > state.memory_total - state.memory_used:
+        begin = state.load_end(begin, cost.load, cost.bytes) - cost.load
+    computes = max(begin + cost.load - cost.overlap, candidate.ready)
+    return Idle(max(0.0, computes - max(state.now, state.compute_end)), begin - start)
 
 
 class IdleTime(OrderPolicy):

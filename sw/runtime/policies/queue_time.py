@@ -34,7 +34,8 @@ class QueueTime(PlacementPolicy):
 
     def place(self, operator: Operator) -> int:
         """See the class."""
-        self._warm(operator.now)
+        if self._warming:
+            self._warm(operator.now)
         queue = self._queues.smallest()
         self._added[queue][operator.request, operator.layer] = operator.duration
         self._queues.set(queue, self._queues.values[queue] + operator.duration)

@@ -38,7 +38,7 @@ def test_a_job_from_entry_to_result(model):
 def test_the_holder_of_a_weight_window_is_the_job_before(model):
     table = JobTable()
     model.predecessors[1] = 0
-    assert table.window_holder(model, 0) is None and table.window_holder(model, 1) is None
+    assert table.window_holder(model, 0, 0) is None and table.window_holder(model, 1, 0) is None
     table.enter(7, model, 0, 0)
-    found = table.window_holder(model, 1)
+    found = table.window_holder(model, 1, 0)
     assert found is not None and found[0] == 7 and found[1].job == 0
