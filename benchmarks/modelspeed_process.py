@@ -6,6 +6,7 @@ Prints one JSON object. WHAT: ``timing``, ``trace`` (timing, and a trace beside 
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,9 @@ def main(what: str, folder: Path) -> dict[str, Any]:
     if what == "trace":
         bus.record()
     with caesura.Device(bus) as device:
+        inference = _with_data(device, images[0], folder) if what == "data" else _timed(device, images)
         begin, wall, cycle = time.process_time(), time.perf_counter(), bus.cycle
-        if what == "data":
-            report = _with_data(device, images[0], folder)
-        else:
-            report = _timed(device, images)
+        report = inference()
         if what == "trace":
             save_runs(folder / "trace.npy", bus.run_table)
         seconds, wall = time.process_time() - begin, time.perf_counter() - wall
@@ -46,22 +45,35 @@ def _most_resident() -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / _KIB_PER_MB
 
 
-def _with_data(device: caesura.Device, image: Image, folder: Path) -> dict[str, Any]:
+Inference = Callable[[], dict[str, Any]]  #: what is measured: its models are loaded, and their images were checked
+
+
+def _with_data(device: caesura.Device, image: Image, folder: Path) -> Inference:
     feed = {image.meta.inputs[0].name: np.load(folder / "input.npy")}
-    outputs, stats = device.load(image).run(feed)
-    return {"cycles": stats.cycles, "outputs": {name: value.tolist() for name, value in outputs.items()}}
+    model = device.load(image)
+
+    def inference() -> dict[str, Any]:
+        outputs, stats = model.run(feed)
+        return {"cycles": stats.cycles, "outputs": {name: value.tolist() for name, value in outputs.items()}}
+
+    return inference
 
 
-def _timed(device: caesura.Device, images: list[Image]) -> dict[str, Any]:
-    driver, ids = device.driver, []
+def _timed(device: caesura.Device, images: list[Image]) -> Inference:
+    driver, alone = device.driver, len(images) == 1
     engines = driver.params.engines
-    for number, image in enumerate(images):
-        model = driver.load(image, engines=[number % engines] if len(images) > 1 else None)
-        driver.begin(model, LIMIT)
-        ids += driver.submit(model, range(len(image.meta.jobs)), limit=LIMIT)
-    results = driver.collect(ids, LIMIT)
-    starts = (result.prologue_start or result.start for result in results)
-    return {"cycles": max(result.end for result in results) - min(starts)}
+    models = [driver.load(image, engines=None if alone else [number % engines]) for number, image in enumerate(images)]
+
+    def inference() -> dict[str, Any]:
+        ids = []
+        for model in models:
+            driver.begin(model, LIMIT)
+            ids += driver.submit(model, range(len(model.image.meta.jobs)), limit=LIMIT)
+        results = driver.collect(ids, LIMIT)
+        starts = (result.prologue_start or result.start for result in results)
+        return {"cycles": max(result.end for result in results) - min(starts)}
+
+    return inference
 
 
 if __name__ == "__main__":
