@@ -1,7 +1,8 @@
 """``caesura bench modelspeed``: how fast the fast model is, on the machine that runs it.
 
 Seconds are those of one processor in one inference by itself, in a process of its own that holds nothing but the
-model: the image was compiled before, read from a file, checked and loaded; the program is analysed within the time. On a machine that does nothing else they are wall time, which the details tell as well.
+model: the image was compiled before, read from a file, checked and loaded; the program is analysed within the time. On
+a machine that does nothing else they are wall time, which the details tell as well.
 """
 
 import json
