@@ -4,9 +4,9 @@ Prints one JSON object. WHAT: ``timing``, ``trace`` (timing, and a trace beside 
 """
 
 import json
-import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,7 @@ import numpy as np
 import caesura
 from hw.contract.image import Image
 from sim.model.bus import ModelBus
-from sim.timing.runs import spans
-from sim.trace import write_trace
+from sim.timing.runs import save_runs
 
 LIMIT = 1_000_000_000
 _KIB_PER_MB = 1000
@@ -30,35 +29,51 @@ def main(what: str, folder: Path) -> dict[str, Any]:
     if what == "trace":
         bus.record()
     with caesura.Device(bus) as device:
-        begin, cycle = time.perf_counter(), bus.cycle
-        if what == "data":
-            report = _with_data(device, images[0], folder)
-        else:
-            report = _timed(device, images)
+        inference = _with_data(device, images[0], folder) if what == "data" else _timed(device, images)
+        begin, wall, cycle = time.process_time(), time.perf_counter(), bus.cycle
+        report = inference()
         if what == "trace":
-            write_trace(folder / "trace.json", spans(bus.runs))
-        seconds = time.perf_counter() - begin
-        report |= {"seconds": round(seconds, 3), "simulated_cycles": bus.cycle - cycle, "runs": len(bus.runs)}
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return report | {"megabytes": round(most / _KIB_PER_MB), "what": what}
+            save_runs(folder / "trace.npy", bus.run_table)
+        seconds, wall = time.process_time() - begin, time.perf_counter() - wall
+        report |= {"seconds": round(seconds, 3), "wall": round(wall, 3), "simulated_cycles": bus.cycle - cycle}
+    return report | {"megabytes": round(_most_resident()), "what": what}
 
 
-def _with_data(device: caesura.Device, image: Image, folder: Path) -> dict[str, Any]:
+def _most_resident() -> float:
+    """Megabytes of this program; what ``getrusage`` says may be those of the process that started it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / _KIB_PER_MB
+
+
+Inference = Callable[[], dict[str, Any]]  #: what is measured: its models are loaded, and their images were checked
+
+
+def _with_data(device: caesura.Device, image: Image, folder: Path) -> Inference:
     feed = {image.meta.inputs[0].name: np.load(folder / "input.npy")}
-    outputs, stats = device.load(image).run(feed)
-    return {"cycles": stats.cycles, "outputs": {name: value.tolist() for name, value in outputs.items()}}
+    model = device.load(image)
+
+    def inference() -> dict[str, Any]:
+        outputs, stats = model.run(feed)
+        return {"cycles": stats.cycles, "outputs": {name: value.tolist() for name, value in outputs.items()}}
+
+    return inference
 
 
-def _timed(device: caesura.Device, images: list[Image]) -> dict[str, Any]:
-    driver, ids = device.driver, []
+def _timed(device: caesura.Device, images: list[Image]) -> Inference:
+    driver, alone = device.driver, len(images) == 1
     engines = driver.params.engines
-    for number, image in enumerate(images):
-        model = driver.load(image, engines=[number % engines] if len(images) > 1 else None)
-        driver.begin(model, LIMIT)
-        ids += driver.submit(model, range(len(image.meta.jobs)), limit=LIMIT)
-    results = driver.collect(ids, LIMIT)
-    starts = (result.prologue_start or result.start for result in results)
-    return {"cycles": max(result.end for result in results) - min(starts)}
+    models = [driver.load(image, engines=None if alone else [number % engines]) for number, image in enumerate(images)]
+
+    def inference() -> dict[str, Any]:
+        ids = []
+        for model in models:
+            driver.begin(model, LIMIT)
+            ids += driver.submit(model, range(len(model.image.meta.jobs)), limit=LIMIT)
+        results = driver.collect(ids, LIMIT)
+        starts = (result.prologue_start or result.start for result in results)
+        return {"cycles": max(result.end for result in results) - min(starts)}
+
+    return inference
 
 
 if __name__ == "__main__":

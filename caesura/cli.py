@@ -237,7 +237,7 @@ def profile(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="utilisation, simspeed, preemption or scheduling")],
+    name: Annotated[str, typer.Argument(help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed")],
     preset: Preset = None,
     params: ParamsFile = None,
     changes: Set = None,

@@ -1,11 +1,14 @@
 """The fast model behind ``Bus``."""
 
+import numpy as np
+import numpy.typing as npt
+
 from hw.contract.params import SocParams
 from hw.contract.timing import REGISTER_ACCESS, REGISTER_TOUCHED
 from sim.bus import LINE_BYTES, BusError, HostCosts, Progress
 from sim.model.registers import RegisterModel
 from sim.model.soc import SocModel
-from sim.timing.runs import InstructionRun
+from sim.timing.runs import InstructionRun, as_runs
 
 _SLICE = 100_000  #: cycles between two calls of ``progress``
 
@@ -117,7 +120,12 @@ class ModelBus:
     @property
     def runs(self) -> list[InstructionRun]:
         """What was recorded, of prologues and bodies that have ended."""
-        return self._soc.shared.recorder.runs
+        return as_runs(self.run_table)
+
+    @property
+    def run_table(self) -> npt.NDArray[np.int64]:
+        """The same as a table, for ``sim.timing.runs.save_runs``: a row for each instruction."""
+        return self._soc.shared.recorder.table()
 
     # -- time ------------------------------------------------------------------------------------------------
     def _run_to(self, cycle: int, *, until_interrupt: bool = False) -> bool:

@@ -75,10 +75,8 @@ class EngineModel:
 
     def record(self, job: Job, queues: list[QueueModel]) -> None:
         """A body has ended: hand on when its instructions ran."""
-        if self.recorder.enabled:
-            for queue in queues:
-                for pc, begin, end in zip(queue.pcs, queue.taken, queue.done, strict=False):
-                    self.recorder.ran(self.number, queue.unit, job.members["job_id"], pc, begin, end)
+        for queue in queues:
+            self.recorder.ran(self.number, queue.unit, job.members["job_id"], queue.pcs, queue.taken, queue.done)
 
     def prologue_counters(self, job: Job) -> None:
         """A prologue has ended: keep its counters for the completion."""

@@ -19,6 +19,7 @@ from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel
 from sim.timing.program import CANCEL, END, ILLEGAL, ProgramTable
 
 _UNITS = len(Unit)
+_WAIT_FLAGS = (JobFlag.WAIT0, JobFlag.WAIT1)  #: looked at one after the other
 _NOTHING, _READING, _UNFETCHED, _EVENTS, _READY = range(5)
 _IDLE, _BODY, _QUIESCE, _HALTED, _BETWEEN, _DRAIN, _RETIRE, _COPY, _REPORT, _DEAD = range(10)
 
@@ -127,8 +128,9 @@ class ExecutorModel(Part):
         base, limit = job.segments[Segment.CODE]
         self.fetch.start(time + 1, job.members["body_pc"], base, limit)
         self._preparing = _EVENTS
-        self._waits = [(i, flag) for i, flag in enumerate((JobFlag.WAIT0, JobFlag.WAIT1)) if job.has(flag)]
-        self._look(time + 1 + JOB_EVENTS - len(self._waits) if self._waits else time + 1 + JOB_EVENTS)
+        self._waits = [(i, flag) for i, flag in enumerate(_WAIT_FLAGS) if job.has(flag)]
+        first = self._waits[0][0] if self._waits else len(_WAIT_FLAGS)
+        self._look(time + 1 + JOB_EVENTS - len(_WAIT_FLAGS) + first)
 
     def _look(self, time: int) -> None:
         if self._waits:
@@ -140,7 +142,8 @@ class ExecutorModel(Part):
         members, events = self._prepared.members, self.engine.events
         if events.reached(members[f"wait{number}_id"], members[f"wait{number}_value"]):
             del self._waits[0]
-            self._look(time + 1)
+            following = self._waits[0][0] if self._waits else len(_WAIT_FLAGS)
+            self._look(time + following - number)
         else:
             self._listening = True
 

@@ -160,14 +160,15 @@ class LoaderModel(Part):
         self._unfinished -= 1
         self._done_pc = pc + 1
         self._ended.append(time)
-        begun = self._begun[len(self._ended) - 1][1]
-        self.engine.recorder.ran(self.engine.number, Unit.LD2, self._job.members["job_id"], pc, begun, time)
         if self._state == _DRAIN:
             self._drained(time + 1)
 
     def _drained(self, time: int) -> None:
         if not self._unfinished:
             self._job.times["prologue_end"] = time
+            pcs, begun, ended = [list(column) for column in zip(*self.counted(), strict=True)] or ([], [], [])
+            engine = self.engine
+            engine.recorder.ran(engine.number, Unit.LD2, self._job.members["job_id"], pcs, begun, ended)
             self._state, self._looking = _NOTHING, True
             self.later(time + 1 + _SAVE, self._saved)
 

@@ -1,6 +1,6 @@
 """What the parts of an engine share: the engine as they see it, and events that a reset takes back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from hw.contract.isa import Unit
@@ -18,8 +18,10 @@ from sim.timing.program import ProgramTable
 class RunsObserver(Protocol):
     """Who wants to know when instructions ran."""
 
-    def ran(self, engine: int, unit: Unit, job_id: int, pc: int, taken: int, done: int) -> None:
-        """The instruction at ``pc`` of a job was accepted at ``taken`` and signalled at ``done``."""
+    def ran(
+        self, engine: int, unit: Unit, job_id: int, pcs: Sequence[int], taken: Sequence[int], done: Sequence[int]
+    ) -> None:
+        """Instructions of one unit and one job have ended: their PCs, when they were accepted, when they signalled."""
 
 
 class Surroundings(Protocol):

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, UNIT_OF, Field, Insn, Op
+from hw.contract.isa import (
+    DESTINATION_SEGMENTS,
+    FORMATS,
+    INSN_BITS,
+    INSN_BYTES,
+    SOURCE_SEGMENTS,
+    UNIT_OF,
+    Field,
+    Insn,
+    Op,
+)
 from hw.contract.params import SocParams
 from sim.timing.copies import COPY_FIELDS, BusCopy, CopySteps, bus_copy, copy_steps
 from sim.timing.pipelines import MAC_FIELDS, VEC_FIELDS, MacBlocks, VecSteps, mac_blocks, vec_steps
@@ -104,7 +114,7 @@ class ProgramTable:
         return result
 
     def _legal(self, op: Op, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """As ``hw.control.decode``: reserved bits are zero, counts are not, semaphores exist."""
+        """As ``hw.control.decode``: reserved bits are zero, counts are not, semaphores exist, segments may be named."""
         fields = FORMATS[op]
         legal = np.ones(len(rows), np.bool_)
         used = sum(f.width for f in fields)
@@ -117,6 +127,9 @@ class ProgramTable:
                 legal &= self.column(op, f.name, rows) >> self.params.semaphores == 0
             elif f.low == 1:
                 legal &= self.column(op, f.name, rows) > 0
+        for name, allowed in (("src_seg", SOURCE_SEGMENTS), ("dst_seg", DESTINATION_SEGMENTS)):
+            if op in allowed:
+                legal &= np.isin(self.column(op, name, rows), [int(segment) for segment in allowed[op]])
         return legal
 
     def _semaphores(self, op: Op, rows: npt.NDArray[np.intp]) -> None:

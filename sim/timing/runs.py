@@ -1,7 +1,11 @@
 """When instructions ran: what a simulator of the RTL and the fast model both tell, so that they can be compared."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from hw.contract.isa import Unit
 from sim.trace import Span
@@ -31,3 +35,19 @@ def spans(runs: Iterable[InstructionRun]) -> list[Span]:
         )
         for run in runs
     ]
+
+
+def as_runs(table: npt.NDArray[np.int64]) -> list[InstructionRun]:
+    """The rows of a table whose columns are the members of :class:`InstructionRun`."""
+    return [InstructionRun(engine, Unit(unit), *rest) for engine, unit, *rest in table.tolist()]
+
+
+def save_runs(path: Path, runs: Sequence[InstructionRun] | npt.NDArray[np.int64]) -> None:
+    """Write runs, or a table of them, to an .npy file: quick to write, a tenth of the size of a timeline."""
+    with path.open("wb") as file:
+        np.save(file, np.asarray(runs, np.int64).reshape(-1, len(InstructionRun._fields)))
+
+
+def load_runs(path: Path) -> list[InstructionRun]:
+    """What :func:`save_runs` has written."""
+    return as_runs(np.load(path))

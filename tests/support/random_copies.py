@@ -9,8 +9,10 @@ SEGMENT = 0x2000  #: bytes of the segments in DRAM and LV2 that they keep to
 
 
 def random_copy(rng: random.Random, op: Op, params: SocParams) -> Insn:
-    """A copy with every feature at random. Segments: 1 in DRAM, 6 in LV2. Copies from and to DRAM have runs of some
-    words and read all of them."""
+    """A copy with every feature at random; segments 1 and 5 in DRAM, 6 in LV2.
+
+    Copies from and to DRAM have runs of some words and read all of them.
+    """
     word = params.dram_word if op in (Op.LD2, Op.ST2) else params.lv1_word
     while True:
         insn = _try(rng, op, word, params)
@@ -37,7 +39,7 @@ def _try(rng: random.Random, op: Op, word: int, params: SocParams) -> Insn | Non
     if op in (Op.LD2, Op.ST2, Op.LD1):
         fields["src_seg"] = 1 if op is Op.LD2 else 6
     if op in (Op.LD2, Op.ST2, Op.ST1):
-        fields["dst_seg"] = 1 if op is Op.ST2 else 6
+        fields["dst_seg"] = 5 if op is Op.ST2 else 6
     if op is Op.LD0:
         fields |= {"pe_mask": rng.randrange(1 << params.pes), "space": rng.choice([Lv0Space.ACT, Lv0Space.WGT])}
         fields["view"] = rng.choice(list(Lv0View))

@@ -26,7 +26,7 @@ def _run(bus: RecordingBus | ModelBus, params: SocParams, bodies: Sequence[Seque
         bench = SocBench(params, bus=bus)
         bench.setup()
         for body in bodies:
-            bench.job([*body, END], limit1=SEGMENT, limit6=SEGMENT)
+            bench.job([*body, END], limit1=SEGMENT, base5=bench.data(), limit5=SEGMENT, limit6=SEGMENT)
         bench.ring()
         bench.wait(len(bodies), limit=300_000)
         completions = [bench.completion(index) for index in range(len(bodies))]
