@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-SETTLE = 4  #: cycles of silence before the reset
+from hw.contract.timing import SETTLED
 
 
 class EngineReset(wiring.Component):
@@ -29,8 +29,8 @@ class EngineReset(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        silence = Signal(range(SETTLE + 1))
-        m.d.comb += [self.halt.eq(self.busy), self.reset.eq(silence == SETTLE)]
+        silence = Signal(range(SETTLED + 1))
+        m.d.comb += [self.halt.eq(self.busy), self.reset.eq(silence == SETTLED)]
         with m.If(self.request):
             m.d.sync += self.busy.eq(1)
         with m.Elif(self.reset):

@@ -7,10 +7,9 @@ from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In
 
 from hw.contract.params import SocParams
-from hw.contract.timing import DRAM_QUEUE_BURSTS
+from hw.contract.timing import DRAM_QUEUE_BURSTS, DRAM_WRITE_BEATS
 from hw.interfaces import ADDR, AXI_ID_WIDTH, Axi4
 
-QUEUE_BEATS = 32  #: beats of write data it buffers
 FULL = 100  #: bandwidth in percent at which the bus carries one beat per cycle
 TIME = 32  #: bits of time stamps, compared modulo 2^32
 RESP_DECERR = 3
@@ -185,7 +184,7 @@ class Dram(wiring.Component):
         m.submodules.memory = memory = Memory(self.contents)
         read_port, write_port = memory.read_port(), memory.write_port(granularity=8)
         beat = data.StructLayout({"data": 8 * self.params.dram_word, "strb": self.params.dram_word})
-        m.submodules.beats = beats = SyncFIFOBuffered(width=beat.size, depth=QUEUE_BEATS)
+        m.submodules.beats = beats = SyncFIFOBuffered(width=beat.size, depth=DRAM_WRITE_BEATS)
         head = data.View(beat, beats.r_data)
         m.d.comb += [
             axi.wready.eq(beats.w_rdy & ~self._stall[2]),

@@ -46,7 +46,7 @@ JOB_EVENTS = 3  #: from the start of a fetch to a job that may begin, without a 
 RESTORED = 5  #: semaphores of a job that goes on
 RETIRE_STARTS = 2  #: from the end of a body until its completion is copied
 STUCK_CYCLES = 16  #: how long nothing may be able to move before it counts as a deadlock
-SETTLED = 4  #: cycles of silence before a unit or an engine is reset
+SETTLED = 4  #: cycles of silence before a unit or an engine is reset, or an aborted job has ended
 
 # -- buses -----------------------------------------------------------------------------------------------------------
 AXI_STAGE = 1  #: from a client's request to the address at the memory

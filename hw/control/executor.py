@@ -8,6 +8,7 @@ from hw.contract.isa import Op, Unit
 from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
 from hw.contract.regs import EngineState
+from hw.contract.timing import SETTLED
 from hw.control.decode import Decoder, field_bits
 from hw.control.descriptor import HEADER_BITS, JOB_FAULT, word_of
 from hw.control.fetch import InstructionFetch
@@ -24,7 +25,6 @@ from hw.control.signatures import (
 )
 from hw.interfaces import PC, BusReadPort
 
-SETTLE = 4  #: cycles the units must have been idle before an aborted job counts as ended
 _SEM_WORD = word_of("sem0")
 _SEM_WORDS = SEMAPHORES // SEMAPHORE_GROUP  #: 64-bit words of semaphore counts in a descriptor
 
@@ -159,7 +159,7 @@ class Executor(wiring.Component):
         flush = Signal()
         trap = Signal()  # any fault in this cycle
         pc = Signal(PC)  # of the last instruction decoded
-        settled = Signal(range(SETTLE + 1))
+        settled = Signal(range(SETTLED + 1))
         issuing, halting, halting_now = Signal(), Signal(), Signal()
         with m.If(self.measure):
             m.d.sync += cycles.eq(cycles + 1)
@@ -300,7 +300,7 @@ class Executor(wiring.Component):
                 m.d.comb += flush.eq(1)
                 with m.If(~self.units_quiet):
                     m.d.sync += settled.eq(0)
-                with m.Elif(settled != SETTLE):
+                with m.Elif(settled != SETTLED):
                     m.d.sync += settled.eq(settled + 1)
                 with m.Else():
                     m.d.sync += ended.end.eq(self.now)

@@ -7,10 +7,9 @@ from amaranth.lib.wiring import In, Out
 from hw.contract.isa import Unit
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
+from hw.contract.timing import STUCK_CYCLES
 from hw.control.descriptor import JOB_FAULT
 from hw.interfaces import FAULT, PC
-
-STUCK_CYCLES = 16  #: how long nothing may be able to move before it counts as a deadlock
 
 
 class FaultCollector(wiring.Component):

@@ -4,11 +4,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.timing import UNIT_IN_FLIGHT
+from hw.contract.timing import SETTLED, UNIT_IN_FLIGHT
 from hw.control.signatures import ACTIVITY, PrologueLoads
 from hw.interfaces import COMMAND, UnitPort
-
-SETTLE = 4  #: cycles a unit must have been idle before it is reset
 
 
 class Ld2Share(wiring.Component):
@@ -57,7 +55,7 @@ class Ld2Share(wiring.Component):
         to_loader = Signal()  # whose commands are in the unit, or on offer to it
         offering = Signal()
         in_flight = Signal(range(UNIT_IN_FLIGHT + 1))
-        recovering, settled = Signal(), Signal(range(SETTLE + 1))
+        recovering, settled = Signal(), Signal(range(SETTLED + 1))
 
         accepted = Signal()
         m.d.comb += [
@@ -96,7 +94,7 @@ class Ld2Share(wiring.Component):
         ]
 
         # A prologue faulted or is abandoned: quiesce the unit and reset it.
-        m.d.comb += self.unit_reset.eq(settled == SETTLE)
+        m.d.comb += self.unit_reset.eq(settled == SETTLED)
         with m.If(self.loads.fault | (self.loads.abandon & self.loads.present)):
             m.d.sync += recovering.eq(1)
         with m.If(recovering & ~unit.busy & ~self.unit_reset):

@@ -5,11 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.params import SocParams
+from hw.contract.timing import WORDS_BEHIND
 from hw.dma.fifo import StreamFifo
 from hw.dma.layouts import beat_layout, log2
 from hw.interfaces import ADDR, PC, BusWritePort, Lv0WritePort, WritePort
 
-WORDS_BEHIND = 8  #: words a burst may be announced ahead of its first data, so that bursts follow without a gap
 LV0_TAG = {"pe_mask": 16, "space": 2, "view": 1}  #: what a beat for LV0 carries
 BUS_SINK_TAG = {"pc": PC, "dst": ADDR}  #: what a beat for DRAM carries, to name a run that failed
 

@@ -6,10 +6,10 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import TABLE_BYTES, VecOp
+from hw.contract.timing import TABLE_ROW_BYTES
 from hw.vec.requantise import LATENCY as REQUANTISE_LATENCY
 from hw.vec.requantise import Requantise
 
-TABLE_ROW_BYTES = 8  #: bytes of the table a lane takes per cycle when it is filled
 PARAM_LATENCY = 3  #: enabled cycles from operands to the moment bias and scale are needed
 LATENCY = PARAM_LATENCY + REQUANTISE_LATENCY + 1  #: enabled cycles from operands to result
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VEC_HEADER
 from hw.contract.params import SocParams
-from hw.vec.lane import TABLE_ROW_BYTES
+from hw.contract.timing import TABLE_ROW_BYTES
 from hw.vec.walker import LV1_ADDR
 
 #: The scalars as they lie in memory, see ``VEC_HEADER``.
