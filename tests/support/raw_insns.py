@@ -1,6 +1,6 @@
 """Instructions that the encoder refuses, as bytes."""
 
-from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, SEGMENTS, SOURCE_SEGMENTS, Insn, Op
+from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BYTES, SEGMENTS, SOURCE_SEGMENTS, Insn, Op
 
 #: (operation, field, value) of every segment that a copy must not name.
 WRONG_SEGMENTS = [
@@ -12,15 +12,19 @@ WRONG_SEGMENTS = [
 ]
 
 
+def raw(op: Op, **fields: int) -> bytes:
+    """An instruction with any bits in its fields, legal or not."""
+    word, low = 0, 0
+    for field in FORMATS[op]:
+        value = int(op) if field.name == "opcode" else fields.get(field.name, field.default)
+        word |= (value & (1 << field.width) - 1) << low
+        low += field.width
+    return word.to_bytes(INSN_BYTES, "little")
+
+
 def with_field(insn: Insn, name: str, value: int) -> bytes:
     """``insn``, which is legal, with any bits in a field."""
-    word, low = int.from_bytes(insn.encode(), "little"), 0
-    for field in FORMATS[insn.op]:
-        mask = (1 << field.width) - 1
-        if field.name == name:
-            word = word & ~(mask << low) | value << low
-        low += field.width
-    return word.to_bytes(64, "little")
+    return raw(insn.op, **insn.fields | {name: value})
 
 
 def legal_copy(op: Op, **fields: int) -> Insn:

@@ -10,6 +10,7 @@ from hw.contract.regs import register_map
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from tests.hw.soc_bench import DATA_BYTES, END, LV2_BYTES, SocBench, copy
+from tests.support.raw_insns import raw
 
 TINY = preset("tiny")
 COSTS = HostCosts(register_access=7, memory_line=3, interrupt=20, decision=0)
@@ -58,7 +59,7 @@ def random_garbage(rng):
     op = rng.choice((Op.LD2, Op.ST2, Op.LD1, Op.LD0, Op.MAC, Op.VEC))
     names = [f for f in FORMATS[op] if f.name not in ("opcode", "wait", "signal")]
     fields = {f.name: rng.randint(max(f.minimum, -40), min(f.maximum, 40)) for f in rng.sample(names, 4)}
-    return [Insn(op, fields)]
+    return [raw(op, **fields)]
 
 
 def submit(bench, rng):

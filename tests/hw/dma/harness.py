@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hw.contract.isa import FORMATS, Insn, Lv0Space, Lv0View, Op
+from hw.contract.isa import Insn, Lv0Space, Lv0View, Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams, preset
 from hw.dma.units import Ld0Unit, Ld1Unit, Ld2Unit, St1Unit, St2Unit
 from hw.interfaces import COMMAND
 from tests.support.memories import serve_bus_read, serve_bus_write, serve_read, serve_write
+from tests.support.raw_insns import raw
 from tests.support.streams import Stalls, check_held, feed, simulate
 
 UNITS = {Op.LD1: Ld1Unit, Op.ST1: St1Unit, Op.LD0: Ld0Unit, Op.LD2: Ld2Unit, Op.ST2: St2Unit}
@@ -40,12 +41,7 @@ def command(insn: Insn, segments: Segments, pc: int = 0) -> dict:
 
 def raw_command(op: Op, segments: Segments, pc: int = 0, **fields: int) -> dict:
     """A ``COMMAND`` payload whose fields need not be legal."""
-    word, offset = 0, 0
-    for f in FORMATS[op]:
-        value = int(op) if f.name == "opcode" else fields.get(f.name, f.default)
-        word |= (value & ((1 << f.width) - 1)) << offset
-        offset += f.width
-    values = {"insn": word, "pc": pc} | vars(segments)
+    values = {"insn": int.from_bytes(raw(op, **fields), "little"), "pc": pc} | vars(segments)
     assert set(values) == {name for name, _ in COMMAND}
     return values
 

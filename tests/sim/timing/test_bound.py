@@ -58,18 +58,20 @@ def test_wait_for_nothing():
 
 
 def test_what_is_added_never_lowers_the_bound():
-    short = worst_intervals(assemble(f"LD1 len=64 hi=64 signal=0\n{MAC} wait=0\nEND"), TINY, ALONE).end
+    short = worst_intervals(assemble(f"LD1 src_seg=6 len=64 hi=64 signal=0\n{MAC} wait=0\nEND"), TINY, ALONE).end
     beside = worst_intervals(
-        assemble(f"LD1 len=64 hi=64 signal=0\n{MAC} wait=0\nLD1 len=64 hi=64\nEND"), TINY, ALONE
+        assemble(f"LD1 src_seg=6 len=64 hi=64 signal=0\n{MAC} wait=0\nLD1 src_seg=6 len=64 hi=64\nEND"), TINY, ALONE
     ).end
-    crowded = worst_intervals(assemble(f"LD1 len=64 hi=64 signal=0\n{MAC} wait=0\nEND"), TINY, Others(3)).end
-    loading = worst_intervals(assemble(f"LD1 len=64 hi=64 signal=0\n{MAC} wait=0\nEND"), TINY, ALONE, loading=True).end
+    crowded = worst_intervals(assemble(f"LD1 src_seg=6 len=64 hi=64 signal=0\n{MAC} wait=0\nEND"), TINY, Others(3)).end
+    loading = worst_intervals(
+        assemble(f"LD1 src_seg=6 len=64 hi=64 signal=0\n{MAC} wait=0\nEND"), TINY, ALONE, loading=True
+    ).end
     assert short <= beside and short < crowded and short < loading
 
 
 def test_a_load_waits_for_the_abandoned_ones():
     """As many bursts as can be outstanding, a round trip, and the reset of the unit."""
-    program = assemble("LD2 len=64 hi=64\nCANCEL\nEND")  # the load waits in its queue when the pause comes
+    program = assemble("LD2 dst_seg=6 len=64 hi=64\nCANCEL\nEND")  # the load waits in its queue when the pause comes
     alone, behind = (worst_intervals(program, BASE, ALONE, loading).end for loading in (False, True))
     bursts = BASE.axi_outstanding * (BASE.axi_burst_beats + BASE.dram_row_miss)
     assert bursts + BASE.dram_latency < behind - alone < 4 * bursts
@@ -77,13 +79,13 @@ def test_a_load_waits_for_the_abandoned_ones():
 
 def test_loads_of_prologues_and_of_the_body_are_not_in_the_unit_at_once():
     """Nine loads of the body may be owed, or abandoned ones and the five of the queue."""
-    program = assemble("\n".join(["LD2 len=8192 hi=8192"] * 20) + "\nCANCEL\nEND")
+    program = assemble("\n".join(["LD2 dst_seg=6 len=8192 hi=8192"] * 20) + "\nCANCEL\nEND")
     alone, behind = (worst_intervals(program, BASE, ALONE, loading).end for loading in (False, True))
     assert alone == behind
 
 
 def test_bounded_stores_cost_less():
-    program = assemble("LD2 len=4096 hi=4096\nEND")
+    program = assemble("LD2 dst_seg=6 len=4096 hi=4096\nEND")
     few, any_number = (worst_intervals(program, BASE, Others(1, stores)).end for stores in (4, None))
     assert few < any_number
 

@@ -41,8 +41,8 @@ def test_rivals_at_a_bank_cost_a_cycle_per_word():
 
 
 def test_misaligned_runs_take_a_word_more():
-    aligned = cycles("LD1 len=64 hi=64 n0=32 src_s0=64 dst_s0=64 hi0=32 hi1=1", rivals=only(Op.LD1))
-    shifted = cycles("LD1 src=4 len=64 hi=64 n0=32 src_s0=64 dst_s0=64 hi0=32 hi1=1", rivals=only(Op.LD1))
+    aligned = cycles("LD1 src_seg=6 len=64 hi=64 n0=32 src_s0=64 dst_s0=64 hi0=32 hi1=1", rivals=only(Op.LD1))
+    shifted = cycles("LD1 src_seg=6 src=4 len=64 hi=64 n0=32 src_s0=64 dst_s0=64 hi0=32 hi1=1", rivals=only(Op.LD1))
     assert shifted - aligned == 32
 
 
@@ -50,7 +50,7 @@ def test_loads_alone_open_rows_once():
     memory = WorstDram(TINY, only(Op.LD2))
     words = 4096 // TINY.dram_word
     expected = (words + 2 * TINY.dram_row_miss) * memory.slowdown
-    assert expected <= cycles("LD2 len=4096 hi=4096", rivals=only(Op.LD2)) <= expected + 4
+    assert expected <= cycles("LD2 dst_seg=6 len=4096 hi=4096", rivals=only(Op.LD2)) <= expected + 4
 
 
 @pytest.mark.parametrize("bandwidth", [70, 50, 3])
@@ -60,13 +60,13 @@ def test_a_slower_bus_takes_longer_for_every_beat(bandwidth):
     memory = WorstDram(slow, only(Op.LD2))
     assert memory.burst >= TINY.axi_burst_beats * 100 / bandwidth + TINY.dram_row_miss
     assert memory.latency - WorstDram(TINY, only(Op.LD2)).latency >= 100 / bandwidth - 1
-    taken = cycles("LD2 len=4096 hi=4096", slow, only(Op.LD2))
+    taken = cycles("LD2 dst_seg=6 len=4096 hi=4096", slow, only(Op.LD2))
     assert taken >= (words * 100 / bandwidth + 2 * TINY.dram_row_miss) * memory.slowdown
 
 
 @pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
 def test_every_burst_waits_for_every_engine(params):
-    load = "LD2 len=4096 hi=4096"
+    load = "LD2 dst_seg=6 len=4096 hi=4096"
     times = [cycles(load, params, Rivals(Others(engines, 0), frozenset([Op.LD2]))) for engines in range(3)]
     assert times[0] < times[1] < times[2]
     stores = cycles(load, params, Rivals(Others(1), frozenset([Op.LD2])))
@@ -75,8 +75,8 @@ def test_every_burst_waits_for_every_engine(params):
 
 def test_bursts_that_cross_a_boundary_count_twice():
     burst = BASE.axi_burst_beats * BASE.dram_word
-    inside = cycles("LD2 len=64 hi=64", BASE)
-    across = cycles(f"LD2 src={burst - 32} len=64 hi=64", BASE)
+    inside = cycles("LD2 dst_seg=6 len=64 hi=64", BASE)
+    across = cycles(f"LD2 dst_seg=6 src={burst - 32} len=64 hi=64", BASE)
     assert across > 1.5 * inside
 
 

@@ -15,10 +15,12 @@ def test_one_engine_has_no_others():
 
 
 def test_stores_are_counted_while_they_are_few():
-    few, many = ([[assemble("\n".join(["ST2 len=64 hi=64"] * count))]] for count in (3, 100))
+    few, many = ([[assemble("\n".join(["ST2 src_seg=6 dst_seg=3 len=64 hi=64"] * count))]] for count in (3, 100))
     assert beside(few, BASE, 1024).stores == 3
     assert beside(many, BASE, 1024).stores is None
-    across = [assemble("ST2 dst=224 len=64 hi=64 n0=2 dst_s0=256")]  # both cross a boundary between bursts
+    across = [
+        assemble("ST2 src_seg=6 dst_seg=3 dst=224 len=64 hi=64 n0=2 dst_s0=256")
+    ]  # both cross a boundary between bursts
     assert beside([across], BASE, 1024).stores == 4
     assert [beside(engine, BASE, 1024).store_beats for engine in (few, [across], many)] == [4, 4, BASE.axi_burst_beats]
 
