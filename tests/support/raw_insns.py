@@ -2,6 +2,7 @@
 
 from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BYTES, SEGMENTS, SOURCE_SEGMENTS, Insn, Op
 
+COPIES = sorted({*SOURCE_SEGMENTS, *DESTINATION_SEGMENTS})  #: that name segments
 #: (operation, field, value) of every segment that a copy must not name.
 WRONG_SEGMENTS = [
     (op, name, number)
@@ -12,7 +13,7 @@ WRONG_SEGMENTS = [
 ]
 
 
-def raw(op: Op, **fields: int) -> bytes:
+def raw(op: Op, /, **fields: int) -> bytes:
     """An instruction with any bits in its fields, legal or not."""
     word, low = 0, 0
     for field in FORMATS[op]:
@@ -36,4 +37,4 @@ def legal_copy(op: Op, **fields: int) -> Insn:
 
 def legal(op: Op) -> Insn:
     """A legal instruction of any operation."""
-    return legal_copy(op) if op in SOURCE_SEGMENTS or op in DESTINATION_SEGMENTS else Insn(op)
+    return legal_copy(op) if op in COPIES else Insn(op)

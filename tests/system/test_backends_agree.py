@@ -10,7 +10,7 @@ from hw.contract.regs import register_map
 from sim.bus import HostCosts
 from sim.rtl import open_bus
 from tests.hw.soc_bench import DATA_BYTES, END, LV2_BYTES, SocBench, copy
-from tests.support.raw_insns import raw
+from tests.support.raw_insns import COPIES, legal, raw
 
 TINY = preset("tiny")
 COSTS = HostCosts(register_access=7, memory_line=3, interrupt=20, decision=0)
@@ -59,6 +59,8 @@ def random_garbage(rng):
     op = rng.choice((Op.LD2, Op.ST2, Op.LD1, Op.LD0, Op.MAC, Op.VEC))
     names = [f for f in FORMATS[op] if f.name not in ("opcode", "wait", "signal")]
     fields = {f.name: rng.randint(max(f.minimum, -40), min(f.maximum, 40)) for f in rng.sample(names, 4)}
+    if op in COPIES and rng.random() < 0.75:  # with any others it is illegal
+        fields |= {name: legal(op)[name] for name in ("src_seg", "dst_seg")}
     return [raw(op, **fields)]
 
 

@@ -6,9 +6,7 @@ from amaranth.sim import Simulator
 from hw.contract.isa import DESTINATION_SEGMENTS, SOURCE_SEGMENTS, Op
 from hw.contract.params import preset
 from hw.control.decode import Decoder
-from tests.support.raw_insns import WRONG_SEGMENTS, legal_copy, with_field
-
-COPIES = sorted({*SOURCE_SEGMENTS, *DESTINATION_SEGMENTS})
+from tests.support.raw_insns import COPIES, WRONG_SEGMENTS, legal_copy, with_field
 
 
 def verdicts(decoder: Decoder, raws: list[bytes]) -> list[int]:
