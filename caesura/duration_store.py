@@ -9,16 +9,29 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Annotated
 
 import pydantic
+from pydantic.dataclasses import dataclass
 
 from hw.contract.image import Image, ImageMeta
 from hw.contract.params import SocParams
 from sim.backends import RTL_BACKENDS
 from sim.cache_folder import cache_dir
 from sw.runtime import reference
-from sw.runtime.reference import Durations
 
+_Cycles = Annotated[int, pydantic.Field(ge=0)]
+
+
+@dataclass
+class _Stored:
+    """What a file holds: of each layer load, compute and stream."""
+
+    model: str
+    layers: list[tuple[_Cycles, _Cycles, _Cycles]]
+
+
+_STORED = pydantic.TypeAdapter(_Stored)
 _META = pydantic.TypeAdapter(ImageMeta)
 _MEASURED = {"measured_load", "measured_compute", "measured_stream"}
 
@@ -33,11 +46,11 @@ class DurationStore:
         """Give ``image`` the durations that were measured before, unless it has some."""
         if reference.measured(image):
             return
-        with contextlib.suppress(OSError, ValueError, TypeError):  # missing, or damaged: it will be measured again
-            stored = json.loads(self._path(image).read_text(encoding="utf-8"))
-            times = [Durations(*map(int, layer)) for layer in stored["layers"]]
-            for layer, took in zip(image.meta.layers, times, strict=True):
-                layer.measured_load, layer.measured_compute, layer.measured_stream = took
+        with contextlib.suppress(OSError, pydantic.ValidationError):  # missing, or damaged: it will be measured again
+            times = _STORED.validate_json(self._path(image).read_bytes()).layers
+            if len(times) == len(image.meta.layers):
+                for layer, took in zip(image.meta.layers, times, strict=True):
+                    layer.measured_load, layer.measured_compute, layer.measured_stream = took
 
     def remember(self, image: Image) -> None:
         """Keep the durations of ``image``. A folder that cannot be written to costs the next run a measurement."""

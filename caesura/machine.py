@@ -10,7 +10,7 @@ from typing import Any
 from hw.contract.params import KIB, MIB, PRESETS, ParamError, SocParams, preset
 
 _NAMES = frozenset(SocParams().to_dict())
-_NUMBER = re.compile(r"(\d[\d_]*)\s*(KiB|MiB)?", re.IGNORECASE)
+_NUMBER = re.compile(r"(?![\d_]{19})(\d+(?:_\d+)*)\s*(KiB|MiB)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"kib": KIB, "mib": MIB}
 
 

@@ -42,10 +42,13 @@ def build_for_its_size(graph: ir.Graph, params: SocParams, options: Options) -> 
 
 
 def predicted_cycles(image: Image) -> int:
-    """Cycles of an inference as the compiler estimates them: of all computing or of all loading, whichever is more, as
-    the loads of a layer run while others compute."""
+    """Cycles of an inference as the compiler estimates them: of all computing or of all memory access, whichever is
+    more, as a layer's loads run while others compute."""
     layers = image.meta.layers
-    return max(sum(layer.estimated_compute for layer in layers), sum(layer.estimated_load for layer in layers))
+    return max(
+        sum(layer.estimated_compute for layer in layers),
+        sum(layer.estimated_load + layer.estimated_stream for layer in layers),
+    )
 
 
 def _counts(params: SocParams) -> Iterator[int]:

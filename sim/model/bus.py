@@ -5,7 +5,8 @@ import numpy.typing as npt
 
 from hw.contract.params import SocParams
 from hw.contract.timing import REGISTER_ACCESS, REGISTER_TOUCHED
-from sim.bus import LINE_BYTES, BusError, HostCosts, Progress
+from sim.accesses import check_memory, check_register, check_timing, check_value, memory_cycles, refused
+from sim.bus import HostCosts, Progress
 from sim.model.registers import RegisterModel
 from sim.model.soc import SocModel
 from sim.timing.runs import InstructionRun, as_runs
@@ -54,8 +55,7 @@ class ModelBus:
 
     def write_reg(self, address: int, value: int) -> None:
         """Write a 32-bit register; charges as :meth:`read_reg`."""
-        if not 0 <= value < 1 << 32:
-            raise BusError(f"a register holds 0 to 0xffffffff, not {value:#x} (write to {address:#06x})")
+        check_value(address, value)
         touched, begin = self._touch("write to", address), self._cycle
         self._run_to(touched + 1)
         write = self._registers.writers.get(address)
@@ -65,15 +65,19 @@ class ModelBus:
 
     def read_mem(self, address: int, size: int, *, charge: bool = True) -> bytes:
         """Read DRAM; charges ``costs.memory_line`` per line touched, if ``charge``."""
-        self._check_memory("read", address, size)
-        self._charge_memory(address, size, charge)
+        self._check_open()
+        check_memory(self.params, "read", address, size)
+        if charge:
+            self.advance(memory_cycles(self.costs, address, size))
         return self._soc.shared.dram[address : address + size].tobytes()
 
     def write_mem(self, address: int, data: bytes, *, charge: bool = True) -> None:
         """Write DRAM; charging as for :meth:`read_mem`."""
         raw = bytes(data)
-        self._check_memory("write", address, len(raw))
-        self._charge_memory(address, len(raw), charge)
+        self._check_open()
+        check_memory(self.params, "write", address, len(raw))
+        if charge:
+            self.advance(memory_cycles(self.costs, address, len(raw)))
         self._soc.shared.store(address, raw)
 
     def wait_irq(self, limit: int) -> bool:
@@ -107,8 +111,7 @@ class ModelBus:
     def set_dram_timing(self, params: SocParams) -> None:
         """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be as in
         the parameters of this bus."""
-        if params.digest() != self.params.digest():
-            raise ValueError(f"{params.name!r} differs from {self.params.name!r} in more than the timing of the DRAM")
+        check_timing(self.params, params)
         self._check_open()
         self.params = params
         self._soc.shared.memory.set_timing(params)
@@ -147,29 +150,14 @@ class ModelBus:
     def _touch(self, what: str, address: int) -> int:
         """The cycle in which an access that begins now reads or writes the register."""
         self._check_open()
-        if address % 4 or not 0 <= address < 1 << 16:
-            raise BusError(f"{what} register {address:#06x}: the address must be a multiple of 4 below 0x10000")
+        check_register(what, address)
         return self._registers.touched(address, self._cycle + REGISTER_TOUCHED)
 
     def _answer(self, what: str, begin: int, touched: int, address: int, *, known: bool) -> None:
         took = touched - begin + REGISTER_ACCESS - REGISTER_TOUCHED
         self._run_to(begin + max(took, self.costs.register_access))
         if not known:
-            raise BusError(
-                f"{what} register {address:#06x}: the SoC answered with an error; is the address in the register map?"
-            )
-
-    def _charge_memory(self, address: int, size: int, charge: bool) -> None:
-        if charge and size:
-            lines = (address + size - 1) // LINE_BYTES - address // LINE_BYTES + 1
-            self.advance(lines * self.costs.memory_line)
-
-    def _check_memory(self, access: str, address: int, size: int) -> None:
-        self._check_open()
-        if address < 0 or size < 0 or address + size > self.params.dram_bytes:
-            raise BusError(
-                f"{access} of {size} bytes at {address:#x} leaves the DRAM of {self.params.dram_bytes:#x} bytes"
-            )
+            raise refused(what, address)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -4,7 +4,8 @@ import enum
 from abc import ABC, abstractmethod
 
 from hw.contract.params import SocParams
-from sim.bus import LINE_BYTES, BusError, BusTimeout, HostCosts, Progress
+from sim.accesses import check_memory, check_register, check_timing, check_value, memory_cycles, refused
+from sim.bus import BusTimeout, HostCosts, Progress
 
 REGISTER_TIMEOUT = 10_000  #: cycles a register access may take
 
@@ -82,21 +83,24 @@ class RtlBus(ABC):
 
     def write_reg(self, address: int, value: int) -> None:
         """Write a 32-bit register; charges as :meth:`read_reg`."""
-        if not 0 <= value < 1 << 32:
-            raise BusError(f"a register holds 0 to 0xffffffff, not {value:#x} (write to {address:#06x})")
+        check_value(address, value)
         self._access(True, address, value)
 
     def read_mem(self, address: int, size: int, *, charge: bool = True) -> bytes:
         """Read DRAM; charges ``costs.memory_line`` per line touched, if ``charge``."""
-        self._check_memory("read", address, size)
-        self._charge_memory(address, size, charge)
+        self._check_open()
+        check_memory(self.params, "read", address, size)
+        if charge:
+            self.advance(memory_cycles(self.costs, address, size))
         return self._load(address, size) if size else b""
 
     def write_mem(self, address: int, data: bytes, *, charge: bool = True) -> None:
         """Write DRAM; charging as for :meth:`read_mem`."""
         raw = bytes(data)
-        self._check_memory("write", address, len(raw))
-        self._charge_memory(address, len(raw), charge)
+        self._check_open()
+        check_memory(self.params, "write", address, len(raw))
+        if charge:
+            self.advance(memory_cycles(self.costs, address, len(raw)))
         if raw:
             self._store(address, raw)
 
@@ -144,8 +148,7 @@ class RtlBus(ABC):
     def set_dram_timing(self, params: SocParams) -> None:
         """From the next cycle the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be
         as in the parameters of this bus. The DRAM must be idle."""
-        if params.digest() != self.params.digest():
-            raise ValueError(f"{params.name!r} differs from {self.params.name!r} in more than the timing of the DRAM")
+        check_timing(self.params, params)
         self._check_open()
         self.params = params
         self._dram_timing(params.dram_latency, params.dram_row_miss, params.dram_bandwidth)
@@ -158,31 +161,20 @@ class RtlBus(ABC):
 
     def _access(self, write: bool, address: int, value: int) -> int:
         self._check_open()
-        name = f"{'write to' if write else 'read of'} register {address:#06x}"
-        if address % 4 or not 0 <= address < 1 << 16:
-            raise BusError(f"{name}: the address must be a multiple of 4 below 0x10000")
+        access = "write to" if write else "read of"
+        check_register(access, address)
         before = self._cycle
         self._start_access(write, address, value)
         self._cycle += 1
         if not self._cycles(REGISTER_TIMEOUT, Until.RESPONSE):
-            raise BusTimeout(f"{name}: no answer within {REGISTER_TIMEOUT} cycles (cycle {self._cycle})")
+            raise BusTimeout(
+                f"{access} register {address:#06x}: no answer within {REGISTER_TIMEOUT} cycles (cycle {self._cycle})"
+            )
         data, error = self._response()
         self.advance(max(0, self.costs.register_access - (self._cycle - before)))
         if error:
-            raise BusError(f"{name}: the SoC answered with an error; is the address in the register map?")
+            raise refused(access, address)
         return data
-
-    def _charge_memory(self, address: int, size: int, charge: bool) -> None:
-        if charge and size:
-            lines = (address + size - 1) // LINE_BYTES - address // LINE_BYTES + 1
-            self.advance(lines * self.costs.memory_line)
-
-    def _check_memory(self, access: str, address: int, size: int) -> None:
-        self._check_open()
-        if address < 0 or size < 0 or address + size > self.params.dram_bytes:
-            raise BusError(
-                f"{access} of {size} bytes at {address:#x} leaves the DRAM of {self.params.dram_bytes:#x} bytes"
-            )
 
     def _check_open(self) -> None:
         if self._closed:

@@ -47,6 +47,15 @@ def test_a_first_run_measures_for_all_later_ones_and_leaves_files_alone(tmp_path
         assert again.image.meta.layers == model.image.meta.layers
         assert not measured(other.image)  # another program
     (kept,) = (tmp_path / "cache" / "durations").iterdir()
-    kept.write_text("{")
-    with caesura.open() as device:
-        assert not measured(device.load(file).image)
+    content = kept.read_text()
+    for damaged in ("{", "[]", "{}", content.replace("layers", "layer"), *_with_layers(content)):
+        kept.write_text(damaged)
+        with caesura.open() as device:
+            assert not measured(device.load(file).image), damaged[:80]
+
+
+def _with_layers(content: str) -> list[str]:
+    """The same file with layers that cannot be: one lost, without a number, a negative or an endless one."""
+    layers = json.loads(content)["layers"]
+    wrong = [layers[1:], [*layers[:-1], [1, 2]], [*layers[:-1], [1, -2, 3]], [*layers[:-1], [1, 2, 1e400]]]
+    return [json.dumps(json.loads(content) | {"layers": case}) for case in wrong]

@@ -43,6 +43,8 @@ def test_a_file_of_parameters(tmp_path):
         (["name=x"], "no parameter named 'name'"),
         (["engines"], "--set takes NAME=VALUE"),
         (["engines=two"], "engines must be a whole number, such as 4, 65536 or 64KiB, not 'two'"),
+        (["engines=2_"], "engines must be a whole number"),
+        (["lv2_bytes=" + "9" * 5000], "lv2_bytes must be a whole number"),
         (["engines=9"], "engines must be 1 to 8, not 9"),
         (["rows=8"], "cols must equal rows"),
     ],

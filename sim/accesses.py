@@ -1,0 +1,40 @@
+"""Accesses of the host, the same on every backend: which are refused, and what those to DRAM cost."""
+
+from hw.contract.params import SocParams
+from sim.bus import LINE_BYTES, BusError, HostCosts
+
+
+def check_register(access: str, address: int) -> None:
+    """Raise :class:`BusError` for an address that is no register's. ``access``: such as ``read of``."""
+    if address % 4 or not 0 <= address < 1 << 16:
+        raise BusError(f"{access} register {address:#06x}: the address must be a multiple of 4 below 0x10000")
+
+
+def check_value(address: int, value: int) -> None:
+    """Raise :class:`BusError` for a value that no register can hold."""
+    if not 0 <= value < 1 << 32:
+        raise BusError(f"a register holds 0 to 0xffffffff, not {value:#x} (write to {address:#06x})")
+
+
+def refused(access: str, address: int) -> BusError:
+    """What to raise when the SoC has answered with an error."""
+    return BusError(
+        f"{access} register {address:#06x}: the SoC answered with an error; is the address in the register map?"
+    )
+
+
+def check_memory(params: SocParams, access: str, address: int, size: int) -> None:
+    """Raise :class:`BusError` for what leaves the DRAM."""
+    if address < 0 or size < 0 or address + size > params.dram_bytes:
+        raise BusError(f"{access} of {size} bytes at {address:#x} leaves the DRAM of {params.dram_bytes:#x} bytes")
+
+
+def check_timing(present: SocParams, wanted: SocParams) -> None:
+    """Raise ValueError unless ``wanted`` differs from the parameters at ``present`` in the timing of the DRAM alone."""
+    if wanted.digest() != present.digest():
+        raise ValueError(f"{wanted.name!r} differs from {present.name!r} in more than the timing of the DRAM")
+
+
+def memory_cycles(costs: HostCosts, address: int, size: int) -> int:
+    """Cycles of an access to DRAM: a cost for each line that it touches."""
+    return ((address + size - 1) // LINE_BYTES - address // LINE_BYTES + 1) * costs.memory_line if size else 0
