@@ -31,6 +31,8 @@ def float_model(network: Network, seed: int) -> onnx.ModelProto:
             weight, bias = parameters(layer, rng)
             constants.append(numpy_helper.from_array(weight, f"{layer.name}.weight"))
             constants.append(numpy_helper.from_array(bias, f"{layer.name}.bias"))
+        if layer.kind is Kind.SHUFFLE:
+            constants += _shuffle_shapes(layer)
     output = network.layers[-1]
     graph = helper.make_graph(
         nodes,
@@ -68,6 +70,11 @@ def _gain(layer: NetworkLayer) -> float:
 
 def _nodes(layer: NetworkLayer) -> Iterator[onnx.NodeProto]:
     name = layer.name
+    if layer.kind is Kind.SHUFFLE:
+        yield helper.make_node("Reshape", [layer.sources[0], f"{name}.grouped"], [f"{name}.groups"], f"{name}.group")
+        yield helper.make_node("Transpose", [f"{name}.groups"], [f"{name}.dealt"], f"{name}.deal", perm=[0, 2, 1, 3, 4])
+        yield helper.make_node("Reshape", [f"{name}.dealt", f"{name}.whole"], [name], name)
+        return
     sources = list(layer.sources)
     if layer.weight_shape:
         sources += [f"{name}.weight", f"{name}.bias"]
@@ -76,6 +83,12 @@ def _nodes(layer: NetworkLayer) -> Iterator[onnx.NodeProto]:
     if layer.activation is not Activation.NONE:
         limits = ["relu6.low", "relu6.high"] if layer.activation is Activation.RELU6 else []
         yield helper.make_node(layer.activation.value, [result, *limits], [name], f"{name}.activation")
+
+
+def _shuffle_shapes(layer: NetworkLayer) -> list[onnx.TensorProto]:
+    channels, height, width = layer.out_shape
+    shapes = {"grouped": (1, layer.groups, channels // layer.groups, height, width), "whole": (1, *layer.out_shape)}
+    return [numpy_helper.from_array(np.array(shape, np.int64), f"{layer.name}.{key}") for key, shape in shapes.items()]
 
 
 def _attributes(layer: NetworkLayer) -> dict:

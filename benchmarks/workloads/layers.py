@@ -17,6 +17,7 @@ class Kind(Enum):
     MAX_POOL = "MaxPool"
     GLOBAL_AVERAGE_POOL = "GlobalAveragePool"
     FLATTEN = "Flatten"
+    SHUFFLE = "Transpose"  #: of channels, between two reshapes
 
 
 class Activation(Enum):
@@ -124,6 +125,10 @@ class Network:
         width = windows(pad + sizes[1] + right, kernel, stride)
         pads = (pad, pad, below, right)
         return self._append(name, Kind.MAX_POOL, (source,), (channels, height, width), kernel, stride, pads)
+
+    def shuffle(self, name: str, source: str, groups: int) -> str:
+        """Channels dealt out anew: the first of each of ``groups``, then the second of each, and so on."""
+        return self._append(name, Kind.SHUFFLE, (source,), self._shapes[source], groups=groups)
 
     def global_average_pool(self, name: str, source: str) -> str:
         """Mean over height and width, which stay as dimensions of one."""

@@ -1,4 +1,4 @@
-"""Workloads by name: whole networks, matrix multiplications, single convolutions."""
+"""Workloads by name: whole networks, branchy ones, matrix multiplications, single convolutions."""
 
 import difflib
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from benchmarks.workloads import conv, gemm, networks, qdq, tables
+from benchmarks.workloads import branchy, conv, gemm, networks, qdq, tables
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.export import float_model
 from benchmarks.workloads.images import image
@@ -38,7 +38,12 @@ def names() -> list[str]:
     """The workloads of the benchmarks: networks, products, convolutions. Products and convolutions of other sizes can
     be had as well, by names of the same form."""
     cases = [*tables.first_layers(), *tables.resnet50_convolutions(), *tables.depthwise_convolutions()]
-    return [*NETWORKS, *(product.name for product in tables.GEMMS), *(case.conv.name for case in cases)]
+    return [
+        *NETWORKS,
+        *branchy.NETWORKS,
+        *(product.name for product in tables.GEMMS),
+        *(case.conv.name for case in cases),
+    ]
 
 
 def workload(name: str) -> Path:
@@ -68,6 +73,8 @@ def write_network(network: Network, path: Path) -> None:
 def _find(name: str) -> Network | gemm.Gemm | conv.ConvShape:
     if name in NETWORKS:
         return NETWORKS[name]()
+    if name in branchy.NETWORKS:
+        return branchy.NETWORKS[name]()
     layer = gemm.parse(name) or conv.parse(name)
     if layer is None:
         raise UnknownWorkload(_unknown(name))
@@ -85,7 +92,7 @@ def _layer_model(layer: gemm.Gemm | conv.ConvShape) -> onnx.ModelProto:
 
 def _unknown(name: str) -> str:
     near = difflib.get_close_matches(name, names(), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}" if near else f"networks are {', '.join(NETWORKS)}"
+    hint = f"did you mean {' or '.join(near)}" if near else f"networks are {', '.join([*NETWORKS, *branchy.NETWORKS])}"
     return (
         f"no workload {name!r}; {hint}; "
         "layers are gemm_MxKxN and conv_CINxHxW_COUT_kKERNEL_sSTRIDE_pPAD[_gGROUPS], "
