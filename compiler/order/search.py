@@ -1,0 +1,132 @@
+"""The search for a good order of one graph: all orders where they are few, sampling and tree search where many."""
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from compiler.order.graph import Order, OrderGraph
+from compiler.order.greedy import critical_path_order, greedy_order
+from compiler.order.least_memory import least_peak_order
+from compiler.order.mcts import TreeSearch
+from compiler.order.orders import OrderCount, completions, count, every_order, neighbours, random_order
+from compiler.order.price import Price
+
+SearchProgress = Callable[[int, float], None]  #: called with orders tried and best cycles
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """How long to search one graph. Graphs with at most ``few`` orders are tried whole; of others ``samples`` are drawn
+    at random and then as many by tree search as make ``tries`` in all, ``seconds`` of wall time permitting. A search
+    ends at the first order with at most ``good_enough`` cycles."""
+
+    few: int = 1000
+    samples: int = 100
+    tries: int = 1000
+    seconds: float = math.inf
+    good_enough: float = -math.inf
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.tries < 1 or self.samples < 0 or self.seconds < 0:
+            raise ValueError(f"a search needs at least one try and no negative limits, not {self}")
+
+
+@dataclass(frozen=True)
+class FoundOrder:
+    """The best order and what else was seen. ``tried``: different orders priced. ``complete``: all there are."""
+
+    order: Order
+    cycles: float
+    worst: float
+    source: float
+    greedy: float
+    tried: int
+    orders: OrderCount
+    complete: bool
+    good_enough: bool
+
+
+def search_order(
+    graph: OrderGraph, price: Price, limits: SearchLimits = SearchLimits(), progress: SearchProgress | None = None
+) -> FoundOrder:
+    """The order with the smallest price among those tried. Beginning with the source order and the greedy ones, the
+    result is never worse than these. The same arguments give the same result unless time runs out."""
+    return _Searching(graph, price, limits, progress).run()
+
+
+class _Searching:
+    """One search: prices every order once and keeps the best."""
+
+    def __init__(
+        self, graph: OrderGraph, price: Price, limits: SearchLimits, progress: SearchProgress | None
+    ) -> None:  # fmt: skip
+        self._graph, self._price, self._limits, self._progress = graph, price, limits, progress
+        self._rng = random.Random(limits.seed)
+        self._ends = time.monotonic() + limits.seconds
+        self._known: dict[Order, float] = {}
+        self._best: Order = graph.source
+
+    def run(self) -> FoundOrder:
+        """See :func:`search_order`."""
+        graph = self._graph
+        orders = count(graph)
+        source, greedy = self._cycles(graph.source), self._cycles(greedy_order(graph))
+        self._try((critical_path_order(graph), least_peak_order(graph)))
+        if orders.at_most(self._limits.few):
+            self._try(every_order(graph))
+        else:
+            self._draw()
+            self._move()
+            self._climb()
+            self._move()
+        cycles = self._known[self._best]
+        return FoundOrder(
+            self._best, cycles, max(self._known.values()), source, greedy, len(self._known), orders,
+            orders.at_most(len(self._known)), cycles <= self._limits.good_enough,
+        )  # fmt: skip
+
+    @property
+    def _over(self) -> bool:
+        """Whether the result is good enough, or time is up."""
+        return self._known[self._best] <= self._limits.good_enough or time.monotonic() > self._ends
+
+    @property
+    def _spent(self) -> bool:
+        return len(self._known) >= self._limits.tries
+
+    def _cycles(self, order: Order) -> float:
+        if order not in self._known:
+            self._known[order] = self._price(order)
+            if self._known[order] < self._known.get(self._best, math.inf):
+                self._best = order
+            if self._progress:
+                self._progress(len(self._known), self._known[self._best])
+        return self._known[order]
+
+    def _try(self, orders: Iterable[Order]) -> None:
+        for order in orders:
+            if self._over:
+                return
+            self._cycles(order)
+
+    def _draw(self) -> None:
+        ways = completions(self._graph)
+        self._try(random_order(self._graph, self._rng, ways) for _ in range(self._limits.samples))
+
+    def _move(self) -> None:
+        """Put single operators of the best order elsewhere, as long as that makes it better."""
+        before = None
+        while before != self._best and not self._over:
+            before = self._best
+            for order in neighbours(self._graph, before):
+                self._try((order,))
+                if self._best != before or self._spent:
+                    break
+
+    def _climb(self) -> None:
+        tree = TreeSearch(self._graph, self._cycles, self._rng)
+        while not (tree.exhausted or self._spent or self._over):
+            tree.step()
