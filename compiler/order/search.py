@@ -34,6 +34,9 @@ class SearchLimits:
             raise ValueError(f"a search needs at least one try and no negative limits, not {self}")
 
 
+DEFAULT_LIMITS = SearchLimits()
+
+
 @dataclass(frozen=True)
 class FoundOrder:
     """The best order and what else was seen. ``tried``: different orders priced. ``complete``: all there are."""
@@ -50,7 +53,7 @@ class FoundOrder:
 
 
 def search_order(
-    graph: OrderGraph, price: Price, limits: SearchLimits = SearchLimits(), progress: SearchProgress | None = None
+    graph: OrderGraph, price: Price, limits: SearchLimits = DEFAULT_LIMITS, progress: SearchProgress | None = None
 ) -> FoundOrder:
     """The order with the smallest price among those tried. Beginning with the source order and the greedy ones, the
     result is never worse than these. The same arguments give the same result unless time runs out."""
