@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from compiler.order.graph import Order, OrderGraph
 from compiler.order.greedy import critical_paths
 
-EXPLORATION = 0.4  #: weight of a branch's uncertainty against its best order, whose value is 0 (worst seen) to 1 (best)
+EXPLORATION = 0.8  #: weight of a branch's uncertainty against its best order, whose value is 0 (worst seen) to 1 (best)
 GUIDED = 0.5  #: part of the choices in a roll-out that follow the critical path; the others are random
 
 

@@ -107,20 +107,6 @@ def depth_first(graph: OrderGraph) -> Iterator[Order]:
     return extended(0)
 
 
-def neighbours(graph: OrderGraph, order: Order) -> Iterator[Order]:
-    """The orders that differ in the place of one operator, which moves as far as its operands and readers let it; each
-    once."""
-    for place, number in enumerate(order):
-        rest = order[:place] + order[place + 1 :]
-        for step in (-1, 1):
-            at = place + step
-            bound = graph.predecessors[number] if step < 0 else graph.successors[number]
-            while 0 <= at < len(order) and not (bound >> order[at]) & 1:
-                if step < 0 or at > place + 1:  # to change places with the next one is its move, too
-                    yield (*rest[:at], number, *rest[at:])
-                at += step
-
-
 def random_order(graph: OrderGraph, rng: random.Random, ways: Mapping[int, int] | None = None) -> Order:
     """A random order. With ``ways`` (see :func:`completions`) all orders are equally likely; without, each operator is
     drawn from those that may come next."""

@@ -1,4 +1,4 @@
-"""The search for a good order of one graph: all orders where they are few, sampling and tree search where many."""
+"""The search for a good order of one graph: all orders where they are few; samples, tree search, moves where many."""
 
 import math
 import random
@@ -10,17 +10,23 @@ from compiler.order.graph import Order, OrderGraph
 from compiler.order.greedy import critical_path_order, greedy_order
 from compiler.order.least_memory import least_peak_order
 from compiler.order.mcts import TreeSearch
-from compiler.order.orders import OrderCount, completions, count, every_order, neighbours, random_order
+from compiler.order.moves import neighbours, random_move
+from compiler.order.orders import OrderCount, completions, count, every_order, random_order
 from compiler.order.price import Price
+
+LONGEST_STEP = 3  #: moves from an order to the next one that is tried
+LENIENCE = 0.02  #: by which part an order may be worse and still be gone on from
+RETURN = 0.02  #: probability to go back to the best order instead of staying
+STALE = 500  #: steps to known orders after which there is nothing more to find
 
 SearchProgress = Callable[[int, float], None]  #: called with orders tried and best cycles
 
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How long to search one graph. Graphs with at most ``few`` orders are tried whole; of others ``samples`` are drawn
-    at random and then as many by tree search as make ``tries`` in all, ``seconds`` of wall time permitting. A search
-    ends at the first order with at most ``good_enough`` cycles."""
+    """How long to search one graph. Graphs with at most ``few`` orders are tried whole. Of others ``samples`` are drawn
+    at random, half of the rest of ``tries`` are found by tree search, and the others by moving operators of the best.
+    After ``seconds`` of wall time, or with an order of at most ``good_enough`` cycles, a search ends."""
 
     few: int = 1000
     samples: int = 100
@@ -82,9 +88,9 @@ class _Searching:
             self._try(every_order(graph))
         else:
             self._draw()
-            self._move()
-            self._climb()
-            self._move()
+            self._climb_tree()
+            self._descend()
+            self._wander()
         cycles = self._known[self._best]
         return FoundOrder(
             self._best, cycles, max(self._known.values()), source, greedy, len(self._known), orders,
@@ -119,17 +125,34 @@ class _Searching:
         ways = completions(self._graph)
         self._try(random_order(self._graph, self._rng, ways) for _ in range(self._limits.samples))
 
-    def _move(self) -> None:
-        """Put single operators of the best order elsewhere, as long as that makes it better."""
+    def _climb_tree(self) -> None:
+        """Tree search with half of the tries that are left."""
+        tree = TreeSearch(self._graph, self._cycles, self._rng)
+        enough = (len(self._known) + self._limits.tries) // 2
+        while not (tree.exhausted or len(self._known) >= enough or self._over):
+            tree.step()
+
+    def _descend(self) -> None:
+        """Move single operators of the best order, as long as a move makes it better."""
         before = None
-        while before != self._best and not self._over:
+        while before != self._best and not (self._spent or self._over):
             before = self._best
-            for order in neighbours(self._graph, before):
+            near = list(neighbours(self._graph, before))
+            self._rng.shuffle(near)
+            for order in near:
                 self._try((order,))
                 if self._best != before or self._spent:
                     break
 
-    def _climb(self) -> None:
-        tree = TreeSearch(self._graph, self._cycles, self._rng)
-        while not (tree.exhausted or self._spent or self._over):
-            tree.step()
+    def _wander(self) -> None:
+        """Go on from the best order by a few moves at a time, also to slightly worse ones, and now and then back."""
+        here, stale = self._best, 0
+        while stale < STALE and not (self._spent or self._over):
+            order = here
+            for _ in range(self._rng.randint(1, LONGEST_STEP)):
+                order = random_move(self._graph, order, self._rng)
+            stale = stale + 1 if order in self._known else 0
+            if self._cycles(order) <= self._known[here] * (1 + LENIENCE * self._rng.random() ** 3):
+                here = order
+            elif self._rng.random() < RETURN:
+                here = self._best

@@ -2,10 +2,11 @@ import sys
 
 import pytest
 
+from benchmarks.order_examples import seventy_orders, two_orders
 from compiler.order.lower_bound import NoSolverError, exact_bound, quick_bound
 from compiler.order.orders import every_order
 from compiler.order.price import ChipModel, OrderPrice
-from tests.support.order_graphs import random_graph, seventy_orders, two_orders
+from tests.support.order_graphs import random_graph
 
 ROOMY = 1 << 40
 

@@ -4,6 +4,7 @@ from collections import Counter
 import networkx as nx
 import pytest
 
+from benchmarks.order_examples import seventy_orders, two_orders
 from compiler.order.graph import OperatorNode, OrderGraph
 from compiler.order.orders import (
     completions,
@@ -11,10 +12,9 @@ from compiler.order.orders import (
     depth_first,
     every_order,
     has_choice,
-    neighbours,
     random_order,
 )
-from tests.support.order_graphs import random_graph, seventy_orders, two_orders
+from tests.support.order_graphs import random_graph
 
 
 def unconnected(size):
@@ -22,7 +22,7 @@ def unconnected(size):
 
 
 def test_worked_examples():
-    """METHODS.md, section 4: exactly two orders, and 8!/(4! 4!)."""
+    """docs/methods.md: exactly two orders, and 8!/(4! 4!)."""
     assert list(every_order(two_orders())) == [(0, 1, 2, 3), (0, 2, 1, 3)]
     assert count(two_orders()).value == 2
     assert count(seventy_orders()).value == len(list(every_order(seventy_orders()))) == 70
@@ -71,22 +71,6 @@ def test_random_orders_are_equally_likely():
     assert all(900 < times < 1100 for times in drawn.values()), drawn
     by_turns = Counter(random_order(graph, rng) for _ in range(4000))
     assert by_turns[3, 0, 1, 2] > 1500
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_neighbours_move_one_operator(seed):
-    graph = random_graph(seed, 7)
-    everything = list(every_order(graph))
-    for order in everything[:20]:
-        found = list(neighbours(graph, order))
-        expected = {
-            other
-            for other in everything
-            if other != order
-            and any(tuple(x for x in other if x != n) == tuple(x for x in order if x != n) for n in order)
-        }
-        assert len(found) == len(set(found))
-        assert set(found) == expected
 
 
 def test_edges_must_lead_forward():

@@ -3,6 +3,7 @@ from collections import Counter
 
 import pytest
 
+from benchmarks.order_examples import seventy_orders
 from compiler.order.graph import OperatorNode, OrderGraph
 from compiler.order.greedy import critical_path_order, critical_paths, greedy_order
 from compiler.order.least_memory import least_peak_order
@@ -11,13 +12,13 @@ from compiler.order.orders import count, depth_first, every_order
 from compiler.order.price import ChipModel, OrderPrice
 from compiler.order.residency import peak_bytes
 from compiler.order.search import SearchLimits, search_order
-from tests.support.order_graphs import random_graph, seventy_orders
+from tests.support.order_graphs import random_graph
 
 CHIP = ChipModel(1 << 40, 8.0)
 
 
 def test_worked_example():
-    """METHODS.md, section 4: of 70 orders the best is not one of the two depth-first ones."""
+    """docs/methods.md: of 70 orders the best is not one of the two depth-first ones."""
     graph = seventy_orders()
     price = OrderPrice(graph, CHIP)
     found = search_order(graph, price)

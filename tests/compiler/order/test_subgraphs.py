@@ -2,10 +2,11 @@ import math
 
 import pytest
 
+from benchmarks.order_examples import seventy_orders, two_orders
 from compiler.order.graph import OperatorNode, OrderGraph
 from compiler.order.orders import count, every_order, has_choice
 from compiler.order.subgraphs import branch_points, key_nodes, link, on_every_path, subgraphs
-from tests.support.order_graphs import random_graph, seventy_orders, two_orders
+from tests.support.order_graphs import random_graph
 
 
 def graph_of(size, *edges):
