@@ -237,7 +237,10 @@ def profile(
 
 @app.command()
 def bench(
-    name: Annotated[str, typer.Argument(help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed")],
+    name: Annotated[
+        str,
+        typer.Argument(help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order"),
+    ],
     preset: Preset = None,
     params: ParamsFile = None,
     changes: Set = None,
