@@ -24,8 +24,8 @@ SearchProgress = Callable[[int, float], None]  #: called with orders tried and b
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How long to search one graph. Graphs with at most ``few`` orders are tried whole. Of others ``samples`` are drawn
-    at random, half of the rest of ``tries`` are found by tree search, and the others by moving operators of the best.
+    """How long to search one graph. Graphs with at most ``few`` orders are tried whole. Of others ``tries`` at most:
+    ``samples`` are drawn at random, half of the rest found by tree search, the others by moving operators of the best.
     After ``seconds`` of wall time, or with an order of at most ``good_enough`` cycles, a search ends."""
 
     few: int = 1000
@@ -83,7 +83,7 @@ class _Searching:
         graph = self._graph
         orders = count(graph)
         source, greedy = self._cycles(graph.source), self._cycles(greedy_order(graph))
-        self._try((critical_path_order(graph), least_peak_order(graph)))
+        self._try(first(graph) for first in (critical_path_order, least_peak_order))
         if orders.at_most(self._limits.few):
             self._try(every_order(graph))
         else:
@@ -116,14 +116,18 @@ class _Searching:
         return self._known[order]
 
     def _try(self, orders: Iterable[Order]) -> None:
-        for order in orders:
-            if self._over:
+        """Price ``orders`` until the search is over; those behind are not even made."""
+        given = iter(orders)
+        while not self._over:
+            order = next(given, None)
+            if order is None:
                 return
             self._cycles(order)
 
     def _draw(self) -> None:
         ways = completions(self._graph)
-        self._try(random_order(self._graph, self._rng, ways) for _ in range(self._limits.samples))
+        left = max(0, self._limits.tries - len(self._known))
+        self._try(random_order(self._graph, self._rng, ways) for _ in range(min(left, self._limits.samples)))
 
     def _climb_tree(self) -> None:
         """Tree search with half of the tries that are left."""

@@ -66,7 +66,7 @@ def test_tree_search_beats_random_sampling():
         graph = random_graph(seed, 20, reach=8)
         price = OrderPrice(graph, CHIP)
         assert not count(graph).at_most(10_000)
-        drawn = search_order(graph, price, SearchLimits(samples=300, tries=1, seed=seed))
+        drawn = search_order(graph, price, SearchLimits(samples=300, tries=300, seed=seed))
         climbed = search_order(graph, price, SearchLimits(samples=50, tries=300, seed=seed))
         better[(climbed.cycles > drawn.cycles) - (climbed.cycles < drawn.cycles)] += 1
     assert better[-1] > 3 * better[1]
@@ -121,3 +121,8 @@ def test_least_peak_is_the_least(seed):
 def test_search_limits_are_checked():
     with pytest.raises(ValueError, match="at least one try"):
         SearchLimits(tries=0)
+
+
+def test_tries_are_a_limit():
+    found = search_order(random_graph(5, 16), lambda order: float(hash(order) % 997), SearchLimits(few=0, tries=40))
+    assert found.tried == 40
