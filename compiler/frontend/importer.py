@@ -10,6 +10,7 @@ import onnx
 from compiler.frontend import inputs, ops
 from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import Shape
+from compiler.frontend.permutes import merge_permutes
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel
 from compiler.frontend.registry import HANDLERS
 from compiler.frontend.source import OnnxSource
@@ -42,6 +43,7 @@ class Importer:
                 self.problems.append(NodeProblem(name, kind, str(error)))
         if self.problems:
             raise UnsupportedModel(self.source.name, self.problems)
+        merge_permutes(self.draft.graph)
         self._prune()
         return self.draft.graph
 

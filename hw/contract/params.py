@@ -127,6 +127,12 @@ class SocParams:
         return self.pes
 
     @property
+    def depthwise_taps(self) -> int:
+        """Kernel columns that a block of a depthwise convolution covers: a word from each bank, a row of the array for
+        each."""
+        return min(self.lv0_banks, self.rows)
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates per cycle, all engines."""
         return self.engines * self.pes * self.rows * self.cols

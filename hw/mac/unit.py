@@ -27,7 +27,7 @@ class MacUnit(wiring.Component):
 
     def __init__(self, params: SocParams) -> None:
         self._params = params
-        self.taps = min(params.lv0_banks, params.rows)
+        self.taps = params.depthwise_taps
         self.act = Lv0Memory(params, Lv0Space.ACT, self.taps)
         self.wgt = Lv0Memory(params, Lv0Space.WGT)
         self.accumulators = Accumulators(params)

@@ -1,5 +1,6 @@
 """Operators to layers: which unit does what, before anything has an address."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -201,6 +202,9 @@ def _concat(graph: ir.Graph, op: ir.Concat, params: SocParams) -> list[Layer]:
 
 @lowers(ir.Permute)
 def _permute(graph: ir.Graph, op: ir.Permute, params: SocParams) -> list[Layer]:
+    shuffled = _shuffle(graph, op, params)
+    if shuffled is not None:
+        return [shuffled]
     shape = graph.tensors[op.inputs[0]].shape
     strides = [int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))]
     dims, pitch = [], 1
@@ -208,3 +212,35 @@ def _permute(graph: ir.Graph, op: ir.Permute, params: SocParams) -> list[Layer]:
         dims.append((shape[axis], strides[axis], pitch))
         pitch *= shape[axis]
     return [MoveLayer(op, op.inputs, op.output, "permute", [StridedCopy(op.inputs[0], 0, dims[::-1])])]
+
+
+def _shuffle(graph: ir.Graph, op: ir.Permute, params: SocParams) -> ConvLayer | None:
+    """A permutation of channels as a 1x1 convolution with one weight of 1 for each channel, which is exact; None if it
+    is none, or takes longer. As a copy it would move a few bytes at a time, on one engine."""
+    shape = graph.tensors[op.inputs[0]].shape
+    fixed = next((i for i, axis in enumerate(op.perm) if i != axis), len(shape))
+    pixels, channels = math.prod(shape[:fixed]), math.prod(shape[fixed:])
+    run = shape[-1] if op.perm[-1] == len(shape) - 1 else 1
+    tiles = _channel_tiles(channels, 1, channels, params, False)
+    sums = pixels * len(tiles) * -(-channels // params.rows) / params.engines
+    x, y = (_with_channels(graph, name, channels) for name in (op.inputs[0], op.output))
+    if x is None or y is None or sums > pixels * channels / min(run, params.lv1_word):
+        return None
+    tail = [axis - fixed for axis in op.perm[fixed:]]
+    source = np.arange(channels).reshape(shape[fixed:]).transpose(tail).reshape(-1)
+    weights = np.zeros((channels, 1, 1, channels), np.int8)
+    weights[np.arange(channels), 0, 0, source] = 1
+    zero, (low, high) = x.zero_point, (-128, 127) if x.dtype == "int8" else (0, 255)
+    keep = ir.Requantisation(np.ones(1, np.float32), zero, low, high)
+    area = OutputArea(0, y.nhwc[1], 0, y.nhwc[2], np.zeros(channels, np.int32), np.ones(channels, np.float32))
+    return ConvLayer(
+        op, [x.name], y.name, "shuffle", weights, 0, [area], keep, False, tiles, 1, (1, 1), (0, 0), (1, 1),
+        x.nhwc[:3] == y.nhwc[:3],
+    )  # fmt: skip
+
+
+def _with_channels(graph: ir.Graph, name: str, channels: int) -> ir.Tensor | None:
+    """The tensor ``name``, or a reshape of it, with that many channels; None if there is none."""
+    roots = graph.roots()
+    same = (tensor for other, tensor in graph.tensors.items() if roots[other] == roots[name])
+    return next((tensor for tensor in same if tensor.nhwc[3] == channels), None)
