@@ -1,12 +1,18 @@
 """Options of the back end."""
 
+import math
 from dataclasses import dataclass
 
 from compiler.ir import CompileError
+from compiler.order.search import SearchLimits
 from hw.contract.params import KIB, SocParams
 
 #: Where cancellation points lie: at intervals of the estimated time, where spilled data has reached DRAM, or both.
 STRATEGIES = ("both", "intervals", "spills")
+
+#: In which order layers come: as in the model, the best found, or the best of all where those can be counted.
+ORDERS = ("search", "source", "exhaustive")
+_FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,10 @@ class Options:
     ``engines``: engines of the device that share each layer. ``placed``: they do not share layers, each layer runs on
     one of them, and waits for the layers that it reads alone; which one, the run time decides. ``lv2_limit``: bytes of
     LV2 the model may use (0: all), so that another model finds room beside it.
+
+    ``regions``: some layers become one step of the model, with instructions that run side by side. ``order``: one of
+    ``ORDERS``, in which layers come, so that regions are good; a search ends after ``order_seconds``, and is then not
+    reproducible. Placed and observed models have no regions, and keep their order.
 
     ``cancel_interval``: cycles a pause should wait for HALTED at most (0: no points): points lie a part of it apart,
     and long instructions are cut (:class:`compiler.backend.preempt.points.PointLimits`). ``cancel_at``: which of the
@@ -29,10 +39,21 @@ class Options:
     engines: int = 1
     placed: bool = False
     lv2_limit: int = 0
+    regions: bool = True
+    order: str = "search"
+    order_seconds: float = math.inf
     cancel_interval: int = 10_000
     cancel_at: str = "both"
     cancel_max_live: int = 0
     cancel_spill_bound: int = 64 * KIB
+
+    @property
+    def search_limits(self) -> SearchLimits | None:
+        """How far to search for an order; None: not at all."""
+        if self.order == "source":
+            return None
+        few, tries = (_ALL, _ALL) if self.order == "exhaustive" else (_FEW, _FEW)
+        return SearchLimits(few=few, samples=tries // 4, tries=tries, seconds=self.order_seconds)
 
     def lv2_bytes(self, params: SocParams) -> int:
         """Bytes of LV2 that the model may use, in whole words."""
@@ -49,6 +70,8 @@ class Options:
                 f"model {model!r}: placed layers need at least two engines to choose from, not {self.engines}; set "
                 "engines, or leave placed out"
             )
+        if self.order not in ORDERS:
+            raise CompileError(f"model {model!r}: order must be one of {', '.join(ORDERS)}, not {self.order!r}")
         if self.cancel_at not in STRATEGIES:
             raise CompileError(
                 f"model {model!r}: cancel_at must be one of {', '.join(STRATEGIES)}, not {self.cancel_at!r}"

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.kernels.layer_program import layer_program
+from compiler.backend.kernels.layer_program import NoRegion, layer_program
 from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.fuse import fuse
+from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.verify import verify_layers
 from compiler.backend.link.linker import link
@@ -13,11 +14,13 @@ from compiler.backend.memory.place import place
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
+from compiler.backend.order.regions import dissolved, order_and_join
 from compiler.backend.order.side_by_side import side_by_side
 from compiler.backend.preempt.job_body import job_bodies
 from compiler.backend.preempt.points import PointLimits
 from compiler.backend.program.verify import verify_jobs
 from compiler.backend.report import CompileReport, compile_report
+from compiler.order.report import OrderReport
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 
@@ -43,7 +46,21 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     # Layers that wait for their reader save memory and cost what could run side by side.
     layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
     verify_layers(graph, layers)
+    orders: list[OrderReport] = []
+    if options.regions and not (options.observe or options.placed):
+        layers, orders = order_and_join(graph, layers, params, options.engines, options.search_limits)
+        verify_layers(graph, layers)
+    while True:
+        try:
+            return _compiled(graph, layers, params, options, orders)
+        except NoRegion as no:
+            layers = dissolved(layers, no.region)
 
+
+def _compiled(
+    graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options, orders: list[OrderReport]
+) -> tuple[Image, CompileReport]:  # fmt: skip
+    """The image of ``layers``. Raises :class:`NoRegion` if one of them should be several."""
     budget, placement = place(graph, layers, params, options)
     verify_placement(graph.name, placement, budget)
 
@@ -64,4 +81,4 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
         for body in job_bodies(placement, program.number, program.jobs, params, budget.engines, limits)
     ]
     image = link(graph, programs, bodies, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
-    return image, compile_report(graph, programs, placement, options.engines, image.meta.segment_sizes)
+    return image, compile_report(graph, programs, placement, options.engines, image.meta.segment_sizes, orders)

@@ -1,12 +1,14 @@
 """What the compiler reports about a model."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler import ir
 from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.layers.layer import ConvLayer
+from compiler.backend.layers.region import members_of
 from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.order.report import OrderReport
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class CompileReport:
-    """How a model was compiled; sizes in bytes, by segment and in all."""
+    """How a model was compiled; sizes in bytes, by segment and in all. ``orders``: what the order search did, for each
+    run of layers between operators on the CPU."""
 
     model: str
     layers: list[LayerReport]
     segment_sizes: list[int]
+    orders: tuple[OrderReport, ...] = ()
 
     @property
     def dram_bytes(self) -> int:
@@ -60,10 +64,11 @@ class CompileReport:
 
 def compile_report(
     graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int,
-    segment_sizes: list[int],
+    segment_sizes: list[int], orders: Sequence[OrderReport],
 ) -> CompileReport:  # fmt: skip
     """The report of a compilation for ``engines``."""
-    return CompileReport(graph.name, [_layer(graph, one, placement, engines) for one in programs], segment_sizes)
+    layers = [_layer(graph, one, placement, engines) for one in programs]
+    return CompileReport(graph.name, layers, segment_sizes, tuple(orders))
 
 
 def _layer(graph: ir.Graph, program: LayerProgram, placement: TensorPlacement, engines: int) -> LayerReport:
@@ -78,6 +83,6 @@ def _layer(graph: ir.Graph, program: LayerProgram, placement: TensorPlacement, e
         ", ".join(places[:-1]) + " -> " + places[-1] if places else "",
         layer.macs(graph),
         sum(len(job.tasks) for job, _ in program.jobs),
-        int(layer.weights.size) if isinstance(layer, ConvLayer) else 0,
+        sum(int(member.weights.size) for member in members_of(layer) if isinstance(member, ConvLayer)),
         program.busiest(engines),
     )

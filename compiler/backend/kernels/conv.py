@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from compiler.backend.kernels.conv_emitter import ConvEmitter
 from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.layers.engine_share import EngineShare, imbalance
 from compiler.backend.layers.layer import ChannelTile, ConvLayer, Layer
 from compiler.backend.layers.vec_params import params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
@@ -17,7 +18,6 @@ from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from compiler.backend.tiling.end_tiles import ENDS
-from compiler.backend.tiling.engine_share import EngineShare, imbalance
 from compiler.ir import CompileError
 from hw.contract.isa import TABLE_BYTES
 from hw.contract.params import SocParams
@@ -59,7 +59,7 @@ class ConvKernel(Kernel[ConvPlan]):
             addend = Addend(others[0], own.dtype == "int8", own.zero_point)
         around = TilingContext(
             x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines,
-            x.view.strides[2],
+            x.view.strides[2], context.lv1.size,
         )  # fmt: skip
         tiling = best_tiling(layer, around, params)
         fixed = len(layer.areas) * params_bytes(params)
@@ -83,16 +83,16 @@ class ConvKernel(Kernel[ConvPlan]):
 
 def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[JobProgram]:
     params, budget, layer, tiling = context.params, context.budget, plan.layer, plan.tiling
-    channels, pixels = _shares(plan, engine)
+    channels, pixels = _shares(plan, engine, context.by_channels)
     mine = pixels.of(pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images))
     if not mine:
         return []
     work = ConvWork(
         params, layer, tiling, plan.x, plan.y, plan.addend, budget.staging(engine), plan.streamed, tuple(mine),
-        context.longest,
+        context.longest, context.lv1.base,
     )  # fmt: skip
     tiles = channels.of(zip(layer.tiles, plan.sizes, strict=True))
-    first = context.number == 0 and not plan.streamed and not budget.placed
+    first = (context.number == 0 or context.own_loads) and not plan.streamed and not budget.placed
     limit = _job_weights(layer, mine, budget, params) - plan.table
     if first and sum(size for _, size in tiles) + plan.table <= budget.windows:
         limit = budget.windows - plan.table
@@ -136,11 +136,13 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     return budget.windows // 2 if load > compute else budget.job_weights
 
 
-def _shares(plan: ConvPlan, engine: int) -> tuple[EngineShare, EngineShare]:
+def _shares(plan: ConvPlan, engine: int, by_channels_alone: bool) -> tuple[EngineShare, EngineShare]:
     """Parts of an engine: of the channel tiles and of the pixel tiles. Channels are split where that balances as well:
     then no engine loads the weights of another; but pixels if the input comes from DRAM and is larger than those."""
     layer, tiling, engines = plan.layer, plan.tiling, plan.context.engines
     part = EngineShare(engine, engines)
+    if by_channels_alone:
+        return part, EngineShare()
     by_channels = imbalance(len(layer.tiles), engines)
     by_pixels = imbalance(len(pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images)), engines)
     large = math.prod(plan.x.view.shape) > layer.weights.size

@@ -24,7 +24,7 @@ class ConvWork:
     """The part of a convolution that one engine computes: its pixel tiles, how they are cut, where operands lie.
 
     With ``streamed``, weights come from DRAM chunk by chunk instead of lying in the weight window. ``longest``: cycles
-    that a MAC instruction should not exceed (0: any).
+    that a MAC instruction should not exceed (0: any). ``lv1_base``: where its buffers in LV1 begin.
     """
 
     params: SocParams
@@ -37,6 +37,7 @@ class ConvWork:
     streamed: bool
     pixel_tiles: tuple[PixelTile, ...]
     longest: int = 0
+    lv1_base: int = 0
 
     @property
     def most_channels(self) -> int:

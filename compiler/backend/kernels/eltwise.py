@@ -1,10 +1,12 @@
 """Element-wise layers and tables on the vector unit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
+from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import EltwiseLayer, Layer
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
@@ -13,7 +15,6 @@ from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.program.task import BufferFill
-from compiler.backend.tiling.engine_share import EngineShare
 
 _MAX_TILE = 8192  #: bytes of one operand per tile: enough to hide start-up, small enough to overlap early
 _MAX_COUNT = (1 << 12) - 1
@@ -52,12 +53,13 @@ class EltwiseKernel(Kernel[EltwisePlan]):
         a, *others = (context.operand(name) for name in layer.inputs)
         b, y = others[0] if others else None, context.operand(layer.output)
         views = [o.view for o in (a, b, y) if o is not None]
-        if layer.broadcast != "pixels" and all(v.is_dense for v in views):
+        cut = most_channels(context, views)
+        if layer.broadcast != "pixels" and all(v.is_dense for v in views) and not cut:
             a, y = _as_bytes(a), _as_bytes(y)
             b = _as_bytes(b) if b and not layer.broadcast else b
-        shape, free = y.view.shape, free_lv1(context.params, layer.requantise)
+        shape, free = y.view.shape, free_lv1(context.params, context.lv1, layer.requantise)
         most = min(_MAX_TILE, free // 8, context.budget.staging(0).size // 6) // lanes * lanes
-        channels = min(shape[3], most, _MAX_COUNT * lanes)
+        channels = min(shape[3], most, _MAX_COUNT * lanes, cut or most)
         pitch = -(-channels // lanes) * lanes
         cols = max(1, min(shape[2], most // pitch, _MAX_COUNT))
         rows = max(1, min(shape[1], most // (pitch * cols), _MAX_COUNT // cols)) if cols == shape[2] else 1
@@ -74,8 +76,7 @@ def _job(plan: EltwisePlan, context: KernelContext, share: EngineShare) -> JobPr
     header = {"ma": layer.ma, "mb": layer.mb, "bias": layer.bias}
     if not layer.raw:
         header |= {"zp_a": a.zero_point, "zp_b": b.zero_point if b else 0}
-    staging = context.budget.staging(share.index)
-    build = VectorJob(context.params, context.number, staging, share, layer.requantise, **header)
+    build = VectorJob(context, share.index, layer.requantise, **header)
     size = plan.rows * plan.cols * plan.pitch
     size_b = size if b is not None and not layer.broadcast else plan.pitch
     ring_a = build.ring(Sem.A_FULL, Sem.A_FREE, size)
@@ -84,7 +85,12 @@ def _job(plan: EltwisePlan, context: KernelContext, share: EngineShare) -> JobPr
     stage_a = build.stage(a, size, Sem.STAGE_FULL, Sem.STAGE_FREE)
     stage_b = build.stage(b, size_b, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE) if b else None
     spill = build.spill(y, size)
-    for box in share.of(plan.boxes()):
+    operands = [a] if b is None or layer.broadcast else [a, b]
+    found: Iterable[PixelBox] = plan.boxes()
+    for operand in operands:
+        found = [part for box in found for part in parts_by_maker(box, operand.view, context)]
+    tiles = [(box, box, [(operand.view, box) for operand in operands]) for box in found]
+    for box in engine_tiles(tiles, context, share):
         line = -(-box.channels // lanes) * lanes
         fill_a = ring_a.fill(box)
         loads = build.job.load(a.view, box, fill_a.address, box.cols * line, line, a.zero_byte, stage_a, box)

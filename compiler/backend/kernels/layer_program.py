@@ -5,11 +5,21 @@ from dataclasses import dataclass
 from compiler.backend.kernels.export import export_job
 from compiler.backend.kernels.registry import KernelContext, kernel_for
 from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.region import Region
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule, schedule
+from compiler.ir import CompileError
 from hw.contract.isa import Segment, Unit
 from hw.contract.params import SocParams
 from sim.timing.typical import insn_cycles
+
+
+class NoRegion(Exception):
+    """The members of ``region`` must be layers of their own."""
+
+    def __init__(self, region: Region, why: CompileError) -> None:
+        super().__init__(f"{region.name}: {why}")
+        self.region = region
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,13 @@ class LayerProgram:
 def layer_program(layer: Layer, context: KernelContext) -> LayerProgram:
     """Plan, emit and schedule ``layer`` with the kernel that matches. Raises :class:`compiler.ir.CompileError`."""
     kernel = kernel_for(layer, context)
-    plan = kernel.plan(layer, context)
-    jobs = kernel.emit(plan, context)
+    try:
+        plan = kernel.plan(layer, context)
+        jobs = kernel.emit(plan, context)
+    except CompileError as error:
+        if isinstance(layer, Region):
+            raise NoRegion(layer, error) from error
+        raise
     exports = context.placement.exports
     if layer.output in exports:
         view = context.operand(layer.output).view

@@ -1,19 +1,22 @@
 """Maxima over windows on the vector unit."""
 
 import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from compiler.backend.kernels.region_tiles import engine_tiles, most_channels
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
+from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import Layer, MaxLayer
 from compiler.backend.memory.tensor_view import PixelBox, boxes
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.tiling.engine_share import EngineShare
 from compiler.ir import CompileError
 from hw.contract.isa import VecOp
 
 _MAX_COUNT = (1 << 12) - 1
+_TILE_START = 64  #: cycles that a tile costs beside its arithmetic
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,21 @@ class MaxKernel(Kernel[MaxPlan]):
     def plan(self, layer: MaxLayer, context: KernelContext) -> MaxPlan:
         """The tile that loads least."""
         params, shape = context.params, context.operand(layer.output).view.shape
-        free = free_lv1(params, layer.requantise) - 2 * params.lv1_word
+        free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
         budget = min(free, context.budget.staging(0).size // 2) // 2
-        return MaxPlan("", layer, *_max_tile(layer, shape, budget, params.vec_lanes))
+        most = most_channels(context, [context.operand(layer.inputs[0]).view])
+        fitting = list(_fitting(layer, shape, budget, params.vec_lanes, most))
+        if not fitting:
+            (kh, kw), lanes = layer.kernel, params.vec_lanes
+            raise CompileError(
+                f"operator {layer.name!r}: a {kh}x{kw} window of {lanes} channels exceeds the {budget} bytes an LV1 "
+                "tile may have: choose a preset with a larger lv1_bytes"
+            )
+        tile = _least_load(layer, shape, fitting, params.vec_lanes)
+        if context.made is not None:
+            lower = [(rows // part, cols, channels) for rows, cols, channels in fitting for part in (1, 2, 4)]
+            tile = _soonest(layer, [tile, *(shape for shape in lower if shape[0] and shape[2] == tile[2])], context)
+        return MaxPlan("", layer, *tile)
 
     def emit(self, plan: MaxPlan, context: KernelContext) -> list[JobProgram]:
         """A job for each engine with a share of the tiles."""
@@ -50,9 +65,8 @@ class MaxKernel(Kernel[MaxPlan]):
 def _job(plan: MaxPlan, context: KernelContext, share: EngineShare) -> JobProgram | None:
     layer, rows, cols, channels = plan.layer, plan.rows, plan.cols, plan.channels
     x, y, longest = context.operand(layer.inputs[0]), context.operand(layer.output), context.longest
-    staging = context.budget.staging(share.index)
-    build = VectorJob(context.params, context.number, staging, share, layer.requantise, zp_a=x.zero_point)
-    lanes, (kh, kw), (sh, sw), (top, left) = context.params.vec_lanes, layer.kernel, layer.strides, layer.pads
+    build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point)
+    lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
     pitch = -(-channels // lanes) * lanes
     in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
     ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
@@ -60,12 +74,10 @@ def _job(plan: MaxPlan, context: KernelContext, share: EngineShare) -> JobProgra
     stage = build.stage(x, in_size, Sem.STAGE_FULL, Sem.STAGE_FREE)
     spill = build.spill(y, rows * cols * pitch)
     lowest = 0x80 if x.signed else 0
-    for box in share.of(boxes(y.view.shape, rows, cols, channels)):
+    pairs = [(box, _window(layer, box)) for box in boxes(y.view.shape, rows, cols, channels)]
+    tiles = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
+    for box, source in engine_tiles(tiles, context, share):
         line = -(-box.channels // lanes) * lanes
-        source = PixelBox(
-            box.n, box.y * sh - top, (box.rows - 1) * sh + kh, box.x * sw - left, (box.cols - 1) * sw + kw,
-            box.c, box.channels,
-        )  # fmt: skip
         fill, row = ring.fill(box), source.cols * line
         ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, box))
         result = out.fill(box)
@@ -87,6 +99,15 @@ def _job(plan: MaxPlan, context: KernelContext, share: EngineShare) -> JobProgra
     return build.finished()
 
 
+def _window(layer: MaxLayer, box: PixelBox) -> PixelBox:
+    """The input of ``box`` of the output."""
+    (kh, kw), (sh, sw), (top, left) = layer.kernel, layer.strides, layer.pads
+    return PixelBox(
+        box.n, box.y * sh - top, (box.rows - 1) * sh + kh, box.x * sw - left, (box.cols - 1) * sw + kw, box.c,
+        box.channels,
+    )  # fmt: skip
+
+
 def _row_parts(rows: int, cycles: int, longest: int) -> list[tuple[int, int]]:
     """First row and count of nearly equal parts of ``rows`` rows of ``cycles`` cycles each."""
     pieces = min(rows, -(-rows * cycles // longest)) if longest else 1
@@ -94,31 +115,54 @@ def _row_parts(rows: int, cycles: int, longest: int) -> list[tuple[int, int]]:
     return [(low, high - low) for low, high in itertools.pairwise(bounds)]
 
 
-def _max_tile(layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int) -> tuple[int, int, int]:
-    """Rows, columns and channels of the tile that loads least, with input and output within ``budget`` bytes."""
+_Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
+
+
+def _least_load(layer: MaxLayer, shape: tuple[int, int, int, int], fitting: Iterable[_Shape], lanes: int) -> _Shape:
+    """The tile that loads least."""
     (kh, kw), (sh, sw) = layer.kernel, layer.strides
     _, height, width, depth = shape
-    best: tuple[float, int, int, int] | None = None
-    channels = -(-depth // lanes) * lanes
+
+    def load(tile: _Shape) -> int:
+        rows, cols, channels = tile
+        tiles = -(-height // rows) * -(-width // cols) * -(-depth // channels)
+        return tiles * (((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * channels + 64 * lanes)
+
+    return min(fitting, key=load)
+
+
+def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:
+    """The tile with which the layer ends first behind the layers of a region that make its input, each tile of which
+    can begin when that is ready: tiles should lie as those of the layer before do."""
+    made, x, y = context.made, context.operand(layer.inputs[0]).view, context.operand(layer.output).view
+    assert made is not None
+
+    def ends(tile: _Shape) -> float:
+        lanes, window = context.params.vec_lanes * context.budget.engines, layer.kernel[0] * layer.kernel[1]
+        found = [(made.ready(x, _window(layer, box)), box) for box in boxes(y.shape, *tile)]
+        now = 0.0
+        for ready, box in sorted(found, key=lambda entry: entry[0]):
+            now = max(now, ready) + _TILE_START + box.rows * box.cols * box.channels * window / lanes
+        return now
+
+    return min(plans, key=ends)
+
+
+def _fitting(
+    layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int, most: int
+) -> Iterator[_Shape]:  # fmt: skip
+    """The tallest tiles of each width whose input and output take at most ``budget`` bytes, of ``most`` channels, or
+    any number if that is 0."""
+    (kh, kw), (sh, sw) = layer.kernel, layer.strides
+    _, height, width, depth = shape
+    channels = -(-(min(depth, most) if most else depth) // lanes) * lanes
     while True:
-        for parts in range(1, width + 1):
-            cols = -(-width // parts)
+        for cols in dict.fromkeys(-(-width // parts) for parts in range(1, width + 1)):
             in_cols = (cols - 1) * sw + kw
-            rows = height
-            while rows and channels * (((rows - 1) * sh + kh) * in_cols + rows * cols) > budget:
-                rows -= 1
-            rows = min(rows, _MAX_COUNT)
-            if rows:
-                tiles = -(-height // rows) * -(-width // cols) * -(-depth // channels)
-                load = tiles * (((rows - 1) * sh + kh) * in_cols * channels + 64 * lanes)
-                if best is None or load < best[0]:
-                    best = (load, rows, cols, channels)
+            # channels * (((rows - 1) * sh + kh) * in_cols + rows * cols) <= budget
+            rows = (budget // channels - (kh - sh) * in_cols) // (sh * in_cols + cols)
+            if rows > 0:
+                yield min(rows, height, _MAX_COUNT), cols, min(channels, depth)
         if channels == lanes:
-            break
+            return
         channels = max(lanes, channels // 2 // lanes * lanes)
-    if best is None:
-        raise CompileError(
-            f"operator {layer.name!r}: a {kh}x{kw} window of {lanes} channels exceeds the {budget} bytes an LV1 tile "
-            "may have: choose a preset with a larger lv1_bytes"
-        )
-    return best[1], best[2], min(best[3], depth)

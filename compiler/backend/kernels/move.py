@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
 from compiler.backend.layers.layer import Layer, MoveLayer, StridedCopy
-from compiler.backend.memory.operand import StagingArea
 from compiler.backend.memory.tensor_view import TensorView
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
@@ -12,7 +11,6 @@ from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.strided_copies import Dims, merge, strided_copy, tiles
 from compiler.backend.tiling.move_tile import move_tile_bytes
 from hw.contract.isa import Op, Segment
-from hw.contract.params import SocParams
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class MoveKernel(Kernel[MovePlan]):
         if not plan.copies:
             return []
         target = context.operand(plan.output).view
-        mover = _Mover(context.params, context.number, context.budget.staging(0))
+        mover = _Mover(context)
         for copy in plan.copies:
             mover.move(context.placement.view(copy.src), target, copy.offset, copy.dims)
         return [mover.job]
@@ -50,10 +48,10 @@ class MoveKernel(Kernel[MovePlan]):
 class _Mover:
     """Strided copies between dense places, tile by tile, in one job."""
 
-    def __init__(self, params: SocParams, number: int, staging: StagingArea) -> None:
-        self.job = JobProgram(params, number)
-        self._size = size = move_tile_bytes(params, staging)
-        self._ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, 0, size, 2)
+    def __init__(self, context: KernelContext) -> None:
+        self.job, staging = JobProgram(context.params, context.number), context.budget.staging(0)
+        self._size = size = move_tile_bytes(context.params, context.lv1, staging)
+        self._ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, size, 2)
         self._stage = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
         self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)
 

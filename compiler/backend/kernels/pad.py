@@ -33,7 +33,7 @@ class PadKernel(Kernel[PadPlan]):
 
     def plan(self, layer: PadLayer, context: KernelContext) -> PadPlan:
         """Whole rows as far as a tile holds them."""
-        size = move_tile_bytes(context.params, context.budget.staging(0))
+        size = move_tile_bytes(context.params, context.lv1, context.budget.staging(0))
         _, height, width, depth = context.operand(layer.output).view.shape
         channels = min(depth, size)
         cols = max(1, min(width, size // channels))
@@ -45,7 +45,7 @@ class PadKernel(Kernel[PadPlan]):
         layer, size, staging = plan.layer, plan.size, context.budget.staging(0)
         x, y = context.operand(layer.inputs[0]), context.operand(layer.output)
         job = JobProgram(context.params, context.number)
-        ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, 0, size, 2)
+        ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, size, 2)
         stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
         spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)
         top, left = layer.pads

@@ -22,9 +22,10 @@ from typing import Any, Generic, TypeVar
 
 from compiler.backend.layers.layer import Layer
 from compiler.backend.memory.budget import Lv2Budget
-from compiler.backend.memory.operand import TensorOperand
+from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.program.job import JobProgram
+from compiler.backend.program.made import Made
 from compiler.ir import CompileError
 from hw.contract.params import SocParams
 
@@ -33,13 +34,26 @@ from hw.contract.params import SocParams
 class KernelContext:
     """What a kernel needs to know besides its layer: the hardware, the ``number`` of the layer in the layer table,
     where tensors lie, which bytes of LV2 it may use, and how many cycles an instruction of MAC or VEC should take at
-    most where it can be cut (``longest``; 0: any)."""
+    most where it can be cut (``longest``; 0: any). ``own_loads``: see :class:`JobProgram`.
+
+    In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
+    made, and whether its result is read there, so that engines had better share its channels (``by_channels``).
+    """
 
     params: SocParams
     number: int
     placement: TensorPlacement
     budget: Lv2Budget
     longest: int = 0
+    own_loads: bool = False
+    region_lv1: Lv1Area | None = None
+    made: Made | None = None
+    by_channels: bool = False
+
+    @property
+    def lv1(self) -> Lv1Area:
+        """The bytes of LV1 for the layer's buffers."""
+        return self.region_lv1 or Lv1Area.whole(self.params)
 
     def operand(self, name: str) -> TensorOperand:
         """The place and quantisation of a tensor."""

@@ -2,36 +2,34 @@
 
 import numpy as np
 
+from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.vec_params import sum_params_bytes, vec_params
-from compiler.backend.memory.operand import StagingArea, TensorOperand
+from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.program.task import Task
-from compiler.backend.tiling.engine_share import EngineShare
 from compiler.ir import CompileError, Requantisation
 from hw.contract.isa import TABLE_BYTES, Op
 from hw.contract.params import SocParams
 
 
-def free_lv1(params: SocParams, q: Requantisation) -> int:
-    """Bytes of LV1 that the parameters of a vector layer leave for its tiles."""
+def free_lv1(params: SocParams, lv1: Lv1Area, q: Requantisation) -> int:
+    """Bytes of ``lv1`` that the parameters of a vector layer leave for its tiles."""
     table = -(-TABLE_BYTES // params.lv1_word) * params.lv1_word if q.table is not None else 0
-    return params.lv1_bytes - table - sum_params_bytes(params)
+    return lv1.size - table - sum_params_bytes(params)
 
 
 class VectorJob:
-    """A job of the vector unit alone on the engine of ``share``, under construction. Its parameters (``q`` and the
+    """A job of the vector unit alone on ``engine``, under construction. Its parameters (``q`` and the
     fields of ``header``) are in LV1 from the start; buffers in LV1 and staging are handed out in turn."""
 
-    def __init__(
-        self, params: SocParams, number: int, staging: StagingArea, share: EngineShare, q: Requantisation, **header: int
-    ) -> None:
-        self.params, self.staging = params, staging
-        self.job = JobProgram(params, number, share.index)
-        self._at = self._stage_at = 0
-        self._stage_at = staging.base
+    def __init__(self, context: KernelContext, engine: int, q: Requantisation, **header: int) -> None:
+        self.params, self.staging = context.params, context.budget.staging(engine)
+        self.job = JobProgram(self.params, context.number, engine, context.own_loads)
+        self._at, self._stage_at = context.lv1.base, self.staging.base
+        params = self.params
         self._table = q.table
         lanes, bias = params.vec_lanes, header.pop("bias", 0)
         scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.tiling.conv_geometry import KernelChunk, taps_per_block
+from compiler.backend.tiling.conv_geometry import KernelChunk
 from hw.contract.params import SocParams
 
 
@@ -28,7 +28,7 @@ def weight_blocks(layer: ConvLayer, weights: npt.NDArray, chunk: KernelChunk, fo
     part = weights[:, chunk.row : chunk.row + chunk.rows, chunk.col : chunk.col + chunk.cols]
     if layer.depthwise:
         # A block covers up to `taps` columns; the other rows of the array see zero weights.
-        taps = taps_per_block(params)
+        taps = params.depthwise_taps
         part = _pad(part[..., 0], 2, taps, zero)
         outs, kh, kw = part.shape
         lines = part.reshape(outs, kh * kw // taps, taps)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.region import flattened
 
 
 def verify_layers(graph: ir.Graph, layers: Sequence[Layer]) -> None:
@@ -18,7 +19,7 @@ def _problems(graph: ir.Graph, layers: Sequence[Layer]) -> Iterator[str]:
     roots = graph.roots()
     known = {roots[port.tensor] for port in graph.inputs}
     known |= {roots[name] for name, tensor in graph.tensors.items() if tensor.data is not None}
-    for layer in layers:
+    for layer in flattened(layers):
         where = f"layer {layer.name!r}"
         for name in (*layer.inputs, *layer.outputs):
             if name not in roots:

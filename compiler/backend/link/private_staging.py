@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.preempt.extents import source
 from compiler.backend.program.address import JobAddresses
+from compiler.backend.program.extents import source
 from compiler.backend.program.task import Task
 from hw.contract.image import LiveRange
 from hw.contract.isa import Insn, Op, Segment

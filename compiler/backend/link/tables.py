@@ -6,6 +6,7 @@ from typing import Any
 from compiler import ir
 from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.layers.layer import HostLayer, Layer
+from compiler.backend.layers.region import members_of
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from hw.contract.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.isa import Segment
@@ -47,7 +48,7 @@ def _layer(graph: ir.Graph, program: LayerProgram, params: SocParams, engines: i
         output=output.onnx_name or layer.output if output else "",
         macs=layer.macs(graph),
         input_bytes=sum(graph.tensors[name].size for name in layer.inputs),
-        weight_bytes=int(layer.op.weights.size) if isinstance(layer.op, ir.Conv) else 0,
+        weight_bytes=sum(int(m.op.weights.size) for m in members_of(layer) if isinstance(m.op, ir.Conv)),
         output_bytes=output.size if output else 0,
         estimated_load=int(loaded / params.dram_bytes_per_cycle) + params.dram_latency if loaded else 0,
         estimated_compute=program.busiest(engines),

@@ -7,6 +7,7 @@ import numpy as np
 
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.region import flattened
 from compiler.backend.layers.vec_params import params_bytes
 from compiler.backend.memory.operand import StagingArea
 from hw.contract.params import SocParams
@@ -85,7 +86,7 @@ def divide(
     layer runs on one of ``engines``, whichever. The window rings
     take what the weights need, at most a quarter, or less as long as they hold the weights of any channel tile that a
     quarter holds. Tensors get the rest; what these leave is given out again by :meth:`Lv2Budget.extended`."""
-    word = params.lv1_word
+    word, layers = params.lv1_word, flattened(layers)
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     total = sum(count * size for count, size in tiles) + _SLACK * len(layers)
     useful = -(-total // word) * word

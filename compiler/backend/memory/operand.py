@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from compiler.backend.memory.tensor_view import TensorView
+from hw.contract.params import SocParams
 
 
 @dataclass(frozen=True)
@@ -11,6 +12,19 @@ class StagingArea:
 
     base: int
     size: int
+
+
+@dataclass(frozen=True)
+class Lv1Area:
+    """LV1 bytes that the buffers of a layer may take: all, or a part beside another layer's."""
+
+    base: int
+    size: int
+
+    @classmethod
+    def whole(cls, params: SocParams) -> "Lv1Area":
+        """All of LV1."""
+        return cls(0, params.lv1_bytes)
 
 
 @dataclass(frozen=True, eq=False)

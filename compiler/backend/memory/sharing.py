@@ -4,12 +4,13 @@ Reshaped tensors share one; inputs of a channel concatenation are written straig
 element-wise operator, or of a convolution with an addition, takes the place of an operand that dies there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.region import flattened, members_of
 from compiler.backend.memory.pixel_pitch import padded_pitches
 from compiler.backend.order.layer_order import Chain, LayerOrder
 from hw.contract.isa import Segment
@@ -67,9 +68,13 @@ class BufferSharing:
                 buffer.segment = Segment.WEIGHTS
         return by_tensor
 
+    def _numbered(self) -> Iterator[tuple[int, Layer]]:
+        """Layers with their numbers in the layer table; members of a region have its number."""
+        return ((number, member) for number, layer in enumerate(self._layers) for member in members_of(layer))
+
     def _live(self) -> None:
         """Lives of all buffers, and segments of those that are not in LV2 anyway."""
-        for number, layer in enumerate(self._layers):
+        for number, layer in self._numbered():
             for name in (*layer.inputs, *layer.outputs):
                 buffer = self.buffers[name]
                 buffer.start, buffer.end = min(buffer.start, number), max(buffer.end, number)
@@ -83,10 +88,11 @@ class BufferSharing:
             self.buffers[port.tensor].segment = Segment.INPUTS
 
     def _concatenate_in_place(self) -> None:
-        flow = layer_flow(self._graph, self._layers)
-        makers = {layer.output: layer for layer in self._layers}
+        layers = flattened(self._layers)
+        flow = layer_flow(self._graph, layers)
+        makers = {layer.output: layer for layer in layers}
         reshaped = {op.inputs[0] for op in self._graph.ops if isinstance(op, ir.Reshape)}
-        for layer in self._layers:
+        for layer in layers:
             if not isinstance(layer.op, ir.Concat):
                 continue
             rank = len(self._graph.tensors[layer.output].shape)
@@ -105,13 +111,14 @@ class BufferSharing:
                 offset += self._graph.tensors[name].shape[-1]
 
     def _compute_in_place(self) -> None:
-        for number, layer in enumerate(self._layers):
+        for number, layer in self._numbered():
             if layer.output in self.inside:
                 continue
             target = self.buffers[layer.output]
             for operand in self._replaceable(layer):
                 buffer = self.buffers[operand]
                 alone = operand not in self.inside and buffer.segment is None and target.segment is None
+                alone = alone and not self._used_behind(number, layer, buffer)
                 ends = self.order.last(buffer, number) and self.order.first(target, number)
                 if alone and buffer is not target and ends:
                     buffer.end = target.end
@@ -119,6 +126,12 @@ class BufferSharing:
                     buffer.users |= target.users
                     self.buffers = {n: buffer if other is target else other for n, other in self.buffers.items()}
                     break
+
+    def _used_behind(self, number: int, layer: Layer, buffer: SharedBuffer) -> bool:
+        """Whether a member of the same region behind ``layer`` uses ``buffer``."""
+        members = members_of(self._layers[number])
+        behind = members[members.index(layer) + 1 :]
+        return any(self.buffers[name] is buffer for other in behind for name in (*other.inputs, *other.outputs))
 
     def _replaceable(self, layer: Layer) -> list[str]:
         """Operands whose place the result may take; a convolution may not overwrite its own input."""

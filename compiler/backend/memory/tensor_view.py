@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hw.contract.isa import LV2_SEGMENTS
+from sim.functional.strided import Box
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,15 @@ class TensorView:
         """Byte offset of an element in the segment, possibly of one outside of the image."""
         sn, sh, sw = self.strides
         return self.offset + n * sn + y * sh + x * sw + c
+
+    def bytes_of(self, box: PixelBox) -> Box | None:
+        """The bytes of the part of ``box`` inside the image; None if that is empty."""
+        part = self.clip(box)
+        if part is None:
+            return None
+        _, sh, sw = self.strides
+        start = self.address(part.n, part.y, part.x, part.c)
+        return Box(start, (part.rows, part.cols, part.channels), (part.y_step * sh, part.x_step * sw, 1))
 
     def clip(self, box: PixelBox) -> PixelBox | None:
         """The part of ``box`` inside the image; None if it is empty."""

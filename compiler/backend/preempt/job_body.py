@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.preempt.extents import Extent
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.preempt.lv2_contents import LayerLv2
 from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, choose
 from compiler.backend.preempt.ring_contents import JobRings, RingContents, copies
+from compiler.backend.program.extents import Extent
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
-from compiler.backend.preempt.extents import Extent, source, written
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, Symbol
+from compiler.backend.program.extents import Extent, source, written
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment

@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backend.preempt.extents import Extent, copied_runs, overwrites, source, written
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Symbol
+from compiler.backend.program.extents import Extent, copied_runs, overwrites, source, written
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.task import BufferFill, Task
 from hw.contract.isa import Op, Segment
@@ -58,17 +58,21 @@ class JobRings:
     def __init__(self, job: JobProgram, order: list[Task], params: SocParams) -> None:
         self._order, self._params = order, params
         self._position = {task: number for number, task in enumerate(order)}
-        self._constants = sorted(job.constants, key=self._position.__getitem__)
+        parts = [(part, self._last_vec(part.tasks)) for part in job.parts or [job]]
+        constants = {load: last for part, last in parts for load in part.constants}
+        self._constants = sorted(constants.items(), key=lambda load: self._position[load[0]])
         self._sources: dict[Task, Extent | None] = {}
-        self._last_vec = max((i for i, task in enumerate(order) if task.op is Op.VEC), default=-1)
         self._kept = job.kept
-        constants = set(job.constants)
         self._fillers: dict[BufferFill, list[Task]] = {}
         for task in order:
             fill = task.fills
             if fill and fill not in self._fillers and not self._stays(task):
                 self._fillers[fill] = [task for task in fill.fillers if task not in constants]
         self._life = {fill: self._cuts(fill) for fill in self._fillers}
+
+    def _last_vec(self, tasks: Iterable[Task]) -> int:
+        """Position of the last of ``tasks`` that may read constants; -1 if there is none."""
+        return max((self._position[task] for task in tasks if task.op is Op.VEC), default=-1)
 
     def _stays(self, task: Task) -> bool:
         """The task loads what is not passed through a ring: weights into their window, a tensor kept in LV2."""
@@ -123,7 +127,7 @@ class JobRings:
                 return None
             else:
                 held.dirty.append(extent)
-        constants = [task for task in self._constants if self._position[task] < cut <= self._last_vec]
+        constants = [task for task, last in self._constants if self._position[task] < cut <= last]
         reload.update(constants)
         held.clean += [written(task, self._params) for task in constants]
         return held if self._settle(held, staged, reload, cut) else None

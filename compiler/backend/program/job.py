@@ -39,6 +39,7 @@ class JobProgram:
     constants: list[Task] = field(default_factory=list)  #: loads to LV1 of what stays there until the job ends
     kept: KeptInput | None = None
     kept_before: int = 0  #: bytes of ``kept`` that earlier jobs have loaded
+    parts: "list[JobProgram]" = field(default_factory=list)  #: of a region: the jobs of its layers, with the same tasks
     _known: dict[bytes, int] = field(default_factory=dict)
     _fetched: set[int] = field(default_factory=set)
 

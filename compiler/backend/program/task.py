@@ -38,6 +38,12 @@ class Task:
             return cast(Mapping[str, int], self.fields)
         return {name: offset_of(value) for name, value in self.fields.items()}
 
+    def move(self, fields: Mapping[str, Address]) -> None:
+        """Replace ``fields``, which are addresses."""
+        if fields:
+            self.fields = {**self.fields, **fields}
+            self.__dict__.pop("numbers", None)
+
     def insn(self, addresses: JobAddresses) -> Insn:
         """The instruction of a job that lies at ``addresses``."""
         fields = {name: addresses.resolve(value) for name, value in self.fields.items()}

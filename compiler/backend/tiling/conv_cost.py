@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from compiler.backend.layers.engine_share import imbalance
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.memory.pixel_pitch import words_per_run
 from compiler.backend.tiling.conv_geometry import TileGeometry
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
-from compiler.backend.tiling.engine_share import imbalance
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import UNIT_START

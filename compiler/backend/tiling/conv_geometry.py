@@ -64,11 +64,6 @@ class TileGeometry:
         return a * b * c
 
 
-def taps_per_block(params: SocParams) -> int:
-    """Kernel columns a depthwise block covers."""
-    return min(params.lv0_banks, params.rows)
-
-
 def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: bool, params: SocParams) -> TileGeometry:
     """The geometry of a tile of ``rows`` x ``cols`` output pixels."""
     (sh, sw), (dh, dw), r = layer.strides, layer.dilations, params.rows
@@ -80,7 +75,7 @@ def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: b
     in_cols = cols if single else (cols - 1) * sw + (chunk.cols - 1) * dw + 1
     tap_rows = dh if chunk.rows > 1 else 0
     if layer.depthwise:
-        taps = taps_per_block(params)
+        taps = params.depthwise_taps
         across = -(-chunk.cols // taps)
         # The last block of a row reads up to a whole block of words, so the tile gets that much slack.
         words = in_rows * in_cols + across * taps

@@ -26,7 +26,7 @@ def best_tiling(layer: ConvLayer, context: TilingContext, params: SocParams) -> 
             best = cycles, tiling
     if best is None:
         raise CompileError(
-            f"operator {layer.name!r}: not even one output pixel fits LV1 ({params.lv1_bytes} bytes) and LV0 "
+            f"operator {layer.name!r}: not even one output pixel fits LV1 ({context.lv1(params)} bytes) and LV0 "
             f"({params.lv0_act_bytes} bytes of activations): choose a preset with larger memories"
         )
     return best[1]
@@ -132,7 +132,7 @@ def _tiling(
     out_size = -(-rows * cols * groups * params.vec_lanes // word) * word
     params_size = params_bytes(params)
     table = TABLE_BYTES if layer.requantise.table is not None else 0
-    free = params.lv1_bytes - 2 * out_size - PARAMS_SLOTS * params_size - -(-table // word) * word
+    free = context.lv1(params) - 2 * out_size - PARAMS_SLOTS * params_size - -(-table // word) * word
     if layer.addition:
         free -= 2 * out_size + sum_params_bytes(params)
     group = 1 if pixels_outer else _group(layer, params, chunks, weight_size, act_size, free)

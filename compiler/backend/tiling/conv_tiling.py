@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.tiling.conv_geometry import KernelChunk
+from hw.contract.params import SocParams
 
 _LV0_SLOTS = 4  #: buffers of an LV0 memory, at most
 
@@ -69,6 +70,11 @@ class TilingContext:
     window: int  #: bytes of weights one job may hold
     engines: int = 1  #: that share DRAM, and the tiles
     pitch: int = 0  #: bytes from an input pixel to the next, or 0 if unknown
+    lv1_bytes: int = 0  #: of LV1 for buffers, or 0 for all
+
+    def lv1(self, params: SocParams) -> int:
+        """Bytes of LV1 for buffers."""
+        return self.lv1_bytes or params.lv1_bytes
 
 
 def lv0_slots(words: int, total: int) -> int:

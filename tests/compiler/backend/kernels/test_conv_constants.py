@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from compiler.backend import pipeline
 from compiler.backend.kernels.conv_constants import groups_of
 from compiler.backend.layers.layer import ChannelTile
+from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.isa import Op, Segment
 from hw.contract.params import preset
@@ -40,7 +41,7 @@ def _loads_of_constants(monkeypatch, builder: GraphBuilder, name: str) -> int:
         return made
 
     monkeypatch.setattr("compiler.backend.pipeline.layer_program", counting)
-    build(builder.graph, preset("base"))
+    build(builder.graph, preset("base"), Options(regions=False))
     return counts[name]
 
 

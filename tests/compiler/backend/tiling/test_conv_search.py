@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.vec_params import PARAMS_SLOTS
+from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.tiling.conv_geometry import geometry, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling
@@ -85,7 +86,7 @@ def test_estimate_of_inner_layers_is_near_the_mac_bound(shape, outs, kernel, bou
     x = builder.table(builder.input(shape))
     y = builder.conv(x, outs, kernel, pads=(pad, pad, pad, pad))
     builder.output(builder.table(y))
-    _, report = build(builder.graph, params)
+    _, report = build(builder.graph, params, Options(regions=False))
     layer = report.layers[1]
     assert layer.memories == "LV2 -> LV2"
     assert layer.macs / (params.macs / params.engines) > bound * layer.estimated_cycles

@@ -20,6 +20,10 @@ class EngineShare:
         low, high = (len(whole) * i // self.count for i in (self.index, self.index + 1))
         return whole[low:high]
 
+    def owner(self, item: int, items: int) -> int:
+        """The part that item number ``item`` of ``items`` is in."""
+        return next(i for i in range(self.count) if item < items * (i + 1) // self.count)
+
 
 def imbalance(items: int, parts: int) -> float:
     """How much longer the largest of ``parts`` parts of ``items`` equal items is than a perfect part."""

@@ -69,7 +69,7 @@ def _lv0(fields: Mapping[str, int], low: int, high: int, params: SocParams) -> E
 
 def source(task: Task) -> Extent | None:
     """The bytes a copy reads; None if it only fills."""
-    box = _read_box(task)
+    box = read_box(task)
     if box.empty:
         return None
     low, high = box.bounds()
@@ -82,7 +82,7 @@ def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:
     """A copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
     f = task.numbers
     counts = [f.get(f"n{i}", 1) for i in _LOOPS]
-    box = _read_box(task)
+    box = read_box(task)
     if math.prod(counts) > most or box.shape != (*counts, f.get("len", 1)):
         return None
     steps = [(f.get(f"src_s{i}", 0), f.get(f"dst_s{i}", 0)) for i in _LOOPS]
@@ -100,14 +100,20 @@ def overwrites(store: Task, load: Task, params: SocParams) -> bool:
         return False
     first = min(target.low, origin.low)
     touched = np.zeros(max(target.high, origin.high) - first, np.bool_)
-    f = store.numbers
-    shape = (*(f.get(f"n{i}", 1) for i in _LOOPS), f.get("len", 1))
-    Box(f["dst"] - first, shape, (*(f.get(f"dst_s{i}", 0) for i in _LOOPS), 1)).view(touched)[...] = True
-    read = _read_box(load)
+    write, read = written_box(store), read_box(load)
+    Box(write.offset - first, write.shape, write.strides).view(touched)[...] = True
     return bool(Box(read.offset - first, read.shape, read.strides).view(touched).any())
 
 
-def _read_box(task: Task) -> Box:
+def written_box(task: Task) -> Box:
+    """The bytes that a copy writes, one by one."""
+    f = task.numbers
+    shape = (*(f.get(f"n{i}", 1) for i in _LOOPS), f.get("len", 1))
+    return Box(f["dst"], shape, (*(f.get(f"dst_s{i}", 0) for i in _LOOPS), 1))
+
+
+def read_box(task: Task) -> Box:
+    """The bytes that a copy reads, one by one; empty if it only fills."""
     f = task.numbers
     start = f.get("src", 0)
     start -= (start >> 31) << 32  # under padding a copy starts before its tensor

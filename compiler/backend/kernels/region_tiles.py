@@ -1,0 +1,79 @@
+"""Which engine computes which tile of a vector layer, and when.
+
+Alone, a layer gives each engine a run of its tiles. In a region an engine takes the tiles whose input it makes itself,
+and those first whose input is made first.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from compiler.backend.kernels.registry import KernelContext
+from compiler.backend.layers.engine_share import EngineShare
+from compiler.backend.memory.tensor_view import PixelBox, TensorView
+from compiler.backend.program.region_order import RegionError
+
+Source = tuple[TensorView, PixelBox]  #: what a tile reads of a tensor
+Tile = TypeVar("Tile")
+
+
+def most_channels(context: KernelContext, inputs: Sequence[TensorView]) -> int:
+    """Channels of a tile, at most, so that one engine makes all that it reads, or all that is read of it; 0: any."""
+    if context.made is None or context.budget.engines == 1:
+        return 0
+    inside = any(context.made.engine(view, _whole(view)) != -1 for view in inputs if view.on_chip)
+    return context.params.out_channels if inside or context.by_channels else 0
+
+
+def engine_tiles(
+    tiles: Sequence[tuple[Tile, PixelBox, Sequence[Source]]], context: KernelContext, share: EngineShare
+) -> list[Tile]:  # fmt: skip
+    """The tiles of the engine of ``share``, in the order in which it should compute them. Each comes with its box of
+    the result, and what it reads. Raises :class:`RegionError` where engines would have to read each other's results."""
+    if context.made is None:
+        return share.of(tile for tile, _, _ in tiles)
+    blocks = 1 + max((box.c // context.params.out_channels for _, box, _ in tiles), default=0)
+    own, free = list[tuple[int, Tile]](), list[tuple[int, Tile]]()
+    for tile, box, sources in tiles:
+        inside = [(view, part) for view, part in sources if view.on_chip]
+        ready = max((context.made.ready(view, part) for view, part in inside), default=0)
+        maker = _maker(context, inside) if share.count > 1 else -1
+        if maker < 0 and context.by_channels:
+            maker = share.owner(box.c // context.params.out_channels, blocks)
+        if maker < 0:
+            free.append((ready, tile))
+        elif maker == share.index:
+            own.append((ready, tile))
+    return [tile for _, tile in sorted([*own, *share.of(free)], key=lambda entry: entry[0])]
+
+
+def parts_by_maker(box: PixelBox, view: TensorView, context: KernelContext) -> Iterator[PixelBox]:
+    """``box`` in parts each of which one engine makes of the tensor at ``view``: halves of rows, then of columns."""
+    made = context.made
+    if made is None or not view.on_chip or made.engine(view, box) is not None or box.rows * box.cols == 1:
+        yield box
+    else:
+        for part in _halves(box):
+            yield from parts_by_maker(part, view, context)
+
+
+def _halves(box: PixelBox) -> tuple[PixelBox, PixelBox]:
+    if box.rows > 1:
+        half = box.rows // 2
+        return replace(box, rows=half), replace(box, y=box.y + half, rows=box.rows - half)
+    half = box.cols // 2
+    return replace(box, cols=half), replace(box, x=box.x + half, cols=box.cols - half)
+
+
+def _maker(context: KernelContext, sources: Sequence[Source]) -> int:
+    """The engine that makes all of ``sources`` in the region; -1 if all were there before."""
+    assert context.made is not None
+    makers = {context.made.engine(view, part) for view, part in sources} - {-1}
+    if None in makers or len(makers) > 1:
+        raise RegionError("several engines make what one tile reads")
+    return next((maker for maker in makers if maker is not None), -1)
+
+
+def _whole(view: TensorView) -> PixelBox:
+    _, height, width, channels = view.shape
+    return PixelBox(0, 0, height, 0, width, 0, channels)

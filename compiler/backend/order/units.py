@@ -1,0 +1,65 @@
+"""How long a layer keeps each unit of an engine busy, before anything of it is compiled."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from compiler import ir
+from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, HostLayer, Layer, MaxLayer
+from hw.contract.params import SocParams
+
+#: Where the figures of a unit stand in :attr:`LayerTimes.busy`.
+MAC, VEC, LD1, ST1 = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerTimes:
+    """Cycles of MAC, VEC, LD1 and ST1 on the engine with the most to do, bytes of weights, and bytes of the result."""
+
+    busy: npt.NDArray[np.float64]
+    weight_bytes: int
+    out_bytes: int
+
+
+def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> LayerTimes:
+    """The times of ``layer``, if ``engines`` share it and its tensors lie in LV2."""
+    busy = np.zeros(4)
+    inputs = sum(graph.tensors[name].size for name in layer.inputs)
+    outputs = sum(graph.tensors[name].size for name in layer.outputs)
+    weights = 0
+    if isinstance(layer, HostLayer) or _in_place(graph, layer):
+        return LayerTimes(busy, 0, outputs)
+    if isinstance(layer, ConvLayer):
+        busy[MAC], weights = _convolved(graph, layer, params)
+        busy[VEC] = outputs / params.vec_lanes * (2 if layer.addition else 1)
+    elif isinstance(layer, MaxLayer):
+        busy[VEC] = outputs * math.prod(layer.kernel) / params.vec_lanes
+    elif isinstance(layer, EltwiseLayer):
+        busy[VEC] = outputs / params.vec_lanes
+    else:  # copies run on one engine, and their runs may be short
+        engines = 1
+    busy[LD1], busy[ST1] = inputs / params.lv1_word, outputs / params.lv1_word
+    return LayerTimes(busy / engines, weights // engines, outputs)
+
+
+def _in_place(graph: ir.Graph, layer: Layer) -> bool:
+    """Whether it is a concatenation of channels, whose operands are mostly written where they belong."""
+    op = layer.op
+    return isinstance(op, ir.Concat) and op.axis % len(graph.tensors[op.output].shape) == (
+        len(graph.tensors[op.output].shape) - 1
+    )
+
+
+def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[float, int]:
+    """Cycles of MAC on all engines, and bytes of weights."""
+    kh, kw = layer.kernel
+    pixels, cycles, size = math.prod(graph.tensors[layer.output].nhwc[:3]), 0, 0
+    for tile in layer.tiles:
+        blocks = kh * -(-kw // params.depthwise_taps) if layer.depthwise else kh * kw * -(-tile.channels // params.rows)
+        if not layer.depthwise and tile.channels < params.rows:
+            blocks = -(-kh * kw * tile.channels // params.rows)
+        cycles += blocks * pixels
+        size += blocks * params.rows * params.out_channels
+    return float(cycles), size

@@ -1,0 +1,116 @@
+"""Program order and semaphores of a region: the operators of one engine whose units run side by side.
+
+Every unit still takes its tasks in one order, but that order is now a *list schedule* over all operators: whenever a
+unit is free it takes, of the next tasks of each operator, the one that can start first, and of several that can the
+one of the operator that stands first in the list. An order of operators is thus a list of priorities.
+
+Between two units that both work in order, one semaphore says all there is to say: the consumer takes a count where it
+needs a later task of the producer than ever before, and that task gives one. So operators of a region share semaphores,
+one for each pair of units, and nothing waits for more than it needs.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+
+from compiler.backend.program.dependencies import Needs
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.semaphores import BETWEEN, Sem
+from compiler.backend.program.task import Task
+from compiler.ir import CompileError
+from hw.contract.isa import Lv0Space, Op, Unit
+from hw.contract.params import SocParams
+from sim.timing.typical import insn_cycles
+
+_MOST_COUNTS = 200  #: of a semaphore along program order; units that lag behind add what their queues hold
+
+
+class RegionError(CompileError):
+    """Operators that cannot run, or do not gain by running, side by side."""
+
+
+def order_tasks(
+    parts: Sequence[JobProgram], needs: Needs, params: SocParams, engines: int
+) -> tuple[list[Task], int]:  # fmt: skip
+    """The tasks of ``parts``, whose order is their priority, by the time at which they would start; and the cycles
+    until all have ended."""
+    queues = {
+        (unit, rank): deque(task for task in part.tasks if task.unit is unit)
+        for unit in Unit
+        for rank, part in enumerate(parts)
+    }
+    queues = {key: queue for key, queue in queues.items() if queue}
+    ends: dict[Task, int] = {}
+    free = dict.fromkeys(Unit, 0)
+    started: list[tuple[int, int, Task]] = []
+    while queues:
+        best: tuple[int, int, Unit] | None = None
+        for (unit, rank), queue in queues.items():
+            start = free[unit]
+            for need in needs[queue[0]]:
+                end = ends.get(need)
+                if end is None:
+                    break
+                start = max(start, end)
+            else:
+                if best is None or (start, rank, unit) < best:
+                    best = start, rank, unit
+        if best is None:
+            raise RegionError("tasks wait for each other in a circle")
+        start, rank, unit = best
+        task = queues[unit, rank].popleft()
+        if not queues[unit, rank]:
+            del queues[unit, rank]
+        free[unit] = ends[task] = start + insn_cycles(task.op, task.fields, params, engines)
+        started.append((start, len(started), task))
+    return [task for _, _, task in sorted(started, key=lambda entry: entry[:2])], max(free.values())
+
+
+def synchronise(order: Sequence[Task], needs: Needs) -> None:
+    """Give the tasks in program ``order`` semaphores by which each waits for what it needs. Raises
+    :class:`RegionError` where a semaphore could count too far."""
+    number: dict[Task, int] = {}
+    by_unit: dict[Unit, list[Task]] = defaultdict(list)
+    own = {task for task in order if Sem.OWN_READY in task.waits}
+    for task in order:
+        task.waits, task.signals = set(), set()
+        number[task] = len(by_unit[task.unit])
+        by_unit[task.unit].append(task)
+    done: dict[Sem, int] = {}
+    for task in order:
+        wanted: dict[Sem, int] = {}
+        for need in needs[task]:
+            sem = _semaphore(need, task, task in own)
+            if sem is not None:
+                wanted[sem] = max(wanted.get(sem, -1), number[need])
+        for sem, last in wanted.items():
+            if last > done.get(sem, -1):
+                done[sem] = last
+                task.waits.add(sem)
+                by_unit[PRODUCERS[sem]][last].signals.add(sem)
+    counts: dict[Sem, int] = defaultdict(int)
+    for task in order:
+        for sem in task.signals:
+            counts[sem] += 1
+            if counts[sem] > _MOST_COUNTS:
+                raise RegionError(f"semaphore {sem.name} would count beyond {_MOST_COUNTS}")
+        for sem in task.waits:
+            counts[sem] -= 1
+
+
+PRODUCERS: Mapping[Sem, Unit] = {sem: producer for (producer, _), sem in BETWEEN.items()} | {
+    Sem.WEIGHT0_FULL: Unit.LD0,
+    Sem.OWN_READY: Unit.VEC,
+}
+
+
+def _semaphore(need: Task, task: Task, own: bool) -> Sem | None:
+    """Which semaphore orders ``task`` behind ``need``; None if their unit does so. ``own``: ``task`` reads what its
+    unit wrote."""
+    if need.unit is task.unit:
+        return Sem.OWN_READY if own else None
+    if task.op is Op.MAC and need.op is Op.LD0 and need.numbers.get("space", 0) == Lv0Space.WGT:
+        return Sem.WEIGHT0_FULL
+    sem = BETWEEN.get((need.unit, task.unit))
+    if sem is None:
+        raise RegionError(f"{task.unit.name} would have to wait for {need.unit.name}, for which there is no semaphore")
+    return sem

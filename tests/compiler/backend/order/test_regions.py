@@ -1,0 +1,124 @@
+"""Layers joined to regions: which, in which order, and that what comes out is exact and free of races."""
+
+import numpy as np
+import pytest
+
+from compiler import ir
+from compiler.backend.layers.fuse import fuse
+from compiler.backend.layers.lower import lower
+from compiler.backend.layers.region import Region, members_of
+from compiler.backend.options import Options
+from compiler.backend.order.regions import dissolved, order_and_join
+from compiler.backend.pipeline import build
+from compiler.ir import CompileError
+from compiler.order.search import SearchLimits
+from hw.contract.params import KIB, SocParams, preset
+from sim.check.preemption import check_points
+from tests.support.graphs import GraphBuilder, check, random_inputs
+from tests.support.placed import branchy
+
+TINY, BASE = preset("tiny"), preset("base")
+
+
+def pooled(seed: int = 1, channels: int = 64) -> ir.Graph:
+    """A convolution, and the maximum over windows of it."""
+    make = GraphBuilder(seed)
+    x = make.conv(make.input((1, 24, 26, 3)), 16, (1, 1))
+    y = make.conv(x, channels, pads=(1, 1, 1, 1))
+    make.output(make.pool("max", y, (3, 3), (2, 2), (0, 0, 1, 1)))
+    return make.graph
+
+
+def module(seed: int = 1) -> ir.Graph:
+    """Two branches that read one tensor: a small convolution and a pool, then what is read of the pool."""
+    make = GraphBuilder(seed)
+    x = make.conv(make.input((1, 16, 16, 8)), 64, (1, 1))
+    left = make.conv(x, 64, pads=(1, 1, 1, 1))
+    right = make.conv(make.pool("max", x, (3, 3), (1, 1), (1, 1, 1, 1)), 64, (1, 1))
+    make.output(make.conv(make.concat([left, right], 3), 16, (1, 1)))
+    return make.graph
+
+
+def regions_of(graph: ir.Graph, params: SocParams, engines: int) -> list[list[str]]:
+    layers = fuse(graph, lower(graph, params))
+    joined, _ = order_and_join(graph, layers, params, engines, SearchLimits(few=200, tries=200))
+    assert {member for layer in joined for member in members_of(layer)} == set(layers)
+    return [[member.kind for member in layer.members] for layer in joined if isinstance(layer, Region)]
+
+
+def test_a_pool_joins_the_convolution_ahead():
+    assert regions_of(pooled(), TINY, 1)[-1][-2:] == ["conv", "maxpool"]
+    assert regions_of(pooled(), BASE, 2) == [["conv", "maxpool"]]
+
+
+def test_engines_do_not_share_what_a_convolution_in_the_region_makes():
+    """One engine may run everything side by side; two may not read each other's results."""
+    for engines, params in ((1, TINY), (2, BASE)):
+        graph = module()
+        layers = fuse(graph, lower(graph, params))
+        joined, _ = order_and_join(graph, layers, params, engines, SearchLimits())
+        for layer in joined:
+            inside = {name for member in members_of(layer) for name in member.outputs}
+            readers = [m for m in members_of(layer) if m.kind == "conv" and inside.intersection(m.inputs)]
+            assert engines == 1 or not readers
+        assert any(isinstance(layer, Region) for layer in joined)
+
+
+def test_dissolved_regions_leave_their_members():
+    graph = pooled()
+    layers = lower(graph, TINY)
+    region = Region.of(graph, layers[:2])
+    assert dissolved([region, layers[2]], region) == layers
+    assert region.inputs == layers[0].inputs and region.outputs == [layer.output for layer in layers[:2]]
+    assert region.name == f"{layers[0].name} + {layers[1].name}" and region.macs(graph) == sum(
+        layer.macs(graph) for layer in layers[:2]
+    )
+
+
+@pytest.mark.parametrize(("params", "engines"), [(TINY, 1), (BASE, 2)])
+def test_a_region_takes_fewer_cycles_than_its_layers(params, engines):
+    alone, _ = build(pooled(), params, Options(engines=engines, regions=False))
+    together, _ = build(pooled(), params, Options(engines=engines))
+    assert together.meta.layers[-1].kind == "conv+maxpool"
+    before, after = (sum(layer.estimated_compute for layer in image.meta.layers) for image in (alone, together))
+    pool = alone.meta.layers[-1].estimated_compute
+    assert after < before - 0.5 * pool
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_branchy_graphs_are_exact_and_free_of_races(seed):
+    params, engines = [
+        (TINY, 1), (TINY.replace(engines=2), 2), (BASE, 2), (TINY.replace(lv2_bytes=32 * KIB), 1), (TINY, 1),
+    ][seed % 5]  # fmt: skip
+    graph = branchy(seed, operators=7, channels=[24, 40, 64][seed % 3])
+    image = check(graph, params, engines=engines)
+    regions = sum(" + " in layer.name for layer in image.meta.layers)
+    assert regions or seed not in (0, 1, 2), f"seed {seed}: no region in it"
+
+
+@pytest.mark.parametrize(("params", "engines", "lagging"), [(TINY, 1, None), (BASE, 2, 1)])
+def test_every_point_inside_a_region(params, engines, lagging):
+    graph = pooled()
+    image, _ = build(graph, params, Options(engines=engines, cancel_interval=1200))
+    inside = {
+        p.point for p in image.meta.cancel_points if " + " in image.meta.layers[image.meta.jobs[p.job].layer].name
+    }
+    assert len(inside) > 3
+    report = check_points(image, random_inputs(graph, 7), inside, lagging_engine=lagging)
+    assert report.ok and len(report.points) == len(inside), report
+
+
+def test_order_search_changes_nothing_but_the_order():
+    graph = branchy(3, operators=9, channels=24)
+    images = [build(graph, TINY, Options(order=order, regions=order != "source"))[0] for order in ("source", "search")]
+    macs = [sum(layer.macs for layer in image.meta.layers) for image in images]
+    nodes = [sorted(node for layer in image.meta.layers for node in layer.nodes) for image in images]
+    assert macs[0] == macs[1] and nodes[0] == nodes[1]
+    again, report = build(graph, TINY, Options())
+    assert np.array_equal(np.frombuffer(again.code, np.uint8), np.frombuffer(images[1].code, np.uint8))
+    assert report.orders and all(part.best <= part.source for order in report.orders for part in order.subgraphs)
+
+
+def test_an_unknown_order_is_refused():
+    with pytest.raises(CompileError, match="order must be one of search, source, exhaustive, not 'best'"):
+        build(pooled(), TINY, Options(order="best"))
