@@ -5,7 +5,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy.typing as npt
 
@@ -19,6 +19,9 @@ from sw.driver import Device as Driver
 from sw.driver import LoadedModel
 from sw.runtime import RunStats, Session
 from sw.runtime.reference import measured
+
+if TYPE_CHECKING:
+    from compiler.compile import Compiled
 
 Arrays = dict[str, npt.NDArray]
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -55,13 +58,28 @@ def compile(
 
     Raises ``CompileError`` or ``ParamError``.
     """
-    from compiler.compile import compile_model  # the compiler is only loaded where it is used
+    if placed:
+        options = replace(options or Options(), placed=True)
+    return compile_with_report(path, preset, engines=engines, fallback=fallback, observe=observe, options=options).image
+
+
+def compile_with_report(
+    path: str | PathLike,
+    preset: str | SocParams = "tiny",
+    *,
+    engines: int | Literal["auto"] | None = None,
+    fallback: bool = False,
+    observe: bool = False,
+    options: Options | None = None,
+) -> "Compiled":
+    """As :func:`compile`; the image with the graph it was made from and the report of the compilation."""
+    from compiler import compile as compiler  # only loaded where it is used
 
     params = resolve(preset)
     engines = params.engines if engines is None else engines
-    if placed:
-        options = replace(options or Options(), placed=True)
-    return compile_model(Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options)
+    return compiler.compile_with_report(
+        Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options
+    )
 
 
 def open(

@@ -19,6 +19,7 @@ from caesura.machine import machine, machine_of
 from caesura.options import (
     AnyBackend,
     Backend,
+    Budget,
     CancelAt,
     Engines,
     Fallback,
@@ -26,6 +27,8 @@ from caesura.options import (
     Json,
     Lv2Limit,
     MaxLive,
+    NoRegions,
+    Order,
     ParamsFile,
     Placed,
     Preset,
@@ -36,6 +39,7 @@ from caesura.options import (
     image_of,
     is_image,
 )  # fmt: skip
+from caesura.order_table import has_choice, order_fields, order_table
 from caesura.progress import Progress, estimated_cycles
 from caesura.show_points import point_fields, points_over, points_summary, points_table
 from compiler.ir import CompileError, Graph
@@ -75,6 +79,9 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
     engines: Engines = None,
     placed: Placed = False,
+    order: Order = "search",
+    budget: Budget = None,
+    no_regions: NoRegions = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -87,7 +94,10 @@ def run(
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
-    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed)
+    options = compile_options(
+        cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
+        budget=budget, no_regions=no_regions,
+    )  # fmt: skip
     image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
@@ -131,18 +141,34 @@ def compile(
     changes: Set = None,
     engines: Engines = None,
     placed: Placed = False,
+    order: Order = "search",
+    budget: Budget = None,
+    no_regions: NoRegions = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
     cancel_at: CancelAt = "both",
     cancel_spill_bound: SpillBound = None,
     lv2_limit: Lv2Limit = None,
+    as_json: Json = False,
 ) -> None:
-    """Compile an ONNX model to an image."""
-    options = compile_options(cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed)
+    """Compile an ONNX model to an image, and report the search for the order of its layers."""
+    options = compile_options(
+        cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
+        budget=budget, no_regions=no_regions,
+    )  # fmt: skip
     hardware = machine(preset, params, changes or ()) or "tiny"
-    image = api.compile(model, hardware, engines=engine_count(engines), fallback=fallback, options=options)
+    compiled = api.compile_with_report(
+        model, hardware, engines=engine_count(engines), fallback=fallback, options=options
+    )
+    image, orders = compiled.image, compiled.report.orders
     image.save(output)
+    if as_json:
+        sizes = {"bytes": output.stat().st_size, "layers": len(image.meta.layers), "jobs": len(image.meta.jobs)}
+        typer.echo(json.dumps({"image": str(output), **sizes, "order": order_fields(orders)}))
+        return
+    if has_choice(orders):
+        Console().print(order_table(orders))
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
         f"for {image.meta.params['name']}"

@@ -1,12 +1,14 @@
 """Options that several commands take, and what follows from them."""
 
+import math
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from caesura import api
-from compiler.backend.options import STRATEGIES, Options
+from compiler.backend.options import ORDERS, STRATEGIES, Options
 from hw.contract.image import MAGIC, Image
 from hw.contract.params import PRESETS, SocParams
 from sim.backends import BACKENDS_HELP
@@ -28,13 +30,18 @@ MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a poi
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
 SpillBound = Annotated[int | None, typer.Option(min=0, help="bytes spilled to DRAM before a point at spills (0: none)")]
 Placed = Annotated[bool, typer.Option("--placed", help="run each layer on one engine, branches side by side")]
+Order = Annotated[str, typer.Option(help=f"order of layers and regions: {', '.join(ORDERS)}")]
+Budget = Annotated[
+    str | None, typer.Option(help="time for the order search, such as 10s (default: a fixed number of tries)")
+]
+NoRegions = Annotated[bool, typer.Option("--no-regions", help="let no two layers run side by side")]
 Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
 
 def compile_options(
     interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None, *,
-    placed: bool = False,
+    placed: bool = False, order: str = "search", budget: str | None = None, no_regions: bool = False,
 ) -> Options:  # fmt: skip
     """Options of the compiler; None stands for its default."""
     default = Options()
@@ -45,7 +52,18 @@ def compile_options(
         cancel_spill_bound=default.cancel_spill_bound if spill_bound is None else spill_bound,
         lv2_limit=lv2_limit or 0,
         placed=placed,
+        order=order,
+        order_seconds=math.inf if budget is None else seconds(budget),
+        regions=not no_regions,
     )
+
+
+def seconds(budget: str) -> float:
+    """A time such as ``10s``, ``0.5`` or ``2m``, in seconds; raises :class:`caesura.api.UsageError`."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s|m|)", budget.strip(), re.ASCII)
+    if not found:
+        raise api.UsageError(f"--budget must be a time such as 10s or 500ms, not {budget!r}")
+    return float(found[1]) * {"ms": 0.001, "m": 60.0}.get(found[2], 1.0)
 
 
 def engine_count(engines: str | None) -> int | Literal["auto"] | None:

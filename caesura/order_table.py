@@ -1,0 +1,34 @@
+"""What the order search did, as a table and as fields for JSON."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from caesura.show import table
+from compiler.order.report import OrderReport, SubgraphReport
+
+
+def order_table(reports: Sequence[OrderReport]) -> Table:
+    """A row for each subgraph with a choice of orders; times are estimated cycles."""
+    result = table("order search", "subgraph", "layers", "orders", "tried", "source", "worst", "best", "lower bound")
+    for part in _with_choice(reports):
+        cycles = (part.source, part.worst, part.best, part.lower_bound)
+        shown = [f"{value:,.0f}" if math.isfinite(value) else "" for value in cycles]
+        result.add_row(part.name, str(len(part.operators)), str(part.orders), f"{part.tried:,}", *shown)
+    return result
+
+
+def order_fields(reports: Sequence[OrderReport]) -> list[dict[str, Any]]:
+    """Everything of every subgraph."""
+    return [report.to_dict() for report in reports]
+
+
+def has_choice(reports: Sequence[OrderReport]) -> bool:
+    """Whether any subgraph has more than one order."""
+    return bool(_with_choice(reports))
+
+
+def _with_choice(reports: Sequence[OrderReport]) -> list[SubgraphReport]:
+    return [part for report in reports for part in report.subgraphs if not part.orders.at_most(1)]
