@@ -241,7 +241,7 @@ class StoreUnit:
     """ST2: bursts are announced as their first word comes and go one after the other."""
 
     #: Words on their way between the realigner and the memory.
-    _BUFFERED = WORDS_BEHIND + DRAM_WRITE_BEATS + 2
+    BUFFERED = WORDS_BEHIND + DRAM_WRITE_BEATS + 2
 
     def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
         self.port = port
@@ -283,7 +283,7 @@ class StoreUnit:
             return
         transfer = self._announcing[0]
         beats = transfer.bursts[transfer.next][1]
-        if (self._backlog and self._backlog + beats > self._BUFFERED) or self.outstanding >= self._unanswered_most:
+        if (self._backlog and self._backlog + beats > self.BUFFERED) or self.outstanding >= self._unanswered_most:
             return
         if self._held:
             return

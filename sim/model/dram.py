@@ -25,6 +25,10 @@ class Client(Protocol):
 
 #: A burst that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell.
 _Burst = tuple[int, int, bool, Served, Any]
+BurstLog = list[tuple[Client, Any, int, int, int, bool, int, bool]]
+"""Of each burst, in the order in which they were accepted: client, what it is told, when the address was taken and the
+bank had the row, bank, whether the row had to be opened, beats, whether it writes."""
+ServedLog = list[tuple[int, bool]]  #: of each burst, in order: the cycle of its last beat, and whether it writes
 #: A request that found the queue full: client, address, beats, whom to tell.
 _Held = tuple[Client, int, int, Served, Any]
 
@@ -54,6 +58,8 @@ class MemoryModel:
         self._paced = (0, 0)  # where pacing began, and beats since
         self._write_next = False
         self._plan = 0
+        self.log: BurstLog | None = None  #: of bursts, if somebody wants one
+        self.served: ServedLog | None = None  #: of their ends, likewise
 
     def set_timing(self, params: SocParams) -> None:
         """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``."""
@@ -69,14 +75,16 @@ class MemoryModel:
             self._waiting[write].append((client, address, beats, served, subject))
             return HELD
         self._last[write] = client.port
-        at = self._accept(time, write, address, beats, served, subject)
+        at = self._accept(time, client, write, address, beats, served, subject)
         if self._current is None and len(self._queues[write]) == 1:
             self._serve(max(at, self._free))
             if self._current is not None:
                 self._agenda.at(self._end, self._ended, self._current)
         return at
 
-    def _accept(self, time: int, write: bool, address: int, beats: int, served: Served, subject: Any) -> int:
+    def _accept(
+        self, time: int, client: Client, write: bool, address: int, beats: int, served: Served, subject: Any
+    ) -> int:
         """Queue a burst with the cycle in which it is due; returns when its address is at the memory."""
         taken = self._taken
         at = time + AXI_STAGE
@@ -102,6 +110,8 @@ class MemoryModel:
                 begin = free
             if open_row != row:
                 begin += self._miss
+        if self.log is not None:
+            self.log.append((client, subject, at, begin, bank, opened != epoch or open_row != row, beats, write))
         self._banks[bank] = (row, begin + beats, epoch)
         due = at + DRAM_QUEUED
         if write:
@@ -163,6 +173,8 @@ class MemoryModel:
             _, _, write, served, subject = burst
             self._write_next = not write
             self._free = time + 1
+            if self.served is not None:
+                self.served.append((time, write))
             if self._waiting[write]:
                 self._admit(time, write)
             self._current = None
@@ -185,4 +197,4 @@ class MemoryModel:
             place = ports.index(min(ports))
         client, address, beats, served, subject = waiting.pop(place)
         self._last[write] = client.port
-        client.accepted(self._accept(time, write, address, beats, served, subject))
+        client.accepted(self._accept(time, client, write, address, beats, served, subject))

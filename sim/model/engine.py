@@ -75,8 +75,7 @@ class EngineModel:
 
     def record(self, job: Job, queues: list[QueueModel]) -> None:
         """A body has ended: hand on when its instructions ran."""
-        for queue in queues:
-            self.recorder.ran(self.number, queue.unit, job.members["job_id"], queue.pcs, queue.taken, queue.done)
+        self.recorder.body(self.number, job, queues[0].program, queues)
 
     def prologue_counters(self, job: Job) -> None:
         """A prologue has ended: keep its counters for the completion."""

@@ -10,7 +10,7 @@ from sim.model.parts import Part
 from sim.timing.program import CANCEL, END, ProgramTable
 
 _LOOK = 4  #: cycles from a stored job until its window is looked at
-_SAVE = 8  #: words of its counters that are saved
+SAVE = 8  #: words of its counters that are saved
 _NOTHING, _WINDOW, _FETCHING, _OFFERED, _DRAIN, _HELD, _ABANDON, _STOPPED = range(8)
 
 
@@ -59,7 +59,7 @@ class LoaderModel(Part):
                 if self._job.has(JobFlag.PROLOGUE):
                     self.later(time + _LOOK, self._looked)
                 else:
-                    self.later(time + 2 + _SAVE, self._saved)
+                    self.later(time + 2 + SAVE, self._saved)
             elif engine.ring.bad:
                 self._stop(time, engine.ring.bad)
         elif self._state == _WINDOW and self._free():
@@ -168,9 +168,9 @@ class LoaderModel(Part):
             self._job.times["prologue_end"] = time
             pcs, begun, ended = [list(column) for column in zip(*self.counted(), strict=True)] or ([], [], [])
             engine = self.engine
-            engine.recorder.ran(engine.number, Unit.LD2, self._job.members["job_id"], pcs, begun, ended)
+            engine.recorder.prologue(engine.number, self._job, self._program, pcs, begun, ended)
             self._state, self._looking = _NOTHING, True
-            self.later(time + 1 + _SAVE, self._saved)
+            self.later(time + 1 + SAVE, self._saved)
 
     def _saved(self, time: int, _: None) -> None:
         self._looking = False

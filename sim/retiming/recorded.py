@@ -1,0 +1,158 @@
+"""A recorded run, and what it would have taken."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hw.contract.isa import Unit
+from hw.contract.params import DRAM_TIMING, SocParams
+from sim.model.bus_units import BODY, LOADER
+from sim.model.dram import FULL
+from sim.model.recorder import BodyRun, History, PrologueRun
+from sim.retiming.bursts import Bursts
+from sim.retiming.dependencies import Cause, Dependencies, Dram, Timings
+from sim.retiming.instructions import UnitMoments, connect
+from sim.retiming.jobs import JobMoments, Stream, connect_bodies, connect_jobs, job_moments
+from sim.retiming.longest_path import Ints
+from sim.retiming.transfers import Transfers, connect_loads, connect_stores
+
+
+class JobTimes(NamedTuple):
+    """When a job's prologue and body began and ended; 0 for a prologue that it does not have."""
+
+    engine: int
+    job_id: int
+    prologue_start: int
+    prologue_end: int
+    start: int
+    end: int
+
+
+class Repriced(NamedTuple):
+    """A run at other values. ``jobs``: of all engines; ``cycles``: from the first to begin until the last has ended."""
+
+    jobs: list[JobTimes]
+
+    @property
+    def cycles(self) -> int:
+        """Of the whole run."""
+        return max(job.end for job in self.jobs) - min(job.prologue_start or job.start for job in self.jobs)
+
+
+class RecordedRun:
+    """A run of ``ModelBus`` that was recorded with ``record(bursts=True)``, ready to be priced again.
+
+    Its jobs, their order and the order of their bursts stay as they were; when things happen is worked out anew.
+    Raises ValueError for a run that was interrupted by pauses or faults.
+    """
+
+    def __init__(self, params: SocParams, history: History) -> None:
+        if not history.bodies:
+            raise ValueError("nothing was recorded: call record(bursts=True) on the bus before jobs run")
+        self.params = params
+        graph = Dependencies()
+        bursts = Bursts(graph, history)
+        engines = []
+        self._jobs: list[tuple[BodyRun, Ints]] = []
+        for engine in range(params.engines):
+            bodies = [body for body in history.bodies if body.engine == engine]
+            if bodies:
+                loads = [prologue for prologue in history.prologues if prologue.engine == engine]
+                engines.append((bodies, *self._engine(graph, bursts, engine, bodies, loads)))
+        connect_jobs(graph, engines)
+        self._timings: Timings = graph.solved(_values(params))
+        for bodies, jobs, _ in engines:
+            for number, body in enumerate(bodies):
+                moments = np.array([column[number] for column in jobs], np.int64)
+                self._jobs.append((body, np.where(moments < 0, -1, self._timings.place[moments])))
+
+    def _engine(
+        self, graph: Dependencies, bursts: Bursts, engine: int, bodies: Sequence[BodyRun], loads: Sequence[PrologueRun]
+    ) -> tuple[JobMoments, list[UnitMoments]]:
+        units = [UnitMoments(graph, unit, bodies) for unit in Unit]
+        jobs = job_moments(graph, bodies)
+        connect(graph, self.params, units, bodies)
+        stream = Stream(self.params, units, bursts, engine)
+        connect_bodies(graph, self.params, stream, bursts, bodies, jobs)
+        prologues = _prologues(graph, bodies, jobs, loads, stream.per_insn)
+        connect_loads(graph, self.params, bursts, engine, _merged(units[Unit.LD2], prologues))
+        stores = units[Unit.ST2]
+        sides = np.full(len(stores.pcs), BODY)
+        connect_stores(graph, self.params, bursts, engine, Transfers(stores.taken, stores.done, sides, stores.work))
+        return jobs, units
+
+    def price(self, params: SocParams | None = None, durations: Mapping[Unit, float] | None = None) -> Repriced:
+        """What the run takes with the DRAM of ``params``, and with instructions of a unit that take ``durations`` times
+        as long. Raises ValueError where ``params`` differ in anything else: such a machine needs a run of its own."""
+        values = _values(params or self.params) | dict(durations or {})
+        if params is not None:
+            _check(self.params, params)
+        if any(factor < 0 for factor in (durations or {}).values()):
+            raise ValueError("durations are factors of at least 0")
+        times = np.rint(self._timings.times(values)).astype(np.int64)
+        jobs = []
+        for body, moments in self._jobs:
+            four = (0 if moment < 0 else int(times[moment]) for moment in moments)
+            jobs.append(JobTimes(body.engine, body.job.members["job_id"], *four))
+        return Repriced(jobs)
+
+    @property
+    def unexplained(self) -> npt.NDArray[np.float64]:
+        """Cycles by which moments of the run are later than what they are known to wait for (negative: earlier)."""
+        return self._timings.unexplained
+
+
+def _values(params: SocParams) -> dict[Cause, float]:
+    return {
+        Dram.LATENCY: params.dram_latency, Dram.ROW_MISS: params.dram_row_miss, Dram.BEAT: FULL / params.dram_bandwidth,
+    }  # fmt: skip
+
+
+def _check(recorded: SocParams, wanted: SocParams) -> None:
+    present, other = recorded.to_dict(), wanted.to_dict()
+    differ = [name for name in present if present[name] != other[name] and name not in (*DRAM_TIMING, "name")]
+    if differ:
+        raise ValueError(
+            f"a recorded run cannot be priced for another {', '.join(differ)}: only for other {', '.join(DRAM_TIMING)} "
+            "and other durations; record it on that machine"
+        )
+
+
+class _Prologues(NamedTuple):
+    taken: Ints
+    done: Ints
+    times: Ints
+    work: list
+
+
+def _prologues(
+    graph: Dependencies, bodies: Sequence[BodyRun], jobs: JobMoments, loads: Sequence[PrologueRun], per_insn: int
+) -> _Prologues:
+    """Loads of the prologues: the loader gives one on when the one before was taken."""
+    of = {id(body.job): number for number, body in enumerate(bodies)}
+    parts = []
+    work: list = []
+    for prologue in loads:
+        taken, done = graph.moments(prologue.taken), graph.moments(prologue.done)
+        graph.edges(taken[:-1], taken[1:], per_insn + 2)
+        number = of.get(id(prologue.job))
+        if number is not None:
+            graph.edges(jobs.loads[number], taken[:1], 1)
+            graph.edges(done, np.full(len(done), jobs.loaded[number]), 1)
+        parts.append((taken, done, np.asarray(prologue.taken, np.int64)))
+        work += [prologue.program.work[pc] for pc in prologue.pcs]
+    nothing = np.zeros(0, np.int64)
+    columns = [np.concatenate([nothing, *column]) for column in zip(*parts, strict=True)] if parts else [nothing] * 3
+    return _Prologues(*columns, work)
+
+
+def _merged(loads: UnitMoments, prologues: _Prologues) -> Transfers:
+    """All commands of LD2 in the order in which it took them."""
+    taken = np.concatenate([loads.recorded, prologues.times])
+    order = np.argsort(taken, kind="stable")
+    work = [*loads.work, *prologues.work]
+    side = np.repeat([BODY, LOADER], [len(loads.pcs), len(prologues.work)])[order]
+    moments = (np.concatenate(pair)[order] for pair in ((loads.taken, prologues.taken), (loads.done, prologues.done)))
+    return Transfers(*moments, side, [work[place] for place in order.tolist()])

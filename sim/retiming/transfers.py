@@ -1,0 +1,120 @@
+"""What LD2 and ST2 wait for: the rules of ``sim/model/bus_units.py``."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hw.contract.isa import Unit
+from hw.contract.params import SocParams
+from hw.contract.timing import (
+    AXI_RETURN,
+    AXI_STAGE,
+    COPY_FETCHED,
+    COPY_FILLED,
+    COPY_LANDED,
+    COPY_PLANNED,
+    UNIT_IN_FLIGHT,
+)
+from sim.model.bus_units import BODY, LOADER, LoadUnit, StoreUnit
+from sim.retiming.bursts import Bursts
+from sim.retiming.dependencies import NOBODY, Dependencies, Dram
+from sim.retiming.longest_path import Ints
+from sim.timing.copies import BusCopy
+
+
+class Transfers(NamedTuple):
+    """Commands of a unit in the order in which it took them; ``side``: of the body, or of the loader."""
+
+    taken: Ints
+    done: Ints
+    side: Ints
+    work: Sequence[BusCopy]
+
+
+class _Split:
+    """Bursts of a unit by command: ``owner`` of each burst, ``first`` and ``last`` burst of each (-1: none)."""
+
+    def __init__(self, numbers: Ints, transfers: Transfers) -> None:
+        counts = np.array([len(work.bursts) for work in transfers.work], np.int64)
+        if counts.sum() > len(numbers):
+            raise ValueError("loads were abandoned while the run was recorded: a run with pauses cannot be priced again")
+        self.numbers = numbers[: counts.sum()]
+        self.owner = np.repeat(np.arange(len(counts)), counts)
+        self.starts = np.concatenate([[0], np.cumsum(counts)])[:-1].astype(np.int64)
+        self.some = counts > 0
+        self.lasts = self.starts + counts - 1
+
+    def lead(self, transfers: Transfers) -> Ints:
+        """The burst that each command must have asked for before the next is taken, or -1."""
+        lead = np.array([work.lead for work in transfers.work], np.int64)
+        return np.where(lead > 0, self.starts + lead - 1, NOBODY)
+
+
+def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine: int, transfers: Transfers) -> None:
+    """LD2, for the body and the loader."""
+    if not transfers.work:
+        return
+    split = _Split(bursts.of(LoadUnit, 3 * engine + 2), transfers)
+    taken, done = transfers.taken, transfers.done
+    runs = np.array([work.steps.runs for work in transfers.work], np.int64)
+    steps = np.array([work.steps.steps for work in transfers.work], np.int64)
+    lead = split.lead(transfers)
+    numbers, ends = split.numbers, bursts.ends[split.numbers]
+    asked = graph.unknown(len(numbers))
+    graph.edges(taken[split.owner], asked, COPY_PLANNED + 1)
+    graph.edges(bursts.taken[numbers[:-1]], asked[1:], -AXI_STAGE)
+    many = params.axi_outstanding
+    graph.edges(ends[:-many], asked[many:], AXI_RETURN + 1)
+    graph.edges(asked, bursts.taken[numbers], 1 + AXI_STAGE)
+    # Acceptance
+    graph.edges(taken[:-1], taken[1:], np.maximum(2, np.where(lead[:-1] < 0, COPY_PLANNED - 1 + runs[:-1], 2)))
+    graph.edges(np.where(lead[:-1] < 0, NOBODY, asked[np.maximum(lead[:-1], 0)] if len(asked) else NOBODY), taken[1:], 1)
+    graph.edges(done[:-UNIT_IN_FLIGHT], taken[UNIT_IN_FLIGHT:], 2)
+    switch = transfers.side[:-1] != transfers.side[1:]
+    graph.edges(np.where(switch, done[:-1], NOBODY), taken[1:], 2)
+    # Arrival
+    graph.edges(done[:-1], done[1:], 0, [(Unit.LD2, steps[1:])])
+    some = split.some
+    first, last = split.starts[some], split.lasts[some]
+    graph.edges(ends[last], done[some], AXI_RETURN + COPY_LANDED)
+    begin = bursts.beats[numbers[first]] - 1
+    terms = [(Unit.LD2, steps[some]), (Dram.BEAT, -begin)]
+    graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, terms)
+    nothing = COPY_PLANNED + COPY_FILLED + COPY_LANDED - 1
+    graph.edges(taken[~some], done[~some], nothing, [(Unit.LD2, steps[~some])])
+
+
+def connect_stores(graph: Dependencies, params: SocParams, bursts: Bursts, engine: int, transfers: Transfers) -> None:
+    """ST2."""
+    if not transfers.work:
+        return
+    split = _Split(bursts.of(StoreUnit, 2 * engine), transfers)
+    taken, done = transfers.taken, transfers.done
+    runs = np.array([work.steps.runs for work in transfers.work], np.int64)
+    steps = np.array([work.steps.steps for work in transfers.work], np.int64)
+    numbers, ends = split.numbers, bursts.ends[split.numbers]
+    beats = bursts.beats[numbers]
+    announced = graph.unknown(len(numbers))
+    lead = split.lead(transfers)
+    graph.edges(taken[split.owner], announced, COPY_PLANNED + COPY_FETCHED + COPY_LANDED)
+    words = np.bincount(split.owner, beats, minlength=len(steps)).astype(np.int64)
+    spent = beats.copy()
+    spent[split.lasts] += steps - words
+    graph.edges(announced[:-1], announced[1:], 0, [(Unit.ST2, spent[:-1])])
+    graph.edges(bursts.taken[numbers[:-1]], announced[1:], 0)
+    many = params.axi_outstanding
+    graph.edges(ends[:-many], announced[many:], 0)
+    total = np.concatenate([[0], np.cumsum(beats)])
+    # The youngest burst that must be in DRAM before all up to this one fit into the buffers.
+    gone = np.searchsorted(total, total[1:] - StoreUnit.BUFFERED, side="left") - 1
+    gone = np.minimum(gone, np.arange(len(gone)) - 1)
+    graph.edges(np.where(gone < 0, NOBODY, ends[np.maximum(gone, 0)]), announced, 0)
+    graph.edges(announced, bursts.taken[numbers], AXI_STAGE)
+    graph.edges(taken[:-1], taken[1:], COPY_PLANNED - 1 + runs[:-1])
+    graph.edges(np.where(lead[:-1] < 0, NOBODY, announced[np.maximum(lead[:-1], 0)]), taken[1:], 0)
+    graph.edges(done[:-UNIT_IN_FLIGHT], taken[UNIT_IN_FLIGHT:], 1)
+    graph.edges(ends[split.lasts], done, COPY_LANDED)
+
+
+__all__ = ["BODY", "LOADER", "Transfers", "connect_loads", "connect_stores"]
