@@ -25,12 +25,12 @@ class Client(Protocol):
 
 #: A burst that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell.
 _Burst = tuple[int, int, bool, Served, Any]
-BurstLog = list[tuple[Client, Any, int, int, int, bool, int, bool]]
-"""Of each burst, in the order in which they were accepted: client, what it is told, when the address was taken and the
-bank had the row, bank, whether the row had to be opened, beats, whether it writes."""
+BurstLog = list[tuple[Client, Any, int, int, int, int, int, bool]]
+"""Of each burst, in the order in which they were accepted: client, what it is told, when it was
+offered, when its address was taken, bank, row, beats, whether it writes."""
 ServedLog = list[tuple[int, bool]]  #: of each burst, in order: the cycle of its last beat, and whether it writes
-#: A request that found the queue full: client, address, beats, whom to tell.
-_Held = tuple[Client, int, int, Served, Any]
+#: A request that found the queue full: client, since when, address, beats, whom to tell.
+_Held = tuple[Client, int, int, int, Served, Any]
 
 
 class MemoryModel:
@@ -72,19 +72,19 @@ class MemoryModel:
         """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
         cycle from which it may offer the next, or :data:`HELD`: it will be told."""
         if len(self._queues[write]) > DRAM_QUEUE_BURSTS or self._waiting[write]:
-            self._waiting[write].append((client, address, beats, served, subject))
+            self._waiting[write].append((client, time, address, beats, served, subject))
             return HELD
         self._last[write] = client.port
-        at = self._accept(time, client, write, address, beats, served, subject)
+        at = self._accept(time, write, address, beats, served, subject)
+        if self.log is not None:
+            self._note(time, at, client, write, address, beats, subject)
         if self._current is None and len(self._queues[write]) == 1:
             self._serve(max(at, self._free))
             if self._current is not None:
                 self._agenda.at(self._end, self._ended, self._current)
         return at
 
-    def _accept(
-        self, time: int, client: Client, write: bool, address: int, beats: int, served: Served, subject: Any
-    ) -> int:
+    def _accept(self, time: int, write: bool, address: int, beats: int, served: Served, subject: Any) -> int:
         """Queue a burst with the cycle in which it is due; returns when its address is at the memory."""
         taken = self._taken
         at = time + AXI_STAGE
@@ -110,8 +110,6 @@ class MemoryModel:
                 begin = free
             if open_row != row:
                 begin += self._miss
-        if self.log is not None:
-            self.log.append((client, subject, at, begin, bank, opened != epoch or open_row != row, beats, write))
         self._banks[bank] = (row, begin + beats, epoch)
         due = at + DRAM_QUEUED
         if write:
@@ -195,6 +193,17 @@ class MemoryModel:
         if len(waiting) > 1:
             ports = [(held[0].port <= last, held[0].port) for held in waiting]
             place = ports.index(min(ports))
-        client, address, beats, served, subject = waiting.pop(place)
+        client, offered, address, beats, served, subject = waiting.pop(place)
         self._last[write] = client.port
-        client.accepted(self._accept(time, client, write, address, beats, served, subject))
+        at = self._accept(time, write, address, beats, served, subject)
+        if self.log is not None:
+            self._note(offered, at, client, write, address, beats, subject)
+        client.accepted(at)
+
+    def _note(
+        self, offered: int, at: int, client: Client, write: bool, address: int, beats: int, subject: Any
+    ) -> None:
+        """Keep that a burst was accepted."""
+        assert self.log is not None
+        line = address >> self._row_shift
+        self.log.append((client, subject, offered, at, line & self._bank_mask, line >> self._bank_bits, beats, write))

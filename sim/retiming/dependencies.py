@@ -1,28 +1,22 @@
 """Moments of a run, and what each may wait for."""
 
-from collections.abc import Sequence
-from enum import Enum
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hw.contract.isa import Unit
-from sim.retiming.longest_path import Floats, Ints, LongestPath
+from hw.contract.params import SocParams
+from sim.model.dram import FULL
+from sim.retiming.replay import Floats, Ints, Replay
 
 Numbers = npt.ArrayLike
 NOBODY = -1  #: as a source: there is no such moment, and the edge is left out
 
 
-class Dram(Enum):
-    """What of the DRAM a lag may grow with: latency and row miss in cycles, and the cycles of a beat."""
-
-    LATENCY = "dram_latency"
-    ROW_MISS = "dram_row_miss"
-    BEAT = "dram_bandwidth"
-
-
-Cause = Dram | Unit  #: of a unit: the factor by which its instructions take longer
+#: What a lag may grow with: the cycles of a beat at the DRAM, or the factor by which instructions of a unit take longer.
+Cause = Literal["beat"] | Unit
 
 
 class _Term(NamedTuple):
@@ -45,15 +39,11 @@ class Dependencies:
         self._terms: dict[Cause, list[_Term]] = {}
 
     def moments(self, recorded: Numbers) -> Ints:
-        """As many moments as there are times, which tell when they were, -1 where that is not known."""
+        """As many moments as there are times, which tell when they were."""
         times = np.atleast_1d(np.asarray(recorded, np.float64))
         self._recorded.append(times)
         self._count += len(times)
         return np.arange(self._count - len(times), self._count)
-
-    def unknown(self, count: int) -> Ints:
-        """``count`` moments of which it is not known when they were."""
-        return self.moments(np.full(count, -1.0))
 
     def edges(self, sources: Numbers, targets: Numbers, lags: Numbers, terms: Sequence[tuple[Cause, Numbers]] = ()):
         """Each of ``targets`` is at least ``lags`` behind the one of ``sources`` in its place, which may be
@@ -70,45 +60,44 @@ class Dependencies:
         for (cause, _), amount in zip(terms, amounts, strict=True):
             self._terms.setdefault(cause, []).append(_Term(numbers, amount[there].astype(np.float64)))
 
-    def solved(self, present: dict[Cause, float]) -> "Timings":
-        """Ready to be priced; ``present``: the values at which the run was recorded, 1 for those left out."""
+    def timings(self, params: SocParams, bursts: Mapping[str, Ints]) -> "Timings":
+        """Ready to be priced; ``params``: of the machine on which the run was recorded, ``bursts``: see ``Replay``."""
         terms = {
             cause: _Term(*(np.concatenate(column) for column in zip(*parts, strict=True)))
             for cause, parts in self._terms.items()
         }
-        graph = LongestPath(self._count, np.concatenate(self._sources), np.concatenate(self._targets))
-        return Timings(graph, np.concatenate(self._lags), terms, np.concatenate(self._recorded), present)
+        sources, targets = np.concatenate(self._sources), np.concatenate(self._targets)
+        replay = Replay(self._count, sources, targets, bursts)
+        return Timings(replay, params, np.concatenate(self._lags), terms, np.concatenate(self._recorded))
 
 
 class Timings:
-    """Prices a run. At the values at which it was recorded, every moment is when it was: where the graph does not
-    explain a moment, what is missing, or too much, stays as it was. ``unexplained``: cycles of such moments."""
+    """Prices a run. ``unexplained``: by how many cycles each moment of the recording is later than the graph explains
+    (negative: earlier); it stays so."""
 
     def __init__(
-        self, graph: LongestPath, lags: Floats, terms: dict[Cause, _Term], recorded: Floats, present: dict[Cause, float]
-    ) -> None:  # fmt: skip
-        self._graph, self._present = graph, present
+        self, replay: Replay, params: SocParams, lags: Floats, terms: Mapping[Cause, _Term], recorded: Floats
+    ) -> None:
+        self._replay = replay
+        self._present = _values(params, {})
         place = np.empty(len(lags), np.int64)
-        place[graph.edges] = np.arange(len(lags))
+        place[replay.edges] = np.arange(len(lags))
         self._terms = {cause: _Term(place[term.edges], term.amounts) for cause, term in terms.items()}
-        self._lags = lags[graph.edges]
+        self._lags = lags[replay.edges]
         for cause, term in self._terms.items():
-            self._lags[term.edges] += term.amounts * present.get(cause, 1.0)
-        self._late, self.recorded = graph.calibrate(self._lags, recorded[graph.order])
-        self.place = np.empty(len(recorded), np.int64)  #: of moments in what :meth:`times` returns
-        self.place[graph.order] = np.arange(len(recorded))
-        self.known = (recorded >= 0)[graph.order]
+            self._lags[term.edges] += term.amounts * self._present[cause]
+        self.unexplained = replay.calibrate(self._lags, recorded)
 
-    @property
-    def unexplained(self) -> Floats:
-        """By how much each moment is later than the graph explains, or earlier (negative)."""
-        return self._late[self.place]
-
-    def times(self, values: dict[Cause, float]) -> Floats:
-        """When the moments are for other ``values``; causes that are left out stay as recorded."""
+    def times(self, params: SocParams, durations: Mapping[Unit, float]) -> Floats:
+        """When the moments are with the DRAM of ``params`` and instructions of a unit that take ``durations`` times as
+        long."""
         lags = self._lags.copy()
-        for cause, value in values.items():
-            change = value - self._present.get(cause, 1.0)
+        for cause, value in _values(params, durations).items():
+            change = value - self._present[cause]
             if change and cause in self._terms:
                 lags[self._terms[cause].edges] += self._terms[cause].amounts * change
-        return self._graph.times(lags, self._late)
+        return self._replay.times(lags, params)
+
+
+def _values(params: SocParams, durations: Mapping[Unit, float]) -> dict[Cause, float]:
+    return {"beat": FULL / params.dram_bandwidth, **dict.fromkeys(Unit, 1.0), **durations}

@@ -20,7 +20,7 @@ from hw.contract.timing import (
 )
 from sim.model.recorder import BodyRun
 from sim.retiming.dependencies import NOBODY, Dependencies
-from sim.retiming.longest_path import Ints
+from sim.retiming.replay import Ints
 
 _FAR = -1e15  #: a lag that never matters
 

@@ -12,7 +12,6 @@ from hw.contract.job import JobFlag
 from hw.contract.params import SocParams
 from hw.contract.timing import (
     AXI_RETURN,
-    AXI_STAGE,
     FETCH_AHEAD,
     FETCH_BUFFERED,
     FETCH_BURST_BYTES,
@@ -26,9 +25,9 @@ from sim.model.loader import SAVE
 from sim.model.recorder import BodyRun
 from sim.model.retirer import COPIED
 from sim.retiming.bursts import Bursts
-from sim.retiming.dependencies import NOBODY, Dependencies, Dram
+from sim.retiming.dependencies import NOBODY, Dependencies
 from sim.retiming.instructions import UnitMoments
-from sim.retiming.longest_path import Ints
+from sim.retiming.replay import Ints
 
 
 class JobMoments(NamedTuple):
@@ -85,10 +84,10 @@ def connect_bodies(
         fetches = stream.fetches[number]
         graph.edges(jobs.start[number], issued[:1], 2 + places[:1] * spacing)
         _fetches(graph, params, bursts, fetches, issued, places, stream.per_insn)
-        begins = FETCH_STARTS + 1 + AXI_STAGE
-        graph.edges(last, bursts.taken[fetches[:1]], spacing + 1 + begins)
-        graph.edges(jobs.loaded[number], bursts.taken[fetches[:1]], 1 + SAVE + JOB_READ + begins)
-        graph.edges(bursts.taken[fetches[:1]], jobs.start[number], JOB_EVENTS - begins + 1)
+        begins = FETCH_STARTS + 1
+        graph.edges(last, bursts.offered[fetches[:1]], spacing + 1 + begins)
+        graph.edges(jobs.loaded[number], bursts.offered[fetches[:1]], 1 + SAVE + JOB_READ + begins)
+        graph.edges(bursts.offered[fetches[:1]], jobs.start[number], JOB_EVENTS - begins + 1)
         last = issued[-1] if len(issued) else NOBODY
         graph.edges(last, jobs.end[number], spacing + 2)
 
@@ -98,13 +97,13 @@ def _fetches(
 ) -> None:
     """``issued``: of the instructions at ``places`` behind the first, which the bursts ``fetches`` bring."""
     come = np.cumsum(bursts.beats[fetches])
-    taken = bursts.taken[fetches]
+    offered = bursts.offered[fetches]
     whole = (places + 1) * per_insn
     by = np.searchsorted(come, whole)
     behind = come[by] - whole
     arrives = AXI_RETURN + FETCH_BUFFERED
-    graph.edges(bursts.ends[fetches[by]], issued, arrives + 1, [(Dram.BEAT, -behind)])
-    graph.edges(taken[:-1], taken[1:], AXI_STAGE)
+    graph.edges(bursts.ends[fetches[by]], issued, arrives + 1, [("beat", -behind)])
+    graph.edges(bursts.taken[fetches[:-1]], offered[1:], 0)
     chunk = min(params.axi_burst_beats, FETCH_BURST_BYTES // params.dram_word)
     room = come[:-1] + chunk - FETCH_AHEAD * per_insn
     gate = np.where(room > 0, np.maximum(0, -(-room // per_insn) - 1), NOBODY)
@@ -112,12 +111,12 @@ def _fetches(
     at = np.minimum(np.searchsorted(come, (gate + 1) * per_insn), len(fetches) - 1)
     behind = come[at] - (gate + 1) * per_insn
     came = np.where(gate < 0, NOBODY, bursts.ends[fetches[at]])
-    graph.edges(came, taken[1:], arrives + 1 + AXI_STAGE, [(Dram.BEAT, -behind)])
+    graph.edges(came, offered[1:], arrives + 1, [("beat", -behind)])
     if len(places):
         before = np.searchsorted(places, gate - 1, side="right") - 1
         dispatched = np.where((gate < 1) | (before < 0), NOBODY, issued[np.maximum(before, 0)])
-        lag = (gate - 1 - places[np.maximum(before, 0)]) * (per_insn + 1) + per_insn + 1 + AXI_STAGE
-        graph.edges(dispatched, taken[1:], lag)
+        lag = (gate - 1 - places[np.maximum(before, 0)]) * (per_insn + 1) + per_insn + 1
+        graph.edges(dispatched, offered[1:], lag)
 
 
 def connect_jobs(

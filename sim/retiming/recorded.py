@@ -9,13 +9,12 @@ import numpy.typing as npt
 from hw.contract.isa import Unit
 from hw.contract.params import DRAM_TIMING, SocParams
 from sim.model.bus_units import BODY, LOADER
-from sim.model.dram import FULL
 from sim.model.recorder import BodyRun, History, PrologueRun
 from sim.retiming.bursts import Bursts
-from sim.retiming.dependencies import Cause, Dependencies, Dram, Timings
+from sim.retiming.dependencies import Dependencies
 from sim.retiming.instructions import UnitMoments, connect
 from sim.retiming.jobs import JobMoments, Stream, connect_bodies, connect_jobs, job_moments
-from sim.retiming.longest_path import Ints
+from sim.retiming.replay import Ints
 from sim.retiming.transfers import Transfers, connect_loads, connect_stores
 
 
@@ -62,11 +61,11 @@ class RecordedRun:
                 loads = [prologue for prologue in history.prologues if prologue.engine == engine]
                 engines.append((bodies, *self._engine(graph, bursts, engine, bodies, loads)))
         connect_jobs(graph, engines)
-        self._timings: Timings = graph.solved(_values(params))
+        self._timings = graph.timings(params, bursts.columns)
         for bodies, jobs, _ in engines:
             for number, body in enumerate(bodies):
                 moments = np.array([column[number] for column in jobs], np.int64)
-                self._jobs.append((body, np.where(moments < 0, -1, self._timings.place[moments])))
+                self._jobs.append((body, moments))
 
     def _engine(
         self, graph: Dependencies, bursts: Bursts, engine: int, bodies: Sequence[BodyRun], loads: Sequence[PrologueRun]
@@ -86,12 +85,11 @@ class RecordedRun:
     def price(self, params: SocParams | None = None, durations: Mapping[Unit, float] | None = None) -> Repriced:
         """What the run takes with the DRAM of ``params``, and with instructions of a unit that take ``durations`` times
         as long. Raises ValueError where ``params`` differ in anything else: such a machine needs a run of its own."""
-        values = _values(params or self.params) | dict(durations or {})
         if params is not None:
             _check(self.params, params)
         if any(factor < 0 for factor in (durations or {}).values()):
             raise ValueError("durations are factors of at least 0")
-        times = np.rint(self._timings.times(values)).astype(np.int64)
+        times = np.rint(self._timings.times(params or self.params, durations or {})).astype(np.int64)
         jobs = []
         for body, moments in self._jobs:
             four = (0 if moment < 0 else int(times[moment]) for moment in moments)
@@ -102,12 +100,6 @@ class RecordedRun:
     def unexplained(self) -> npt.NDArray[np.float64]:
         """Cycles by which moments of the run are later than what they are known to wait for (negative: earlier)."""
         return self._timings.unexplained
-
-
-def _values(params: SocParams) -> dict[Cause, float]:
-    return {
-        Dram.LATENCY: params.dram_latency, Dram.ROW_MISS: params.dram_row_miss, Dram.BEAT: FULL / params.dram_bandwidth,
-    }  # fmt: skip
 
 
 def _check(recorded: SocParams, wanted: SocParams) -> None:

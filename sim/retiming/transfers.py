@@ -9,7 +9,6 @@ from hw.contract.isa import Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import (
     AXI_RETURN,
-    AXI_STAGE,
     COPY_FETCHED,
     COPY_FILLED,
     COPY_LANDED,
@@ -18,8 +17,8 @@ from hw.contract.timing import (
 )
 from sim.model.bus_units import BODY, LOADER, LoadUnit, StoreUnit
 from sim.retiming.bursts import Bursts
-from sim.retiming.dependencies import NOBODY, Dependencies, Dram
-from sim.retiming.longest_path import Ints
+from sim.retiming.dependencies import NOBODY, Dependencies
+from sim.retiming.replay import Ints
 from sim.timing.copies import BusCopy
 
 
@@ -61,15 +60,14 @@ def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine
     steps = np.array([work.steps.steps for work in transfers.work], np.int64)
     lead = split.lead(transfers)
     numbers, ends = split.numbers, bursts.ends[split.numbers]
-    asked = graph.unknown(len(numbers))
-    graph.edges(taken[split.owner], asked, COPY_PLANNED + 1)
-    graph.edges(bursts.taken[numbers[:-1]], asked[1:], -AXI_STAGE)
+    offered = bursts.offered[numbers]
+    graph.edges(taken[split.owner], offered, COPY_PLANNED + 2)
+    graph.edges(bursts.taken[numbers[:-1]], offered[1:], 0)
     many = params.axi_outstanding
-    graph.edges(ends[:-many], asked[many:], AXI_RETURN + 1)
-    graph.edges(asked, bursts.taken[numbers], 1 + AXI_STAGE)
+    graph.edges(ends[:-many], offered[many:], AXI_RETURN + 2)
     # Acceptance
     graph.edges(taken[:-1], taken[1:], np.maximum(2, np.where(lead[:-1] < 0, COPY_PLANNED - 1 + runs[:-1], 2)))
-    graph.edges(np.where(lead[:-1] < 0, NOBODY, asked[np.maximum(lead[:-1], 0)] if len(asked) else NOBODY), taken[1:], 1)
+    graph.edges(np.where(lead[:-1] < 0, NOBODY, offered[np.maximum(lead[:-1], 0)] if len(offered) else NOBODY), taken[1:], 0)
     graph.edges(done[:-UNIT_IN_FLIGHT], taken[UNIT_IN_FLIGHT:], 2)
     switch = transfers.side[:-1] != transfers.side[1:]
     graph.edges(np.where(switch, done[:-1], NOBODY), taken[1:], 2)
@@ -79,7 +77,7 @@ def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine
     first, last = split.starts[some], split.lasts[some]
     graph.edges(ends[last], done[some], AXI_RETURN + COPY_LANDED)
     begin = bursts.beats[numbers[first]] - 1
-    terms = [(Unit.LD2, steps[some]), (Dram.BEAT, -begin)]
+    terms = [(Unit.LD2, steps[some]), ("beat", -begin)]
     graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, terms)
     nothing = COPY_PLANNED + COPY_FILLED + COPY_LANDED - 1
     graph.edges(taken[~some], done[~some], nothing, [(Unit.LD2, steps[~some])])
@@ -95,7 +93,7 @@ def connect_stores(graph: Dependencies, params: SocParams, bursts: Bursts, engin
     steps = np.array([work.steps.steps for work in transfers.work], np.int64)
     numbers, ends = split.numbers, bursts.ends[split.numbers]
     beats = bursts.beats[numbers]
-    announced = graph.unknown(len(numbers))
+    announced = bursts.offered[numbers]
     lead = split.lead(transfers)
     graph.edges(taken[split.owner], announced, COPY_PLANNED + COPY_FETCHED + COPY_LANDED)
     words = np.bincount(split.owner, beats, minlength=len(steps)).astype(np.int64)
@@ -110,7 +108,6 @@ def connect_stores(graph: Dependencies, params: SocParams, bursts: Bursts, engin
     gone = np.searchsorted(total, total[1:] - StoreUnit.BUFFERED, side="left") - 1
     gone = np.minimum(gone, np.arange(len(gone)) - 1)
     graph.edges(np.where(gone < 0, NOBODY, ends[np.maximum(gone, 0)]), announced, 0)
-    graph.edges(announced, bursts.taken[numbers], AXI_STAGE)
     graph.edges(taken[:-1], taken[1:], COPY_PLANNED - 1 + runs[:-1])
     graph.edges(np.where(lead[:-1] < 0, NOBODY, announced[np.maximum(lead[:-1], 0)]), taken[1:], 0)
     graph.edges(done[:-UNIT_IN_FLIGHT], taken[UNIT_IN_FLIGHT:], 1)
