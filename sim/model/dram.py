@@ -200,9 +200,7 @@ class MemoryModel:
             self._note(offered, at, client, write, address, beats, subject)
         client.accepted(at)
 
-    def _note(
-        self, offered: int, at: int, client: Client, write: bool, address: int, beats: int, subject: Any
-    ) -> None:
+    def _note(self, offered: int, at: int, client: Client, write: bool, address: int, beats: int, subject: Any) -> None:
         """Keep that a burst was accepted."""
         assert self.log is not None
         line = address >> self._row_shift

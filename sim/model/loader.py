@@ -9,7 +9,7 @@ from sim.model.jobs import JobFault, no_job
 from sim.model.parts import Part
 from sim.timing.program import CANCEL, END, ProgramTable
 
-_LOOK = 4  #: cycles from a stored job until its window is looked at
+LOOK = 4  #: cycles from a stored job until its window is looked at
 SAVE = 8  #: words of its counters that are saved
 _NOTHING, _WINDOW, _FETCHING, _OFFERED, _DRAIN, _HELD, _ABANDON, _STOPPED = range(8)
 
@@ -57,7 +57,7 @@ class LoaderModel(Part):
                 self._looking = True
                 self._job.times["prologue_start"] = self._job.times["prologue_end"] = 0
                 if self._job.has(JobFlag.PROLOGUE):
-                    self.later(time + _LOOK, self._looked)
+                    self.later(time + LOOK, self._looked)
                 else:
                     self.later(time + 2 + SAVE, self._saved)
             elif engine.ring.bad:

@@ -45,10 +45,12 @@ class PrologueRun(NamedTuple):
 
 
 class History(NamedTuple):
-    """All that happened since recording began, in order. ``bursts``, ``served``: see ``sim.model.dram``."""
+    """All that happened since recording began, in order. ``doorbells``: engine, time and RING_TAIL; ``bursts``,
+    ``served``: see ``sim.model.dram``."""
 
     bodies: list[BodyRun]
     prologues: list[PrologueRun]
+    doorbells: list[tuple[int, int, int]]
     bursts: BurstLog
     served: ServedLog
 
@@ -58,7 +60,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.enabled = False
-        self.history = History([], [], [], [])
+        self.history = History([], [], [], [], [])
 
     def body(self, engine: int, job: Job, program: ProgramTable, queues: Sequence[QueueModel]) -> None:
         """A body has ended; what its queues hold will not change any more."""
@@ -67,11 +69,22 @@ class Recorder:
             self.history.bodies.append(BodyRun(engine, job, program, units))
 
     def prologue(
-        self, engine: int, job: Job, program: ProgramTable, pcs: Sequence[int], taken: Sequence[int], done: Sequence[int]
+        self,
+        engine: int,
+        job: Job,
+        program: ProgramTable,
+        pcs: Sequence[int],
+        taken: Sequence[int],
+        done: Sequence[int],
     ) -> None:  # fmt: skip
         """A prologue has ended."""
         if self.enabled and done:
             self.history.prologues.append(PrologueRun(engine, job, program, pcs, taken, done))
+
+    def doorbell(self, engine: int, time: int, tail: int) -> None:
+        """The host has written RING_TAIL."""
+        if self.enabled:
+            self.history.doorbells.append((engine, time, tail))
 
     def table(self) -> npt.NDArray[np.int64]:
         """A row for each instruction, the members of ``InstructionRun`` in order."""

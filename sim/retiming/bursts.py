@@ -24,7 +24,8 @@ class Bursts:
             self._owners[type(client), client.port].append(number)
         self._subjects = [entry[1] for entry in log]
         self.offered, self.taken = graph.moments(offered), graph.moments(taken)
-        self.ends = graph.moments(self._ends(history, write, taken))
+        self._recorded_ends = self._ends(history, write, taken)
+        self.ends = graph.moments(self._recorded_ends)
         self.columns = {
             "offered": self.offered, "taken": self.taken, "ended": self.ends, "beats": self.beats, "bank": bank,
             "row": row, "write": write,
@@ -39,6 +40,10 @@ class Bursts:
     def generation(self, number: int) -> Hashable:
         """What tells the fetches of one job's instructions from the next."""
         return self._subjects[number][0]
+
+    def recorded_end(self, number: int) -> int:
+        """When a burst ended in the recorded run."""
+        return int(self._recorded_ends[number])
 
     @staticmethod
     def _ends(history: History, write: Ints, taken: Ints) -> Ints:

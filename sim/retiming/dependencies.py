@@ -15,7 +15,7 @@ Numbers = npt.ArrayLike
 NOBODY = -1  #: as a source: there is no such moment, and the edge is left out
 
 
-#: What a lag may grow with: the cycles of a beat at the DRAM, or the factor by which instructions of a unit take longer.
+#: What a lag may grow with: cycles of a beat at the DRAM, or the factor by which instructions of a unit take longer.
 Cause = Literal["beat"] | Unit
 
 
@@ -67,17 +67,15 @@ class Dependencies:
             for cause, parts in self._terms.items()
         }
         sources, targets = np.concatenate(self._sources), np.concatenate(self._targets)
-        replay = Replay(self._count, sources, targets, bursts)
-        return Timings(replay, params, np.concatenate(self._lags), terms, np.concatenate(self._recorded))
+        replay = Replay(np.concatenate(self._recorded), sources, targets, bursts)
+        return Timings(replay, params, np.concatenate(self._lags), terms)
 
 
 class Timings:
     """Prices a run. ``unexplained``: by how many cycles each moment of the recording is later than the graph explains
     (negative: earlier); it stays so."""
 
-    def __init__(
-        self, replay: Replay, params: SocParams, lags: Floats, terms: Mapping[Cause, _Term], recorded: Floats
-    ) -> None:
+    def __init__(self, replay: Replay, params: SocParams, lags: Floats, terms: Mapping[Cause, _Term]) -> None:
         self._replay = replay
         self._present = _values(params, {})
         place = np.empty(len(lags), np.int64)
@@ -86,7 +84,7 @@ class Timings:
         self._lags = lags[replay.edges]
         for cause, term in self._terms.items():
             self._lags[term.edges] += term.amounts * self._present[cause]
-        self.unexplained = replay.calibrate(self._lags, recorded)
+        self.unexplained = replay.calibrate(self._lags)
 
     def times(self, params: SocParams, durations: Mapping[Unit, float]) -> Floats:
         """When the moments are with the DRAM of ``params`` and instructions of a unit that take ``durations`` times as
@@ -100,4 +98,6 @@ class Timings:
 
 
 def _values(params: SocParams, durations: Mapping[Unit, float]) -> dict[Cause, float]:
-    return {"beat": FULL / params.dram_bandwidth, **dict.fromkeys(Unit, 1.0), **durations}
+    values: dict[Cause, float] = {"beat": FULL / params.dram_bandwidth}
+    values.update({unit: durations.get(unit, 1.0) for unit in Unit})
+    return values

@@ -1,4 +1,4 @@
-"""What the instructions of one engine wait for: the rules of ``sim/model/executor.py``, ``queues.py`` and ``pipes.py``."""
+"""What instructions wait for in queues and units: the rules of ``sim/model/queues.py`` and ``pipes.py``."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -6,14 +6,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.isa import Unit
+from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.params import DRAM_TIMING, SocParams
+from hw.contract.timing import FETCH_STARTS
 from sim.model.bus_units import BODY, LOADER
 from sim.model.recorder import BodyRun, History, PrologueRun
 from sim.retiming.bursts import Bursts
 from sim.retiming.dependencies import Dependencies
 from sim.retiming.instructions import UnitMoments, connect
-from sim.retiming.jobs import JobMoments, Stream, connect_bodies, connect_jobs, job_moments
+from sim.retiming.jobs import JobMoments, Stream, connect_bodies, connect_fetches, fetch_groups, job_moments
+from sim.retiming.links import EngineMoments, connect_jobs
 from sim.retiming.replay import Ints
 from sim.retiming.transfers import Transfers, connect_loads, connect_stores
 
@@ -59,28 +61,55 @@ class RecordedRun:
             bodies = [body for body in history.bodies if body.engine == engine]
             if bodies:
                 loads = [prologue for prologue in history.prologues if prologue.engine == engine]
-                engines.append((bodies, *self._engine(graph, bursts, engine, bodies, loads)))
-        connect_jobs(graph, engines)
+                engines.append(self._engine(graph, bursts, engine, bodies, loads))
+        connect_jobs(graph, params, bursts, engines, history.doorbells)
         self._timings = graph.timings(params, bursts.columns)
-        for bodies, jobs, _ in engines:
-            for number, body in enumerate(bodies):
-                moments = np.array([column[number] for column in jobs], np.int64)
+        for one in engines:
+            for number, body in enumerate(one.bodies):
+                moments = np.array([column[number] for column in one.jobs], np.int64)
                 self._jobs.append((body, moments))
 
     def _engine(
         self, graph: Dependencies, bursts: Bursts, engine: int, bodies: Sequence[BodyRun], loads: Sequence[PrologueRun]
-    ) -> tuple[JobMoments, list[UnitMoments]]:
+    ) -> EngineMoments:
         units = [UnitMoments(graph, unit, bodies) for unit in Unit]
         jobs = job_moments(graph, bodies)
         connect(graph, self.params, units, bodies)
         stream = Stream(self.params, units, bursts, engine)
         connect_bodies(graph, self.params, stream, bursts, bodies, jobs)
-        prologues = _prologues(graph, bodies, jobs, loads, stream.per_insn)
+        prologues = self._prologues(graph, bursts, engine, bodies, jobs, loads)
         connect_loads(graph, self.params, bursts, engine, _merged(units[Unit.LD2], prologues))
         stores = units[Unit.ST2]
         sides = np.full(len(stores.pcs), BODY)
         connect_stores(graph, self.params, bursts, engine, Transfers(stores.taken, stores.done, sides, stores.work))
-        return jobs, units
+        fetches = np.array([bursts.offered[fetch[0]] for fetch in stream.fetches[: len(bodies)]])
+        return EngineMoments(engine, bodies, jobs, units, fetches)
+
+    def _prologues(
+        self, graph: Dependencies, bursts: Bursts, engine: int, bodies: Sequence[BodyRun], jobs: JobMoments,
+        loads: Sequence[PrologueRun],
+    ) -> "_Prologues":  # fmt: skip
+        """Loads of the prologues: the loader gives one on when the one before was taken."""
+        of = {id(body.job): number for number, body in enumerate(bodies)}
+        parts = []
+        work: list = []
+        fetches = fetch_groups(bursts, 3 * engine + 1)
+        if len(fetches) != len(loads):
+            raise ValueError("prologues were repeated while the run was recorded: a run with pauses cannot be retimed")
+        for prologue, fetched in zip(loads, fetches, strict=True):
+            taken, done = graph.moments(prologue.taken), graph.moments(prologue.done)
+            graph.edges(taken[:-1], taken[1:], INSN_BYTES // self.params.dram_word + 2)
+            places = np.asarray(prologue.pcs, np.int64) - prologue.job.members["prologue_pc"]
+            connect_fetches(graph, self.params, bursts, fetched, taken, places, 2)
+            number = of.get(id(prologue.job))
+            if number is not None:
+                graph.edges(jobs.loads[number], bursts.offered[fetched[:1]], FETCH_STARTS)
+                graph.edges(done, np.full(len(done), jobs.loaded[number]), 1)
+            parts.append((taken, done, np.asarray(prologue.taken, np.int64)))
+            work += [prologue.program.work[pc] for pc in prologue.pcs]
+        nothing = np.zeros(0, np.int64)
+        taken, done, times = (np.concatenate([nothing, *(part[column] for part in parts)]) for column in range(3))
+        return _Prologues(taken, done, times, work)
 
     def price(self, params: SocParams | None = None, durations: Mapping[Unit, float] | None = None) -> Repriced:
         """What the run takes with the DRAM of ``params``, and with instructions of a unit that take ``durations`` times
@@ -119,32 +148,12 @@ class _Prologues(NamedTuple):
     work: list
 
 
-def _prologues(
-    graph: Dependencies, bodies: Sequence[BodyRun], jobs: JobMoments, loads: Sequence[PrologueRun], per_insn: int
-) -> _Prologues:
-    """Loads of the prologues: the loader gives one on when the one before was taken."""
-    of = {id(body.job): number for number, body in enumerate(bodies)}
-    parts = []
-    work: list = []
-    for prologue in loads:
-        taken, done = graph.moments(prologue.taken), graph.moments(prologue.done)
-        graph.edges(taken[:-1], taken[1:], per_insn + 2)
-        number = of.get(id(prologue.job))
-        if number is not None:
-            graph.edges(jobs.loads[number], taken[:1], 1)
-            graph.edges(done, np.full(len(done), jobs.loaded[number]), 1)
-        parts.append((taken, done, np.asarray(prologue.taken, np.int64)))
-        work += [prologue.program.work[pc] for pc in prologue.pcs]
-    nothing = np.zeros(0, np.int64)
-    columns = [np.concatenate([nothing, *column]) for column in zip(*parts, strict=True)] if parts else [nothing] * 3
-    return _Prologues(*columns, work)
-
-
 def _merged(loads: UnitMoments, prologues: _Prologues) -> Transfers:
     """All commands of LD2 in the order in which it took them."""
     taken = np.concatenate([loads.recorded, prologues.times])
     order = np.argsort(taken, kind="stable")
     work = [*loads.work, *prologues.work]
     side = np.repeat([BODY, LOADER], [len(loads.pcs), len(prologues.work)])[order]
-    moments = (np.concatenate(pair)[order] for pair in ((loads.taken, prologues.taken), (loads.done, prologues.done)))
-    return Transfers(*moments, side, [work[place] for place in order.tolist()])
+    moments = np.concatenate([loads.taken, prologues.taken])[order]
+    done = np.concatenate([loads.done, prologues.done])[order]
+    return Transfers(moments, done, side, [work[place] for place in order.tolist()])

@@ -39,6 +39,7 @@ _Run = _structure(
 )
 _Space = _structure("_Space", "", "time missing ready heap row free epoch")
 
+MOMENTS = ("offered", "taken", "ended")  #: of a burst
 #: Columns of the bursts, by name: see ``replay.c``.
 BURST_COLUMNS = {
     "taken": np.int32, "ended": np.int32, "port": np.int32, "bank": np.int32, "row": np.int32, "beats": np.int32,
@@ -47,12 +48,20 @@ BURST_COLUMNS = {
 
 
 class Replay:
-    """A graph of ``count`` moments with edges from ``sources`` to ``targets``, and the memory that says when bursts are
-    taken and end. ``bursts``: :data:`BURST_COLUMNS` by name, and ``offered``: the moments at which bursts are.
-    ``edges``: the caller's edges in the order in which :meth:`times` wants their lags."""
+    """A graph of moments, which were when they were ``recorded``, with edges from ``sources`` to ``targets``, and the
+    memory that says when bursts are taken and end. ``bursts``: :data:`BURST_COLUMNS` by name, and ``offered``: the
+    moments at which bursts are. ``edges``: the caller's edges in the order in which :meth:`times` wants their lags.
+    """
 
-    def __init__(self, count: int, sources: Ints, targets: Ints, bursts: Mapping[str, Ints]) -> None:
+    def __init__(self, recorded: Floats, sources: Ints, targets: Ints, bursts: Mapping[str, Ints]) -> None:
+        count = len(recorded)
         self._library = _library()
+        place = np.empty(count, np.int64)
+        self._order = np.argsort(recorded, kind="stable")  # what is near in time is near in memory
+        place[self._order] = np.arange(count)
+        sources, targets = place[sources], place[targets]
+        bursts = {name: place[column] if name in MOMENTS else column for name, column in bursts.items()}
+        self._place = place
         self.edges = np.argsort(sources, kind="stable")
         self._count = count
         waiting = np.bincount(targets, minlength=count)
@@ -69,22 +78,25 @@ class Replay:
         }  # fmt: skip
         self._late = np.zeros(count)
 
-    def calibrate(self, lags: Floats, recorded: Floats) -> Floats:
-        """Take it that all moments were when they were ``recorded``: what is missing in the graph stays as it was.
-        Returns by how much each moment is later than it explains."""
+        self._recorded = np.ascontiguousarray(recorded[self._order], np.float64)
+        self._late = np.zeros(count)
+        self._work: dict[str, npt.NDArray[Any]] = {
+            "time": np.empty(count), "missing": np.empty(count, np.int32), "ready": np.empty(count, np.int32),
+            "heap": np.empty((4 * len(bursts["beats"]) + 8) * _EVENT_BYTES, np.uint8),
+        }  # fmt: skip
+
+    def calibrate(self, lags: Floats) -> Floats:
+        """What is missing in the graph stays as it was: by how much each moment was later than it explains."""
         run = self._run(lags)
-        self._library.caesura_calibrate(ctypes.byref(run), _at(recorded), _at(self._late))
+        self._library.caesura_calibrate(ctypes.byref(run), _at(self._recorded), _at(self._late))
         self._late[self._driven] = 0
-        return self._late
+        return self._late[self._place]
 
     def times(self, lags: Floats, params: SocParams) -> Floats:
         """When all moments are with the memory of ``params``. Raises :class:`CircularError`."""
-        count, bursts = self._count, len(self._arrays["beats"])
-        space = {
-            "time": np.empty(count), "missing": np.empty(count, np.int32), "ready": np.empty(count, np.int32),
-            "heap": np.empty((4 * bursts + 8) * _EVENT_BYTES, np.uint8),
-            **{name: np.zeros(params.dram_banks, np.int64) for name in ("row", "free", "epoch")},
-        }  # fmt: skip
+        count = self._count
+        banks = {name: np.zeros(params.dram_banks, np.int64) for name in ("row", "free", "epoch")}
+        space: dict[str, npt.NDArray[Any]] = {**self._work, **banks}
         dram = _Dram(
             params.dram_latency, params.dram_row_miss, params.dram_bandwidth, params.dram_refresh_interval,
             params.dram_refresh_cycles, DRAM_QUEUE_BURSTS, AXI_STAGE, DRAM_QUEUED, WRITE_BUFFERED, params.dram_banks,
@@ -93,7 +105,7 @@ class Replay:
         known = self._library.caesura_replay(ctypes.byref(dram), ctypes.byref(run), ctypes.byref(work))
         if known < count:
             raise CircularError(f"{count - known} of {count} moments wait for each other")
-        return space["time"]
+        return space["time"][self._place]
 
     def _run(self, lags: Floats) -> ctypes.Structure:
         arrays = {name: array.ctypes.data for name, array in self._arrays.items()}

@@ -15,7 +15,7 @@ from hw.contract.timing import (
     COPY_PLANNED,
     UNIT_IN_FLIGHT,
 )
-from sim.model.bus_units import BODY, LOADER, LoadUnit, StoreUnit
+from sim.model.bus_units import LoadUnit, StoreUnit
 from sim.retiming.bursts import Bursts
 from sim.retiming.dependencies import NOBODY, Dependencies
 from sim.retiming.replay import Ints
@@ -37,7 +37,7 @@ class _Split:
     def __init__(self, numbers: Ints, transfers: Transfers) -> None:
         counts = np.array([len(work.bursts) for work in transfers.work], np.int64)
         if counts.sum() > len(numbers):
-            raise ValueError("loads were abandoned while the run was recorded: a run with pauses cannot be priced again")
+            raise ValueError("loads were abandoned while the run was recorded: a run with pauses cannot be retimed")
         self.numbers = numbers[: counts.sum()]
         self.owner = np.repeat(np.arange(len(counts)), counts)
         self.starts = np.concatenate([[0], np.cumsum(counts)])[:-1].astype(np.int64)
@@ -48,6 +48,11 @@ class _Split:
         """The burst that each command must have asked for before the next is taken, or -1."""
         lead = np.array([work.lead for work in transfers.work], np.int64)
         return np.where(lead > 0, self.starts + lead - 1, NOBODY)
+
+
+def _picked(moments: Ints, places: Ints) -> Ints:
+    """Those at ``places``, and nobody where a place is negative."""
+    return np.where(places < 0, NOBODY, np.append(moments, NOBODY)[places])
 
 
 def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine: int, transfers: Transfers) -> None:
@@ -67,7 +72,9 @@ def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine
     graph.edges(ends[:-many], offered[many:], AXI_RETURN + 2)
     # Acceptance
     graph.edges(taken[:-1], taken[1:], np.maximum(2, np.where(lead[:-1] < 0, COPY_PLANNED - 1 + runs[:-1], 2)))
-    graph.edges(np.where(lead[:-1] < 0, NOBODY, offered[np.maximum(lead[:-1], 0)] if len(offered) else NOBODY), taken[1:], 0)
+    graph.edges(
+        np.where(lead[:-1] < 0, NOBODY, offered[np.maximum(lead[:-1], 0)] if len(offered) else NOBODY), taken[1:], 0
+    )
     graph.edges(done[:-UNIT_IN_FLIGHT], taken[UNIT_IN_FLIGHT:], 2)
     switch = transfers.side[:-1] != transfers.side[1:]
     graph.edges(np.where(switch, done[:-1], NOBODY), taken[1:], 2)
@@ -77,8 +84,7 @@ def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine
     first, last = split.starts[some], split.lasts[some]
     graph.edges(ends[last], done[some], AXI_RETURN + COPY_LANDED)
     begin = bursts.beats[numbers[first]] - 1
-    terms = [(Unit.LD2, steps[some]), ("beat", -begin)]
-    graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, terms)
+    graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, [(Unit.LD2, steps[some]), ("beat", -begin)])
     nothing = COPY_PLANNED + COPY_FILLED + COPY_LANDED - 1
     graph.edges(taken[~some], done[~some], nothing, [(Unit.LD2, steps[~some])])
 
@@ -107,11 +113,8 @@ def connect_stores(graph: Dependencies, params: SocParams, bursts: Bursts, engin
     # The youngest burst that must be in DRAM before all up to this one fit into the buffers.
     gone = np.searchsorted(total, total[1:] - StoreUnit.BUFFERED, side="left") - 1
     gone = np.minimum(gone, np.arange(len(gone)) - 1)
-    graph.edges(np.where(gone < 0, NOBODY, ends[np.maximum(gone, 0)]), announced, 0)
+    graph.edges(_picked(ends, gone), announced, 0)
     graph.edges(taken[:-1], taken[1:], COPY_PLANNED - 1 + runs[:-1])
-    graph.edges(np.where(lead[:-1] < 0, NOBODY, announced[np.maximum(lead[:-1], 0)]), taken[1:], 0)
+    graph.edges(_picked(announced, lead[:-1]), taken[1:], 0)
     graph.edges(done[:-UNIT_IN_FLIGHT], taken[UNIT_IN_FLIGHT:], 1)
     graph.edges(ends[split.lasts], done, COPY_LANDED)
-
-
-__all__ = ["BODY", "LOADER", "Transfers", "connect_loads", "connect_stores"]
