@@ -78,7 +78,7 @@ class Recorder:
         done: Sequence[int],
     ) -> None:  # fmt: skip
         """A prologue has ended."""
-        if self.enabled and done:
+        if self.enabled:
             self.history.prologues.append(PrologueRun(engine, job, program, pcs, taken, done))
 
     def doorbell(self, engine: int, time: int, tail: int) -> None:

@@ -42,6 +42,12 @@ class Repriced(NamedTuple):
         return max(job.end for job in self.jobs) - min(job.prologue_start or job.start for job in self.jobs)
 
 
+def cycles_of(history: History) -> int:
+    """What a run took that was recorded, counted as :attr:`Repriced.cycles`."""
+    times = [body.job.times for body in history.bodies]
+    return max(one["end"] for one in times) - min(one["prologue_start"] or one["start"] for one in times)
+
+
 class RecordedRun:
     """A run of ``ModelBus`` that was recorded with ``record(bursts=True)``, ready to be priced again.
 
