@@ -11,6 +11,7 @@ from sim.model.agenda import Agenda
 FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
 
 Served = Callable[[int, Any], None]  #: told the cycle in which the last beat moved
+_PORTS = 1 << 20  #: more than there are
 HELD = -1  #: the answer to a request that waits
 
 
@@ -188,11 +189,15 @@ class MemoryModel:
 
     def _admit(self, time: int, write: bool) -> None:
         """The queue has room again: accept a request that waits, round robin."""
-        waiting, last = self._waiting[write], self._last[write]
+        waiting = self._waiting[write]
         place = 0
         if len(waiting) > 1:
-            ports = [(held[0].port <= last, held[0].port) for held in waiting]
-            place = ports.index(min(ports))
+            # The first port behind the last that was served, and around.
+            last, nearest = self._last[write], _PORTS
+            for number, held in enumerate(waiting):
+                distance = (held[0].port - last - 1) % _PORTS
+                if distance < nearest:
+                    nearest, place = distance, number
         client, offered, address, beats, served, subject = waiting.pop(place)
         self._last[write] = client.port
         at = self._accept(time, write, address, beats, served, subject)

@@ -48,7 +48,7 @@ def job_moments(graph: Dependencies, bodies: Sequence[BodyRun]) -> JobMoments:
     return JobMoments(*columns)
 
 
-class Stream:
+class BodyStream:
     """Instructions of one engine's bodies in program order, and the bursts that bring them."""
 
     def __init__(self, params: SocParams, units: Sequence[UnitMoments], bursts: Bursts, engine: int) -> None:
@@ -68,7 +68,12 @@ def fetch_groups(bursts: Bursts, port: int) -> list[Ints]:
 
 
 def connect_bodies(
-    graph: Dependencies, params: SocParams, stream: Stream, bursts: Bursts, bodies: Sequence[BodyRun], jobs: JobMoments
+    graph: Dependencies,
+    params: SocParams,
+    stream: BodyStream,
+    bursts: Bursts,
+    bodies: Sequence[BodyRun],
+    jobs: JobMoments,
 ) -> None:
     """Fetch and dispatch of instructions, and the end of the body."""
     if len(stream.fetches) < len(bodies):

@@ -14,10 +14,10 @@ from sim.model.recorder import BodyRun, History, PrologueRun
 from sim.retiming.bursts import Bursts
 from sim.retiming.dependencies import Dependencies
 from sim.retiming.instructions import UnitMoments, connect
-from sim.retiming.jobs import JobMoments, Stream, connect_bodies, connect_fetches, fetch_groups, job_moments
+from sim.retiming.jobs import BodyStream, JobMoments, connect_bodies, connect_fetches, fetch_groups, job_moments
 from sim.retiming.links import EngineMoments, connect_jobs
 from sim.retiming.replay import Ints
-from sim.retiming.transfers import Transfers, connect_loads, connect_stores
+from sim.retiming.transfers import BusCommands, connect_loads, connect_stores
 
 
 class JobTimes(NamedTuple):
@@ -81,13 +81,13 @@ class RecordedRun:
         units = [UnitMoments(graph, unit, bodies) for unit in Unit]
         jobs = job_moments(graph, bodies)
         connect(graph, self.params, units, bodies)
-        stream = Stream(self.params, units, bursts, engine)
+        stream = BodyStream(self.params, units, bursts, engine)
         connect_bodies(graph, self.params, stream, bursts, bodies, jobs)
         prologues = self._prologues(graph, bursts, engine, bodies, jobs, loads)
         connect_loads(graph, self.params, bursts, engine, _merged(units[Unit.LD2], prologues))
         stores = units[Unit.ST2]
         sides = np.full(len(stores.pcs), BODY)
-        connect_stores(graph, self.params, bursts, engine, Transfers(stores.taken, stores.done, sides, stores.work))
+        connect_stores(graph, self.params, bursts, engine, BusCommands(stores.taken, stores.done, sides, stores.work))
         fetches = np.array([bursts.offered[fetch[0]] for fetch in stream.fetches[: len(bodies)]])
         return EngineMoments(engine, bodies, jobs, units, fetches)
 
@@ -154,7 +154,7 @@ class _Prologues(NamedTuple):
     work: list
 
 
-def _merged(loads: UnitMoments, prologues: _Prologues) -> Transfers:
+def _merged(loads: UnitMoments, prologues: _Prologues) -> BusCommands:
     """All commands of LD2 in the order in which it took them."""
     taken = np.concatenate([loads.recorded, prologues.times])
     order = np.argsort(taken, kind="stable")
@@ -162,4 +162,4 @@ def _merged(loads: UnitMoments, prologues: _Prologues) -> Transfers:
     side = np.repeat([BODY, LOADER], [len(loads.pcs), len(prologues.work)])[order]
     moments = np.concatenate([loads.taken, prologues.taken])[order]
     done = np.concatenate([loads.done, prologues.done])[order]
-    return Transfers(moments, done, side, [work[place] for place in order.tolist()])
+    return BusCommands(moments, done, side, [work[place] for place in order.tolist()])

@@ -22,7 +22,7 @@ from sim.retiming.replay import Ints
 from sim.timing.copies import BusCopy
 
 
-class Transfers(NamedTuple):
+class BusCommands(NamedTuple):
     """Commands of a unit in the order in which it took them; ``side``: of the body, or of the loader."""
 
     taken: Ints
@@ -34,7 +34,7 @@ class Transfers(NamedTuple):
 class _Split:
     """Bursts of a unit by command: ``owner`` of each burst, ``first`` and ``last`` burst of each (-1: none)."""
 
-    def __init__(self, numbers: Ints, transfers: Transfers) -> None:
+    def __init__(self, numbers: Ints, transfers: BusCommands) -> None:
         counts = np.array([len(work.bursts) for work in transfers.work], np.int64)
         if counts.sum() > len(numbers):
             raise ValueError("loads were abandoned while the run was recorded: a run with pauses cannot be retimed")
@@ -44,7 +44,7 @@ class _Split:
         self.some = counts > 0
         self.lasts = self.starts + counts - 1
 
-    def lead(self, transfers: Transfers) -> Ints:
+    def lead(self, transfers: BusCommands) -> Ints:
         """The burst that each command must have asked for before the next is taken, or -1."""
         lead = np.array([work.lead for work in transfers.work], np.int64)
         return np.where(lead > 0, self.starts + lead - 1, NOBODY)
@@ -55,7 +55,7 @@ def _picked(moments: Ints, places: Ints) -> Ints:
     return np.where(places < 0, NOBODY, np.append(moments, NOBODY)[places])
 
 
-def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine: int, transfers: Transfers) -> None:
+def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine: int, transfers: BusCommands) -> None:
     """LD2, for the body and the loader."""
     if not transfers.work:
         return
@@ -89,7 +89,7 @@ def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine
     graph.edges(taken[~some], done[~some], nothing, [(Unit.LD2, steps[~some])])
 
 
-def connect_stores(graph: Dependencies, params: SocParams, bursts: Bursts, engine: int, transfers: Transfers) -> None:
+def connect_stores(graph: Dependencies, params: SocParams, bursts: Bursts, engine: int, transfers: BusCommands) -> None:
     """ST2."""
     if not transfers.work:
         return

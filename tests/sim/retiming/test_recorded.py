@@ -103,7 +103,7 @@ def test_random_networks_on_machines_of_no_preset():
         expected = cycles_of(run(image, params))
         errors.append(abs(price(params).cycles / expected - 1))
         assert errors[-1] < 0.08, f"seed {seed}: {case.name} on {case.params.name}: {expected} cycles with {params}"
-    assert sum(errors) / len(errors) < 0.01, f"seed {seed}: {errors}"
+    assert sum(errors) / len(errors) < 0.02, f"seed {seed}: {errors}"
 
 
 def test_what_cannot_be_priced_is_refused():
