@@ -1,4 +1,4 @@
-"""Prepares jobs and runs their bodies: ``hw/control/prepare.py``, ``hw/control/executor.py``.
+"""Runs bodies: ``hw/control/executor.py``.
 
 Instructions are dispatched ahead of time, as far as their queues are known to have room: see :mod:`sim.model.queues`.
 What depends on the host, a cancellation point or the end of a body, happens in its own cycle.
@@ -7,20 +7,20 @@ What depends on the host, a cancellation point or the end of a body, happens in 
 from hw.contract.isa import INSN_BYTES, Segment, Unit
 from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
-from hw.contract.timing import JOB_EVENTS, JOB_READ, RESTORED, SETTLED, STUCK_CYCLES
+from hw.contract.timing import RESTORED, SETTLED, STUCK_CYCLES
 from sim.functional.state import FunctionalFault
-from sim.model.bus_units import LoadUnit, StoreUnit
 from sim.model.completion import completion_of
 from sim.model.fetch import FetchModel
 from sim.model.jobs import Job, JobFault, no_job
+from sim.model.load_unit import LoadUnit
 from sim.model.parts import Part
 from sim.model.pipes import CopyPipe, MacPipe, VecPipe
+from sim.model.prepare import PreparerModel
 from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel
+from sim.model.store_unit import StoreUnit
 from sim.timing.program import CANCEL, END, ILLEGAL, ProgramTable
 
 _UNITS = len(Unit)
-_WAIT_FLAGS = (JobFlag.WAIT0, JobFlag.WAIT1)  #: looked at one after the other
-_NOTHING, _READING, _UNFETCHED, _EVENTS, _READY = range(5)
 _IDLE, _BODY, _QUIESCE, _HALTED, _BETWEEN, _DRAIN, _RETIRE, _COPY, _REPORT, _DEAD = range(10)
 
 
@@ -32,9 +32,11 @@ class ExecutorModel(Part):
         self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number)
         self.semaphores = SemaphoreModel(engine.params.semaphores)
         self._depth = engine.params.unit_queue_depth + 1
+        self.preparer = PreparerModel(engine)
 
     def reset(self) -> None:
         self.generation += 1
+        self.preparer.reset()
         self.fetch.stop()
         self.semaphores.clear()
         self._program = ProgramTable(b"", self.engine.params)
@@ -43,9 +45,6 @@ class ExecutorModel(Part):
         self.job = no_job()
         self.fault: JobFault | None = None
         self.halt_cycle = self.halt_point = self.halt_pc = 0
-        self._preparing = _NOTHING
-        self._prepared = no_job()
-        self._index = 0
         self._state = _IDLE
         self._pc = self._end_pc = self._first = 0
         self._latest = self._soonest = 0
@@ -70,6 +69,10 @@ class ExecutorModel(Part):
     def dead(self) -> bool:
         """Whether the engine has stopped on a fault."""
         return self._state == _DEAD
+
+    def fetching(self, time: int) -> bool:
+        """Whether instructions of the body at hand are still to be dispatched."""
+        return self._state in (_BODY, _QUIESCE, _HALTED) or (self._state == _DRAIN and time <= self._latest)
 
     @property
     def in_job(self) -> bool:
@@ -96,69 +99,6 @@ class ExecutorModel(Part):
         ahead = sum(len(queue.issued) for queue in self.queues) - begun
         return self._pc - ahead
 
-    # -- the next job ----------------------------------------------------------------------------------------
-    def prepare(self, time: int) -> None:
-        """Read the next job, if the loader has handed it over, or has failed at it."""
-        engine = self.engine
-        if self._preparing != _NOTHING or engine.paused or not engine.enabled or engine.resetting:
-            return
-        if engine.loader.loaded != self._index or engine.loader.fault:
-            self._preparing = _READING
-            self.later(time + JOB_READ, self._read)
-
-    def _read(self, time: int, _: None) -> None:
-        engine = self.engine
-        if engine.loader.loaded == self._index:
-            job = engine.ring.jobs.get(self._index) or no_job(self._index)
-            job.fault = engine.loader.fault
-            self._prepared, self._preparing = job, _READY
-            self.consider(time)
-            return
-        self._prepared = engine.ring.jobs[self._index]
-        self._preparing = _UNFETCHED
-        self._fetch(time)
-
-    def _fetch(self, time: int) -> None:
-        """Begin to fetch the next body, once that of the last is over."""
-        if self._preparing != _UNFETCHED or self.engine.paused or self._state in (_BODY, _QUIESCE, _HALTED):
-            return
-        if self._state == _DRAIN and time <= self._latest:
-            return  # END is known, but was not dispatched yet
-        job = self._prepared
-        base, limit = job.segments[Segment.CODE]
-        self.fetch.start(time + 1, job.members["body_pc"], base, limit)
-        self._preparing = _EVENTS
-        self._waits = [(i, flag) for i, flag in enumerate(_WAIT_FLAGS) if job.has(flag)]
-        first = self._waits[0][0] if self._waits else len(_WAIT_FLAGS)
-        self._look(time + 1 + JOB_EVENTS - len(_WAIT_FLAGS) + first)
-
-    def _look(self, time: int) -> None:
-        if self._waits:
-            self.later(self.engine.events.looked(time, self.engine.number), self._reached, self._waits[0][0])
-        else:
-            self.later(time, self._ready)
-
-    def _reached(self, time: int, number: int) -> None:
-        members, events = self._prepared.members, self.engine.events
-        if events.reached(members[f"wait{number}_id"], members[f"wait{number}_value"]):
-            del self._waits[0]
-            following = self._waits[0][0] if self._waits else len(_WAIT_FLAGS)
-            self._look(time + following - number)
-        else:
-            self._listening = True
-
-    _listening = False
-
-    def event_changed(self, time: int) -> None:
-        """A counter was changed."""
-        if self._listening:
-            self._listening = False
-            self._look(time)
-
-    def _ready(self, time: int, _: None) -> None:
-        self._preparing = _READY
-        self.consider(time)
-
     # -- between jobs ----------------------------------------------------------------------------------------
     def consider(self, time: int) -> None:
         """Begin a job or halt, where that is possible now."""
@@ -171,7 +111,7 @@ class ExecutorModel(Part):
                     self._state = _BETWEEN
                     self.halt_cycle = time
                     self.later(time + 2, self._halted)
-            elif self._preparing == _READY:
+            elif self.preparer.ready:
                 self._begin(time)
 
     def _halted(self, time: int, _: None) -> None:
@@ -192,8 +132,8 @@ class ExecutorModel(Part):
             self.later(time + 1, lambda at, _: self._dispatch(at))
         elif self._state == _IDLE:
             self.consider(time)
-        self._fetch(time)
-        self.prepare(time)
+        self.preparer.fetch(time)
+        self.preparer.prepare(time)
 
     def retirer_free(self, time: int) -> None:
         """The retirer can take the next job."""
@@ -206,10 +146,8 @@ class ExecutorModel(Part):
 
     # -- a body ----------------------------------------------------------------------------------------------
     def _begin(self, time: int) -> None:
-        engine, job = self.engine, self._prepared
+        engine, job = self.engine, self.preparer.take()
         self.job, self.fault = job, None
-        self._index += 1
-        self._preparing = _NOTHING
         job.times["start"] = job.times["end"] = time
         self._state = _BODY
         self._blocked, self._trapped = None, False
@@ -234,7 +172,7 @@ class ExecutorModel(Part):
         limit = job.members["cycle_limit"]
         if limit:
             self.later(time + limit + 1, self._over_time, job)
-        self.prepare(time + 1)
+        self.preparer.prepare(time + 1)
         self._dispatch(time)
 
     def _over_time(self, time: int, job: Job) -> None:
@@ -319,7 +257,7 @@ class ExecutorModel(Part):
             self._state = _DRAIN
             self._pc = pc
             self.later(at, lambda time, _: self.fetch.stop())
-            self.later(at + 1, lambda time, _: self._fetch(time))
+            self.later(at + 1, lambda time, _: self.preparer.fetch(time))
             self._drained()
         elif unit == CANCEL:
             self._soonest = at

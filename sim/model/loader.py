@@ -3,10 +3,10 @@
 from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from sim.functional.state import FunctionalFault
-from sim.model.bus_units import LOADER, Transfer
 from sim.model.fetch import FetchModel
 from sim.model.jobs import JobFault, no_job
 from sim.model.parts import Part
+from sim.model.transfer import LOADER, Transfer
 from sim.timing.program import CANCEL, END, ProgramTable
 
 LOOK = 4  #: cycles from a stored job until its window is looked at
@@ -177,7 +177,7 @@ class LoaderModel(Part):
         self._state = _NOTHING
         self.loaded += 1
         self.engine.prologue_counters(self._job)
-        self.engine.executor.prepare(time)
+        self.engine.executor.preparer.prepare(time)
         self.consider(time)
         if self.engine.paused:
             self.engine.executor.consider(time)
@@ -224,7 +224,7 @@ class LoaderModel(Part):
         self.fetch.stop()
         self.fault = fault
         self.stop()
-        self.engine.executor.prepare(time)
+        self.engine.executor.preparer.prepare(time)
         if self.engine.paused:
             self.engine.executor.consider(time)
 

@@ -6,12 +6,13 @@ from typing import Any, Protocol
 from hw.contract.params import SocParams
 from sim.functional.state import Segments
 from sim.model.agenda import Agenda
-from sim.model.bus_units import LoadUnit, StoreUnit
 from sim.model.dram import MemoryModel
 from sim.model.events import EventModel
 from sim.model.jobs import Job
+from sim.model.load_unit import LoadUnit
 from sim.model.queues import QueueModel
 from sim.model.recorder import Recorder
+from sim.model.store_unit import StoreUnit
 from sim.timing.program import ProgramTable
 
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from sim.model.bus_units import LoadUnit
+from sim.model.load_unit import LoadUnit
 from sim.model.recorder import History
 from sim.retiming.dependencies import Dependencies
 from sim.retiming.replay import Ints

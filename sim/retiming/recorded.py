@@ -9,8 +9,8 @@ import numpy.typing as npt
 from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.params import DRAM_TIMING, SocParams
 from hw.contract.timing import FETCH_STARTS
-from sim.model.bus_units import BODY, LOADER
 from sim.model.recorder import BodyRun, History, PrologueRun
+from sim.model.transfer import BODY, LOADER
 from sim.retiming.bursts import Bursts
 from sim.retiming.dependencies import Dependencies
 from sim.retiming.instructions import UnitMoments, connect

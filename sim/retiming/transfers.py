@@ -1,4 +1,4 @@
-"""What LD2 and ST2 wait for: the rules of ``sim/model/bus_units.py``."""
+"""What LD2 and ST2 wait for: the rules of ``sim/model/load_unit.py`` and ``store_unit.py``."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from hw.contract.timing import (
     COPY_PLANNED,
     UNIT_IN_FLIGHT,
 )
-from sim.model.bus_units import LoadUnit, StoreUnit
+from sim.model.load_unit import LoadUnit
+from sim.model.store_unit import StoreUnit
 from sim.retiming.bursts import Bursts
 from sim.retiming.dependencies import NOBODY, Dependencies
 from sim.retiming.replay import Ints
