@@ -119,7 +119,7 @@ class EngineModel:
 
     def quiet(self) -> bool:
         """No transaction is outstanding."""
-        parts = self.executor.fetch.outstanding + self.loader.fetch.outstanding + self.retirer.writing
+        parts = self.executor.dispatch.fetch.outstanding + self.loader.fetch.outstanding + self.retirer.writing
         return not (parts + self.ld2.outstanding + self.st2.outstanding + self.ring.fetching)
 
     def poll(self, time: int, quiet: Callable[[int], None]) -> None:
@@ -136,7 +136,7 @@ class EngineModel:
         self.loader.stop()
         self.executor.generation += 1
         self.executor.preparer.generation += 1
-        self.executor.fetch.stop()
+        self.executor.dispatch.fetch.stop()
         self.ld2.stop()
         self.st2.stop()
         self.agenda.at(time + 1, self._await_quiet)

@@ -1,26 +1,20 @@
 """Runs bodies: ``hw/control/executor.py``.
 
-Instructions are dispatched ahead of time, as far as their queues are known to have room: see :mod:`sim.model.queues`.
 What depends on the host, a cancellation point or the end of a body, happens in its own cycle.
 """
 
-from hw.contract.isa import INSN_BYTES, Segment, Unit
-from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
+from hw.contract.isa import INSN_BYTES
+from hw.contract.job import Fault, FaultUnit
 from hw.contract.regs import EngineState
-from hw.contract.timing import RESTORED, SETTLED, STUCK_CYCLES
-from sim.functional.state import FunctionalFault
+from hw.contract.timing import SETTLED, STUCK_CYCLES
 from sim.model.completion import completion_of
-from sim.model.fetch import FetchModel
+from sim.model.dispatch import DispatchModel, Why
 from sim.model.jobs import Job, JobFault, no_job
-from sim.model.load_unit import LoadUnit
 from sim.model.parts import Part
-from sim.model.pipes import CopyPipe, MacPipe, VecPipe
 from sim.model.prepare import PreparerModel
-from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel
-from sim.model.store_unit import StoreUnit
-from sim.timing.program import CANCEL, END, ILLEGAL, ProgramTable
+from sim.model.queues import QueueModel
+from sim.timing.program import CANCEL, END, ILLEGAL
 
-_UNITS = len(Unit)
 _IDLE, _BODY, _QUIESCE, _HALTED, _BETWEEN, _DRAIN, _RETIRE, _COPY, _REPORT, _DEAD = range(10)
 
 
@@ -29,40 +23,20 @@ class ExecutorModel(Part):
 
     def build(self) -> None:
         engine = self.engine
-        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number)
-        self.semaphores = SemaphoreModel(engine.params.semaphores)
-        self._depth = engine.params.unit_queue_depth + 1
+        self.dispatch = DispatchModel(engine, self._fetched, self._progress)
         self.preparer = PreparerModel(engine)
 
     def reset(self) -> None:
         self.generation += 1
         self.preparer.reset()
-        self.fetch.stop()
-        self.semaphores.clear()
-        self._program = ProgramTable(b"", self.engine.params)
-        self.queues = [self._queue(unit) for unit in Unit]
+        self.dispatch.reset()
         self.released = 0
         self.job = no_job()
         self.fault: JobFault | None = None
         self.halt_cycle = self.halt_point = self.halt_pc = 0
         self._state = _IDLE
-        self._pc = self._end_pc = self._first = 0
-        self._latest = self._soonest = 0
-        self._blocked: QueueModel | None = None
         self._decided = 0
         self._trapped = False
-
-    def _queue(self, unit: Unit) -> QueueModel:
-        engine = self.engine
-        carriers: dict[Unit, LoadUnit | StoreUnit] = {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}
-        if unit in carriers:
-            return BusQueueModel(unit, self.semaphores, self._program, carriers[unit], self._burst_base, self._progress)
-        if unit is Unit.MAC:
-            return QueueModel(unit, self.semaphores, self._program, MacPipe(engine.params.rows))
-        return QueueModel(unit, self.semaphores, self._program, VecPipe() if unit is Unit.VEC else CopyPipe())
-
-    def _burst_base(self, pc: int) -> int:
-        return self.engine.burst_base(self._program, pc, self._segments)
 
     # -- what registers show ---------------------------------------------------------------------------------
     @property
@@ -72,7 +46,7 @@ class ExecutorModel(Part):
 
     def fetching(self, time: int) -> bool:
         """Whether instructions of the body at hand are still to be dispatched."""
-        return self._state in (_BODY, _QUIESCE, _HALTED) or (self._state == _DRAIN and time <= self._latest)
+        return self._state in (_BODY, _QUIESCE, _HALTED) or (self._state == _DRAIN and time <= self.dispatch.latest)
 
     @property
     def in_job(self) -> bool:
@@ -85,7 +59,7 @@ class ExecutorModel(Part):
             return EngineState.FAULT
         if self._state in (_HALTED, _BETWEEN):
             return EngineState.HALTED
-        if self._state == _BODY or (self._state == _DRAIN and time <= self._latest):
+        if self._state == _BODY or (self._state == _DRAIN and time <= self.dispatch.latest):
             return EngineState.RUNNING
         if self._state != _IDLE:
             return EngineState.DRAINING
@@ -94,10 +68,9 @@ class ExecutorModel(Part):
     def next_pc(self, time: int) -> int:
         """CURRENT_PC."""
         if self._state not in (_BODY, _QUIESCE, _HALTED, _DRAIN):
-            return self._pc
-        begun = sum(issued < time for queue in self.queues for issued in queue.issued)
-        ahead = sum(len(queue.issued) for queue in self.queues) - begun
-        return self._pc - ahead
+            return self.dispatch.pc
+        ahead = sum(issued >= time for queue in self.dispatch.queues for issued in queue.issued)
+        return self.dispatch.pc - ahead
 
     # -- between jobs ----------------------------------------------------------------------------------------
     def consider(self, time: int) -> None:
@@ -128,7 +101,7 @@ class ExecutorModel(Part):
             self.later(time + 1, lambda at, _: self.consider(at))
         elif self._state in (_HALTED, _QUIESCE):
             self._state = _BODY
-            self._latest = time
+            self.dispatch.latest = time
             self.later(time + 1, lambda at, _: self._dispatch(at))
         elif self._state == _IDLE:
             self.consider(time)
@@ -150,25 +123,12 @@ class ExecutorModel(Part):
         self.job, self.fault = job, None
         job.times["start"] = job.times["end"] = time
         self._state = _BODY
-        self._blocked, self._trapped = None, False
-        self.semaphores.clear()
-        for queue in self.queues:
-            queue.clear()
+        self._trapped = False
+        self.dispatch.clear()
         if job.fault:
             self._trap(time + 1, job.fault)
             return
-        self._program = program = engine.program(job)
-        self._segments = job.segments
-        self._pc = self._first = job.members["body_pc"]
-        self._end_pc = min(len(program), job.segments[Segment.CODE][1] // INSN_BYTES)
-        for queue in self.queues:
-            queue.program = program
-        self._soonest = time + 2
-        if job.has(JobFlag.RESUME):
-            self._soonest += RESTORED
-            for number in range(min(SEMAPHORES, engine.params.semaphores)):
-                self.semaphores.tokens[number].extend([time] * job.members[f"sem{number}"])
-        self._latest = time - self.fetch.per_insn
+        self.dispatch.begin(time, job, engine.program(job))
         limit = job.members["cycle_limit"]
         if limit:
             self.later(time + limit + 1, self._over_time, job)
@@ -185,7 +145,8 @@ class ExecutorModel(Part):
 
     def _progress(self, time: int, work: list[QueueModel]) -> None:
         """Units have begun or ended something."""
-        self._advance(work)
+        while work:
+            work.pop().advance(work)
         if self._state == _BODY:
             self._dispatch(time)
         elif self._state == _DRAIN:
@@ -193,74 +154,35 @@ class ExecutorModel(Part):
         elif self._state == _QUIESCE:
             self._settle(time)
 
-    def _advance(self, work: list[QueueModel]) -> None:
-        while work:
-            queue = work.pop()
-            if queue.advance(work) and queue is self._blocked:
-                self._blocked = None
-
     def _dispatch(self, time: int) -> None:
-        """Dispatch what is there and has room, ahead of time."""
+        """Dispatch what can be, and deal with what ends it."""
         if self._state != _BODY or self._trapped:
             return
-        program, queues, fetch, depth = self._program, self.queues, self.fetch, self._depth
-        units, per_insn, executes = program.units, fetch.per_insn, self.engine.data
-        whole, assembled, first = fetch.whole, fetch.assembled, self._first
-        pc, latest, come = self._pc, self._latest, len(fetch.whole)
-        work: list[QueueModel] = []
-        while True:
-            number = pc - first
-            if number >= come:
-                if pc >= self._end_pc:
-                    self._fault_at(max(time, latest + 2), pc, Fault.LIMIT)
-                return
-            at = latest + per_insn
-            if whole[number] > at:
-                at = whole[number]
-            if number == len(assembled):
-                fetch.taken(at)
-            at += 1
-            if at < self._soonest:
-                at = self._soonest
-            unit = units[pc]
-            if not 0 <= unit < _UNITS:
-                self._special(at, pc, unit)
-                return
-            queue = queues[unit]
-            over = len(queue.pcs) - depth
-            if over >= 0:
-                if over >= len(queue.taken):
-                    self._blocked = queue
-                    self._look_for_deadlock()
-                    return
-                room = queue.taken[over] + 1
-                if room > at:
-                    at = room
-            queue.pcs.append(pc)
-            queue.issued.append(at)
-            self._latest = latest = at
-            pc += 1
-            self._pc = pc
-            if executes:
-                try:
-                    self.engine.execute(program, pc - 1, self._segments)
-                except FunctionalFault as fault:
-                    self._unit_fault(at, queue, fault)
-                    return
-            queue.advance(work)
-            while work:
-                work.pop().advance(work)
+        stop = self.dispatch.run()
+        if stop is None:
+            return
+        if stop.why is Why.BLOCKED:
+            self._look_for_deadlock()
+        elif stop.why is Why.LIMIT:
+            self._fault_at(max(time, stop.at), self.dispatch.pc, Fault.LIMIT)
+        elif stop.why is Why.FAULT:
+            begun = stop.queue.taken[-1] if stop.queue.taken else stop.at
+            fault = stop.fault
+            self._trap(max(stop.at, begun) + 8, JobFault(fault.code, fault.unit, fault.pc, fault.addr))
+        else:
+            self._special(stop.at, self.dispatch.pc)
 
-    def _special(self, at: int, pc: int, unit: int) -> None:
+    def _special(self, at: int, pc: int) -> None:
+        """An instruction that no unit executes."""
+        unit = self.dispatch.program.units[pc]
         if unit == END:
-            self._latest = at
+            self.dispatch.latest = at
             self._state = _DRAIN
-            self._pc = pc
-            self.later(at, lambda time, _: self.fetch.stop())
+            self.later(at, lambda time, _: self.dispatch.fetch.stop())
             self.later(at + 1, lambda time, _: self.preparer.fetch(time))
             self._drained()
         elif unit == CANCEL:
-            self._soonest = at
+            self.dispatch.soonest = at
             if not self._decided_at(at):
                 self._decided = pc + 1
                 self.later(at, self._cancel, pc)
@@ -270,15 +192,15 @@ class ExecutorModel(Part):
 
     def _decided_at(self, at: int) -> bool:
         """Whether the point at hand waits for its cycle already."""
-        return self._decided == self._pc + 1
+        return self._decided == self.dispatch.pc + 1
 
     def _cancel(self, time: int, pc: int) -> None:
-        if self._state != _BODY or self._trapped or pc != self._pc:
+        if self._state != _BODY or self._trapped or pc != self.dispatch.pc:
             return
         self._decided = 0
-        self.halt_point, self.halt_pc = self._program.points[pc], pc + 1
-        self._latest = time
-        self._pc = pc + 1
+        self.halt_point, self.halt_pc = self.dispatch.program.points[pc], pc + 1
+        self.dispatch.latest = time
+        self.dispatch.pc = pc + 1
         if self.engine.paused:
             self._state = _QUIESCE
             self._settle(time + 1)
@@ -288,12 +210,12 @@ class ExecutorModel(Part):
     def _settle(self, time: int) -> None:
         """Halt at a point once nothing moves any more."""
         engine = self.engine
-        if not all(queue.idle for queue in self.queues):
+        if not all(queue.idle for queue in self.dispatch.queues):
             self._look_for_deadlock()
             return
         if not (engine.loader.resting and engine.retirer.free):
             return
-        still = max([time, *(queue.done[-1] + 1 for queue in self.queues if queue.done)])
+        still = max([time, *(queue.done[-1] + 1 for queue in self.dispatch.queues if queue.done)])
         self.later(still + 1, self._settled, still)
 
     def _settled(self, time: int, _: int) -> None:
@@ -305,25 +227,25 @@ class ExecutorModel(Part):
 
     def _drained(self) -> None:
         """The end of a body is known once that of its last instruction is."""
-        if not all(queue.idle for queue in self.queues):
+        if not all(queue.idle for queue in self.dispatch.queues):
             self._look_for_deadlock()
             return
-        drained = max([self._latest, *(queue.done[-1] for queue in self.queues if queue.done)]) + 1
+        drained = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)]) + 1
         self.later(drained + 1, self._checked)
 
     def _checked(self, time: int, _: None) -> None:
         if self._state != _DRAIN or self._trapped:
             return
-        residue = sum(1 << number for number, tokens in enumerate(self.semaphores.tokens) if tokens)
+        residue = sum(1 << number for number, tokens in enumerate(self.dispatch.semaphores.tokens) if tokens)
         if residue:
-            self._trap(time, JobFault(Fault.SEMAPHORE_RESIDUE, FaultUnit.EXECUTOR, self._pc, residue))
+            self._trap(time, JobFault(Fault.SEMAPHORE_RESIDUE, FaultUnit.EXECUTOR, self.dispatch.pc, residue))
             return
         self._ended(time)
 
     def _ended(self, time: int) -> None:
         job = self.job
         job.times["end"] = time
-        self.engine.record(job, self.queues)
+        self.engine.record(job, self.dispatch.queues)
         self._state = _RETIRE
         if self.engine.retirer.free and not self.engine.retirer.failed:
             self.later(time + 1, lambda at, _: self._retire(at))
@@ -336,7 +258,7 @@ class ExecutorModel(Part):
             self._die(time)
             return
         self._state = _COPY
-        raw = completion_of(job, self.fault, engine.counters(job, self.queues, job.times["end"]))
+        raw = completion_of(job, self.fault, engine.counters(job, self.dispatch.queues, job.times["end"]))
         self.later(engine.retirer.take(time, job, raw) + 1, self._copied)
 
     def _copied(self, time: int, _: None) -> None:
@@ -357,10 +279,6 @@ class ExecutorModel(Part):
         """A fault of the executor itself."""
         self._trap(time, JobFault(code, FaultUnit.EXECUTOR, pc, pc * INSN_BYTES))
 
-    def _unit_fault(self, time: int, queue: QueueModel, fault: FunctionalFault) -> None:
-        begun = queue.taken[-1] if queue.taken else time
-        self._trap(max(time, begun) + 8, JobFault(fault.code, fault.unit, fault.pc, fault.addr))
-
     def _trap(self, time: int, fault: JobFault) -> None:
         """The body fails at ``time``."""
         if self._trapped:
@@ -371,7 +289,7 @@ class ExecutorModel(Part):
     def _abort(self, time: int, fault: JobFault) -> None:
         self.fault = fault
         self._state = _DRAIN
-        self.fetch.stop()
+        self.dispatch.fetch.stop()
         self.engine.ld2.stop()
         self.engine.st2.stop()
         self.engine.poll(time, self._aborted)
@@ -393,11 +311,13 @@ class ExecutorModel(Part):
         """A wait that nothing can satisfy any more."""
         if self._trapped:
             return
-        stuck = [queue for queue in self.queues if queue.stuck]
-        if not stuck or not all(queue.stuck or queue.idle for queue in self.queues):
+        stuck = [queue for queue in self.dispatch.queues if queue.stuck]
+        if not stuck or not all(queue.stuck or queue.idle for queue in self.dispatch.queues):
             return
         queue = stuck[0]
         pc = queue.pcs[len(queue.taken)]
-        missing = sum(1 << number for number in self._program.waits[pc] if not self.semaphores.tokens[number])
-        last = max([self._latest, *(queue.done[-1] for queue in self.queues if queue.done)])
+        missing = sum(
+            1 << number for number in self.dispatch.program.waits[pc] if not self.dispatch.semaphores.tokens[number]
+        )
+        last = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)])
         self._trap(last + STUCK_CYCLES + 3, JobFault(Fault.SEMAPHORE_UNDERFLOW, queue.unit, pc, missing))

@@ -60,7 +60,7 @@ class PreparerModel(Part):
             return
         job = self._job
         base, limit = job.segments[Segment.CODE]
-        executor.fetch.start(time + 1, job.members["body_pc"], base, limit)
+        executor.dispatch.fetch.start(time + 1, job.members["body_pc"], base, limit)
         self._state = _EVENTS
         self._waits = [(i, flag) for i, flag in enumerate(_WAIT_FLAGS) if job.has(flag)]
         first = self._waits[0][0] if self._waits else len(_WAIT_FLAGS)

@@ -76,7 +76,7 @@ def connect_bodies(
     jobs: JobMoments,
 ) -> None:
     """Fetch and dispatch of instructions, and the end of the body."""
-    if len(stream.fetches) < len(bodies):
+    if len(stream.fetches) != len(bodies):
         raise ValueError("bodies were abandoned while the run was recorded: a run with faults cannot be retimed")
     spacing = stream.per_insn + 1
     same = stream.body[1:] == stream.body[:-1]

@@ -37,9 +37,9 @@ class _Split:
 
     def __init__(self, numbers: Ints, transfers: BusCommands) -> None:
         counts = np.array([len(work.bursts) for work in transfers.work], np.int64)
-        if counts.sum() > len(numbers):
+        if counts.sum() != len(numbers):
             raise ValueError("loads were abandoned while the run was recorded: a run with pauses cannot be retimed")
-        self.numbers = numbers[: counts.sum()]
+        self.numbers = numbers
         self.owner = np.repeat(np.arange(len(counts)), counts)
         self.starts = np.concatenate([[0], np.cumsum(counts)])[:-1].astype(np.int64)
         self.some = counts > 0

@@ -9,6 +9,7 @@ from benchmarks.accuracy_cases import random_cases, whole_networks
 from compiler.compile import compile_model
 from hw.contract.isa import Unit
 from hw.contract.params import preset
+from hw.contract.regs import engine_reg
 from sim.model.bus import ModelBus
 from sim.model.pipes import CopyPipe, MacPipe
 from sim.retiming.recorded import RecordedRun, cycles_of
@@ -24,15 +25,20 @@ def network(name):
     return compile_model(case.path(), TINY, engines=1, name=name)
 
 
-def run(image, params):
-    """The history of one inference with the DRAM of ``params``."""
+def run(image, params, pauses=()):
+    """The history of one inference with the DRAM of ``params``, paused for a moment at the cycles ``pauses``."""
     bus = ModelBus(image.params, data=False)
     bus.set_dram_timing(params)
     bus.record(bursts=True)
     device = Device(bus)
     model = device.load(image)
     device.begin(model, LIMIT)
-    device.collect(device.submit(model, range(len(image.meta.jobs)), limit=LIMIT), LIMIT)
+    jobs = device.submit(model, range(len(image.meta.jobs)), limit=LIMIT)
+    for cycle in pauses:
+        bus.advance(cycle - bus.cycle)
+        bus.write_reg(engine_reg(0, "CONTROL"), 5)
+        bus.write_reg(engine_reg(0, "CONTROL"), 1)
+    device.collect(jobs, LIMIT)
     return bus.history
 
 
@@ -113,3 +119,13 @@ def test_what_cannot_be_priced_is_refused():
         recorded().price(durations={Unit.MAC: -1})
     with pytest.raises(ValueError, match="nothing was recorded"):
         RecordedRun(TINY, ModelBus(TINY).history)
+
+
+def test_a_run_whose_prologues_were_abandoned_is_refused():
+    image = network("squeezenet_small")
+    times = [body.job.times for body in run(image, TINY).bodies]
+    _, begin, end = max(
+        (one["prologue_end"] - one["prologue_start"], one["prologue_start"], one["prologue_end"]) for one in times
+    )
+    with pytest.raises(ValueError, match="pauses cannot be retimed"):
+        RecordedRun(TINY, run(image, TINY, pauses=[(begin + end) // 2]))
