@@ -1,4 +1,4 @@
-"""The command line: ``caesura run | compile | info | disasm | verilog | bench``.
+"""The command line: ``caesura run | compile | info | disasm | verilog | profile | retime | bench | scenario``.
 
 Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or of the device.
 """
@@ -259,6 +259,37 @@ def profile(
     else:
         Console().print(to_table(image))
         typer.echo(f"{target}: measured durations stored")
+
+
+@app.command()
+def retime(
+    model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
+    change: Annotated[
+        list[str] | None,
+        typer.Option(help="such as dram_latency=200 or dram_bandwidth=50,mac=0.5; repeatable, a run each"),
+    ] = None,
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
+    check: Annotated[bool, typer.Option("--check", help="also run the fast model under each change of DRAM")] = False,
+    as_json: Json = False,
+    engines: Engines = None,
+    placed: Placed = False,
+    fallback: Fallback = False,
+    lv2_limit: Lv2Limit = None,
+) -> None:
+    """Run a model once on the fast model, then tell what it would take with another DRAM or with other units."""
+    from caesura import retime as retiming
+
+    options = compile_options(None, None, "both", None, lv2_limit, placed=placed)
+    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
+    with Progress() as progress:
+        progress.task("recording a run", expected=estimated_cycles(image))
+        variations = retiming.retime(image, change or (), check=check, progress=progress.cycles)
+    if as_json:
+        typer.echo(json.dumps(retiming.to_fields(image, variations)))
+    else:
+        Console().print(retiming.to_table(image, variations))
 
 
 @app.command()

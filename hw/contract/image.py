@@ -90,7 +90,7 @@ class Image:
             raise ImageError(
                 f"{where}: format version {version} (flags {flags}) cannot be read here ({VERSION} can); compile again"
             )
-        body = raw[_HEADER.size :]
+        body = memoryview(raw)[_HEADER.size :]  # parts of an image are copied once
         if len(body) != n_meta + n_code + n_weights + n_host:
             raise ImageError(
                 f"{where}: {len(body)} bytes after the header, {n_meta + n_code + n_weights + n_host} expected;"
@@ -99,15 +99,18 @@ class Image:
         if hashlib.sha256(body).digest() != digest:
             raise ImageError(f"{where}: checksum mismatch: the file is damaged; compile the model again")
         try:
-            meta = _META.validate_json(body[:n_meta])
+            meta = _META.validate_json(bytes(body[:n_meta]))
         except pydantic.ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
             raise ImageError(f"{where}: metadata field {place or 'top level'}: {first['msg']}") from None
-        code, weights = body[n_meta : n_meta + n_code], body[n_meta + n_code : n_meta + n_code + n_weights]
+        code, weights = (
+            bytes(body[n_meta : n_meta + n_code]),
+            bytes(body[n_meta + n_code : n_meta + n_code + n_weights]),
+        )
         host, models = body[n_meta + n_code + n_weights :], []
         for size in meta.host_sizes:
-            models.append(host[:size])
+            models.append(bytes(host[:size]))
             host = host[size:]
         image = cls(meta, code, weights, models)
         image.validate(where)

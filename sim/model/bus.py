@@ -7,6 +7,7 @@ from hw.contract.params import SocParams
 from hw.contract.timing import REGISTER_ACCESS, REGISTER_TOUCHED
 from sim.accesses import check_memory, check_register, check_timing, check_value, memory_cycles, refused
 from sim.bus import HostCosts, Progress
+from sim.model.recorder import History
 from sim.model.registers import RegisterModel
 from sim.model.soc import SocModel
 from sim.timing.runs import InstructionRun, as_runs
@@ -116,9 +117,18 @@ class ModelBus:
         self.params = params
         self._soc.shared.memory.set_timing(params)
 
-    def record(self) -> None:
-        """From now on keep when instructions run."""
-        self._soc.shared.recorder.enabled = True
+    def record(self, *, bursts: bool = False) -> None:
+        """From now on keep when instructions run; with ``bursts`` also the bursts at the DRAM, as
+        :mod:`sim.retiming` needs them."""
+        shared = self._soc.shared
+        shared.recorder.enabled = True
+        if bursts:
+            shared.memory.log, shared.memory.served = shared.recorder.history.bursts, shared.recorder.history.served
+
+    @property
+    def history(self) -> History:
+        """What was recorded."""
+        return self._soc.shared.recorder.history
 
     @property
     def runs(self) -> list[InstructionRun]:

@@ -11,6 +11,7 @@ from sim.model.agenda import Agenda
 FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
 
 Served = Callable[[int, Any], None]  #: told the cycle in which the last beat moved
+_PORTS = 1 << 20  #: more than there are
 HELD = -1  #: the answer to a request that waits
 
 
@@ -25,8 +26,12 @@ class Client(Protocol):
 
 #: A burst that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell.
 _Burst = tuple[int, int, bool, Served, Any]
-#: A request that found the queue full: client, address, beats, whom to tell.
-_Held = tuple[Client, int, int, Served, Any]
+BurstLog = list[tuple[Client, Any, int, int, int, int, int, bool]]
+"""Of each burst, in the order in which they were accepted: client, what it is told, when it was
+offered, when its address was taken, bank, row, beats, whether it writes."""
+ServedLog = list[tuple[int, bool]]  #: of each burst, in order: the cycle of its last beat, and whether it writes
+#: A request that found the queue full: client, since when, address, beats, whom to tell.
+_Held = tuple[Client, int, int, int, Served, Any]
 
 
 class MemoryModel:
@@ -54,6 +59,8 @@ class MemoryModel:
         self._paced = (0, 0)  # where pacing began, and beats since
         self._write_next = False
         self._plan = 0
+        self.log: BurstLog | None = None  #: of bursts, if somebody wants one
+        self.served: ServedLog | None = None  #: of their ends, likewise
 
     def set_timing(self, params: SocParams) -> None:
         """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``."""
@@ -66,10 +73,12 @@ class MemoryModel:
         """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
         cycle from which it may offer the next, or :data:`HELD`: it will be told."""
         if len(self._queues[write]) > DRAM_QUEUE_BURSTS or self._waiting[write]:
-            self._waiting[write].append((client, address, beats, served, subject))
+            self._waiting[write].append((client, time, address, beats, served, subject))
             return HELD
         self._last[write] = client.port
         at = self._accept(time, write, address, beats, served, subject)
+        if self.log is not None:
+            self._note(time, at, client, write, address, beats, subject)
         if self._current is None and len(self._queues[write]) == 1:
             self._serve(max(at, self._free))
             if self._current is not None:
@@ -163,6 +172,8 @@ class MemoryModel:
             _, _, write, served, subject = burst
             self._write_next = not write
             self._free = time + 1
+            if self.served is not None:
+                self.served.append((time, write))
             if self._waiting[write]:
                 self._admit(time, write)
             self._current = None
@@ -178,11 +189,24 @@ class MemoryModel:
 
     def _admit(self, time: int, write: bool) -> None:
         """The queue has room again: accept a request that waits, round robin."""
-        waiting, last = self._waiting[write], self._last[write]
+        waiting = self._waiting[write]
         place = 0
         if len(waiting) > 1:
-            ports = [(held[0].port <= last, held[0].port) for held in waiting]
-            place = ports.index(min(ports))
-        client, address, beats, served, subject = waiting.pop(place)
+            # The first port behind the last that was served, and around.
+            last, nearest = self._last[write], _PORTS
+            for number, held in enumerate(waiting):
+                distance = (held[0].port - last - 1) % _PORTS
+                if distance < nearest:
+                    nearest, place = distance, number
+        client, offered, address, beats, served, subject = waiting.pop(place)
         self._last[write] = client.port
-        client.accepted(self._accept(time, write, address, beats, served, subject))
+        at = self._accept(time, write, address, beats, served, subject)
+        if self.log is not None:
+            self._note(offered, at, client, write, address, beats, subject)
+        client.accepted(at)
+
+    def _note(self, offered: int, at: int, client: Client, write: bool, address: int, beats: int, subject: Any) -> None:
+        """Keep that a burst was accepted."""
+        assert self.log is not None
+        line = address >> self._row_shift
+        self.log.append((client, subject, offered, at, line & self._bank_mask, line >> self._bank_bits, beats, write))

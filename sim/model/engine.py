@@ -6,15 +6,16 @@ from hw.contract.job import JobFlag
 from hw.contract.regs import EngineState
 from hw.contract.timing import SETTLED
 from sim.functional.state import Segments
-from sim.model.bus_units import LoadUnit, StoreUnit
 from sim.model.completion import body_counters, copy_counters
 from sim.model.executor import ExecutorModel
 from sim.model.jobs import Job
+from sim.model.load_unit import LoadUnit
 from sim.model.loader import LoaderModel
 from sim.model.queues import QueueModel
 from sim.model.retirer import RetirerModel
 from sim.model.ring import RingModel
 from sim.model.shared import Shared
+from sim.model.store_unit import StoreUnit
 from sim.timing.program import ProgramTable
 
 KEPT = ("RING_BASE", "RING_SIZE", "CPL_BASE", "CPL_SIZE", "IRQ_ENABLE")  #: registers that a reset leaves alone
@@ -38,7 +39,7 @@ class EngineModel:
         self.retirer = RetirerModel(self)
         self.loader = LoaderModel(self)
         self.executor = ExecutorModel(self)
-        shared.event_changed.append(self.executor.event_changed)
+        shared.event_changed.append(self.executor.preparer.event_changed)
 
     # -- what the parts use ----------------------------------------------------------------------------------
     def read_dram(self, address: int, size: int) -> bytes:
@@ -75,8 +76,7 @@ class EngineModel:
 
     def record(self, job: Job, queues: list[QueueModel]) -> None:
         """A body has ended: hand on when its instructions ran."""
-        for queue in queues:
-            self.recorder.ran(self.number, queue.unit, job.members["job_id"], queue.pcs, queue.taken, queue.done)
+        self.recorder.body(self.number, job, queues[0].program, queues)
 
     def prologue_counters(self, job: Job) -> None:
         """A prologue has ended: keep its counters for the completion."""
@@ -105,7 +105,7 @@ class EngineModel:
         if enabled:
             self.ring.consider(time)
             self.loader.consider(time)
-            self.executor.prepare(time)
+            self.executor.preparer.prepare(time)
             self.executor.consider(time)
 
     def state(self, time: int) -> EngineState:
@@ -119,7 +119,7 @@ class EngineModel:
 
     def quiet(self) -> bool:
         """No transaction is outstanding."""
-        parts = self.executor.fetch.outstanding + self.loader.fetch.outstanding + self.retirer.writing
+        parts = self.executor.dispatch.fetch.outstanding + self.loader.fetch.outstanding + self.retirer.writing
         return not (parts + self.ld2.outstanding + self.st2.outstanding + self.ring.fetching)
 
     def poll(self, time: int, quiet: Callable[[int], None]) -> None:
@@ -135,7 +135,8 @@ class EngineModel:
         self.resetting = self.stopped = True
         self.loader.stop()
         self.executor.generation += 1
-        self.executor.fetch.stop()
+        self.executor.preparer.generation += 1
+        self.executor.dispatch.fetch.stop()
         self.ld2.stop()
         self.st2.stop()
         self.agenda.at(time + 1, self._await_quiet)

@@ -1,26 +1,20 @@
-"""Prepares jobs and runs their bodies: ``hw/control/prepare.py``, ``hw/control/executor.py``.
+"""Runs bodies: ``hw/control/executor.py``.
 
-Instructions are dispatched ahead of time, as far as their queues are known to have room: see :mod:`sim.model.queues`.
 What depends on the host, a cancellation point or the end of a body, happens in its own cycle.
 """
 
-from hw.contract.isa import INSN_BYTES, Segment, Unit
-from hw.contract.job import SEMAPHORES, Fault, FaultUnit, JobFlag
+from hw.contract.isa import INSN_BYTES
+from hw.contract.job import Fault, FaultUnit
 from hw.contract.regs import EngineState
-from hw.contract.timing import JOB_EVENTS, JOB_READ, RESTORED, SETTLED, STUCK_CYCLES
-from sim.functional.state import FunctionalFault
-from sim.model.bus_units import LoadUnit, StoreUnit
+from hw.contract.timing import SETTLED, STUCK_CYCLES
 from sim.model.completion import completion_of
-from sim.model.fetch import FetchModel
+from sim.model.dispatch import DispatchModel, Why
 from sim.model.jobs import Job, JobFault, no_job
 from sim.model.parts import Part
-from sim.model.pipes import CopyPipe, MacPipe, VecPipe
-from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel
-from sim.timing.program import CANCEL, END, ILLEGAL, ProgramTable
+from sim.model.prepare import PreparerModel
+from sim.model.queues import QueueModel
+from sim.timing.program import CANCEL, END, ILLEGAL
 
-_UNITS = len(Unit)
-_WAIT_FLAGS = (JobFlag.WAIT0, JobFlag.WAIT1)  #: looked at one after the other
-_NOTHING, _READING, _UNFETCHED, _EVENTS, _READY = range(5)
 _IDLE, _BODY, _QUIESCE, _HALTED, _BETWEEN, _DRAIN, _RETIRE, _COPY, _REPORT, _DEAD = range(10)
 
 
@@ -29,47 +23,30 @@ class ExecutorModel(Part):
 
     def build(self) -> None:
         engine = self.engine
-        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number)
-        self.semaphores = SemaphoreModel(engine.params.semaphores)
-        self._depth = engine.params.unit_queue_depth + 1
+        self.dispatch = DispatchModel(engine, self._fetched, self._progress)
+        self.preparer = PreparerModel(engine)
 
     def reset(self) -> None:
         self.generation += 1
-        self.fetch.stop()
-        self.semaphores.clear()
-        self._program = ProgramTable(b"", self.engine.params)
-        self.queues = [self._queue(unit) for unit in Unit]
+        self.preparer.reset()
+        self.dispatch.reset()
         self.released = 0
         self.job = no_job()
         self.fault: JobFault | None = None
         self.halt_cycle = self.halt_point = self.halt_pc = 0
-        self._preparing = _NOTHING
-        self._prepared = no_job()
-        self._index = 0
         self._state = _IDLE
-        self._pc = self._end_pc = self._first = 0
-        self._latest = self._soonest = 0
-        self._blocked: QueueModel | None = None
         self._decided = 0
         self._trapped = False
-
-    def _queue(self, unit: Unit) -> QueueModel:
-        engine = self.engine
-        carriers: dict[Unit, LoadUnit | StoreUnit] = {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}
-        if unit in carriers:
-            return BusQueueModel(unit, self.semaphores, self._program, carriers[unit], self._burst_base, self._progress)
-        if unit is Unit.MAC:
-            return QueueModel(unit, self.semaphores, self._program, MacPipe(engine.params.rows))
-        return QueueModel(unit, self.semaphores, self._program, VecPipe() if unit is Unit.VEC else CopyPipe())
-
-    def _burst_base(self, pc: int) -> int:
-        return self.engine.burst_base(self._program, pc, self._segments)
 
     # -- what registers show ---------------------------------------------------------------------------------
     @property
     def dead(self) -> bool:
         """Whether the engine has stopped on a fault."""
         return self._state == _DEAD
+
+    def fetching(self, time: int) -> bool:
+        """Whether instructions of the body at hand are still to be dispatched."""
+        return self._state in (_BODY, _QUIESCE, _HALTED) or (self._state == _DRAIN and time <= self.dispatch.latest)
 
     @property
     def in_job(self) -> bool:
@@ -82,7 +59,7 @@ class ExecutorModel(Part):
             return EngineState.FAULT
         if self._state in (_HALTED, _BETWEEN):
             return EngineState.HALTED
-        if self._state == _BODY or (self._state == _DRAIN and time <= self._latest):
+        if self._state == _BODY or (self._state == _DRAIN and time <= self.dispatch.latest):
             return EngineState.RUNNING
         if self._state != _IDLE:
             return EngineState.DRAINING
@@ -91,73 +68,9 @@ class ExecutorModel(Part):
     def next_pc(self, time: int) -> int:
         """CURRENT_PC."""
         if self._state not in (_BODY, _QUIESCE, _HALTED, _DRAIN):
-            return self._pc
-        begun = sum(issued < time for queue in self.queues for issued in queue.issued)
-        ahead = sum(len(queue.issued) for queue in self.queues) - begun
-        return self._pc - ahead
-
-    # -- the next job ----------------------------------------------------------------------------------------
-    def prepare(self, time: int) -> None:
-        """Read the next job, if the loader has handed it over, or has failed at it."""
-        engine = self.engine
-        if self._preparing != _NOTHING or engine.paused or not engine.enabled or engine.resetting:
-            return
-        if engine.loader.loaded != self._index or engine.loader.fault:
-            self._preparing = _READING
-            self.later(time + JOB_READ, self._read)
-
-    def _read(self, time: int, _: None) -> None:
-        engine = self.engine
-        if engine.loader.loaded == self._index:
-            job = engine.ring.jobs.get(self._index) or no_job(self._index)
-            job.fault = engine.loader.fault
-            self._prepared, self._preparing = job, _READY
-            self.consider(time)
-            return
-        self._prepared = engine.ring.jobs[self._index]
-        self._preparing = _UNFETCHED
-        self._fetch(time)
-
-    def _fetch(self, time: int) -> None:
-        """Begin to fetch the next body, once that of the last is over."""
-        if self._preparing != _UNFETCHED or self.engine.paused or self._state in (_BODY, _QUIESCE, _HALTED):
-            return
-        if self._state == _DRAIN and time <= self._latest:
-            return  # END is known, but was not dispatched yet
-        job = self._prepared
-        base, limit = job.segments[Segment.CODE]
-        self.fetch.start(time + 1, job.members["body_pc"], base, limit)
-        self._preparing = _EVENTS
-        self._waits = [(i, flag) for i, flag in enumerate(_WAIT_FLAGS) if job.has(flag)]
-        first = self._waits[0][0] if self._waits else len(_WAIT_FLAGS)
-        self._look(time + 1 + JOB_EVENTS - len(_WAIT_FLAGS) + first)
-
-    def _look(self, time: int) -> None:
-        if self._waits:
-            self.later(self.engine.events.looked(time, self.engine.number), self._reached, self._waits[0][0])
-        else:
-            self.later(time, self._ready)
-
-    def _reached(self, time: int, number: int) -> None:
-        members, events = self._prepared.members, self.engine.events
-        if events.reached(members[f"wait{number}_id"], members[f"wait{number}_value"]):
-            del self._waits[0]
-            following = self._waits[0][0] if self._waits else len(_WAIT_FLAGS)
-            self._look(time + following - number)
-        else:
-            self._listening = True
-
-    _listening = False
-
-    def event_changed(self, time: int) -> None:
-        """A counter was changed."""
-        if self._listening:
-            self._listening = False
-            self._look(time)
-
-    def _ready(self, time: int, _: None) -> None:
-        self._preparing = _READY
-        self.consider(time)
+            return self.dispatch.pc
+        ahead = sum(issued >= time for queue in self.dispatch.queues for issued in queue.issued)
+        return self.dispatch.pc - ahead
 
     # -- between jobs ----------------------------------------------------------------------------------------
     def consider(self, time: int) -> None:
@@ -171,7 +84,7 @@ class ExecutorModel(Part):
                     self._state = _BETWEEN
                     self.halt_cycle = time
                     self.later(time + 2, self._halted)
-            elif self._preparing == _READY:
+            elif self.preparer.ready:
                 self._begin(time)
 
     def _halted(self, time: int, _: None) -> None:
@@ -188,12 +101,12 @@ class ExecutorModel(Part):
             self.later(time + 1, lambda at, _: self.consider(at))
         elif self._state in (_HALTED, _QUIESCE):
             self._state = _BODY
-            self._latest = time
+            self.dispatch.latest = time
             self.later(time + 1, lambda at, _: self._dispatch(at))
         elif self._state == _IDLE:
             self.consider(time)
-        self._fetch(time)
-        self.prepare(time)
+        self.preparer.fetch(time)
+        self.preparer.prepare(time)
 
     def retirer_free(self, time: int) -> None:
         """The retirer can take the next job."""
@@ -206,35 +119,20 @@ class ExecutorModel(Part):
 
     # -- a body ----------------------------------------------------------------------------------------------
     def _begin(self, time: int) -> None:
-        engine, job = self.engine, self._prepared
+        engine, job = self.engine, self.preparer.take()
         self.job, self.fault = job, None
-        self._index += 1
-        self._preparing = _NOTHING
         job.times["start"] = job.times["end"] = time
         self._state = _BODY
-        self._blocked, self._trapped = None, False
-        self.semaphores.clear()
-        for queue in self.queues:
-            queue.clear()
+        self._trapped = False
+        self.dispatch.clear()
         if job.fault:
             self._trap(time + 1, job.fault)
             return
-        self._program = program = engine.program(job)
-        self._segments = job.segments
-        self._pc = self._first = job.members["body_pc"]
-        self._end_pc = min(len(program), job.segments[Segment.CODE][1] // INSN_BYTES)
-        for queue in self.queues:
-            queue.program = program
-        self._soonest = time + 2
-        if job.has(JobFlag.RESUME):
-            self._soonest += RESTORED
-            for number in range(min(SEMAPHORES, engine.params.semaphores)):
-                self.semaphores.tokens[number].extend([time] * job.members[f"sem{number}"])
-        self._latest = time - self.fetch.per_insn
+        self.dispatch.begin(time, job, engine.program(job))
         limit = job.members["cycle_limit"]
         if limit:
             self.later(time + limit + 1, self._over_time, job)
-        self.prepare(time + 1)
+        self.preparer.prepare(time + 1)
         self._dispatch(time)
 
     def _over_time(self, time: int, job: Job) -> None:
@@ -247,7 +145,8 @@ class ExecutorModel(Part):
 
     def _progress(self, time: int, work: list[QueueModel]) -> None:
         """Units have begun or ended something."""
-        self._advance(work)
+        while work:
+            work.pop().advance(work)
         if self._state == _BODY:
             self._dispatch(time)
         elif self._state == _DRAIN:
@@ -255,74 +154,35 @@ class ExecutorModel(Part):
         elif self._state == _QUIESCE:
             self._settle(time)
 
-    def _advance(self, work: list[QueueModel]) -> None:
-        while work:
-            queue = work.pop()
-            if queue.advance(work) and queue is self._blocked:
-                self._blocked = None
-
     def _dispatch(self, time: int) -> None:
-        """Dispatch what is there and has room, ahead of time."""
+        """Dispatch what can be, and deal with what ends it."""
         if self._state != _BODY or self._trapped:
             return
-        program, queues, fetch, depth = self._program, self.queues, self.fetch, self._depth
-        units, per_insn, executes = program.units, fetch.per_insn, self.engine.data
-        whole, assembled, first = fetch.whole, fetch.assembled, self._first
-        pc, latest, come = self._pc, self._latest, len(fetch.whole)
-        work: list[QueueModel] = []
-        while True:
-            number = pc - first
-            if number >= come:
-                if pc >= self._end_pc:
-                    self._fault_at(max(time, latest + 2), pc, Fault.LIMIT)
-                return
-            at = latest + per_insn
-            if whole[number] > at:
-                at = whole[number]
-            if number == len(assembled):
-                fetch.taken(at)
-            at += 1
-            if at < self._soonest:
-                at = self._soonest
-            unit = units[pc]
-            if not 0 <= unit < _UNITS:
-                self._special(at, pc, unit)
-                return
-            queue = queues[unit]
-            over = len(queue.pcs) - depth
-            if over >= 0:
-                if over >= len(queue.taken):
-                    self._blocked = queue
-                    self._look_for_deadlock()
-                    return
-                room = queue.taken[over] + 1
-                if room > at:
-                    at = room
-            queue.pcs.append(pc)
-            queue.issued.append(at)
-            self._latest = latest = at
-            pc += 1
-            self._pc = pc
-            if executes:
-                try:
-                    self.engine.execute(program, pc - 1, self._segments)
-                except FunctionalFault as fault:
-                    self._unit_fault(at, queue, fault)
-                    return
-            queue.advance(work)
-            while work:
-                work.pop().advance(work)
+        stop = self.dispatch.run()
+        if stop is None:
+            return
+        if stop.why is Why.BLOCKED:
+            self._look_for_deadlock()
+        elif stop.why is Why.LIMIT:
+            self._fault_at(max(time, stop.at), self.dispatch.pc, Fault.LIMIT)
+        elif stop.why is Why.FAULT:
+            begun = stop.queue.taken[-1] if stop.queue.taken else stop.at
+            fault = stop.fault
+            self._trap(max(stop.at, begun) + 8, JobFault(fault.code, fault.unit, fault.pc, fault.addr))
+        else:
+            self._special(stop.at, self.dispatch.pc)
 
-    def _special(self, at: int, pc: int, unit: int) -> None:
+    def _special(self, at: int, pc: int) -> None:
+        """An instruction that no unit executes."""
+        unit = self.dispatch.program.units[pc]
         if unit == END:
-            self._latest = at
+            self.dispatch.latest = at
             self._state = _DRAIN
-            self._pc = pc
-            self.later(at, lambda time, _: self.fetch.stop())
-            self.later(at + 1, lambda time, _: self._fetch(time))
+            self.later(at, lambda time, _: self.dispatch.fetch.stop())
+            self.later(at + 1, lambda time, _: self.preparer.fetch(time))
             self._drained()
         elif unit == CANCEL:
-            self._soonest = at
+            self.dispatch.soonest = at
             if not self._decided_at(at):
                 self._decided = pc + 1
                 self.later(at, self._cancel, pc)
@@ -332,15 +192,15 @@ class ExecutorModel(Part):
 
     def _decided_at(self, at: int) -> bool:
         """Whether the point at hand waits for its cycle already."""
-        return self._decided == self._pc + 1
+        return self._decided == self.dispatch.pc + 1
 
     def _cancel(self, time: int, pc: int) -> None:
-        if self._state != _BODY or self._trapped or pc != self._pc:
+        if self._state != _BODY or self._trapped or pc != self.dispatch.pc:
             return
         self._decided = 0
-        self.halt_point, self.halt_pc = self._program.points[pc], pc + 1
-        self._latest = time
-        self._pc = pc + 1
+        self.halt_point, self.halt_pc = self.dispatch.program.points[pc], pc + 1
+        self.dispatch.latest = time
+        self.dispatch.pc = pc + 1
         if self.engine.paused:
             self._state = _QUIESCE
             self._settle(time + 1)
@@ -350,12 +210,12 @@ class ExecutorModel(Part):
     def _settle(self, time: int) -> None:
         """Halt at a point once nothing moves any more."""
         engine = self.engine
-        if not all(queue.idle for queue in self.queues):
+        if not all(queue.idle for queue in self.dispatch.queues):
             self._look_for_deadlock()
             return
         if not (engine.loader.resting and engine.retirer.free):
             return
-        still = max([time, *(queue.done[-1] + 1 for queue in self.queues if queue.done)])
+        still = max([time, *(queue.done[-1] + 1 for queue in self.dispatch.queues if queue.done)])
         self.later(still + 1, self._settled, still)
 
     def _settled(self, time: int, _: int) -> None:
@@ -367,25 +227,25 @@ class ExecutorModel(Part):
 
     def _drained(self) -> None:
         """The end of a body is known once that of its last instruction is."""
-        if not all(queue.idle for queue in self.queues):
+        if not all(queue.idle for queue in self.dispatch.queues):
             self._look_for_deadlock()
             return
-        drained = max([self._latest, *(queue.done[-1] for queue in self.queues if queue.done)]) + 1
+        drained = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)]) + 1
         self.later(drained + 1, self._checked)
 
     def _checked(self, time: int, _: None) -> None:
         if self._state != _DRAIN or self._trapped:
             return
-        residue = sum(1 << number for number, tokens in enumerate(self.semaphores.tokens) if tokens)
+        residue = sum(1 << number for number, tokens in enumerate(self.dispatch.semaphores.tokens) if tokens)
         if residue:
-            self._trap(time, JobFault(Fault.SEMAPHORE_RESIDUE, FaultUnit.EXECUTOR, self._pc, residue))
+            self._trap(time, JobFault(Fault.SEMAPHORE_RESIDUE, FaultUnit.EXECUTOR, self.dispatch.pc, residue))
             return
         self._ended(time)
 
     def _ended(self, time: int) -> None:
         job = self.job
         job.times["end"] = time
-        self.engine.record(job, self.queues)
+        self.engine.record(job, self.dispatch.queues)
         self._state = _RETIRE
         if self.engine.retirer.free and not self.engine.retirer.failed:
             self.later(time + 1, lambda at, _: self._retire(at))
@@ -398,7 +258,7 @@ class ExecutorModel(Part):
             self._die(time)
             return
         self._state = _COPY
-        raw = completion_of(job, self.fault, engine.counters(job, self.queues, job.times["end"]))
+        raw = completion_of(job, self.fault, engine.counters(job, self.dispatch.queues, job.times["end"]))
         self.later(engine.retirer.take(time, job, raw) + 1, self._copied)
 
     def _copied(self, time: int, _: None) -> None:
@@ -419,10 +279,6 @@ class ExecutorModel(Part):
         """A fault of the executor itself."""
         self._trap(time, JobFault(code, FaultUnit.EXECUTOR, pc, pc * INSN_BYTES))
 
-    def _unit_fault(self, time: int, queue: QueueModel, fault: FunctionalFault) -> None:
-        begun = queue.taken[-1] if queue.taken else time
-        self._trap(max(time, begun) + 8, JobFault(fault.code, fault.unit, fault.pc, fault.addr))
-
     def _trap(self, time: int, fault: JobFault) -> None:
         """The body fails at ``time``."""
         if self._trapped:
@@ -433,7 +289,7 @@ class ExecutorModel(Part):
     def _abort(self, time: int, fault: JobFault) -> None:
         self.fault = fault
         self._state = _DRAIN
-        self.fetch.stop()
+        self.dispatch.fetch.stop()
         self.engine.ld2.stop()
         self.engine.st2.stop()
         self.engine.poll(time, self._aborted)
@@ -455,11 +311,13 @@ class ExecutorModel(Part):
         """A wait that nothing can satisfy any more."""
         if self._trapped:
             return
-        stuck = [queue for queue in self.queues if queue.stuck]
-        if not stuck or not all(queue.stuck or queue.idle for queue in self.queues):
+        stuck = [queue for queue in self.dispatch.queues if queue.stuck]
+        if not stuck or not all(queue.stuck or queue.idle for queue in self.dispatch.queues):
             return
         queue = stuck[0]
         pc = queue.pcs[len(queue.taken)]
-        missing = sum(1 << number for number in self._program.waits[pc] if not self.semaphores.tokens[number])
-        last = max([self._latest, *(queue.done[-1] for queue in self.queues if queue.done)])
+        missing = sum(
+            1 << number for number in self.dispatch.program.waits[pc] if not self.dispatch.semaphores.tokens[number]
+        )
+        last = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)])
         self._trap(last + STUCK_CYCLES + 3, JobFault(Fault.SEMAPHORE_UNDERFLOW, queue.unit, pc, missing))

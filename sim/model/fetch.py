@@ -52,6 +52,7 @@ class FetchModel:
         """Forget all; what is on its way is discarded."""
         self._generation += 1
         self.whole, self.assembled, self.gate = [], [], _NEVER
+        self._next = self._last  # nor is anything more asked for when a request that waits is accepted
 
     def taken(self, time: int) -> None:
         """The next instruction was assembled in the cycle before ``time``."""

@@ -3,14 +3,14 @@
 from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from sim.functional.state import FunctionalFault
-from sim.model.bus_units import LOADER, Transfer
 from sim.model.fetch import FetchModel
 from sim.model.jobs import JobFault, no_job
 from sim.model.parts import Part
+from sim.model.transfer import LOADER, Transfer
 from sim.timing.program import CANCEL, END, ProgramTable
 
-_LOOK = 4  #: cycles from a stored job until its window is looked at
-_SAVE = 8  #: words of its counters that are saved
+LOOK = 4  #: cycles from a stored job until its window is looked at
+SAVE = 8  #: words of its counters that are saved
 _NOTHING, _WINDOW, _FETCHING, _OFFERED, _DRAIN, _HELD, _ABANDON, _STOPPED = range(8)
 
 
@@ -57,9 +57,9 @@ class LoaderModel(Part):
                 self._looking = True
                 self._job.times["prologue_start"] = self._job.times["prologue_end"] = 0
                 if self._job.has(JobFlag.PROLOGUE):
-                    self.later(time + _LOOK, self._looked)
+                    self.later(time + LOOK, self._looked)
                 else:
-                    self.later(time + 2 + _SAVE, self._saved)
+                    self.later(time + 2 + SAVE, self._saved)
             elif engine.ring.bad:
                 self._stop(time, engine.ring.bad)
         elif self._state == _WINDOW and self._free():
@@ -168,16 +168,16 @@ class LoaderModel(Part):
             self._job.times["prologue_end"] = time
             pcs, begun, ended = [list(column) for column in zip(*self.counted(), strict=True)] or ([], [], [])
             engine = self.engine
-            engine.recorder.ran(engine.number, Unit.LD2, self._job.members["job_id"], pcs, begun, ended)
+            engine.recorder.prologue(engine.number, self._job, self._program, pcs, begun, ended)
             self._state, self._looking = _NOTHING, True
-            self.later(time + 1 + _SAVE, self._saved)
+            self.later(time + 1 + SAVE, self._saved)
 
     def _saved(self, time: int, _: None) -> None:
         self._looking = False
         self._state = _NOTHING
         self.loaded += 1
         self.engine.prologue_counters(self._job)
-        self.engine.executor.prepare(time)
+        self.engine.executor.preparer.prepare(time)
         self.consider(time)
         if self.engine.paused:
             self.engine.executor.consider(time)
@@ -224,7 +224,7 @@ class LoaderModel(Part):
         self.fetch.stop()
         self.fault = fault
         self.stop()
-        self.engine.executor.prepare(time)
+        self.engine.executor.preparer.prepare(time)
         if self.engine.paused:
             self.engine.executor.consider(time)
 

@@ -1,27 +1,19 @@
 """What the parts of an engine share: the engine as they see it, and events that a reset takes back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from hw.contract.isa import Unit
 from hw.contract.params import SocParams
 from sim.functional.state import Segments
 from sim.model.agenda import Agenda
-from sim.model.bus_units import LoadUnit, StoreUnit
 from sim.model.dram import MemoryModel
 from sim.model.events import EventModel
 from sim.model.jobs import Job
+from sim.model.load_unit import LoadUnit
 from sim.model.queues import QueueModel
+from sim.model.recorder import Recorder
+from sim.model.store_unit import StoreUnit
 from sim.timing.program import ProgramTable
-
-
-class RunsObserver(Protocol):
-    """Who wants to know when instructions ran."""
-
-    def ran(
-        self, engine: int, unit: Unit, job_id: int, pcs: Sequence[int], taken: Sequence[int], done: Sequence[int]
-    ) -> None:
-        """Instructions of one unit and one job have ended: their PCs, when they were accepted, when they signalled."""
 
 
 class Surroundings(Protocol):
@@ -40,14 +32,11 @@ class Surroundings(Protocol):
     stopped: bool
     ld2: LoadUnit
     st2: StoreUnit
+    recorder: Recorder
     ring: Any
     loader: Any
     executor: Any
     retirer: Any
-
-    @property
-    def recorder(self) -> RunsObserver:
-        """Who is told when instructions ran."""
 
     def read_dram(self, address: int, size: int) -> bytes:
         """Bytes of the DRAM."""

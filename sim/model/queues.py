@@ -12,8 +12,10 @@ from typing import Any, Protocol
 
 from hw.contract.isa import Unit
 from hw.contract.timing import QUEUED, UNIT_IN_FLIGHT
-from sim.model.bus_units import LoadUnit, StoreUnit, Transfer
+from sim.model.load_unit import LoadUnit
 from sim.model.pipes import CopyPipe
+from sim.model.store_unit import StoreUnit
+from sim.model.transfer import Transfer
 from sim.timing.program import ProgramTable
 
 

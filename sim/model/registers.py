@@ -174,12 +174,12 @@ class _EngineRegisters:
 
     def _sem(self, number: int, time: int) -> int:
         assert number < SEMAPHORES
-        return self._engine.executor.semaphores.count(number, time)
+        return self._engine.executor.dispatch.semaphores.count(number, time)
 
     def _counter(self, number: int, time: int) -> int:
         e = self._engine
         job = e.executor.job
-        return e.counters(job, e.executor.queues, time)[COUNTERS[number][0]] & _WORD if job.index >= 0 else 0
+        return e.counters(job, e.executor.dispatch.queues, time)[COUNTERS[number][0]] & _WORD if job.index >= 0 else 0
 
     # -- faults ----------------------------------------------------------------------------------------------
     def _fault_code(self, time: int) -> int:

@@ -192,12 +192,16 @@ class ProgramTable:
         for name, divisor in (modulo or {}).items():
             columns[names.index(name)] %= divisor
         table = np.stack(columns, axis=1)
-        known: dict[tuple[int, ...], Work] = {}
-        for row, values in zip(rows.tolist(), map(tuple, table.tolist()), strict=True):
-            work = known.get(values)
+        known: dict[bytes, Work] = {}
+        of = self.work
+        # Rows as bytes: a number of its own for each field would cost more than the formulas.
+        for place, (row, key) in enumerate(
+            zip(rows.tolist(), table.view(f"V{8 * len(names)}")[:, 0].tolist(), strict=True)
+        ):
+            work = known.get(key)
             if work is None:
-                work = known[values] = formula(*values)
-            self.work[row] = work
+                work = known[key] = formula(*table[place].tolist())
+            of[row] = work
 
 
 @lru_cache(maxsize=1 << 12)

@@ -1,0 +1,143 @@
+"""Dispatches the instructions of a body to the queues of their units, ahead of time: see :mod:`sim.model.queues`."""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from hw.contract.isa import INSN_BYTES, Segment, Unit
+from hw.contract.job import SEMAPHORES, JobFlag
+from hw.contract.timing import RESTORED
+from sim.functional.state import FunctionalFault
+from sim.model.fetch import FetchModel
+from sim.model.jobs import Job
+from sim.model.load_unit import LoadUnit
+from sim.model.parts import Surroundings
+from sim.model.pipes import CopyPipe, MacPipe, VecPipe
+from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel
+from sim.model.store_unit import StoreUnit
+from sim.timing.program import ProgramTable
+
+_UNITS = len(Unit)
+
+
+class Why(Enum):
+    """What ends dispatch for now."""
+
+    SPECIAL = auto()  #: an instruction that no unit executes
+    BLOCKED = auto()  #: a queue without room
+    LIMIT = auto()  #: the end of the code segment
+    FAULT = auto()  #: an instruction that its unit refuses
+
+
+class Stop(NamedTuple):
+    """Why dispatch ended, in which cycle; of a fault, which queue and what is wrong."""
+
+    why: Why
+    at: int
+    queue: Any = None
+    fault: Any = None
+
+
+_BLOCKED = Stop(Why.BLOCKED, 0)
+
+
+class DispatchModel:
+    """Fetch, queues and semaphores of one engine, and the instruction at hand.
+
+    ``pc``: the next instruction; ``latest``: when the last was dispatched; ``soonest``: when the next may be. ``wake``
+    is called when instructions have come, ``progress`` when LD2 or ST2 has begun or ended one.
+    """
+
+    def __init__(
+        self, engine: Surroundings, wake: Callable[[int], None], progress: Callable[[int, list[QueueModel]], None]
+    ) -> None:
+        self._engine, self._progress = engine, progress
+        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, wake, 3 * engine.number)
+        self.semaphores = SemaphoreModel(engine.params.semaphores)
+        self._depth = engine.params.unit_queue_depth + 1
+        self.reset()
+
+    def reset(self) -> None:
+        """The state after a reset of the engine."""
+        self.fetch.stop()
+        self.semaphores.clear()
+        self.program = ProgramTable(b"", self._engine.params)
+        self.queues = [self._queue(unit) for unit in Unit]
+        self.pc = self._end_pc = self._first = 0
+        self.latest = self.soonest = 0
+
+    def _queue(self, unit: Unit) -> QueueModel:
+        engine = self._engine
+        carriers: dict[Unit, LoadUnit | StoreUnit] = {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}
+        if unit in carriers:
+            return BusQueueModel(unit, self.semaphores, self.program, carriers[unit], self._burst_base, self._progress)
+        if unit is Unit.MAC:
+            return QueueModel(unit, self.semaphores, self.program, MacPipe(engine.params.rows))
+        return QueueModel(unit, self.semaphores, self.program, VecPipe() if unit is Unit.VEC else CopyPipe())
+
+    def _burst_base(self, pc: int) -> int:
+        return self._engine.burst_base(self.program, pc, self._segments)
+
+    def clear(self) -> None:
+        """A job begins: nothing is queued."""
+        self.semaphores.clear()
+        for queue in self.queues:
+            queue.clear()
+
+    def begin(self, time: int, job: Job, program: ProgramTable) -> None:
+        """The body of ``job`` begins."""
+        self.program, self._segments = program, job.segments
+        self.pc = self._first = job.members["body_pc"]
+        self._end_pc = min(len(program), job.segments[Segment.CODE][1] // INSN_BYTES)
+        for queue in self.queues:
+            queue.program = program
+        self.soonest = time + 2
+        if job.has(JobFlag.RESUME):
+            self.soonest += RESTORED
+            for number in range(min(SEMAPHORES, self._engine.params.semaphores)):
+                self.semaphores.tokens[number].extend([time] * job.members[f"sem{number}"])
+        self.latest = time - self.fetch.per_insn
+
+    def run(self) -> Stop | None:
+        """Dispatch what is there and has room; None where the next instruction has not come."""
+        program, queues, fetch, depth = self.program, self.queues, self.fetch, self._depth
+        units, per_insn, executes = program.units, fetch.per_insn, self._engine.data
+        whole, assembled, first, soonest = fetch.whole, fetch.assembled, self._first, self.soonest
+        pc, latest, come = self.pc, self.latest, len(fetch.whole)
+        work: list[QueueModel] = []
+        while True:
+            number = pc - first
+            if number >= come:
+                return Stop(Why.LIMIT, latest + 2) if pc >= self._end_pc else None
+            at = latest + per_insn
+            if whole[number] > at:
+                at = whole[number]
+            if number == len(assembled):
+                fetch.taken(at)
+            at += 1
+            if at < soonest:
+                at = soonest
+            unit = units[pc]
+            if not 0 <= unit < _UNITS:
+                return Stop(Why.SPECIAL, at)
+            queue = queues[unit]
+            over = len(queue.pcs) - depth
+            if over >= 0:
+                if over >= len(queue.taken):
+                    return _BLOCKED
+                room = queue.taken[over] + 1
+                if room > at:
+                    at = room
+            queue.pcs.append(pc)
+            queue.issued.append(at)
+            self.latest = latest = at
+            pc += 1
+            self.pc = pc
+            if executes:
+                try:
+                    self._engine.execute(program, pc - 1, self._segments)
+                except FunctionalFault as fault:
+                    return Stop(Why.FAULT, at, queue, fault)
+            queue.advance(work)
+            while work:
+                work.pop().advance(work)

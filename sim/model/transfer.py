@@ -1,0 +1,37 @@
+"""Commands of the units that reach DRAM, on their way through them."""
+
+from collections.abc import Callable
+
+from sim.timing.copies import BusCopy
+
+Told = Callable[[int], None]
+BODY, LOADER = 0, 1  #: who gives commands to LD2
+
+
+class Transfer:
+    """A command of LD2 or ST2. ``base``: address that the offsets of its bursts count from; ``accepted`` and ``done``
+    are told the cycle."""
+
+    __slots__ = (
+        "accepted",
+        "base",
+        "begin",
+        "bursts",
+        "done",
+        "first",
+        "last",
+        "lead",
+        "left",
+        "next",
+        "side",
+        "steps",
+    )
+
+    def __init__(self, work: BusCopy, base: int, accepted: Told, done: Told, side: int = BODY) -> None:
+        self.bursts, self.lead = work.bursts, work.lead
+        self.steps, self.base = work.steps, base
+        self.accepted, self.done, self.side = accepted, done, side
+        self.begin = 0
+        self.next = 0  #: burst to ask for
+        self.left = len(work.bursts)  #: bursts to come
+        self.first = self.last = 0  #: when the first and the last word came, or went
