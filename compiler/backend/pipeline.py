@@ -64,4 +64,4 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
         for body in job_bodies(placement, program.number, program.jobs, params, budget.engines, limits)
     ]
     image = link(graph, programs, bodies, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
-    return image, compile_report(graph, programs, placement, options.engines, image.meta.segment_sizes)
+    return image, compile_report(graph, programs, placement, options.engines, image.meta)

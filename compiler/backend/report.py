@@ -7,6 +7,8 @@ from compiler import ir
 from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.memory.tensor_placement import TensorPlacement
+from hw.contract.image import ImageMeta
+from hw.contract.isa import Segment
 
 
 @dataclass(frozen=True)
@@ -26,21 +28,12 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class CompileReport:
-    """How a model was compiled; sizes in bytes, by segment and in all."""
+    """How a model was compiled, and the bytes of DRAM and of LV2 that it takes."""
 
     model: str
     layers: list[LayerReport]
-    segment_sizes: list[int]
-
-    @property
-    def dram_bytes(self) -> int:
-        """Bytes of DRAM."""
-        return sum(self.segment_sizes[:6])
-
-    @property
-    def lv2_bytes(self) -> int:
-        """Bytes of LV2."""
-        return sum(self.segment_sizes[6:])
+    dram_bytes: int
+    lv2_bytes: int
 
     @property
     def jobs(self) -> int:
@@ -59,11 +52,11 @@ class CompileReport:
 
 
 def compile_report(
-    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int,
-    segment_sizes: list[int],
-) -> CompileReport:  # fmt: skip
-    """The report of a compilation for ``engines``."""
-    return CompileReport(graph.name, [_layer(graph, one, placement, engines) for one in programs], segment_sizes)
+    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int, meta: ImageMeta
+) -> CompileReport:
+    """The report of a compilation for ``engines`` that made an image with ``meta``."""
+    layers = [_layer(graph, one, placement, engines) for one in programs]
+    return CompileReport(graph.name, layers, sum(meta.segment_sizes[: Segment.LV2]), meta.lv2_bytes)
 
 
 def _layer(graph: ir.Graph, program: LayerProgram, placement: TensorPlacement, engines: int) -> LayerReport:
