@@ -14,7 +14,7 @@ from sim.check.preemption import check_points
 from sim.check.races import RaceChecker
 from sim.check.windows import window_clashes
 from sim.functional.runner import run_image
-from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.graphs import late_weights, random_inputs
 from tests.support.placed import branchy
 
 TINY = preset("tiny")
@@ -60,21 +60,10 @@ def test_many_random_graphs(seed):
     _checked(branchy(seed, int(rng.integers(4, 16)), int(rng.integers(8, 49))), params, seed, limit, 40)
 
 
-def _late_weights() -> ir.Graph:
-    """Large tensors and few weights first, then small tensors and many weights."""
-    make = GraphBuilder(2)
-    x = make.conv(make.input((1, 32, 32, 8)), 24, (1, 1))
-    x = make.conv(make.conv(x, 24, strides=(2, 2)), 48, strides=(3, 3))
-    for _ in range(5):
-        x = make.conv(x, 64, pads=(1, 1, 1, 1))
-    make.output(x)
-    return make.graph
-
-
 @pytest.mark.parametrize("params", [TINY, TWO], ids=["one engine", "two engines"])
 def test_late_layers_have_windows_where_tensors_lay(params):
     """The ring of windows that the first layers leave holds one layer; loads run further ahead."""
-    image = _checked(_late_weights(), params, 1, 60 * KIB, points=1)
+    image = _checked(late_weights(2), params, 1, 60 * KIB, points=1)
     assert image is not None and image.meta.overlaid
     jobs = [job for job in image.meta.jobs if job.engine == 0]
     tensors = image.meta.segment_sizes[Segment.LV2]
