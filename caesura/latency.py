@@ -11,7 +11,7 @@ from rich.table import Table
 
 from caesura.show import table
 from hw.contract.image import Image, LiveRange
-from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn
+from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.job import COMPLETION, JOB
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
@@ -88,7 +88,7 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
     engines = list(range(image.meta.parts)) or engines_of(image)
     others = Others(params.engines - len(engines))  # those that nobody pauses
     memory = WorstDram(params, Rivals(others))
-    window = sum(urgent.meta.segment_sizes[i] for i in LV2_SEGMENTS) if urgent else params.lv2_bytes
+    window = urgent.meta.lv2_bytes if urgent else params.lv2_bytes
     programs = _dumps(image, engines, window, others)
     jobs = len(engines) + sum(-(-len(program) // MAX_INSTRUCTIONS) for program, _ in programs) if programs else 0
     code = sum(len(program) for program, _ in programs) * INSN_BYTES

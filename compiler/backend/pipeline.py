@@ -81,4 +81,4 @@ def _compiled(
         for body in job_bodies(placement, program.number, program.jobs, params, budget.engines, limits)
     ]
     image = link(graph, programs, bodies, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
-    return image, compile_report(graph, programs, placement, options.engines, image.meta.segment_sizes, orders)
+    return image, compile_report(graph, programs, placement, options.engines, image.meta, orders)

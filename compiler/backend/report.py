@@ -9,6 +9,8 @@ from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.layers.region import members_of
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.order.report import OrderReport
+from hw.contract.image import ImageMeta
+from hw.contract.isa import Segment
 
 
 @dataclass(frozen=True)
@@ -28,23 +30,14 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class CompileReport:
-    """How a model was compiled; sizes in bytes, by segment and in all. ``orders``: what the order search did, for each
-    run of layers between operators on the CPU."""
+    """How a model was compiled, and the bytes of DRAM and of LV2 that it takes. ``orders``: what the order search did,
+    for each run of layers between operators on the CPU."""
 
     model: str
     layers: list[LayerReport]
-    segment_sizes: list[int]
+    dram_bytes: int
+    lv2_bytes: int
     orders: tuple[OrderReport, ...] = ()
-
-    @property
-    def dram_bytes(self) -> int:
-        """Bytes of DRAM."""
-        return sum(self.segment_sizes[:6])
-
-    @property
-    def lv2_bytes(self) -> int:
-        """Bytes of LV2."""
-        return sum(self.segment_sizes[6:])
 
     @property
     def jobs(self) -> int:
@@ -63,12 +56,12 @@ class CompileReport:
 
 
 def compile_report(
-    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int,
-    segment_sizes: list[int], orders: Sequence[OrderReport],
+    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int, meta: ImageMeta,
+    orders: Sequence[OrderReport],
 ) -> CompileReport:  # fmt: skip
-    """The report of a compilation for ``engines``."""
+    """The report of a compilation for ``engines`` that made an image with ``meta``."""
     layers = [_layer(graph, one, placement, engines) for one in programs]
-    return CompileReport(graph.name, layers, segment_sizes, tuple(orders))
+    return CompileReport(graph.name, layers, sum(meta.segment_sizes[: Segment.LV2]), meta.lv2_bytes, tuple(orders))
 
 
 def _layer(graph: ir.Graph, program: LayerProgram, placement: TensorPlacement, engines: int) -> LayerReport:

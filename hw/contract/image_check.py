@@ -53,8 +53,10 @@ def _segments(image: Contents, params: SocParams) -> Iterator[str]:
     sizes, meta = image.meta.segment_sizes, image.meta
     if sizes[0] < len(image.code) or sizes[1] < len(image.weights):
         yield "code or weights do not fit their segment"
-    if sizes[6] + sizes[7] > params.lv2_bytes:
-        yield f"LV2 windows of {sizes[6]} + {sizes[7]} bytes exceed LV2 ({params.lv2_bytes})"
+    if meta.overlaid and (meta.parts or sizes[6] > sizes[7]):
+        yield f"segment 7 ({sizes[7]} bytes, {meta.parts} parts) has not all of segment 6 ({sizes[6]} bytes)"
+    if meta.lv2_bytes > params.lv2_bytes:
+        yield f"LV2 windows of {meta.lv2_bytes} bytes in all exceed LV2 ({params.lv2_bytes})"
     if meta.host_sizes != [len(model) for model in image.host_models] or sum(meta.host_sizes) < 0:
         yield f"host models do not match host_sizes {meta.host_sizes}"
 

@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 import pydantic
 from pydantic.dataclasses import dataclass
 
+from hw.contract.isa import LV2_SEGMENTS
 from hw.contract.params import SocParams
 from hw.contract.spaces import OnChip
 
@@ -156,7 +157,8 @@ class ImageMeta:
 
     model: str
     params: dict[str, int | str]
-    segment_sizes: list[int]  #: bytes of each of the eight segments; 6 and 7 lie in LV2
+    #: Bytes of each of the eight segments; 6 and 7 lie in LV2: one beside the other, or both from the same byte on.
+    segment_sizes: list[int]
     tensors: list[TensorInfo]
     inputs: list[PortInfo]
     outputs: list[PortInfo]
@@ -167,10 +169,19 @@ class ImageMeta:
     #: Of a placed image: engines over which its layers may be spread, all jobs of a layer on one. Each has an equal
     #: part of segment 7 to itself, in which the jobs that it runs have their addresses. 0: jobs name their engines.
     parts: int = pydantic.Field(default=0, exclude_if=_nothing)
+    #: Segments 6 and 7 begin at the same byte of LV2, and 7 has all of 6: weight windows may lie where no tensor does
+    #: just then. False: nothing is in both.
+    overlaid: bool = pydantic.Field(default=False, exclude_if=_nothing)
     cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
     relocations: list[Relocation] = pydantic.Field(default_factory=list)
     kernel_attributes: dict[str, str | int] = pydantic.Field(default_factory=dict)
     host_sizes: list[int] = pydantic.Field(default_factory=list)  #: bytes of each host model
+
+    @property
+    def lv2_bytes(self) -> int:
+        """Bytes of LV2 that segments 6 and 7 take together."""
+        tensors, windows = (self.segment_sizes[i] for i in LV2_SEGMENTS)
+        return windows if self.overlaid else tensors + windows
 
 
 class Contents(Protocol):

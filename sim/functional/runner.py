@@ -35,7 +35,8 @@ def run_image(
     ``host(model, arrays)`` runs a host step: serialised ONNX model and its inputs by name; returns outputs by name.
 
     Segments 0 to 5 are placed in DRAM one after the other from address 4096, each aligned to 64 bytes; segments 6 and 7
-    in LV2, likewise from 0. Prologues run as early as they may: see :func:`sim.functional.sequence.turns`.
+    in LV2, likewise from 0, or both at 0 if they are overlaid. Prologues run as early as they may: see
+    :func:`sim.functional.sequence.turns`.
     """
     machine = machine or Machine(image.params, observer=observer)
     segments = place_segments(image)
@@ -65,11 +66,11 @@ def load(machine: Machine, image: Image, segments: Segments, inputs: Mapping[str
 
 def place_segments(image: Image) -> list[tuple[int, int]]:
     """(base, limit) of each segment."""
-    segments, dram, lv2 = [], _FIRST, 0
+    segments, dram, lv2 = list[tuple[int, int]](), _FIRST, 0
     for number, size in enumerate(image.meta.segment_sizes):
         if number in LV2_SEGMENTS:
             segments.append((lv2, size))
-            lv2 += -(-size // _ALIGN) * _ALIGN
+            lv2 += 0 if image.meta.overlaid else -(-size // _ALIGN) * _ALIGN
         else:
             segments.append((dram, size))
             dram += -(-size // _ALIGN) * _ALIGN

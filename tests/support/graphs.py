@@ -132,6 +132,17 @@ def residual_block(seed: int) -> GraphBuilder:
     return make
 
 
+def late_weights(seed: int) -> ir.Graph:
+    """Large tensors and few weights first, then small tensors and many weights."""
+    make = GraphBuilder(seed)
+    x = make.conv(make.input((1, 32, 32, 8)), 24, (1, 1))
+    x = make.conv(make.conv(x, 24, strides=(2, 2)), 48, strides=(3, 3))
+    for _ in range(5):
+        x = make.conv(x, 64, pads=(1, 1, 1, 1))
+    make.output(x)
+    return make.graph
+
+
 def random_inputs(graph: ir.Graph, seed: int) -> dict[str, np.ndarray]:
     """Inputs by port name over the whole range of their type."""
     rng = np.random.default_rng(seed)

@@ -19,7 +19,7 @@ from sw.runtime.runtime import Runtime
 
 FOUR = preset(HARDWARE["preset"]).replace(**HARDWARE["params"])
 SHORT = long_operator(1).models["short"]
-SHORT_LIMIT = 14 * KIB  #: so little that jobs of its last layer share a window with its second
+SHORT_LIMIT = 11 * KIB  #: so little that weights of its last layer have room once its second has ended
 NETWORK = "examples/digits/digits.onnx"
 
 

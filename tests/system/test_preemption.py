@@ -8,9 +8,12 @@ import pytest
 
 from benchmarks.workloads import workload
 from caesura.inputs import random_samples
+from compiler import reference
 from compiler.backend.options import Options
+from compiler.backend.pipeline import build
 from compiler.compile import compile_model
 from hw.contract.image import Image
+from hw.contract.isa import Segment
 from hw.contract.params import preset
 from sim import backends
 from sim.bus import HostCosts
@@ -19,7 +22,9 @@ from sim.simulators import open_simulator
 from sw.driver import Device
 from sw.runtime import Mechanism, Runtime
 from tests.support.exhaustive import Task, Walk, places
+from tests.support.graphs import late_weights, random_inputs
 from tests.support.networks import DIGITS, network
+from tests.support.placed import branchy
 from tests.support.preempt_images import smashing_image
 from tests.support.random_preemption import Case, Coverage
 
@@ -148,3 +153,29 @@ def test_resnet50_preempted_fifty_times():
         victim.check(request.outputs, f"{request.preempted} times preempted")
         for other in runtime.requests[1:]:
             urgent.check(other.outputs, f"arrived at {other.arrival}")
+
+
+@pytest.mark.slow
+def test_random_cases_while_weights_are_loaded_over_tensors():
+    """Two engines, networks whose weights come while earlier layers compute, to where tensors lay."""
+    two, kib, coverage = TINY.replace(engines=2), 1024, Coverage()
+    settings = [
+        (late_weights(2), 60, 800),
+        (late_weights(3), 52, 2000),
+        (branchy(3, 8, 24), 40, 600),
+        (branchy(9, 8, 32), 0, 500),
+    ]
+    with open_bus(two) as bus:
+        device, tasks = Device(bus), list[Task]()
+        for seed, (graph, limit, interval) in enumerate(settings):
+            options = Options(engines=2, lv2_limit=limit * kib, cancel_interval=interval)
+            image, inputs = build(graph, two, options)[0], random_inputs(graph, seed)
+            tensors = image.meta.segment_sizes[Segment.LV2]
+            assert any(size and start < tensors for start, size in (job.window for job in image.meta.jobs))
+            tasks.append(Task(device, image, inputs))
+            expected = reference.run_all(graph, inputs)
+            assert all(np.array_equal(tasks[-1].expected[port.name], expected[port.tensor]) for port in graph.outputs)
+        for seed in range(3000, 3040):
+            Case(device, bus, tasks, seed, coverage, first=tasks[seed % 2]).run()
+        print(coverage)
+        assert coverage.preempted > 40 and coverage.dumps > 20 and coverage.deepest >= 3

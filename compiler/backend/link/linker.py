@@ -1,17 +1,17 @@
 """Linking: bodies of jobs, weights and tables become one image with fixed addresses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from compiler import ir
 from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.link.edges import job_edges
+from compiler.backend.link.job_places import JobPlace, job_places, shared_bytes
 from compiler.backend.link.private_staging import PrivateStaging
 from compiler.backend.link.tables import layer_table, port_table, step_table, tensor_table
 from compiler.backend.link.weights import WeightSegment
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.memory.weight_ring import WeightRing
 from compiler.backend.preempt.job_body import JobBody
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import JobAddresses
@@ -28,16 +28,6 @@ _DRIVER_RESERVE = 64 * KIB  #: DRAM left for rings, completions and programs of 
 _MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where a job's weights lie, and ``window_after``, see :class:`hw.contract.image.JobInfo`: in the first inference,
-    and where the same jobs run a second time right behind the first."""
-
-    addresses: JobAddresses
-    after: int
-    again: int
-
-
 def link(
     graph: ir.Graph, programs: Sequence[LayerProgram], bodies: Sequence[JobBody], placement: TensorPlacement,
     budget: Lv2Budget, params: SocParams, longest_load: int,
@@ -51,7 +41,7 @@ def link(
             f"the model has more than {_MOST_POINTS} cancellation points: choose a longer cancel_interval"
         )
     weights = WeightSegment(placement.constants, params, budget.engines)
-    places = _places(bodies, weights, budget)
+    places = job_places(bodies, weights, placement, budget, params)
     private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
     code = _Code(params, budget, longest_load, private)
     waits = _waits(bodies) if budget.engines > 1 else [[] for _ in bodies]
@@ -60,12 +50,14 @@ def link(
         code.add(body, place, wait, after)
     set_bounds(code.jobs, code.points, code.bodies, params, code.longest_load, placed=budget.placed)
     sizes = [0] * 8
-    sizes[0], sizes[1], sizes[7] = len(code.data), len(weights.data), budget.windows * budget.engines
+    sizes[0], sizes[1] = len(code.data), len(weights.data)
     for segment, size in placement.sizes.items():
         sizes[segment] = size
-    sizes[6] = max(sizes[6], budget.staging_end)
     if private is not None:
         sizes[6], sizes[7] = private.shared_bytes, private.bytes * budget.parts
+    else:
+        sizes[6] = shared_bytes(placement, budget)
+        sizes[7] = sizes[6] + budget.windows * budget.engines
     _check_dram(graph.name, sizes, params)
     hosts = [program.layer.op for program in programs if isinstance(program.layer.op, ir.Host)]
     meta = ImageMeta(
@@ -80,27 +72,13 @@ def link(
         steps=step_table([program.layer for program in programs], code.jobs),
         events=int(budget.engines > 1),
         parts=budget.parts if budget.placed else 0,
+        overlaid=not budget.placed,
         cancel_points=code.points,
         host_sizes=[len(op.model) for op in hosts],
     )
     image = Image(meta, bytes(code.data), bytes(weights.data), [op.model for op in hosts])
     image.validate(graph.name)
     return image
-
-
-def _places(bodies: Sequence[JobBody], weights: WeightSegment, budget: Lv2Budget) -> list[_Place]:
-    """Weights of all jobs in the weight segment and in the weight window of their engine."""
-    rings = [WeightRing(budget.windows) for _ in range(budget.engines)]
-    claimed = []
-    numbers = [0] * budget.engines
-    for body in bodies:
-        job = body.job
-        window_data, stream_data = (weights.append(data, job.engine) for data in (job.window_data, job.stream_data))
-        window, after = rings[job.engine].claim(len(job.window_data))
-        addresses = JobAddresses(window + job.engine * budget.windows, window_data, stream_data)
-        claimed.append((addresses, after, job.engine, numbers[job.engine]))
-        numbers[job.engine] += 1
-    return [_Place(addresses, after, rings[engine].again(number)) for addresses, after, engine, number in claimed]
 
 
 def _waits(bodies: Sequence[JobBody]) -> list[list[tuple[int, int]]]:
@@ -128,7 +106,7 @@ class _Code:
         self._private = private
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
 
-    def add(self, body: JobBody, place: _Place, waits: list[tuple[int, int]], after: list[int]) -> None:
+    def add(self, body: JobBody, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
         """Append a job; ``after``: see :class:`hw.contract.image.JobInfo`."""
         job, addresses, first = body.job, place.addresses, len(self.points)
         size, prologue = len(job.window_data), None

@@ -1,1 +1,1 @@
-"""Where tensors and weights lie: the division of LV2, placement of tensors, the ring of weight windows."""
+"""Where tensors and weights lie: the division of LV2, placement of tensors, weight windows."""

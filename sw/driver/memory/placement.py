@@ -48,8 +48,9 @@ def place(image: Image, dram: Allocator, lv2: Allocator) -> ImagePlacement:
         raise
     align = image.params.lv1_word
     first, second = (-(-sizes[i] // align) * align for i in LV2_SEGMENTS)
-    window = _allocate_window(lv2, first + second, align, image.meta.model)
-    for i, offset in zip(LV2_SEGMENTS, (0, first), strict=True):
+    behind = 0 if image.meta.overlaid else first
+    window = _allocate_window(lv2, behind + second, align, image.meta.model)
+    for i, offset in zip(LV2_SEGMENTS, (0, behind), strict=True):
         segments[i] = ((window or 0) + offset if sizes[i] else 0, sizes[i])
     return ImagePlacement(segments, blocks, window)
 

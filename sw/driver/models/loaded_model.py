@@ -88,9 +88,16 @@ class LoadedModel:
         fixed = {f"segment{i}" for i in LV2_SEGMENTS}
         return not any(entry.symbol in fixed for entry in self.image.meta.relocations)
 
+    def lv2_parts(self) -> list[tuple[int, int]]:
+        """(first byte, size) of the two parts of LV2 that may lie anywhere: segments 6 and 7, or nothing and segment 7
+        if that has all of 6."""
+        first, second = (self.segments[i] for i in LV2_SEGMENTS)
+        return [(0, 0) if self.image.meta.overlaid else first, second]
+
     def move_windows(self, first: int, second: int) -> None:
-        """Put segments 6 and 7 at these LV2 addresses. Only while no job of the model is queued or suspended."""
-        for i, base in zip(LV2_SEGMENTS, (first, second), strict=True):
+        """Put the :meth:`lv2_parts` at these addresses. Only while no job of the model is queued or suspended."""
+        bases = (second if self.image.meta.overlaid else first, second)
+        for i, base in zip(LV2_SEGMENTS, bases, strict=True):
             self.segments[i] = (base, self.segments[i][1])
 
     @property
@@ -129,8 +136,7 @@ class LoadedModel:
 
     def windows(self) -> list[tuple[int, int]]:
         """The LV2 windows as (first, end)."""
-        parts = (self.segments[i] for i in LV2_SEGMENTS)
-        return [(base, base + size) for base, size in parts if size]
+        return [(base, base + size) for base, size in self.lv2_parts() if size]
 
     def port(self, name: str) -> PortInfo:
         """The input or output called ``name``; KeyError if there is none."""

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from hw.contract.image import CancelPoint, ImageError
-from hw.contract.isa import LV2_SEGMENTS
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.footprint import LV2, footprint
@@ -143,7 +142,7 @@ class Preemption:
     # -- making room -----------------------------------------------------------------------------------------
     def place(self, model: LoadedModel) -> None:
         """Choose LV2 windows for ``model`` where they displace least of the suspended tasks."""
-        now = [model.segments[i] for i in LV2_SEGMENTS]
+        now = model.lv2_parts()
         if not model.movable or not any(length for _, length in now):
             return
         sizes, current = (now[0][1], now[1][1]), (now[0][0], now[1][0])

@@ -125,6 +125,8 @@ def test_other_parameters_are_refused():
         (lambda m: m["segment_sizes"].__setitem__(4, -1), "segment_sizes must be 8 sizes"),
         (lambda m: m["segment_sizes"].__setitem__(0, 1), "code or weights do not fit"),
         (lambda m: m["segment_sizes"].__setitem__(7, 1 << 20), "exceed LV2"),
+        (lambda m: (m["segment_sizes"].__setitem__(6, 1 << 16), m.update(overlaid=True)), "has not all of segment 6"),
+        (lambda m: m.update(overlaid=True, parts=2), "2 parts.* has not all of segment 6"),
         (lambda m: m.update(host_sizes=[5, 11]), "host models do not match"),
         (lambda m: m.update(host_sizes=[20, -5]), "host models do not match"),
         (lambda m: m["tensors"][0].update(offset=1), "tensor 'x' leaves segment 2"),

@@ -75,6 +75,23 @@ def test_image_that_does_not_fit_leaves_nothing_allocated():
     assert device.dram.free_bytes == before
 
 
+def test_an_overlaid_image_has_one_block_of_lv2():
+    device = Device(FakeSoc(TINY))
+    image = copy_image(TINY)
+    image.meta.segment_sizes[6:], image.meta.overlaid = [SIZE, TINY.lv2_bytes // 2], True
+    assert image.meta.lv2_bytes == TINY.lv2_bytes // 2
+    models = [device.load(image) for _ in range(2)]
+    assert device.lv2.free_bytes == 0 and not models[0].overlaps(models[1])
+    for number, model in enumerate(models):
+        base = number * TINY.lv2_bytes // 2
+        assert model.segments[6:] == [(base, SIZE), (base, TINY.lv2_bytes // 2)]
+        assert model.windows() == [(base, base + TINY.lv2_bytes // 2)]
+        check_copy(device, model)
+    models[1].move_windows(0, 4 * SIZE)
+    assert models[1].segments[6:] == [(4 * SIZE, SIZE), (4 * SIZE, TINY.lv2_bytes // 2)]
+    check_copy(device, models[1])
+
+
 def test_too_many_events_leave_nothing_allocated():
     device = Device(FakeSoc(TINY))
     image = copy_image(TINY)

@@ -76,16 +76,20 @@ def test_preempted_at_every_point_by_a_model_that_overwrites_everything(params, 
     assert device.suspensions == []
 
 
-def test_dump_only_what_the_incoming_model_displaces():
+@pytest.mark.parametrize("overlaid", [False, True])
+def test_dump_only_what_the_incoming_model_displaces(overlaid):
     device = Device(FakeSoc(TINY))
     victim = device.load(walking_image(TINY))
-    small = device.load(smashing_image(TINY, windows=(1024, 0)))
+    image = smashing_image(TINY, windows=(1024, 2048 if overlaid else 0))
+    image.meta.overlaid = overlaid
+    small = device.load(image)
     data, ids = start(device, victim)
     device.bus.advance(3 * 400)
     suspension = device.suspend([0], small)
     assert device.admit(small) is not None or not suspension.dirty
     run(device, small)
     assert not suspension.lost_clean  # LV2 has room beside the victim
+    assert (small.segments[6][0] == small.segments[7][0]) == overlaid
     device.resume(suspension)
     finish(device, victim, data, ids)
 

@@ -1,0 +1,95 @@
+"""Where the weights of all jobs lie: in the weight segment, and in LV2."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from compiler.backend.link.weights import WeightSegment
+from compiler.backend.memory.budget import Lv2Budget
+from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.memory.weight_ring import WeightRing
+from compiler.backend.memory.window_space import HeldBytes, WindowSpace
+from compiler.backend.preempt.job_body import JobBody
+from compiler.backend.program.address import JobAddresses
+from compiler.backend.program.task import Task
+from hw.contract.isa import Op, Segment
+from hw.contract.params import SocParams
+
+
+@dataclass(frozen=True)
+class JobPlace:
+    """Where a job's weights lie, and ``window_after``, see :class:`hw.contract.image.JobInfo`: in the first inference,
+    and where the same jobs run a second time right behind the first."""
+
+    addresses: JobAddresses
+    after: int
+    again: int
+
+
+def shared_bytes(placement: TensorPlacement, budget: Lv2Budget) -> int:
+    """Bytes of LV2 that tensors and staging areas take, from the first on; they are whole words."""
+    return max(placement.sizes[Segment.LV2], budget.staging_end)
+
+
+def job_places(
+    bodies: Sequence[JobBody], weights: WeightSegment, placement: TensorPlacement, budget: Lv2Budget, params: SocParams
+) -> list[JobPlace]:
+    """The places of all jobs, whose weights are appended to ``weights``. In a placed model each engine has its own ring
+    of windows, as any job may run beside any; otherwise windows lie wherever LV2 is free."""
+    found = _in_rings(bodies, budget) if budget.placed else _in_space(bodies, placement, budget, params)
+    places = []
+    for body, (window, after, again) in zip(bodies, found, strict=True):
+        job = body.job
+        window_data, stream_data = (weights.append(data, job.engine) for data in (job.window_data, job.stream_data))
+        places.append(JobPlace(JobAddresses(window, window_data, stream_data), after, again))
+    return places
+
+
+def _in_rings(bodies: Sequence[JobBody], budget: Lv2Budget) -> list[tuple[int, int, int]]:
+    """Window and ``window_after``, the first and a second time, of jobs that any engine may run."""
+    ring = WeightRing(budget.windows)
+    claimed = [ring.claim(len(body.job.window_data)) for body in bodies]
+    return [(window, after, ring.again(number)) for number, (window, after) in enumerate(claimed)]
+
+
+def _in_space(
+    bodies: Sequence[JobBody], placement: TensorPlacement, budget: Lv2Budget, params: SocParams
+) -> list[tuple[int, int, int]]:
+    """Likewise of jobs that know their engine. Engines claim in turns, so that none gets all places of a layer."""
+    jobs = [(body.job.engine, body.job.layer) for body in bodies]
+    shared, slots = shared_bytes(placement, budget), params.job_slots
+    space = WindowSpace(jobs, [*_held(bodies, placement, budget)], shared, budget.windows, slots)
+    turns: list[tuple[int, int, int, int]] = []  # layer, number of the job on its engine, engine, index
+    counts = [0] * budget.engines
+    for index, (engine, layer) in enumerate(jobs):
+        turns.append((layer, counts[engine], engine, index))
+        counts[engine] += 1
+    claimed = {index: space.claim(e, len(bodies[index].job.window_data)) for _, _, e, index in sorted(turns)}
+    numbers = {index: number for _, number, _, index in turns}
+    return [(*claimed[i], space.again(engine, numbers[i])) for i, (engine, _) in enumerate(jobs)]
+
+
+def _held(bodies: Sequence[JobBody], placement: TensorPlacement, budget: Lv2Budget) -> Iterator[HeldBytes]:
+    """What layers need of LV2 beside weight windows: buffers of tensors, and staging areas if something passes."""
+    engines: dict[int, set[int]] = {}  # by layer: those that have jobs of it
+    staged: set[tuple[int, int]] = set()  # layer and engine
+    for body in bodies:
+        engines.setdefault(body.job.layer, set()).add(body.job.engine)
+        if any(map(_passes_staging, body.tasks)):
+            staged.add((body.job.layer, body.job.engine))
+    worked = sorted(engines)
+    for buffer in {id(buffer): buffer for buffer in placement.by_tensor.values()}.values():
+        if buffer.segment == Segment.LV2 and buffer.size:
+            before = bisect_right(worked, max(buffer.users))  # layers without jobs touch nothing
+            if before:
+                last, low = worked[before - 1], buffer.offset
+                yield HeldBytes(low, low + buffer.size, min(buffer.users), last, engines[last])
+    for layer, engine in sorted(staged):
+        area = budget.staging(engine)
+        yield HeldBytes(area.base, area.base + area.size, layer, layer, {engine})
+
+
+def _passes_staging(task: Task) -> bool:
+    """Whether something passes a staging area on its way from or to DRAM with ``task``."""
+    loads = task.op is Op.LD2 and task.fields["dst_seg"] == Segment.LV2
+    return loads or (task.op is Op.ST2 and task.fields["src_seg"] == Segment.LV2)

@@ -1,0 +1,74 @@
+"""Weight windows of compiled graphs, all over LV2: results, promises, and preemption between any two instructions."""
+
+import numpy as np
+import pytest
+
+from compiler import ir, reference
+from compiler.backend.options import Options
+from compiler.backend.pipeline import build
+from compiler.ir import CompileError
+from hw.contract.image import Image
+from hw.contract.isa import Segment
+from hw.contract.params import KIB, SocParams, preset
+from sim.check.preemption import check_points
+from sim.check.races import RaceChecker
+from sim.check.windows import window_clashes
+from sim.functional.runner import run_image
+from tests.support.graphs import late_weights, random_inputs
+from tests.support.placed import branchy
+
+TINY = preset("tiny")
+TWO, FOUR = TINY.replace(engines=2), TINY.replace(engines=4)
+_POINTS = 12  #: of one image that are checked
+
+
+def _checked(graph: ir.Graph, params: SocParams, seed: int, limit: int, points: int = _POINTS) -> Image | None:
+    """The image of ``graph`` for all engines with ``limit`` bytes of LV2, checked in every way; None if that is too
+    little."""
+    try:
+        image, _ = build(graph, params, Options(engines=params.engines, lv2_limit=limit, cancel_interval=400))
+    except CompileError as error:
+        assert "larger lv2_limit" in str(error) or "larger lv2_bytes" in str(error)
+        return None
+    image = Image.from_bytes(image.to_bytes())
+    inputs = random_inputs(graph, seed)
+    expected = reference.run_all(graph, inputs)
+    for name, value in run_image(image, inputs, observer=RaceChecker(params)).items():
+        assert np.array_equal(value, expected[name]), f"tensor {name} of {graph.name}"
+    assert window_clashes(image, inputs) == []
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(len(image.meta.cancel_points), min(points, len(image.meta.cancel_points)), replace=False)
+    lagging = int(rng.integers(params.engines)) if params.engines > 1 else None
+    report = check_points(image, inputs, set(chosen.tolist()), seed, lagging_engine=lagging)
+    assert report.ok, report
+    return image
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_graphs(seed):
+    print("seed", seed)
+    params = (TINY, TWO, FOUR)[seed % 3]
+    _checked(branchy(seed, 8, 24), params, seed, (0, 40 * KIB)[seed // 3])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_many_random_graphs(seed):
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    params, limit = (TINY, TWO, FOUR)[seed % 3], int(rng.choice([0, 24, 32, 40, 56])) * KIB
+    _checked(branchy(seed, int(rng.integers(4, 16)), int(rng.integers(8, 49))), params, seed, limit, 40)
+
+
+@pytest.mark.parametrize("params", [TINY, TWO], ids=["one engine", "two engines"])
+def test_late_layers_have_windows_where_tensors_lay(params):
+    """The ring of windows that the first layers leave holds one layer; loads run further ahead."""
+    image = _checked(late_weights(2), params, 1, 60 * KIB, points=1)
+    assert image is not None and image.meta.overlaid
+    jobs = [job for job in image.meta.jobs if job.engine == 0]
+    tensors = image.meta.segment_sizes[Segment.LV2]
+    assert any(size and start < tensors for start, size in (job.window for job in jobs))
+    late = [number for number, job in enumerate(jobs) if job.layer >= jobs[-1].layer - 3]
+    home = (image.meta.segment_sizes[Segment.WINDOWS] - tensors) // params.engines
+    ahead = [sum(job.window[1] for job in jobs[number - jobs[number].window_after + 1 : number + 1]) for number in late]
+    assert max(ahead) > home, "loads are no further ahead than a ring would let them be"
