@@ -56,7 +56,7 @@ class RegionKernel(Kernel[RegionPlan]):
     def emit(self, plan: RegionPlan, context: KernelContext) -> list[JobProgram]:
         """One job for each engine that has a part in it."""
         engines = range(context.budget.engines)
-        parts, alone = _parts(plan, context)
+        parts, alone = _parts(plan, context), _alone(plan, context)
         if len(engines) > 1 and not apart(parts, context.params):
             raise RegionError("an engine would read what another makes")
         merged = [_merged(parts[engine], context, engine) for engine in engines if parts[engine]]
@@ -66,8 +66,20 @@ class RegionKernel(Kernel[RegionPlan]):
         return [job for job, _ in merged]
 
 
-def _parts(plan: RegionPlan, context: KernelContext) -> tuple[list[list[JobProgram]], int]:
-    """The jobs of the members by engine, and the cycles of the members one after the other."""
+def _alone(plan: RegionPlan, context: KernelContext) -> int:
+    """Cycles of the members one after the other, if each were a layer of its own."""
+    total = 0
+    for member, _ in plan.members:
+        work = kernel_for(member, context)
+        took = [0] * context.budget.engines
+        for job in work.emit(work.plan(member, context), context):
+            took[job.engine] += schedule(job.tasks, context.params, engines=context.budget.engines).cycles
+        total += max(took) + _BETWEEN_JOBS if max(took) else 0
+    return total
+
+
+def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
+    """The jobs of the members, by engine."""
     engines, made = range(context.budget.engines), Made(context.params)
     parts: list[list[JobProgram]] = [[] for _ in engines]
     total = 0
@@ -89,8 +101,8 @@ def _parts(plan: RegionPlan, context: KernelContext) -> tuple[list[list[JobProgr
             made.add(job.engine, order.tasks, dict(zip(order.tasks, ends, strict=True)))
             took[job.engine] += order.cycles
             parts[job.engine].append(job)
-        total += max(took) + _BETWEEN_JOBS if jobs else 0
-    return parts, total
+        total += max(took)
+    return parts
 
 
 def _by_channels(context: KernelContext, member: Layer, behind: Sequence[Layer]) -> bool:
@@ -106,6 +118,7 @@ def _by_channels(context: KernelContext, member: Layer, behind: Sequence[Layer])
     mine = {home(name) for name in member.outputs}
     return any(
         isinstance(other, MaxLayer)
+        or (isinstance(other, ConvLayer) and other.depthwise)
         or (isinstance(other, EltwiseLayer) and _by_channels(context, other, behind[at + 1 :]))
         for at, other in enumerate(behind)
         if mine & {home(name) for name in other.inputs}

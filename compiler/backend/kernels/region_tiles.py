@@ -33,18 +33,28 @@ def engine_tiles(
     if context.made is None:
         return share.of(tile for tile, _, _ in tiles)
     blocks = 1 + max((box.c // context.params.out_channels for _, box, _ in tiles), default=0)
-    own, free = list[tuple[int, Tile]](), list[tuple[int, Tile]]()
+    own: list[list[tuple[int, Tile]]] = [[] for _ in range(share.count)]
+    free: list[tuple[int, Tile]] = []
     for tile, box, sources in tiles:
         inside = [(view, part) for view, part in sources if view.on_chip]
         ready = max((context.made.ready(view, part) for view, part in inside), default=0)
         maker = _maker(context, inside) if share.count > 1 else -1
         if maker < 0 and context.by_channels:
             maker = share.owner(box.c // context.params.out_channels, blocks)
-        if maker < 0:
-            free.append((ready, tile))
-        elif maker == share.index:
-            own.append((ready, tile))
-    return [tile for _, tile in sorted([*own, *share.of(free)], key=lambda entry: entry[0])]
+        (own[maker] if maker >= 0 else free).append((ready, tile))
+    counts = _filled([len(some) for some in own], len(free))
+    first = sum(counts[: share.index])
+    mine = [*own[share.index], *free[first : first + counts[share.index]]]
+    return [tile for _, tile in sorted(mine, key=lambda entry: entry[0])]
+
+
+def _filled(held: Sequence[int], free: int) -> list[int]:
+    """How many of ``free`` tiles each engine takes beside those it holds, so that all have as many as can be."""
+    counts = [0] * len(held)
+    for _ in range(free):
+        least = min(range(len(held)), key=lambda engine: (held[engine] + counts[engine], engine))
+        counts[least] += 1
+    return counts
 
 
 def parts_by_maker(box: PixelBox, view: TensorView, context: KernelContext) -> Iterator[PixelBox]:

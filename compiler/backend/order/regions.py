@@ -34,7 +34,8 @@ from hw.contract.params import SocParams
 
 _MOST = 8  #: layers of a region
 _START = 700.0  #: cycles from the end of one layer to the first result of the next
-_HIDDEN = 0.05  #: of the time of the other units that a region takes in addition to its busiest
+_BEHIND = 400.0  #: cycles from the first result of a layer of a region to the first of one that reads it
+_HIDDEN = 0.02  #: of the time of the other units that a region takes in addition to its busiest
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,13 @@ class RegionRules:
     readers: Sequence[frozenset[int]]  #: by layer the numbers of those that read its result
     outside: frozenset[int]  #: layers that read inputs of the model, of which one can stay in LV2
     window: int  #: bytes of weights that a job may have
+    tiles: Sequence[int]  #: by layer the blocks of channels of its result, which engines can share
 
     def possible(self, members: Sequence[int]) -> bool:
         """Whether layers of these numbers, in this order, may be one region."""
         layers = [self.layers[number] for number in members]
-        convolutions = [layer for layer in layers if isinstance(layer, ConvLayer)]
-        if any(isinstance(layer, HostLayer) for layer in layers) or not 0 < len(convolutions) < len(layers):
+        dense = [layer for layer in layers if isinstance(layer, ConvLayer) and not layer.depthwise]
+        if any(isinstance(layer, HostLayer) for layer in layers) or not 0 < len(dense) < len(layers):
             return False
         if len(self.outside.intersection(members)) > 1:
             return False
@@ -65,30 +67,51 @@ class RegionRules:
 
     def _aligned(self, number: int) -> bool:
         layer = self.layers[number]
-        if isinstance(layer, MaxLayer) or not self.times[number].busy.any():
+        if _by_window(layer) or not self.times[number].busy.any():
             return True
         return isinstance(layer, EltwiseLayer) and not layer.broadcast
 
     def _by_channels(self, number: int, inside: set[int]) -> bool:
         """Whether engines must share the channels of a member, as a window over them follows."""
         return any(
-            isinstance(self.layers[reader], MaxLayer) or self._by_channels(reader, inside)
+            _by_window(self.layers[reader]) or self._by_channels(reader, inside)
             for reader in self.readers[number]
             if reader in inside
         )
 
     def _busy(self, number: int, inside: set[int]) -> npt.NDArray[np.float64]:
-        layer, times = self.layers[number], self.times[number]
-        if self.engines == 1 or not isinstance(layer, ConvLayer) or not self._by_channels(number, inside):
-            return times.busy
-        return times.busy * imbalance(len(layer.tiles), self.engines)
+        busy = self.times[number].busy
+        if self.engines == 1:
+            return busy
+        tiles = [self.tiles[number]] if self._by_channels(number, inside) else []
+        makers = (maker for maker in inside if number in self.readers[maker])
+        tiles += [self.tiles[maker] for maker in makers if self._by_channels(maker, inside)]
+        return busy * max((imbalance(count, self.engines) for count in tiles), default=1.0)
 
     def cycles(self, members: Sequence[int]) -> float:
         """Of layers side by side, or of one."""
         inside = set(members)
         busy = sum(self._busy(number, inside) for number in members)
         most = float(np.max(busy))
-        return most + _HIDDEN * (float(np.sum(busy)) - most) * (len(members) > 1) + (_START if most else 0.0)
+        if not most:
+            return 0.0
+        hidden = _HIDDEN * (float(np.sum(busy)) - most) if len(members) > 1 else 0.0
+        return most + hidden + _START + _BEHIND * (self._depth(members) - 1)
+
+    def _depth(self, members: Sequence[int]) -> int:
+        """Layers of the longest chain among ``members``, which are in order; those that take no time do not count."""
+        depth: dict[int, int] = {}
+        for number in members:
+            own = depth.setdefault(number, 0) + bool(self.times[number].busy.any())
+            depth[number] = own
+            for reader in self.readers[number]:
+                depth[reader] = max(depth.get(reader, 0), own)
+        return max(depth[number] for number in members)
+
+
+def _by_window(layer: Layer) -> bool:
+    """Whether each channel of the result comes from windows over one channel of the input."""
+    return isinstance(layer, MaxLayer) or (isinstance(layer, ConvLayer) and layer.depthwise)
 
 
 class RegionPrice:
@@ -164,6 +187,7 @@ def _joined(
         [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
         frozenset(i for i, layer in enumerate(run) if {roots[name] for name in layer.inputs} & inputs),
         params.lv2_bytes // 8 // engines,
+        [-(-graph.tensors[layer.output].nhwc[3] // params.out_channels) for layer in run],
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)
     order, report = whole.source, None

@@ -14,6 +14,9 @@ from hw.contract.params import SocParams
 MAC, VEC, LD1, ST1 = range(4)
 
 
+_TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as they share its ports with the result
+
+
 @dataclass(frozen=True, eq=False)
 class LayerTimes:
     """Cycles of MAC, VEC, LD1 and ST1 on the engine with the most to do, bytes of weights, and bytes of the result."""
@@ -33,14 +36,16 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
         return LayerTimes(busy, 0, outputs)
     if isinstance(layer, ConvLayer):
         busy[MAC], weights = _convolved(graph, layer, params)
-        busy[VEC] = outputs / params.vec_lanes * (2 if layer.addition else 1)
+        busy[VEC] = outputs / params.vec_lanes * (1 + _TWO_OPERANDS if layer.addition else 1)
     elif isinstance(layer, MaxLayer):
         busy[VEC] = outputs * math.prod(layer.kernel) / params.vec_lanes
     elif isinstance(layer, EltwiseLayer):
-        busy[VEC] = outputs / params.vec_lanes
+        busy[VEC] = outputs / params.vec_lanes * (_TWO_OPERANDS if len(layer.inputs) > 1 else 1)
     else:  # copies run on one engine, and their runs may be short
         engines = 1
     busy[LD1], busy[ST1] = inputs / params.lv1_word, outputs / params.lv1_word
+    if isinstance(layer, ConvLayer) and not layer.depthwise and len(layer.tiles) >= engines:
+        busy[LD1] *= engines  # they share the channels of the result, and each reads all of the input
     return LayerTimes(busy / engines, weights // engines, outputs)
 
 
