@@ -54,6 +54,7 @@ from sw.runtime import InputError, RunStats
 if TYPE_CHECKING:
     from caesura.check import CheckResult
     from caesura.profile import Profile
+    from sim.timing.runs import InstructionRun
 
 app = typer.Typer(
     name="caesura",
@@ -90,6 +91,7 @@ def run(
     lv2_limit: Lv2Limit = None,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
+    units: Annotated[bool, typer.Option("--units", help="with --trace: a line for each unit (slow on RTL)")] = False,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
@@ -106,7 +108,9 @@ def run(
     backend = chosen_backend(backend, image.params)
     report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
     report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
-    with Progress() as progress, api.open(image.params, backend, vcd=vcd, progress=progress.cycles) as device:
+    if units and (trace is None or vcd is not None):
+        raise api.UsageError("--units adds lines to the timeline that --trace writes, without --vcd")
+    with Progress() as progress, _device(image, backend, vcd, progress, recorded=units) as device:
         loaded, expected = device.load(image), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
             left = expected * (len(data) - number + 1)
@@ -119,8 +123,8 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, data, report.outputs)
-    if trace:
-        _write_trace(trace, report.stats)
+        if trace:
+            _write_trace(trace, report.stats, getattr(device.bus, "runs", []))
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
         typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
@@ -359,11 +363,24 @@ def _check(
     return check(device, path, observing.image, observing.graph, data, outputs)
 
 
-def _write_trace(path: Path, stats: list[RunStats]) -> None:
-    from caesura.timeline import job_spans
+def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *, recorded: bool) -> api.Device:
+    """A device, one that keeps when its units run if it shall be ``recorded``."""
+    if not recorded:
+        return api.open(image.params, backend, vcd=vcd, progress=progress.cycles)
+    from sim.recording import NoRecording, open_recorded
+
+    try:
+        return api.Device(open_recorded(image.params, backend, progress.cycles))
+    except NoRecording as error:
+        raise api.UsageError(f"--units: {error}") from None
+
+
+def _write_trace(path: Path, stats: list[RunStats], runs: "list[InstructionRun]") -> None:
+    from caesura.timeline import job_spans, unit_spans
     from sim.trace import write_trace
 
-    write_trace(path, [span for run in stats for span in job_spans(run.jobs)])
+    jobs = [job for run in stats for job in run.jobs]
+    write_trace(path, [*job_spans(jobs), *unit_spans(jobs, runs)])
 
 
 def _profile(image: Image, stats: RunStats) -> "Profile":

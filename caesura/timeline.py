@@ -1,8 +1,10 @@
 """What ran when, as spans for a trace."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from hw.contract.image import LayerInfo
+from sim.timing.runs import InstructionRun
 from sim.trace import Span
 from sw.driver import JobResult
 from sw.runtime.request import Request
@@ -29,6 +31,30 @@ def job_spans(jobs: Sequence[JobResult]) -> list[Span]:
             track = (engine, "loader")
             spans.append(Span(track, f"{layer.name}: weights", job.prologue_start, job.prologue_end, model, loaded))
     return spans
+
+
+def unit_spans(jobs: Sequence[JobResult], runs: Iterable[InstructionRun]) -> list[Span]:
+    """A line for each unit with the instructions that ran in the bodies of ``jobs``, named after the layer. Those of
+    the fast model and of the RTL can be laid over each other."""
+    bodies = {
+        engine: sorted((j for j in jobs if j.engine == engine), key=lambda j: j.start) for engine in _engines(jobs)
+    }
+    starts = {engine: [job.start for job in own] for engine, own in bodies.items()}
+    spans = []
+    for run in runs:
+        at = bisect_right(starts.get(run.engine, []), run.taken) - 1
+        if at < 0 or run.taken > bodies[run.engine][at].end:
+            continue  # of a prologue, or of what came before
+        job = bodies[run.engine][at]
+        layer = _layer(job)
+        details = {"model": job.model.name, "job": job.job}
+        track = (f"engine {run.engine}", run.unit.name)
+        spans.append(Span(track, layer.name, run.taken, run.done, job.model.name, details))
+    return spans
+
+
+def _engines(jobs: Iterable[JobResult]) -> set[int]:
+    return {job.engine for job in jobs}
 
 
 def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan]) -> list[Span]:
