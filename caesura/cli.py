@@ -5,6 +5,7 @@ Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or
 
 import json
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,6 +64,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _told_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"caesura {version('caesura')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_told_version, is_eager=True, help="print the version")
+    ] = False,
+) -> None:
+    """An open NPU: compile ONNX models and run them on its RTL."""
 
 
 @app.command()

@@ -10,7 +10,7 @@ from caesura.inputs import Sample, random_samples
 from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
-from caesura.scenario.schema import Scenario, ScenarioError
+from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
 from sw.driver import Device, LoadedModel
 from sw.runtime.group_run import GroupRun
 from sw.runtime.preemption_mechanism import Mechanism, Situation
@@ -19,7 +19,6 @@ from sw.runtime.request import Request
 from sw.runtime.runtime import Runtime
 from sw.runtime.session import Session
 
-CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}  #: at a nominal 1 GHz
 _SAMPLES = 2  #: different inputs of each model, used in turn
 
 

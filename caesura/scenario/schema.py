@@ -178,6 +178,10 @@ class Stream(_Table):
         return self
 
 
+#: Cycles of a unit of time, at a nominal 1 GHz.
+CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+
 class Scenario(_Table):
     """A whole file."""
 

@@ -1,14 +1,14 @@
 """A run of a scenario as spans for a trace."""
 
 from caesura.scenario.outcome import Outcome
+from caesura.scenario.schema import CYCLES
 from sim.trace import Span
-
-_PER_UNIT = {"s": 1_000_000, "ms": 1000}  #: ticks of the trace; of smaller units each is one tick
 
 
 def spans(outcome: Outcome, time_unit: str) -> list[Span]:
-    """A span for each layer's compute, on a line per engine, and for its memory access; a colour for each model."""
-    scale = _PER_UNIT.get(time_unit, 1)
+    """A span for each layer's compute, on a line per engine, and for its memory access; a colour for each model.
+    Units of time that say nothing count as cycles."""
+    scale = CYCLES.get(time_unit, 1)
     result = []
     for run in outcome.layers:
         details = {"stream": run.stream, "passed over": run.passed_over, "preempted": run.preempted}
