@@ -1,5 +1,6 @@
 """Semaphores of a region: whatever operators need of each other, and no more."""
 
+import itertools
 import random
 
 import pytest
@@ -110,13 +111,13 @@ def test_a_unit_takes_first_what_can_start_first():
 
 
 def test_what_has_most_behind_it_goes_first():
-    """Short tasks of the vector unit that free accumulators do not wait behind all of a long layer that stands first."""
+    """Short tasks of the vector unit, which free accumulators, do not wait for all of a long layer ahead of them."""
     pool = [Task(Op.VEC, {"n0": 500}) for _ in range(10)]
     arrays = [Task(Op.MAC, {"n0": 100, "p0": 5}) for _ in range(10)]
     drains = [Task(Op.VEC, {"n0": 20}) for _ in arrays]
     needs: Needs = {drain: {mac} for drain, mac in zip(drains, arrays, strict=True)} | {task: set() for task in pool}
     needs |= {mac: {drains[at - 2]} if at > 1 else set() for at, mac in enumerate(arrays)}
-    conv = [task for pair in zip(arrays, drains, strict=True) for task in pair]
+    conv = list(itertools.chain(*zip(arrays, drains, strict=True)))
     busy = sum(insn_cycles(task.op, task.fields, TINY, 1) for task in [*pool, *drains])
     for parts in ([part(*pool), part(*conv)], [part(*conv), part(*pool)]):
         order, cycles = order_tasks(parts, needs, TINY, 1)
