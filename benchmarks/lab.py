@@ -90,8 +90,11 @@ class Lab:
 
     def _measure(self, name: str, options: Options) -> Run:
         self.progress.task(f"{name}: compiling")
+        return self.run_image(name, caesura.compile(workload(name), self.params, options=options))
+
+    def run_image(self, name: str, image: Image) -> Run:
+        """One inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs."""
         path, feed = workload(name), inputs(name)
-        image = caesura.compile(path, self.params, options=options)
         model = self.device.load(image)
         self.progress.task(name, cycle=self.device.bus.cycle, expected=estimated_cycles(image))
         begin, cycle = time.perf_counter(), self.device.bus.cycle

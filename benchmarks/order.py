@@ -7,6 +7,7 @@ nothing of that.
 from functools import cache, partial
 from typing import Any
 
+from benchmarks import order_programs
 from benchmarks.figures import Figure, Measured, NotAvailableError
 from benchmarks.lab import Lab
 from benchmarks.order_cases import graphs
@@ -45,6 +46,7 @@ def figures() -> list[Figure]:
         Figure("spill_free_found", Target(95, 100), _spill_free_found),
         Figure("order_alone_by_price", Target(3, 8), _order_alone),
         *(Figure(f"order_alone_{name}", Target(0, 8), partial(_network_gain, name=name)) for name in NETWORKS),
+        *order_programs.figures(),
     ]
 
 

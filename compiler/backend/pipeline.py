@@ -1,9 +1,10 @@
 """The back end, pass by pass: from a quantised graph to an image."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.kernels.layer_program import NoRegion, layer_program
+from compiler.backend.kernels.layer_program import NoRegions, layer_programs
 from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.layer import Layer
@@ -14,7 +15,7 @@ from compiler.backend.memory.place import place
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
-from compiler.backend.order.regions import dissolved, order_and_join
+from compiler.backend.order.regions import ChooseOrder, order_and_join
 from compiler.backend.order.side_by_side import side_by_side
 from compiler.backend.preempt.job_body import job_bodies
 from compiler.backend.preempt.points import PointLimits
@@ -29,8 +30,11 @@ from hw.contract.params import SocParams
 _LONGEST_LOAD = 1024
 
 
-def build(graph: ir.Graph, params: SocParams, options: Options | None = None) -> tuple[Image, CompileReport]:
-    """Compile ``graph`` for hardware with ``params``; returns the image and a report.
+def build(
+    graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None
+) -> tuple[Image, CompileReport]:  # fmt: skip
+    """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives the order
+    of layers instead of a search, to measure orders.
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
@@ -46,30 +50,28 @@ def build(graph: ir.Graph, params: SocParams, options: Options | None = None) ->
     # Layers that wait for their reader save memory and cost what could run side by side.
     layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
     verify_layers(graph, layers)
-    orders: list[OrderReport] = []
-    if options.regions and not (options.observe or options.placed):
-        layers, orders = order_and_join(graph, layers, params, options.engines, options.search_limits)
-        verify_layers(graph, layers)
+    if not options.regions or options.observe or options.placed:
+        return _compiled(graph, layers, params, options, [])
+    ordered = order_and_join(graph, layers, params, options.engines, options.search_limits, choose_order)
     while True:
+        verify_layers(graph, ordered.layers)
         try:
-            return _compiled(graph, layers, params, options, orders)
-        except NoRegion as no:
-            layers = dissolved(layers, no.region)
+            return _compiled(graph, ordered.layers, params, options, ordered.reports)
+        except NoRegions as no:
+            for region in no.regions:
+                ordered.forbid(region)
 
 
 def _compiled(
-    graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options, orders: list[OrderReport]
+    graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options, orders: Sequence[OrderReport]
 ) -> tuple[Image, CompileReport]:  # fmt: skip
-    """The image of ``layers``. Raises :class:`NoRegion` if one of them should be several."""
+    """The image of ``layers``. Raises :class:`NoRegions` if some of them should be several."""
     budget, placement = place(graph, layers, params, options)
     verify_placement(graph.name, placement, budget)
 
     limits = PointLimits.of(options)
     longest = limits.longest if limits else 0
-    programs = [
-        layer_program(layer, KernelContext(params, number, placement, budget, longest))
-        for number, layer in enumerate(layers)
-    ]
+    programs = layer_programs(layers, KernelContext(params, 0, placement, budget, longest))
     for program in programs:
         verify_jobs(program.layer.name, program.jobs)
 

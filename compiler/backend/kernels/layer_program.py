@@ -1,6 +1,7 @@
 """From a layer to its jobs."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.export import export_job
 from compiler.backend.kernels.registry import KernelContext, kernel_for
@@ -14,12 +15,12 @@ from hw.contract.params import SocParams
 from sim.timing.typical import insn_cycles
 
 
-class NoRegion(Exception):
-    """The members of ``region`` must be layers of their own."""
+class NoRegions(Exception):
+    """The members of each of ``regions`` cannot be one; says why."""
 
-    def __init__(self, region: Region, why: CompileError) -> None:
-        super().__init__(f"{region.name}: {why}")
-        self.region = region
+    def __init__(self, why: Mapping[Region, CompileError]) -> None:
+        super().__init__("; ".join(f"{region.name}: {error}" for region, error in why.items()))
+        self.regions = list(why)
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,27 @@ class LayerProgram:
         return max(sums)
 
 
+def layer_programs(layers: Iterable[Layer], context: KernelContext) -> list[LayerProgram]:
+    """The programs of all layers. Raises :class:`NoRegions` if some regions have none, and
+    :class:`compiler.ir.CompileError`."""
+    programs, refused = list[LayerProgram](), dict[Region, CompileError]()
+    for number, layer in enumerate(layers):
+        try:
+            programs.append(layer_program(layer, replace(context, number=number)))
+        except CompileError as error:
+            if not isinstance(layer, Region):
+                raise
+            refused[layer] = error
+    if refused:
+        raise NoRegions(refused)
+    return programs
+
+
 def layer_program(layer: Layer, context: KernelContext) -> LayerProgram:
     """Plan, emit and schedule ``layer`` with the kernel that matches. Raises :class:`compiler.ir.CompileError`."""
     kernel = kernel_for(layer, context)
-    try:
-        plan = kernel.plan(layer, context)
-        jobs = kernel.emit(plan, context)
-    except CompileError as error:
-        if isinstance(layer, Region):
-            raise NoRegion(layer, error) from error
-        raise
+    plan = kernel.plan(layer, context)
+    jobs = kernel.emit(plan, context)
     exports = context.placement.exports
     if layer.output in exports:
         view = context.operand(layer.output).view

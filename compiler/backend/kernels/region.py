@@ -88,7 +88,7 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
     for at, (member, area) in enumerate(plan.members):
         around = replace(
             context, region_lv1=area, made=made, own_loads=first, longest=min(context.longest or _LONGEST, _LONGEST),
-            by_channels=len(engines) > 1 and _by_channels(context, member, members[at + 1 :]),
+            by_channels=len(engines) > 1 and _by_channels(context, members, at),
         )  # fmt: skip
         work = kernel_for(member, around)
         jobs = work.emit(work.plan(member, around), around)
@@ -105,9 +105,10 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
     return parts
 
 
-def _by_channels(context: KernelContext, member: Layer, behind: Sequence[Layer]) -> bool:
-    """Whether engines must share the channels of ``member``: a window over its result, maybe one over a sum of it, or
-    over what it is a part of, must not see what another engine makes. ``behind``: the layers that follow."""
+def _by_channels(context: KernelContext, members: Sequence[Layer], at: int) -> bool:
+    """Whether engines must share the channels of member number ``at``: a window over its result, or a sum of it with
+    what another member makes, or what follows from a sum of it or from what it is a part of, must not see what another
+    engine makes."""
     placement = context.placement
 
     def home(name: str) -> int:
@@ -115,13 +116,17 @@ def _by_channels(context: KernelContext, member: Layer, behind: Sequence[Layer])
             name = placement.inside[name][0]
         return id(placement.by_tensor[name])
 
-    mine = {home(name) for name in member.outputs}
+    made = [{home(name) for name in member.outputs} for member in members]
+    read = [{home(name) for name in member.inputs} for member in members]
     return any(
-        isinstance(other, MaxLayer)
-        or (isinstance(other, ConvLayer) and other.depthwise)
-        or (isinstance(other, EltwiseLayer) and _by_channels(context, other, behind[at + 1 :]))
-        for at, other in enumerate(behind)
-        if mine & {home(name) for name in other.inputs}
+        isinstance(member, MaxLayer)
+        or (isinstance(member, ConvLayer) and member.depthwise)
+        or (
+            isinstance(member, EltwiseLayer)
+            and (len(read[number] & set().union(*made[:number])) > 1 or _by_channels(context, members, number))
+        )
+        for number, member in enumerate(members)
+        if number > at and made[at] & read[number]
     )
 
 

@@ -58,16 +58,30 @@ def _filled(held: Sequence[int], free: int) -> list[int]:
 
 
 def parts_by_maker(box: PixelBox, view: TensorView, context: KernelContext) -> Iterator[PixelBox]:
-    """``box`` in parts each of which one engine makes of the tensor at ``view``: halves of rows, then of columns."""
+    """``box`` in parts each of which one engine makes of the tensor at ``view``: halves of channels if those do, else
+    of rows, then of columns."""
     made = context.made
-    if made is None or not view.on_chip or made.engine(view, box) is not None or box.rows * box.cols == 1:
+    if made is None or not view.on_chip or made.engine(view, box) is not None:
         yield box
-    else:
-        for part in _halves(box):
-            yield from parts_by_maker(part, view, context)
+        return
+    halves = _halves_of_channels(box, context.params.vec_lanes)
+    if not halves or any(made.engine(view, half) is None for half in halves):
+        halves = _halves_of_pixels(box) if box.rows * box.cols > 1 else halves
+    if not halves:
+        yield box
+    for half in halves:
+        yield from parts_by_maker(half, view, context)
 
 
-def _halves(box: PixelBox) -> tuple[PixelBox, PixelBox]:
+def _halves_of_channels(box: PixelBox, lanes: int) -> tuple[PixelBox, ...]:
+    """Two halves in whole words of ``lanes`` channels; none if there is but one."""
+    half = -(-box.channels // lanes) // 2 * lanes
+    if not half:
+        return ()
+    return replace(box, channels=half), replace(box, c=box.c + half, channels=box.channels - half)
+
+
+def _halves_of_pixels(box: PixelBox) -> tuple[PixelBox, ...]:
     if box.rows > 1:
         half = box.rows // 2
         return replace(box, rows=half), replace(box, y=box.y + half, rows=box.rows - half)

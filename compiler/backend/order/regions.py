@@ -9,8 +9,9 @@ read the result of another member if each engine reads what it made itself: a ma
 operator do, as their tiles are given to the engine that made their input.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -26,6 +27,7 @@ from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes, layer_t
 from compiler.order.graph import OperatorNode, Order, OrderGraph
 from compiler.order.lower_bound import LowerBound
 from compiler.order.model import order_model
+from compiler.order.price import Price
 from compiler.order.report import OrderReport
 from compiler.order.residency import spills
 from compiler.order.search import SearchLimits
@@ -48,7 +50,6 @@ class RegionRules:
     readers: Sequence[frozenset[int]]  #: by layer the numbers of those that read its result
     outside: frozenset[int]  #: layers that read inputs of the model, of which one can stay in LV2
     window: int  #: bytes of weights that a job may have
-    tiles: Sequence[int]  #: by layer the blocks of channels of its result, which engines can share
 
     def possible(self, members: Sequence[int]) -> bool:
         """Whether layers of these numbers, in this order, may be one region."""
@@ -72,26 +73,33 @@ class RegionRules:
         return isinstance(layer, EltwiseLayer) and not layer.broadcast
 
     def _by_channels(self, number: int, inside: set[int]) -> bool:
-        """Whether engines must share the channels of a member, as a window over them follows."""
+        """Whether engines must share the channels of a member's result: a window over it, or a sum with what another
+        member makes, must not see what another engine makes."""
         return any(
-            _by_window(self.layers[reader]) or self._by_channels(reader, inside)
+            _by_window(self.layers[reader])
+            or sum(reader in self.readers[other] for other in inside) > 1
+            or self._by_channels(reader, inside)
             for reader in self.readers[number]
             if reader in inside
         )
 
-    def _busy(self, number: int, inside: set[int]) -> npt.NDArray[np.float64]:
-        busy = self.times[number].busy
-        if self.engines == 1:
-            return busy
-        tiles = [self.tiles[number]] if self._by_channels(number, inside) else []
-        makers = (maker for maker in inside if number in self.readers[maker])
-        tiles += [self.tiles[maker] for maker in makers if self._by_channels(maker, inside)]
-        return busy * max((imbalance(count, self.engines) for count in tiles), default=1.0)
+    def _busy(self, members: Sequence[int]) -> npt.NDArray[np.float64]:
+        """Cycles of the units for members in this order. Who reads what engines make by channels has the same share."""
+        inside, by_channels = set(members), set[int]()
+        busy = np.zeros(4)
+        for number in members:
+            times = self.times[number]
+            follows = any(number in self.readers[maker] for maker in by_channels)
+            if self.engines > 1 and (follows or self._by_channels(number, inside)):
+                by_channels.add(number)
+                busy += times.busy * imbalance(times.blocks, self.engines)
+            else:
+                busy += times.busy
+        return busy
 
     def cycles(self, members: Sequence[int]) -> float:
         """Of layers side by side, or of one."""
-        inside = set(members)
-        busy = sum(self._busy(number, inside) for number in members)
+        busy = self._busy(members)
         most = float(np.max(busy))
         if not most:
             return 0.0
@@ -114,6 +122,10 @@ def _by_window(layer: Layer) -> bool:
     return isinstance(layer, MaxLayer) or (isinstance(layer, ConvLayer) and layer.depthwise)
 
 
+#: What gives the order of a graph of layers, with a price of orders to go by.
+ChooseOrder = Callable[[OrderGraph, Price], Order]
+
+
 class RegionPrice:
     """The price of orders of a part of the layers: cycles of its best regions, and of what is spilled."""
 
@@ -121,6 +133,7 @@ class RegionPrice:
         """``numbers``: of the layers that are the operators of ``graph``."""
         self._rules, self._numbers, self._graph, self._params = rules, numbers, graph, params
         self._known: dict[tuple[int, ...], float] = {}
+        self._forbidden: list[frozenset[int]] = []
 
     def __call__(self, order: Order) -> float:
         moved = sum(spills(self._graph, order, threshold(self._params.lv2_bytes)))
@@ -129,9 +142,16 @@ class RegionPrice:
     def _step(self, members: tuple[int, ...]) -> float:
         """Cycles of a layer or a region; infinite if these cannot be one."""
         if members not in self._known:
-            possible = len(members) == 1 or self._rules.possible(members)
+            possible = len(members) == 1 or (
+                self._rules.possible(members) and not any(bad.issubset(members) for bad in self._forbidden)
+            )
             self._known[members] = self._rules.cycles(members) if possible else math.inf
         return self._known[members]
+
+    def forbid(self, members: Sequence[int]) -> None:
+        """Layers of these numbers cannot be one region, nor with others."""
+        self._forbidden.append(frozenset(members))
+        self._known.clear()
 
     def cut(self, order: Order) -> tuple[float, list[int]]:
         """The least cycles, and where regions of ``order`` begin."""
@@ -147,37 +167,70 @@ class RegionPrice:
         return best[-1][0], cuts[::-1]
 
 
+class OrderedRun:
+    """Layers between two on the CPU, in an order, and how they are cut into regions."""
+
+    def __init__(self, graph: ir.Graph, layers: Sequence[Layer], order: Order, price: RegionPrice) -> None:
+        self._graph, self._layers, self._order, self._price = graph, layers, order, price
+
+    def joined(self) -> list[Layer]:
+        """Regions, and layers that stand alone."""
+        cuts = self._price.cut(self._order)[1]
+        groups = [
+            [self._layers[i] for i in self._order[begin:end]]
+            for begin, end in itertools.pairwise([*cuts, len(self._order)])
+        ]
+        return [Region.of(self._graph, group) if len(group) > 1 else group[0] for group in groups]
+
+    def has(self, region: Region) -> bool:
+        """Whether ``region`` is a part of it."""
+        return region.members[0] in self._layers
+
+    def forbid(self, region: Region) -> None:
+        """The members of ``region`` cannot be one."""
+        self._price.forbid(tuple(self._layers.index(member) for member in region.members))
+
+
+@dataclass(frozen=True)
+class OrderedLayers:
+    """All layers of a model in the order found, joined to regions, and what the search did."""
+
+    runs: tuple[OrderedRun | HostLayer, ...]
+    reports: tuple[OrderReport, ...]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Regions, and layers that stand alone."""
+        return [layer for run in self.runs for layer in ([run] if isinstance(run, HostLayer) else run.joined())]
+
+    def forbid(self, region: Region) -> None:
+        """The members of ``region`` cannot be one: from now on the order is cut otherwise."""
+        for run in self.runs:
+            if isinstance(run, OrderedRun) and run.has(region):
+                run.forbid(region)
+
+
 def order_and_join(
-    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None
-) -> tuple[list[Layer], list[OrderReport]]:  # fmt: skip
-    """``layers`` in the best order found within ``limits`` (None: as they come), some joined to regions, and what the
-    search did. Layers on the CPU keep their places: all before them come before them."""
-    ordered, reports = list[Layer](), list[OrderReport]()
-    run: list[Layer] = []
-    for layer in [*layers, None]:
-        if layer is None or isinstance(layer, HostLayer):
-            joined, report = _joined(graph, run, params, engines, limits)
-            ordered += joined
-            reports += [report] if report else []
-            run = []
-            ordered += [layer] if layer is not None else []
+    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
+    choose: ChooseOrder | None = None,
+) -> OrderedLayers:  # fmt: skip
+    """``layers`` in the best order found within ``limits`` (None: as they come), some joined to regions. ``choose``:
+    what gives the order instead of a search. Layers on the CPU keep their places: all before them come before them."""
+    runs, reports = list[OrderedRun | HostLayer](), list[OrderReport]()
+    for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
+        if on_host:
+            runs += [layer for layer in group if isinstance(layer, HostLayer)]
         else:
-            run.append(layer)
-    return ordered, reports
+            run, report = _ordered(graph, list(group), params, engines, limits, choose)
+            runs.append(run)
+            reports += [report] if report else []
+    return OrderedLayers(tuple(runs), tuple(reports))
 
 
-def dissolved(layers: Sequence[Layer], region: Layer) -> list[Layer]:
-    """``layers`` with the members of ``region`` one by one."""
-    at = layers.index(region)
-    assert isinstance(region, Region)
-    return [*layers[:at], *region.members, *layers[at + 1 :]]
-
-
-def _joined(
-    graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None
-) -> tuple[list[Layer], OrderReport | None]:  # fmt: skip
-    if len(run) < 2:
-        return list(run), None
+def _ordered(
+    graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
+    choose: ChooseOrder | None,
+) -> tuple[OrderedRun, OrderReport | None]:  # fmt: skip
     flow = layer_flow(graph, run)
     number = {layer: i for i, layer in enumerate(run)}
     roots, inputs = graph.roots(), {port.tensor for port in graph.inputs}
@@ -187,25 +240,30 @@ def _joined(
         [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
         frozenset(i for i, layer in enumerate(run) if {roots[name] for name in layer.inputs} & inputs),
         params.lv2_bytes // 8 // engines,
-        [-(-graph.tensors[layer.output].nhwc[3] // params.out_channels) for layer in run],
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)
-    order, report = whole.source, None
-    if limits is not None:
-        names = {node.name: i for i, node in enumerate(whole.operators)}
-
-        def price_of(piece: OrderGraph) -> RegionPrice:
-            return RegionPrice(rules, [names[node.name] for node in piece.operators], piece, params)
-
-        def bound_of(piece: OrderGraph) -> LowerBound:
-            busy = sum(times[names[node.name]].busy for node in piece.operators)
-            return LowerBound(float(np.max(busy)), False)
-
-        report = order_model(whole, price_of, bound_of, limits)
+    price, report = RegionPrice(rules, whole.source, whole, params), None
+    if choose is not None:
+        order = choose(whole, price)
+    elif limits is None or len(run) < 2:
+        order = whole.source
+    else:
+        report = _search(whole, rules, params, limits)
         order = report.order
-    cuts = RegionPrice(rules, list(whole.source), whole, params).cut(order)[1]
-    groups = [[run[i] for i in order[begin:end]] for begin, end in zip(cuts, [*cuts[1:], len(order)], strict=True)]
-    return [Region.of(graph, group) if len(group) > 1 else group[0] for group in groups], report
+    return OrderedRun(graph, run, order, price), report
+
+
+def _search(whole: OrderGraph, rules: RegionRules, params: SocParams, limits: SearchLimits) -> OrderReport:
+    names = {node.name: i for i, node in enumerate(whole.operators)}
+
+    def price_of(piece: OrderGraph) -> RegionPrice:
+        return RegionPrice(rules, [names[node.name] for node in piece.operators], piece, params)
+
+    def bound_of(piece: OrderGraph) -> LowerBound:
+        busy = sum(rules.times[names[node.name]].busy for node in piece.operators)
+        return LowerBound(float(np.max(busy)), False)
+
+    return order_model(whole, price_of, bound_of, limits)
 
 
 def _order_graph(

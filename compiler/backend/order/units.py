@@ -19,11 +19,13 @@ _TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as th
 
 @dataclass(frozen=True, eq=False)
 class LayerTimes:
-    """Cycles of MAC, VEC, LD1 and ST1 on the engine with the most to do, bytes of weights, and bytes of the result."""
+    """Cycles of MAC, VEC, LD1 and ST1 on the engine with the most to do, bytes of weights, bytes of the result, and in
+    how many blocks of channels a convolution would compute it."""
 
     busy: npt.NDArray[np.float64]
     weight_bytes: int
     out_bytes: int
+    blocks: int
 
 
 def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> LayerTimes:
@@ -31,11 +33,12 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     busy = np.zeros(4)
     inputs = sum(graph.tensors[name].size for name in layer.inputs)
     outputs = sum(graph.tensors[name].size for name in layer.outputs)
-    weights = 0
+    weights, blocks = 0, -(-graph.tensors[layer.output].shape[-1] // params.out_channels)
     if isinstance(layer, HostLayer) or _in_place(graph, layer):
-        return LayerTimes(busy, 0, outputs)
+        return LayerTimes(busy, 0, outputs, blocks)
     if isinstance(layer, ConvLayer):
         busy[MAC], weights = _convolved(graph, layer, params)
+        blocks = len(layer.tiles)
         busy[VEC] = outputs / params.vec_lanes * (1 + _TWO_OPERANDS if layer.addition else 1)
     elif isinstance(layer, MaxLayer):
         busy[VEC] = outputs * math.prod(layer.kernel) / params.vec_lanes
@@ -46,7 +49,7 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     busy[LD1], busy[ST1] = inputs / params.lv1_word, outputs / params.lv1_word
     if isinstance(layer, ConvLayer) and not layer.depthwise and len(layer.tiles) >= engines:
         busy[LD1] *= engines  # they share the channels of the result, and each reads all of the input
-    return LayerTimes(busy / engines, weights // engines, outputs)
+    return LayerTimes(busy / engines, weights // engines, outputs, blocks)
 
 
 def _in_place(graph: ir.Graph, layer: Layer) -> bool:

@@ -1,16 +1,17 @@
 """Program order and semaphores of a region: the operators of one engine whose units run side by side.
 
 Every unit still takes its tasks in one order, but that order is now a *list schedule* over all operators: whenever a
-unit is free it takes, of the next tasks of each operator, the one that can start first, and of several that can the
-one of the operator that stands first in the list. An order of operators is thus a list of priorities.
+unit is free it takes, of the next tasks of each operator, the one that can start first. Of several that can it takes
+the one that has most behind it: a convolution's tile leaves the accumulators ahead of a window of a long pool.
 
 Between two units that both work in order, one semaphore says all there is to say: the consumer takes a count where it
 needs a later task of the producer than ever before, and that task gives one. So operators of a region share semaphores,
 one for each pair of units, and nothing waits for more than it needs.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+import itertools
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from compiler.backend.program.dependencies import Needs
 from compiler.backend.program.job import JobProgram
@@ -31,19 +32,59 @@ class RegionError(CompileError):
 def order_tasks(
     parts: Sequence[JobProgram], needs: Needs, params: SocParams, engines: int
 ) -> tuple[list[Task], int]:  # fmt: skip
-    """The tasks of ``parts``, whose order is their priority, by the time at which they would start; and the cycles
-    until all have ended."""
+    """The tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the shorter of
+    two list schedules. Of tasks that could start at the same time one takes that of the longest chain of tasks behind
+    it, the other that of the part which stands first."""
     queues = {
-        (unit, rank): deque(task for task in part.tasks if task.unit is unit)
+        (unit, rank): [task for task in part.tasks if task.unit is unit]
         for unit in Unit
         for rank, part in enumerate(parts)
     }
     queues = {key: queue for key, queue in queues.items() if queue}
+    cycles = {
+        task: insn_cycles(task.op, task.fields, params, engines) for queue in queues.values() for task in queue
+    }  # fmt: skip
+    levels = _levels(queues.values(), needs, cycles)
+    by_chain = _list_schedule(queues, needs, cycles, lambda task, rank: (-levels[task], rank))
+    by_rank = _list_schedule(queues, needs, cycles, lambda task, rank: (rank, 0))
+    return min(by_chain, by_rank, key=lambda found: found[1])
+
+
+def _levels(queues: Iterable[Sequence[Task]], needs: Needs, cycles: Mapping[Task, int]) -> dict[Task, int]:
+    """By task the cycles from its start to the end of the longest chain of tasks that must follow each other. Raises
+    :class:`RegionError` if some wait for each other in a circle."""
+    behind: dict[Task, list[Task]] = {task: list(needs[task]) for task in cycles}
+    for queue in queues:
+        for one, following in itertools.pairwise(queue):
+            behind[following].append(one)
+    waiting = Counter(earlier for those in behind.values() for earlier in those)
+    ready = [task for task in cycles if not waiting[task]]
+    levels = dict(cycles)
+    for task in ready:  # grows
+        for earlier in behind[task]:
+            levels[earlier] = max(levels[earlier], cycles[earlier] + levels[task])
+            waiting[earlier] -= 1
+            if not waiting[earlier]:
+                ready.append(earlier)
+    if len(ready) < len(cycles):
+        raise RegionError("tasks wait for each other in a circle")
+    return levels
+
+
+def _list_schedule(
+    parts: Mapping[tuple[Unit, int], Sequence[Task]],
+    needs: Needs,
+    cycles: Mapping[Task, int],
+    priority: Callable[[Task, int], tuple[int, int]],
+) -> tuple[list[Task], int]:
+    """Each unit in turn takes the task that can start first; of several the one with the least ``priority``, a function
+    of the task and the rank of its part."""
+    queues = {key: deque(queue) for key, queue in parts.items()}
     ends: dict[Task, int] = {}
     free = dict.fromkeys(Unit, 0)
     started: list[tuple[int, int, Task]] = []
     while queues:
-        best: tuple[int, int, Unit] | None = None
+        best: tuple[int, tuple[int, int], Unit, int] | None = None
         for (unit, rank), queue in queues.items():
             start = free[unit]
             for need in needs[queue[0]]:
@@ -52,15 +93,15 @@ def order_tasks(
                     break
                 start = max(start, end)
             else:
-                if best is None or (start, rank, unit) < best:
-                    best = start, rank, unit
-        if best is None:
-            raise RegionError("tasks wait for each other in a circle")
-        start, rank, unit = best
+                if best is None or start <= best[0]:
+                    found = start, priority(queue[0], rank), unit, rank
+                    best = found if best is None else min(best, found)
+        assert best is not None  # there is no circle
+        start, _, unit, rank = best
         task = queues[unit, rank].popleft()
         if not queues[unit, rank]:
             del queues[unit, rank]
-        free[unit] = ends[task] = start + insn_cycles(task.op, task.fields, params, engines)
+        free[unit] = ends[task] = start + cycles[task]
         started.append((start, len(started), task))
     return [task for _, _, task in sorted(started, key=lambda entry: entry[:2])], max(free.values())
 

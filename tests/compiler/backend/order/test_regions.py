@@ -1,5 +1,6 @@
 """Layers joined to regions: which, in which order, and that what comes out is exact and free of races."""
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -8,7 +9,7 @@ from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.region import Region, members_of
 from compiler.backend.options import Options
-from compiler.backend.order.regions import dissolved, order_and_join
+from compiler.backend.order.regions import order_and_join
 from compiler.backend.pipeline import build
 from compiler.ir import CompileError
 from compiler.order.search import SearchLimits
@@ -41,7 +42,7 @@ def module(seed: int = 1) -> ir.Graph:
 
 def regions_of(graph: ir.Graph, params: SocParams, engines: int) -> list[list[str]]:
     layers = fuse(graph, lower(graph, params))
-    joined, _ = order_and_join(graph, layers, params, engines, SearchLimits(few=200, tries=200))
+    joined = order_and_join(graph, layers, params, engines, SearchLimits(few=200, tries=200)).layers
     assert {member for layer in joined for member in members_of(layer)} == set(layers)
     return [[member.kind for member in layer.members] for layer in joined if isinstance(layer, Region)]
 
@@ -56,7 +57,7 @@ def test_engines_do_not_share_what_a_convolution_in_the_region_makes():
     for engines, params in ((1, TINY), (2, BASE)):
         graph = module()
         layers = fuse(graph, lower(graph, params))
-        joined, _ = order_and_join(graph, layers, params, engines, SearchLimits())
+        joined = order_and_join(graph, layers, params, engines, SearchLimits()).layers
         for layer in joined:
             inside = {name for member in members_of(layer) for name in member.outputs}
             readers = [m for m in members_of(layer) if m.kind == "conv" and inside.intersection(m.inputs)]
@@ -64,15 +65,47 @@ def test_engines_do_not_share_what_a_convolution_in_the_region_makes():
         assert any(isinstance(layer, Region) for layer in joined)
 
 
-def test_dissolved_regions_leave_their_members():
+def test_a_region_stands_for_its_members():
     graph = pooled()
     layers = lower(graph, TINY)
     region = Region.of(graph, layers[:2])
-    assert dissolved([region, layers[2]], region) == layers
     assert region.inputs == layers[0].inputs and region.outputs == [layer.output for layer in layers[:2]]
     assert region.name == f"{layers[0].name} + {layers[1].name}" and region.macs(graph) == sum(
         layer.macs(graph) for layer in layers[:2]
     )
+
+
+def test_what_cannot_be_a_region_is_cut_otherwise():
+    """All layers stay, in the same order, and no region holds what was refused; others may."""
+    graph = branchy(3, operators=9, channels=24)
+    ordered = order_and_join(graph, fuse(graph, lower(graph, TINY)), TINY, 1, None)
+    members = [member for layer in ordered.layers for member in members_of(layer)]
+    before = {frozenset(layer.members) for layer in ordered.layers if isinstance(layer, Region)}
+    refused = max((layer for layer in ordered.layers if isinstance(layer, Region)), key=lambda r: len(r.members))
+    ordered.forbid(refused)
+    after = {frozenset(layer.members) for layer in ordered.layers if isinstance(layer, Region)}
+    assert [member for layer in ordered.layers for member in members_of(layer)] == members
+    assert after and after != before and not any(one >= frozenset(refused.members) for one in after)
+
+
+def test_an_order_can_be_given():
+    graph, seen = branchy(3, operators=9, channels=24), []
+
+    def backwards(operators, price):
+        order = tuple(nx.lexicographical_topological_sort(operators.flow(), key=lambda n: -n))
+        seen.append((order, price(order), price(operators.source)))
+        return order
+
+    image, _ = build(graph, TINY, Options(regions=True), choose_order=backwards)
+    ((order, price, source),) = seen
+    assert order != tuple(sorted(order)) and price > 0 and source > 0
+    assert image.code != build(graph, TINY, Options(order="source"))[0].code
+
+
+def test_engines_that_share_too_few_channels_do_not_join():
+    """32 channels are one block, which one engine would compute alone; 64 are two."""
+    for channels, joined in ((32, False), (64, True)):
+        assert any("maxpool" in kinds for kinds in regions_of(pooled(channels=channels), BASE, 2)) == joined
 
 
 @pytest.mark.parametrize(("params", "engines"), [(TINY, 1), (BASE, 2)])

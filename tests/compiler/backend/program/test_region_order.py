@@ -1,5 +1,6 @@
 """Semaphores of a region: whatever operators need of each other, and no more."""
 
+import itertools
 import random
 
 import pytest
@@ -12,6 +13,7 @@ from compiler.backend.program.semaphores import BETWEEN, Sem
 from compiler.backend.program.task import Task
 from hw.contract.isa import UNIT_OF, Op, Segment
 from hw.contract.params import preset
+from sim.timing.typical import insn_cycles
 
 TINY = preset("tiny")
 _OPS = (Op.LD1, Op.LD0, Op.MAC, Op.VEC, Op.ST1)
@@ -106,6 +108,21 @@ def test_a_unit_takes_first_what_can_start_first():
     order, cycles = order_tasks([part(long, behind), part(short)], needs, TINY, 1)
     assert order.index(short) < order.index(behind)
     assert cycles > 1000
+
+
+def test_what_has_most_behind_it_goes_first():
+    """Short tasks of the vector unit, which free accumulators, do not wait for all of a long layer ahead of them."""
+    pool = [Task(Op.VEC, {"n0": 500}) for _ in range(10)]
+    arrays = [Task(Op.MAC, {"n0": 100, "p0": 5}) for _ in range(10)]
+    drains = [Task(Op.VEC, {"n0": 20}) for _ in arrays]
+    needs: Needs = {drain: {mac} for drain, mac in zip(drains, arrays, strict=True)} | {task: set() for task in pool}
+    needs |= {mac: {drains[at - 2]} if at > 1 else set() for at, mac in enumerate(arrays)}
+    conv = list(itertools.chain(*zip(arrays, drains, strict=True)))
+    busy = sum(insn_cycles(task.op, task.fields, TINY, 1) for task in [*pool, *drains])
+    for parts in ([part(*pool), part(*conv)], [part(*conv), part(*pool)]):
+        order, cycles = order_tasks(parts, needs, TINY, 1)
+        assert cycles < 1.2 * busy
+        assert order.index(drains[0]) < order.index(pool[-1])
 
 
 def test_a_circle_is_an_error():
