@@ -23,8 +23,10 @@ from compiler.backend.layers.engine_share import imbalance
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, HostLayer, Layer, MaxLayer
 from compiler.backend.layers.region import Region
+from compiler.backend.order.region_time import RegionMember, side_by_side_cycles
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes, layer_times
 from compiler.order.graph import OperatorNode, Order, OrderGraph
+from compiler.order.greedy import greedy_order
 from compiler.order.lower_bound import LowerBound
 from compiler.order.model import order_model
 from compiler.order.price import Price
@@ -35,9 +37,10 @@ from compiler.order.split import threshold
 from hw.contract.params import SocParams
 
 _MOST = 8  #: layers of a region
+_PART = 0.25  #: of a network that a region may be: it is scheduled as one
 _START = 700.0  #: cycles from the end of one layer to the first result of the next
-_BEHIND = 400.0  #: cycles from the first result of a layer of a region to the first of one that reads it
-_HIDDEN = 0.02  #: of the time of the other units that a region takes in addition to its busiest
+_HIDDEN = 0.05  #: of the time of the other units that a region takes in addition to its busiest, by the quick estimate
+_BETWEEN = 400.0  #: cycles from the last result of one layer to the first load of the next
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class RegionRules:
     readers: Sequence[frozenset[int]]  #: by layer the numbers of those that read its result
     outside: frozenset[int]  #: layers that read inputs of the model, of which one can stay in LV2
     window: int  #: bytes of weights that a job may have
+    longest: float  #: cycles of MAC or VEC of a region: schedulers and pauses between jobs want more than one
 
     def possible(self, members: Sequence[int]) -> bool:
         """Whether layers of these numbers, in this order, may be one region."""
@@ -60,6 +64,8 @@ class RegionRules:
         if len(self.outside.intersection(members)) > 1:
             return False
         if sum(self.times[number].weight_bytes for number in members) > self.window:
+            return False
+        if float(np.max(sum(self.times[number].busy for number in members))) > self.longest:
             return False
         if self.engines == 1:
             return True
@@ -83,38 +89,44 @@ class RegionRules:
             if reader in inside
         )
 
-    def _busy(self, members: Sequence[int]) -> npt.NDArray[np.float64]:
+    def _busy(self, members: Sequence[int]) -> list[npt.NDArray[np.float64]]:
         """Cycles of the units for members in this order. Who reads what engines make by channels has the same share."""
         inside, by_channels = set(members), set[int]()
-        busy = np.zeros(4)
+        busy = []
         for number in members:
             times = self.times[number]
             follows = any(number in self.readers[maker] for maker in by_channels)
             if self.engines > 1 and (follows or self._by_channels(number, inside)):
                 by_channels.add(number)
-                busy += times.busy * imbalance(times.blocks, self.engines)
+                busy.append(times.busy * imbalance(times.blocks, self.engines))
             else:
-                busy += times.busy
+                busy.append(times.busy)
         return busy
+
+    def least(self, members: Sequence[int]) -> float:
+        """A lower bound of :meth:`cycles` that is quickly found: the busiest unit."""
+        most = float(np.max(sum(self.times[number].busy for number in members)))
+        return most + _BETWEEN if most else 0.0
+
+    def quick_cycles(self, members: Sequence[int]) -> float:
+        """An estimate of :meth:`cycles` that is quickly found, for a search: the busiest unit and a little of the
+        others, as if no layer waited for another."""
+        busy = sum(self._busy(members))
+        most = float(np.max(busy))
+        return most + _HIDDEN * (float(np.sum(busy)) - most) * (len(members) > 1) + (_START if most else 0.0)
 
     def cycles(self, members: Sequence[int]) -> float:
         """Of layers side by side, or of one."""
-        busy = self._busy(members)
-        most = float(np.max(busy))
-        if not most:
-            return 0.0
-        hidden = _HIDDEN * (float(np.sum(busy)) - most) if len(members) > 1 else 0.0
-        return most + hidden + _START + _BEHIND * (self._depth(members) - 1)
-
-    def _depth(self, members: Sequence[int]) -> int:
-        """Layers of the longest chain among ``members``, which are in order; those that take no time do not count."""
-        depth: dict[int, int] = {}
-        for number in members:
-            own = depth.setdefault(number, 0) + bool(self.times[number].busy.any())
-            depth[number] = own
-            for reader in self.readers[number]:
-                depth[reader] = max(depth.get(reader, 0), own)
-        return max(depth[number] for number in members)
+        place = {number: i for i, number in enumerate(members)}
+        found = []
+        for number, busy in zip(members, self._busy(members), strict=True):
+            reads = tuple(place[maker] for maker in members if number in self.readers[maker])
+            layer = self.layers[number]
+            around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
+            mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
+            found.append(RegionMember((ld1, mac, vec, st1), reads, around))
+        busy_at_all = any(max(member.busy) for member in found)
+        return side_by_side_cycles(found) + _BETWEEN if busy_at_all else 0.0
 
 
 def _by_window(layer: Layer) -> bool:
@@ -129,29 +141,41 @@ ChooseOrder = Callable[[OrderGraph, Price], Order]
 class RegionPrice:
     """The price of orders of a part of the layers: cycles of its best regions, and of what is spilled."""
 
-    def __init__(self, rules: RegionRules, numbers: Sequence[int], graph: OrderGraph, params: SocParams) -> None:
-        """``numbers``: of the layers that are the operators of ``graph``."""
+    def __init__(
+        self, rules: RegionRules, numbers: Sequence[int], graph: OrderGraph, params: SocParams, *, quick: bool = False
+    ) -> None:  # fmt: skip
+        """``numbers``: of the layers that are the operators of ``graph``. ``quick``: by the quick estimate."""
+        self._quick = quick
         self._rules, self._numbers, self._graph, self._params = rules, numbers, graph, params
         self._known: dict[tuple[int, ...], float] = {}
+        self._bounds: dict[tuple[int, ...], float] = {}
         self._forbidden: list[frozenset[int]] = []
 
     def __call__(self, order: Order) -> float:
         moved = sum(spills(self._graph, order, threshold(self._params.lv2_bytes)))
         return self.cut(order)[0] + moved / self._params.dram_bytes_per_cycle
 
+    def _possible(self, members: tuple[int, ...]) -> bool:
+        return len(members) == 1 or (
+            self._rules.possible(members) and not any(bad.issubset(members) for bad in self._forbidden)
+        )
+
+    def _least(self, members: tuple[int, ...]) -> float:
+        """A lower bound of the cycles of a layer or a region; infinite if these cannot be one."""
+        if members not in self._bounds:
+            self._bounds[members] = self._rules.least(members) if self._possible(members) else math.inf
+        return self._bounds[members]
+
     def _step(self, members: tuple[int, ...]) -> float:
-        """Cycles of a layer or a region; infinite if these cannot be one."""
+        """Cycles of a layer or a region that is possible."""
         if members not in self._known:
-            possible = len(members) == 1 or (
-                self._rules.possible(members) and not any(bad.issubset(members) for bad in self._forbidden)
-            )
-            self._known[members] = self._rules.cycles(members) if possible else math.inf
+            self._known[members] = (self._rules.quick_cycles if self._quick else self._rules.cycles)(members)
         return self._known[members]
 
     def forbid(self, members: Sequence[int]) -> None:
         """Layers of these numbers cannot be one region, nor with others."""
         self._forbidden.append(frozenset(members))
-        self._known.clear()
+        self._bounds.clear()
 
     def cut(self, order: Order) -> tuple[float, list[int]]:
         """The least cycles, and where regions of ``order`` begin."""
@@ -159,7 +183,13 @@ class RegionPrice:
         best: list[tuple[float, int]] = [(0.0, 0)]
         for end in range(1, len(numbers) + 1):
             begins = range(end - 1, max(-1, end - 1 - _MOST), -1)
-            best.append(min((best[begin][0] + self._step(numbers[begin:end]), begin) for begin in begins))
+            least = sorted((best[begin][0] + self._least(numbers[begin:end]), begin) for begin in begins)
+            found = (math.inf, 0)
+            for bound, begin in least:
+                if bound >= found[0]:
+                    break
+                found = min(found, (best[begin][0] + self._step(numbers[begin:end]), begin))
+            best.append(found)
         cuts, end = list[int](), len(numbers)
         while end:
             end = best[end][1]
@@ -239,7 +269,7 @@ def _ordered(
         run, times, engines,
         [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
         frozenset(i for i, layer in enumerate(run) if {roots[name] for name in layer.inputs} & inputs),
-        params.lv2_bytes // 8 // engines,
+        params.lv2_bytes // 8 // engines, _PART * sum(float(one.busy.max()) for one in times),
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)
     price, report = RegionPrice(rules, whole.source, whole, params), None
@@ -249,7 +279,7 @@ def _ordered(
         order = whole.source
     else:
         report = _search(whole, rules, params, limits)
-        order = report.order
+        order = min(report.order, whole.source, greedy_order(whole), key=price)
     return OrderedRun(graph, run, order, price), report
 
 
@@ -257,7 +287,7 @@ def _search(whole: OrderGraph, rules: RegionRules, params: SocParams, limits: Se
     names = {node.name: i for i, node in enumerate(whole.operators)}
 
     def price_of(piece: OrderGraph) -> RegionPrice:
-        return RegionPrice(rules, [names[node.name] for node in piece.operators], piece, params)
+        return RegionPrice(rules, [names[node.name] for node in piece.operators], piece, params, quick=True)
 
     def bound_of(piece: OrderGraph) -> LowerBound:
         busy = sum(rules.times[names[node.name]].busy for node in piece.operators)

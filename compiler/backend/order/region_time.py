@@ -1,0 +1,118 @@
+"""How long the layers of a region take side by side, before anything of it is compiled: a list schedule of few tiles.
+
+Each layer is cut into equal tiles, more of them if it takes long. A tile is loaded, computed on the arrays, handled by
+the vector unit, and stored; each unit takes one tile at a time, and each layer has two buffers ahead of every unit. A
+reader loads a tile when the layers that it reads have stored theirs, one more if it sees a window around each pixel.
+Layers of one kind use the same buffers one after the other. The real schedule (``program/region_order.py``) follows the
+same rules with the tiles and instructions that there are.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hw.contract.timing import GRANT, TO_HEAD, UNIT_START
+
+_FEWEST = 4  #: tiles of a layer
+_LONGEST = 1024.0  #: cycles of a tile on a unit, where there are more
+#: Of an instruction beside its work: from its dispatch to the first element, and from the last to who waits for it.
+_AROUND = 2 * UNIT_START + TO_HEAD + GRANT
+_LOAD, _ARRAYS, _VECTOR, _STORE = range(4)
+
+
+@dataclass(frozen=True)
+class RegionMember:
+    """A layer of a region: cycles on LD1, MAC, VEC and ST1, the members that it reads, and how many of their tiles
+    it reads beyond its own."""
+
+    busy: tuple[float, float, float, float]
+    reads: tuple[int, ...] = ()
+    around: int = 0
+
+
+def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
+    """Cycles until the last result of ``members`` is stored; each reads only those ahead of it."""
+    tiles = [max(_FEWEST, math.ceil(max(member.busy) / _LONGEST)) for member in members]
+    work = [
+        tuple(cycles / count + _AROUND if cycles else 0.0 for cycles in member.busy)
+        for member, count in zip(members, tiles, strict=True)
+    ]
+    before = _same_kind(members)
+    levels = _levels(members, before, work, tiles)
+    ends: list[list[list[float]]] = [[[] for _ in range(4)] for _ in members]
+    free = [0.0] * 4
+    waiting = [(number, stage) for number in range(len(members)) for stage in range(4)]
+    while waiting:
+        best, chosen = (float("inf"), 0.0), waiting[0]
+        for entry in waiting:
+            number, stage = entry
+            start = _start(members, tiles, ends, before, number, stage)
+            if start is not None:
+                start = max(start, free[stage])
+                if start <= best[0]:
+                    key = (start, len(ends[number][stage]) * max(work[number]) - levels[number])
+                    if key < best:
+                        best, chosen = key, entry
+        number, stage = chosen
+        free[stage] = best[0] + work[number][stage]
+        ends[number][stage].append(free[stage])
+        if len(ends[number][stage]) == tiles[number]:
+            waiting.remove(chosen)
+    return max(free)
+
+
+def _start(
+    members: Sequence[RegionMember],
+    tiles: Sequence[int],
+    ends: list[list[list[float]]],
+    before: Sequence[int],
+    number: int,
+    stage: int,
+) -> float | None:
+    """When the next tile of a member could begin on a unit, as far as others are concerned; None: not known yet."""
+    mine = ends[number]
+    tile, start = len(mine[stage]), 0.0
+    if stage != _STORE and tile >= 2:
+        read = mine[stage + 1]
+        if len(read) < tile - 1:
+            return None
+        start = read[tile - 2]
+    if stage != _LOAD:
+        made = mine[stage - 1]
+        return max(start, made[tile]) if len(made) > tile else None
+    for source in members[number].reads:
+        stored = ends[source][_STORE]
+        wanted = math.ceil((tile + 1) * tiles[source] / tiles[number]) - 1
+        last = min(tiles[source] - 1, wanted + members[number].around)
+        if len(stored) <= last:
+            return None
+        start = max(start, stored[last])
+    if tile < 2 and before[number] >= 0:
+        computed = ends[before[number]][_ARRAYS if members[before[number]].busy[_ARRAYS] else _VECTOR]
+        if len(computed) < tiles[before[number]] - 1 + tile:
+            return None
+        start = max(start, computed[tiles[before[number]] - 2 + tile])
+    return start
+
+
+def _same_kind(members: Sequence[RegionMember]) -> list[int]:
+    """By member the one ahead of it that uses the same buffers; -1: none."""
+    last: dict[bool, int] = {}
+    before = []
+    for number, member in enumerate(members):
+        kind = member.busy[_ARRAYS] > 0
+        before.append(last.get(kind, -1))
+        last[kind] = number
+    return before
+
+
+def _levels(
+    members: Sequence[RegionMember], before: Sequence[int], work: Sequence[tuple[float, ...]], tiles: Sequence[int]
+) -> list[float]:
+    """By member the cycles of the longest chain of members from it on."""
+    alone = [count * max(cycles) for count, cycles in zip(tiles, work, strict=True)]
+    levels = list(alone)
+    for number in range(len(members) - 1, -1, -1):
+        for source in {*members[number].reads, before[number]} - {-1}:
+            levels[source] = max(levels[source], alone[source] + levels[number])
+    return levels
