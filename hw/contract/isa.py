@@ -350,8 +350,12 @@ class Insn:
     def check(cls, raw: bytes) -> None:
         """Raise what :meth:`decode` raises, in a fraction of its time."""
         layout, word = _BY_OPCODE.get(raw[0] if raw else 0), int.from_bytes(raw, "little")
-        legal = layout is not None and len(raw) == INSN_BYTES and not word >> layout.bits
-        if not (legal and all(word >> offset & mask in values for offset, mask, values in layout.limits)):
+        if (
+            layout is None
+            or len(raw) != INSN_BYTES
+            or word >> layout.bits
+            or any(word >> offset & mask not in values for offset, mask, values in layout.limits)
+        ):
             cls.decode(raw)  # says what is wrong
 
     @classmethod

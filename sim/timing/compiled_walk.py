@@ -13,7 +13,7 @@ from hw.contract.timing import ABANDON, DRAINED, FETCH_AHEAD, GRANT, ISSUE, POIN
 from sim.c_library import c_library, structure
 from sim.timing.backlog import Step
 from sim.timing.contention import LV1_PORTS, LV2_PORTS, Rivals, lost
-from sim.timing.longest import parameter_words
+from sim.timing.longest import Work, parameter_words, rivalry
 from sim.timing.worst_walk import SIGNALLED_LATE, LongestWork, Window, fetched_together, same_work
 
 _SEMAPHORES, _UNITS = 32, 7
@@ -37,6 +37,7 @@ class CompiledWalks:
         self._machine = _Machine(
             params.unit_queue_depth + 1, fetched_together(params), UNIT_IN_FLIGHT, ISSUE, TO_HEAD, GRANT
         )
+        self._shared: dict[tuple, Work] = {}
         self._durations: dict[Rivals, _Durations] = {}
         self._costs: dict[Rivals, _Costs] = {}
         self._subject: _Subject | None = None
@@ -59,7 +60,7 @@ class CompiledWalks:
         if rivals not in self._costs:
             alike = same_work(rivals)
             if alike not in self._durations:
-                self._durations[alike] = _Durations(self._work, self._steps)
+                self._durations[alike] = _Durations(self._work, self._steps, self._shared)
             self._costs[rivals] = _Costs(self._work, rivals, self._durations[alike])
         return self._costs[rivals]
 
@@ -95,20 +96,35 @@ class _StepColumns:
 class _Durations:
     """Cycles and latencies of steps by number, :data:`_UNKNOWN` until they are asked for."""
 
-    def __init__(self, work: LongestWork, steps: _StepColumns) -> None:
+    def __init__(self, work: LongestWork, steps: _StepColumns, shared: dict[tuple, Work]) -> None:
         self._work, self._steps = work, steps
+        self._shared = shared  # works by step, and by what they depend on
+        self._rivalry: dict[Op, tuple[int, ...] | None] = {}
         self._known: set[int] = set()
         self.cycles, self.latency = array("q"), array("q")
 
     def complete(self, numbers: set[int], rivals: Rivals) -> None:
         """Have those of ``numbers``."""
         for number in numbers - self._known:
-            work = self._work.of(self._steps.steps[number], rivals)
+            work = self._longest(number, rivals)
             for column, value in ((self.cycles, work.cycles), (self.latency, work.latency)):
                 column.extend([_UNKNOWN] * (number + 1 - len(column)))
                 column[number] = value
             self._steps.accesses[number] = work.accesses
             self._known.add(number)
+
+    def _longest(self, number: int, rivals: Rivals) -> Work:
+        step = self._steps.steps[number]
+        op = step.insn.op
+        if op not in self._rivalry:
+            self._rivalry[op] = rivalry(op, rivals)
+        alike = self._rivalry[op]
+        if alike is None:
+            return self._work.of(step, rivals)
+        key = number, alike
+        if key not in self._shared:
+            self._shared[key] = self._work.of(step, rivals)
+        return self._shared[key]
 
 
 class _Costs:

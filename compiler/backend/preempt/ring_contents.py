@@ -74,6 +74,7 @@ class JobRings:
                 self._near[stretch].append(fill)
         self._sources: dict[Task, list[BufferFill]] = {}
         self._repeatable: dict[Task, bool] = {}
+        self._changed: dict[Task, int] = {}
 
     def _last_vec(self, tasks: Iterable[Task]) -> int:
         """Position of the last of ``tasks`` that may read constants; -1 if there is none."""
@@ -182,12 +183,18 @@ class JobRings:
 
     def _overwritten(self, load: Task, cut: int) -> bool:
         """A store between ``load`` and ``cut`` may have changed what it read."""
-        origin = self._extents.source(load)
-        if origin is None or load.op is Op.LD0 or not self._stores_to(origin):
-            return False
-        first = self._position[load]
-        stores = [task for at, task in self._stores[origin.segment] if first < at < cut]
-        return any(overwrites(task, load, self._extents.params) for task in stores)
+        if load not in self._changed:
+            self._changed[load] = self._change(load)
+        return self._changed[load] < cut
+
+    def _change(self, load: Task) -> int:
+        """Position of the first store behind ``load`` that may change what it read; one past all cuts if none does."""
+        origin, first = self._extents.source(load), self._position[load]
+        if origin is not None and load.op is not Op.LD0 and self._stores_to(origin):
+            for at, task in self._stores[origin.segment]:
+                if at > first and overwrites(task, load, self._extents.params):
+                    return at
+        return len(self._order) + 1
 
     def _stores_to(self, origin: Extent) -> bool:
         hull = self._stored.get(origin.segment)
