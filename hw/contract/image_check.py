@@ -40,7 +40,7 @@ def _code(image: Contents) -> Iterator[str]:
         yield f"code section has {len(image.code)} bytes, not a multiple of {INSN_BYTES}"
     for pc in range(_count(image)):
         try:
-            Insn.decode(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
+            Insn.check(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
         except IsaError as error:
             yield f"code, PC {pc}: {error}"
 

@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_STAGE, DRAM_QUEUE_BURSTS, DRAM_QUEUED, WRITE_BUFFERED
+from sim.c_library import c_library, structure
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_SOURCE = Path(__file__).with_suffix(".c")
-_FLAGS = ("-O2", "-fPIC", "-nostdlib")
 _EVENT_BYTES = 24
 
 
@@ -24,20 +23,15 @@ class CircularError(ValueError):
     """Moments that wait for each other."""
 
 
-def _structure(name: str, numbers: str, pointers: str) -> type[ctypes.Structure]:
-    fields = [(one, ctypes.c_int64) for one in numbers.split()] + [(one, ctypes.c_void_p) for one in pointers.split()]
-    return type(name, (ctypes.Structure,), {"_fields_": fields})
-
-
-_Dram = _structure(
+_Dram = structure(
     "_Dram", "latency row_miss bandwidth interval closed queue_bursts stage queued write_buffered banks", ""
 )
-_Run = _structure(
+_Run = structure(
     "_Run",
     "nodes bursts",
     "first target lag late sources burst_of taken ended port bank row beats write early",
 )
-_Space = _structure("_Space", "", "time missing ready heap row free epoch")
+_Space = structure("_Space", "", "time missing ready heap row free epoch")
 
 MOMENTS = ("offered", "taken", "ended")  #: of a burst
 #: Columns of the bursts, by name: see ``replay.c``.
@@ -122,15 +116,7 @@ def _at(array: npt.NDArray[Any]) -> ctypes.c_void_p:
 @cache
 def _library() -> Any:
     """Raises :class:`sim.rtl.toolchain.BuildError` if it cannot be compiled."""
-    from sim.rtl.cache import Recipe, library  # where they are used: they bring Amaranth
-    from sim.rtl.stages import Stages
-    from sim.rtl.toolchain import CC, Source, compile_all, link
-
-    def build(files: Any, work: Path, log: Path, stages: Stages) -> Path:
-        return link(CC, compile_all(CC, [Source(_SOURCE)], _FLAGS, work, log), _FLAGS, work, log)
-
-    recipe = Recipe("replay", (CC.version, *_FLAGS), lambda _: {_SOURCE.name: _SOURCE.read_text()}, build)
-    loaded = ctypes.CDLL(str(library(recipe, stages=Stages(quiet=True))))
+    loaded = c_library(Path(__file__).with_suffix(".c"))
     for name, arguments in (("replay", 3), ("calibrate", 3)):
         function = getattr(loaded, f"caesura_{name}")
         function.argtypes = [ctypes.c_void_p] * arguments

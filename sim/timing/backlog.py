@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from hw.contract.isa import UNIT_OF, Insn, Unit
 from hw.contract.params import SocParams
@@ -84,10 +85,19 @@ class Backlog:
         return {number for unit, numbers in self._numbers.items() for number in numbers[ended[unit] : issued[unit]]}
 
 
+class Synchronised(Protocol):
+    """An instruction as far as semaphores go: those that it waits for, and those that it signals."""
+
+    @property
+    def waits(self) -> Iterable[int]: ...
+    @property
+    def signals(self) -> Iterable[int]: ...
+
+
 class Counts:
     """Semaphores of a program once all instructions before a place in it have ended; asked for ascending places."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Synchronised]) -> None:
         self._steps, self._at = steps, 0
         self._counts: dict[int, int] = {}
 

@@ -177,6 +177,10 @@ class WorstDram:
         p = self.params
         return p.dram_refresh_interval / (p.dram_refresh_interval - p.dram_refresh_cycles - p.dram_row_miss)
 
+    def debt(self, cycles: int) -> int:
+        """What loads and stores may be held up by other traffic of ``cycles``, refresh included."""
+        return int(cycles * self.slowdown) + 1
+
     @cached_property
     def _store_turns(self) -> int:
         """Engines that store all the time."""

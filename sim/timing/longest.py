@@ -54,6 +54,16 @@ def work(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> Wo
     return _copy(insn.op, fields, params, rivals, memory)
 
 
+def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
+    """All that the work of an instruction depends on of ``rivals``: cycles per word; None if it also depends on what
+    they do to DRAM."""
+    if op is Op.MAC:
+        return ()
+    if op is Op.VEC:
+        return rivals.lv1_reads("a"), rivals.lv1_reads("b"), rivals.lv1_writes()
+    return None if op in (Op.LD2, Op.ST2) else _scratchpad_rivals(op, rivals)
+
+
 def essence(insn: Insn, params: SocParams) -> Insn:
     """An instruction that takes as long as ``insn`` and is equal for all that do for the same reasons: without what
     does not matter, addresses counted from the row of DRAM that they lie in."""
@@ -65,7 +75,10 @@ def essence(insn: Insn, params: SocParams) -> Insn:
 
 
 def _fields(insn: Insn) -> Fields:
-    return {name: insn.fields.get(name, default) for name, default in _DEFAULTS[insn.op].items()}
+    defaults = _DEFAULTS[insn.op]
+    if insn.fields.keys() == defaults.keys():  # as essences are
+        return insn.fields
+    return {name: insn.fields.get(name, default) for name, default in defaults.items()}
 
 
 def abandoned(params: SocParams) -> Insn:

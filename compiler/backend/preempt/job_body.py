@@ -12,12 +12,13 @@ from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.preempt.lv2_contents import LayerLv2
 from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, choose
 from compiler.backend.preempt.ring_contents import JobRings, RingContents, copies
-from compiler.backend.program.extents import Extent
+from compiler.backend.program.extents import Extent, Extents
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from sim.timing.backlog import Counts
 
 
 @dataclass(frozen=True)
@@ -48,21 +49,22 @@ def job_bodies(
     engines: int, limits: PointLimits | None,
 ) -> list[JobBody]:  # fmt: skip
     """The bodies of the jobs of layer number ``layer``; without ``limits`` they have no points."""
-    memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], params, engines)
+    extents = Extents(params)
+    memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], extents, engines)
     bodies = []
     for number, (job, order) in enumerate(jobs):
         held: list[tuple[CancelCut, RingContents]] = []
         if limits and order.cycles > limits.spacing:  # a shorter job needs none: the hardware halts before the next
             cuts = range(len(order.tasks) + 1)
             tensors = np.array([memory.tensor_bytes(number, cut) if limits.max_live else 0 for cut in cuts])
-            held = _cuts(JobRings(job, order.tasks, params), order, tensors, params, limits)
+            held = _cuts(JobRings(job, order.tasks, extents), order, tensors, params, limits)
         position = {task: at for at, task in enumerate(order.tasks)}
-        points = []
+        points, counts = [], Counts(order.tasks)
         for point, contents in held:
             live = _ranges(contents) + memory.at(number, point.cut, contents.reload)
             reload = [position[task] for task in contents.reload]
-            counts = _semaphores(order.tasks[: point.cut])
-            points.append(BodyPoint(point.cut, point.interval, live, reload, counts))
+            semaphores = sorted((int(sem), count) for sem, count in counts.at(point.cut).items() if count)
+            points.append(BodyPoint(point.cut, point.interval, live, reload, semaphores))
         bodies.append(JobBody(job, order.tasks, points, memory.before(number)))
     return bodies
 
@@ -81,17 +83,6 @@ def _cuts(
         if not impossible:
             return [(point, contents) for point, contents in held if contents is not None]
         barred[impossible] = True
-
-
-def _semaphores(done: Sequence[Task]) -> list[tuple[int, int]]:
-    """Semaphores that are not zero once ``done`` have run, with their counts."""
-    counts: dict[int, int] = {}
-    for task in done:
-        for sem in task.signals:
-            counts[sem] = counts.get(sem, 0) + 1
-        for sem in task.waits:
-            counts[sem] = counts.get(sem, 0) - 1
-    return sorted((int(sem), count) for sem, count in counts.items() if count)
 
 
 def _ranges(contents: RingContents) -> list[LiveBytes]:

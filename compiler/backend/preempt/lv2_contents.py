@@ -13,11 +13,10 @@ from collections.abc import Iterable, Sequence
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, Symbol
-from compiler.backend.program.extents import Extent, source, written
+from compiler.backend.program.extents import Extent, Extents
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment
-from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 
 ByteRange = tuple[int, int]  #: first byte and one past the last; equal if there is none
@@ -68,7 +67,7 @@ class JobLv2Accesses:
     """Where one job reads and writes LV2 outside its rings."""
 
     def __init__(
-        self, job: JobProgram, order: Sequence[Task], buffers: Sequence[TensorBuffer], params: SocParams
+        self, job: JobProgram, order: Sequence[Task], buffers: Sequence[TensorBuffer], extents: Extents
     ) -> None:
         self.job = job
         self.reads: dict[int, AccessHulls] = defaultdict(AccessHulls)  # by index of the buffer
@@ -76,9 +75,9 @@ class JobLv2Accesses:
         self.kept_reads, self.kept_loads = AccessHulls(), AccessHulls()
         self.weight_reads, self.weight_loads = AccessHulls(), AccessHulls()
         for position, task in enumerate(order):
-            read, write = source(task) if task.op in (Op.LD1, Op.ST2) else None, None
+            read, write = extents.source(task) if task.op in (Op.LD1, Op.ST2) else None, None
             if task.op in (Op.LD2, Op.ST1):
-                write = written(task, params)
+                write = extents.written(task)
             for extent, tensors, kept, weights in (
                 (read, self.reads, self.kept_reads, self.weight_reads),
                 (write, self.writes, self.kept_loads, self.weight_loads),
@@ -107,18 +106,18 @@ class LayerLv2:
 
     def __init__(
         self, placement: TensorPlacement, layer: int, jobs: Sequence[tuple[JobProgram, Sequence[Task]]],
-        params: SocParams, engines: int,
+        extents: Extents, engines: int,
     ) -> None:  # fmt: skip
         unique = {id(buffer): buffer for buffer in placement.by_tensor.values()}.values()
         on_chip = (buffer for buffer in unique if buffer.segment == Segment.LV2 and buffer.size)
         self._order = placement.order
         self._buffers = [buffer for buffer in on_chip if self._order.alive(buffer, layer)]
-        self._layer, self._alone = layer, engines == 1
-        self._jobs = [JobLv2Accesses(job, order, self._buffers, params) for job, order in jobs]
+        self._layer, self._alone, self._extents = layer, engines == 1, extents
+        self._jobs = [JobLv2Accesses(job, order, self._buffers, extents) for job, order in jobs]
 
     def at(self, number: int, cut: int, reload: Sequence[Task]) -> list[LiveBytes]:
         """Live ranges at ``cut`` of the layer's job ``number`` ; ``reload`` will run again and needs its sources."""
-        again = [(task.numbers.get("src_seg", 0), source(task)) for task in reload if task.op is Op.LD1]
+        again = [(task.numbers.get("src_seg", 0), self._extents.source(task)) for task in reload if task.op is Op.LD1]
         sources = [(segment, (extent.low, extent.high)) for segment, extent in again if extent]
         ranges = self._tensors_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
         ranges += self._kept_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])

@@ -17,15 +17,15 @@ import numpy.typing as npt
 
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Symbol
-from compiler.backend.program.extents import Extent, copied_runs, overwrites, source, written
+from compiler.backend.program.extents import Extent, Extents, copied_runs, overwrites
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.task import BufferFill, Task
 from hw.contract.isa import Op, Segment
-from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 
 _COMPUTED = (Op.MAC, Op.VEC, Op.ST1)  #: what fills a buffer with data that exists nowhere else
 _MOST_COPIES = 16  #: runs of one load to LV2 that are listed one by one
+_NEAR = 64  #: cuts in a row for which buffers that may be live are listed
 _LV0 = (Space.LV0_ACT, Space.LV0_WGT)
 _LEVELS = {Op.LD2: 0, Op.LD1: 1, Op.LD0: 2}
 
@@ -55,13 +55,12 @@ def copies(load: Task) -> list[LiveBytes]:
 class JobRings:
     """The buffers of one job whose tasks run in ``order``."""
 
-    def __init__(self, job: JobProgram, order: list[Task], params: SocParams) -> None:
-        self._order, self._params = order, params
+    def __init__(self, job: JobProgram, order: list[Task], extents: Extents) -> None:
+        self._order, self._extents = order, extents
         self._position = {task: number for number, task in enumerate(order)}
         parts = [(part, self._last_vec(part.tasks)) for part in job.parts or [job]]
         constants = {load: last for part, last in parts for load in part.constants}
         self._constants = sorted(constants.items(), key=lambda load: self._position[load[0]])
-        self._sources: dict[Task, Extent | None] = {}
         self._kept = job.kept
         self._fillers: dict[BufferFill, list[Task]] = {}
         for task in order:
@@ -69,6 +68,13 @@ class JobRings:
             if fill and fill not in self._fillers and not self._stays(task):
                 self._fillers[fill] = [task for task in fill.fillers if task not in constants]
         self._life = {fill: self._cuts(fill) for fill in self._fillers}
+        self._near: dict[int, list[BufferFill]] = defaultdict(list)  # live at some of _NEAR cuts in a row
+        for fill, (first, last) in self._life.items():
+            for stretch in range(first // _NEAR, last // _NEAR + 1):
+                self._near[stretch].append(fill)
+        self._sources: dict[Task, list[BufferFill]] = {}
+        self._repeatable: dict[Task, bool] = {}
+        self._changed: dict[Task, int] = {}
 
     def _last_vec(self, tasks: Iterable[Task]) -> int:
         """Position of the last of ``tasks`` that may read constants; -1 if there is none."""
@@ -108,7 +114,7 @@ class JobRings:
 
     def at(self, cut: int) -> RingContents | None:
         """What is live at ``cut``; None if that can neither be dumped nor loaded again."""
-        live = [fill for fill, (first, last) in self._life.items() if first <= cut <= last]
+        live = [fill for fill in self._near[cut // _NEAR] if self._life[fill][0] <= cut <= self._life[fill][1]]
         held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
         for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
             present = [task for task in self._fillers[fill] if self._position[task] < cut]
@@ -129,13 +135,13 @@ class JobRings:
                 held.dirty.append(extent)
         constants = [task for task, last in self._constants if self._position[task] < cut <= last]
         reload.update(constants)
-        held.clean += [written(task, self._params) for task in constants]
+        held.clean += [self._extents.written(task) for task in constants]
         return held if self._settle(held, staged, reload, cut) else None
 
     def _settle(self, held: RingContents, staged: dict[BufferFill, list[Task]], reload: set[Task], cut: int) -> bool:
         """Complete ``held.reload``: a load that runs again as a source only may hit a buffer in LV2 that was brought
         back already, which is then loaded again behind it. False if it may hit what nothing loads."""
-        again = [written(task, self._params) for task in reload]
+        again = [self._extents.written(task) for task in reload]
         dumped = list(held.dirty)
         for tasks in staged.values():
             extent = self._extent(tasks)
@@ -149,7 +155,9 @@ class JobRings:
 
     def _copied(self, load: Task, cut: int) -> bool:
         """``load`` brought what copies of DRAM can bring again."""
-        return copied_runs(load, _MOST_COPIES) is not None and not self._overwritten(load, cut)
+        if load not in self._repeatable:
+            self._repeatable[load] = copied_runs(load, _MOST_COPIES) is not None
+        return self._repeatable[load] and not self._overwritten(load, cut)
 
     def _bring(self, tasks: Iterable[Task], cut: int, staged: Mapping[BufferFill, list[Task]]) -> list[Task] | None:
         """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``staged``: buffers in
@@ -157,7 +165,7 @@ class JobRings:
         loads: list[Task] = []
         for task in tasks:
             loads.append(task)
-            sources = [fill for fill in task.reads if fill in self._fillers]
+            sources = self._buffers_read(task)
             if not sources and self._overwritten(task, cut):
                 return None
             for fill in sources:
@@ -167,16 +175,26 @@ class JobRings:
                 loads += above
         return loads
 
+    def _buffers_read(self, task: Task) -> list[BufferFill]:
+        """The buffers of rings that ``task`` reads."""
+        if task not in self._sources:
+            self._sources[task] = [fill for fill in task.reads if fill in self._fillers]
+        return self._sources[task]
+
     def _overwritten(self, load: Task, cut: int) -> bool:
         """A store between ``load`` and ``cut`` may have changed what it read."""
-        if load not in self._sources:
-            self._sources[load] = source(load)
-        origin = self._sources[load]
-        if origin is None or load.op is Op.LD0 or not self._stores_to(origin):
-            return False
-        first = self._position[load]
-        stores = [task for at, task in self._stores[origin.segment] if first < at < cut]
-        return any(overwrites(task, load, self._params) for task in stores)
+        if load not in self._changed:
+            self._changed[load] = self._change(load)
+        return self._changed[load] < cut
+
+    def _change(self, load: Task) -> int:
+        """Position of the first store behind ``load`` that may change what it read; one past all cuts if none does."""
+        origin, first = self._extents.source(load), self._position[load]
+        if origin is not None and load.op is not Op.LD0 and self._stores_to(origin):
+            for at, task in self._stores[origin.segment]:
+                if at > first and overwrites(task, load, self._extents.params):
+                    return at
+        return len(self._order) + 1
 
     def _stores_to(self, origin: Extent) -> bool:
         hull = self._stored.get(origin.segment)
@@ -196,7 +214,7 @@ class JobRings:
         return {segment: self._extent([task for _, task in tasks]) for segment, tasks in self._stores.items()}
 
     def _extent(self, tasks: list[Task]) -> Extent:
-        extent = written(tasks[0], self._params)
+        extent = self._extents.written(tasks[0])
         for task in tasks[1:]:
-            extent = extent.joined(written(task, self._params))
+            extent = extent.joined(self._extents.written(task))
         return extent

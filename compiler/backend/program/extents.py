@@ -39,6 +39,27 @@ class Extent:
         return Extent(self.space, self.segment, min(self.low, other.low), max(self.high, other.high))
 
 
+class Extents:
+    """What tasks read and write, each worked out once; the tasks must not move any more."""
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        self._written: dict[Task, Extent] = {}
+        self._sources: dict[Task, Extent | None] = {}
+
+    def written(self, task: Task) -> Extent:
+        """See :func:`written`."""
+        if task not in self._written:
+            self._written[task] = written(task, self.params)
+        return self._written[task]
+
+    def source(self, task: Task) -> Extent | None:
+        """See :func:`source`."""
+        if task not in self._sources:
+            self._sources[task] = source(task)
+        return self._sources[task]
+
+
 def written(task: Task, params: SocParams) -> Extent:
     """The bytes ``task`` writes."""
     f = task.numbers

@@ -46,9 +46,15 @@ class Task:
 
     def insn(self, addresses: JobAddresses) -> Insn:
         """The instruction of a job that lies at ``addresses``."""
-        fields = {name: addresses.resolve(value) for name, value in self.fields.items()}
-        masks = {"wait": sum(1 << s for s in self.waits), "signal": sum(1 << s for s in self.signals)}
-        return Insn(self.op, fields | {name: mask for name, mask in masks.items() if mask})
+        if self.numbers is self.fields:  # no address is symbolic
+            fields = dict(self.numbers)
+        else:
+            fields = {name: addresses.resolve(value) for name, value in self.fields.items()}
+        if self.waits:
+            fields["wait"] = sum(1 << s for s in self.waits)
+        if self.signals:
+            fields["signal"] = sum(1 << s for s in self.signals)
+        return Insn(self.op, fields)
 
 
 @dataclass(eq=False)

@@ -1,5 +1,7 @@
 """Whole networks, from ONNX file to the functional model."""
 
+import gc
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +51,19 @@ def test_small_networks(model, preset_name, engines):
 @pytest.mark.parametrize("model", ["squeezenet_int8_qdq", "resnet50_int8_qdq"])
 def test_large_networks(model):
     _run(network(model), "base", 2, observe=False)
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+@pytest.mark.parametrize("engines", [1, 99])
+def test_the_collector_of_cycles_is_left_as_it_was(collecting, engines, monkeypatch):
+    """Also by a compilation that fails: 99 engines are refused."""
+    monkeypatch.setattr(gc, "isenabled", lambda: collecting)  # leaves that of the tests alone
+    calls = []
+    monkeypatch.setattr(gc, "disable", lambda: calls.append("disable"))
+    monkeypatch.setattr(gc, "enable", lambda: calls.append("enable"))
+    with nullcontext() if engines == 1 else pytest.raises(CompileError):
+        compile_with_report(DIGITS, preset("tiny"), engines=engines)
+    assert calls == ["disable", *["enable"] * collecting]
 
 
 def test_a_model_beyond_dram_is_refused_with_sizes():

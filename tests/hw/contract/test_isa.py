@@ -81,6 +81,37 @@ def test_a_flipped_bit_never_decodes_to_the_same_instruction(insn, bit):
         assert Insn.decode(flipped) != insn
 
 
+def refusal(read, raw):
+    """What ``read`` says against an instruction; None if it is legal."""
+    try:
+        read(raw)
+    except IsaError as error:
+        return str(error)
+    return None
+
+
+@given(insns(), st.integers(0, INSN_BITS - 1))
+def test_a_check_refuses_what_decoding_refuses(insn, bit):
+    raw = insn.encode()
+    flipped = (int.from_bytes(raw, "little") ^ 1 << bit).to_bytes(INSN_BYTES, "little")
+    assert Insn.check(raw) is None
+    assert refusal(Insn.check, flipped) == refusal(Insn.decode, flipped)
+
+
+@pytest.mark.parametrize("op", list(Op))
+def test_a_check_refuses_every_value_out_of_range(op):
+    """Each field at 0, at its smallest and at its largest bits: one that must not be so is refused by name."""
+    for f in FORMATS[op][1:]:
+        for bits in (0, 1, (1 << f.width) - 1):
+            raw = with_field(legal(op), f.name, bits)
+            assert refusal(Insn.check, raw) == refusal(Insn.decode, raw)
+
+
+@pytest.mark.parametrize("raw", [b"", bytes(63), bytes(64), bytes(65), bytes([0xFF]) + bytes(63)])
+def test_a_check_refuses_what_is_no_instruction(raw):
+    assert refusal(Insn.check, raw) == refusal(Insn.decode, raw) is not None
+
+
 @pytest.mark.parametrize("op", list(Op))
 def test_every_field_refuses_values_out_of_range(op):
     for f in FORMATS[op]:
