@@ -1,8 +1,8 @@
 """The worked example with 70 orders as a graph that compiles: operators in the form that this machine has for them.
 
-relu -> {conv1 -> matmul -> mean -> add1, conv2 -> apxy -> sub -> add2} -> softmax. conv1, matmul, conv2 and the mean over
-windows run on the arrays; the others on the vector unit. Sums, the difference and the product take relu's result as
-their second operand, and softmax is a sum of both branches and a table of exponentials, without the division.
+relu -> {conv1 -> matmul -> mean -> add1, conv2 -> apxy -> sub -> add2} -> softmax. conv1, matmul, conv2 and the mean
+over windows run on the arrays, the others on the vector unit. Sums, difference and product take relu's result as
+their second operand. Softmax is a sum of both branches and a table of exponentials, without the division.
 """
 
 import numpy as np

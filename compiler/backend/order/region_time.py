@@ -48,14 +48,15 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
             number, stage = entry
             start = _start(members, tiles, ends, before, number, stage)
             if start is not None:
-                start = max(start, free[stage])
+                start = max(start, free[stage]) if work[number][stage] else start
                 if start <= best[0]:
                     key = (start, len(ends[number][stage]) * max(work[number]) - levels[number])
                     if key < best:
                         best, chosen = key, entry
         number, stage = chosen
-        free[stage] = best[0] + work[number][stage]
-        ends[number][stage].append(free[stage])
+        end = best[0] + work[number][stage]
+        free[stage] = max(free[stage], end)
+        ends[number][stage].append(end)
         if len(ends[number][stage]) == tiles[number]:
             waiting.remove(chosen)
     return max(free)
