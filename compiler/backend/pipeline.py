@@ -41,7 +41,7 @@ def build(
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
     with _uncollected():
-        return _build(graph, params, options or Options())
+        return _build(graph, params, options or Options(), choose_order)
 
 
 @contextmanager
@@ -57,7 +57,9 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _build(graph: ir.Graph, params: SocParams, options: Options) -> tuple[Image, CompileReport]:
+def _build(
+    graph: ir.Graph, params: SocParams, options: Options, choose_order: ChooseOrder | None
+) -> tuple[Image, CompileReport]:  # fmt: skip
     options.check(graph.name, params)
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
 
