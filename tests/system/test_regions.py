@@ -23,6 +23,12 @@ from tests.support.random_preemption import Case, Coverage
 TINY = preset("tiny")
 
 
+@pytest.fixture(autouse=True)
+def _regions_of_any_size(monkeypatch):
+    """In graphs of a few layers a region is most of the graph."""
+    monkeypatch.setattr("compiler.backend.order.regions._PART", 1.0)
+
+
 def compiled(seed: int, interval: int) -> tuple[Image, dict, dict]:
     """A random graph with regions, its inputs, and what it must return."""
     graph = branchy(seed, operators=8, channels=24)
