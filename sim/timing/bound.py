@@ -25,7 +25,7 @@ from sim.timing.backlog import Backlog, Counts, Step, Steps
 from sim.timing.compiled_walk import CompiledWalks
 from sim.timing.contention import Others, Rivals, WorstDram, rivals_of
 from sim.timing.traffic import beside
-from sim.timing.worst_walk import Window, WorstWalks
+from sim.timing.worst_walk import WaitWindow, WorstWalks
 
 _LOG = logging.getLogger(__name__)
 #: Whether conflicts with own units at LV1, and at LV2, are charged to each word rather than once at the end.
@@ -74,7 +74,7 @@ def set_bounds(
             point.worst_interval = interval
 
 
-Walks = Callable[[Window, Rivals], int]  #: the time from a pause to HALTED: see :class:`WorstWalks`
+Walks = Callable[[WaitWindow, Rivals], int]  #: the time from a pause to HALTED: see :class:`WorstWalks`
 
 
 def _walks(params: SocParams, instructions: int) -> Walks:
@@ -93,7 +93,7 @@ class _PauseBounds:
     def __init__(self, params: SocParams, others: Others, walks: Walks) -> None:
         self._params, self._others, self._walks = params, others, walks
         self._steps = Steps(params)
-        self._known: dict[Window, int] = {}
+        self._known: dict[WaitWindow, int] = {}
 
     def of(self, program: Sequence[Insn], loading: bool) -> Bounds:
         """See :func:`worst_intervals`."""
@@ -108,7 +108,7 @@ class _PauseBounds:
                 unfinished = backlog.unfinished(start, begun)
                 first = min(unfinished, default=start)
                 yield self._bound(
-                    Window(
+                    WaitWindow(
                         tuple(steps[first:start]),
                         frozenset(number - first for number in unfinished),
                         tuple(steps[start:stop]),
@@ -124,7 +124,7 @@ class _PauseBounds:
         completion = WorstDram(self._params, Rivals(self._others)).completion
         return Bounds(most[:-1], most[-1] + completion)
 
-    def _bound(self, window: Window) -> int:
+    def _bound(self, window: WaitWindow) -> int:
         if window not in self._known:
             rivals = rivals_of([step.insn for step in window.running()], self._others)
             self._known[window] = _least(partial(self._walks, window), rivals)

@@ -14,7 +14,7 @@ from sim.c_library import c_library, structure
 from sim.timing.backlog import Step
 from sim.timing.contention import LV1_PORTS, LV2_PORTS, Rivals, lost
 from sim.timing.longest import Work, parameter_words, rivalry
-from sim.timing.worst_walk import SIGNALLED_LATE, LongestWork, Window, fetched_together, same_work
+from sim.timing.worst_walk import SIGNALLED_LATE, LongestWork, WaitWindow, fetched_together, same_work
 
 _SEMAPHORES, _UNITS = 32, 7
 _NO_UNIT = -1
@@ -42,7 +42,7 @@ class CompiledWalks:
         self._costs: dict[Rivals, _Costs] = {}
         self._subject: _Subject | None = None
 
-    def __call__(self, window: Window, rivals: Rivals) -> int:
+    def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
         """Cycles for ``window`` beside ``rivals``."""
         if self._subject is None or self._subject.window is not window:
             self._subject = _Subject(window, self._steps)
@@ -152,7 +152,7 @@ class _Costs:
 class _Subject:
     """A window as C reads it. ``running``: numbers of the steps that run."""
 
-    def __init__(self, window: Window, steps: _StepColumns) -> None:
+    def __init__(self, window: WaitWindow, steps: _StepColumns) -> None:
         self.window = window
         queued, issued, loads = (steps.numbers(part) for part in (window.queued, window.issued, window.loads))
         executed = [number for number in issued if steps.steps[number].unit is not None]

@@ -30,7 +30,7 @@ SIGNALLED_LATE = "an instruction waits for a semaphore that only an instruction 
 
 
 @dataclass(frozen=True)
-class Window:
+class WaitWindow:
     """What is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers) run,
     steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows, of
     whatever bodies, have equal bounds."""
@@ -87,7 +87,7 @@ class WorstWalks:
     def __init__(self, params: SocParams) -> None:
         self._work = LongestWork(params)
 
-    def __call__(self, window: Window, rivals: Rivals) -> int:
+    def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
         """Cycles for ``window`` beside ``rivals``."""
         walk = _WorstWalk(self._work, rivals, dict(window.counts))
         walk.abandon(window.loads)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.backend import pipeline
+from compiler.backend.kernels import layer_program
 from compiler.backend.kernels.conv_constants import groups_of
 from compiler.backend.layers.layer import ChannelTile
 from compiler.backend.options import Options
@@ -30,7 +30,7 @@ def test_groups_are_consecutive_and_grow_slowly(count, most):
 def _loads_of_constants(monkeypatch, builder: GraphBuilder, name: str) -> int:
     """LD1 instructions that read the weight window in layer ``name``."""
     counts: Counter[str] = Counter()
-    whole = pipeline.layer_program
+    whole = layer_program.layer_program
 
     def counting(layer, *rest):
         made = whole(layer, *rest)
@@ -40,7 +40,7 @@ def _loads_of_constants(monkeypatch, builder: GraphBuilder, name: str) -> int:
         counts[layer.name] = len(loads)
         return made
 
-    monkeypatch.setattr("compiler.backend.pipeline.layer_program", counting)
+    monkeypatch.setattr(layer_program, "layer_program", counting)
     build(builder.graph, preset("base"), Options(regions=False))
     return counts[name]
 
