@@ -43,12 +43,12 @@ def run(image, params, pauses=()):
 
 
 @cache
-def recorded():
-    return RecordedRun(TINY, run(network("squeezenet_small"), TINY))
+def recorded(name="mobilenetv2_small"):
+    return RecordedRun(TINY, run(network(name), TINY))
 
 
 def test_with_nothing_changed_every_job_begins_and_ends_when_it_did():
-    history = run(network("squeezenet_small"), TINY)
+    history = run(network("mobilenetv2_small"), TINY)
     jobs = {job.job_id: job for job in RecordedRun(TINY, history).price().jobs}
     assert len(jobs) == len(history.bodies) > 10
     for body in history.bodies:
@@ -63,12 +63,20 @@ CHANGES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", CHANGES, ids=str)
-def test_another_dram(changes):
-    params = TINY.replace(**changes)
-    expected = cycles_of(run(network("squeezenet_small"), params))
-    assert expected != recorded().price().cycles
-    assert recorded().price(params).cycles == pytest.approx(expected, rel=0.01)
+NETWORKS = ["squeezenet_small", "mobilenetv2_small", "resnet50_small", "digits"]
+
+
+def test_another_dram():
+    """A run of 14,000 cycles may meet one refresh more or less, and two clients that alternate may miss more rows."""
+    errors = {}
+    for name in NETWORKS:
+        for changes in CHANGES:
+            params = TINY.replace(**changes)
+            expected = cycles_of(run(network(name), params))
+            assert expected != recorded(name).price().cycles
+            errors[name, str(changes)] = recorded(name).price(params).cycles / expected - 1
+    assert max(map(abs, errors.values())) < 0.03, errors
+    assert sum(map(abs, errors.values())) / len(errors) < 0.005, errors
 
 
 @pytest.mark.parametrize(
@@ -87,7 +95,7 @@ def test_slower_units(pipe, units, monkeypatch):
         return original(self, valid, work._replace(**longer))
 
     monkeypatch.setattr(pipe, "run", slower)
-    expected = cycles_of(run(network("squeezenet_small"), TINY))
+    expected = cycles_of(run(network("mobilenetv2_small"), TINY))
     assert expected > 1.05 * before
     assert recorded().price(durations=dict.fromkeys(units, 3)).cycles == pytest.approx(expected, rel=0.01)
 
@@ -122,7 +130,7 @@ def test_what_cannot_be_priced_is_refused():
 
 
 def test_a_run_whose_prologues_were_abandoned_is_refused():
-    image = network("squeezenet_small")
+    image = network("mobilenetv2_small")
     times = [body.job.times for body in run(image, TINY).bodies]
     _, begin, end = max(
         (one["prologue_end"] - one["prologue_start"], one["prologue_start"], one["prologue_end"]) for one in times
