@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import order
+from benchmarks import order, order_programs
+from benchmarks.lab import Lab
 from benchmarks.order_cases import branchy_graph, graphs
 from benchmarks.order_examples import CHIP, seventy_orders, worked_examples
+from caesura.progress import Progress
+from compiler.backend.options import Options
 from compiler.order.orders import count, depth_first, every_order
 from compiler.order.price import OrderPrice
 from compiler.order.search import search_order
@@ -83,3 +86,34 @@ def test_documented_timelines():
     assert "depth-first orders take 360 cycles, the worst 400 and the best 320" in page
     assert [price(one) for one in depth_first(graph)] == [360, 360]
     assert (min(prices), max(prices)) == (320, 400)
+
+
+def test_seventy_orders_compile():
+    """The graph that is compiled has the 70 orders of the worked example, and regions."""
+    seen = []
+
+    def noted(operators):
+        seen.append(operators)
+        return operators.source
+
+    with Lab(preset("tiny"), "model", Progress()) as lab:
+        graph = order_programs.seventy_layers()
+        one = order_programs.compiled(graph, lab, noted, Options())
+        cycles, equal = order_programs._run(lab, graph, one.image)
+    assert count(seen[0]).value == 70 and len(list(depth_first(seen[0]))) == 2
+    assert one.joined and one.order == seen[0].source and equal and cycles > 0
+
+
+def test_row_of_compiled_networks():
+    with Lab(preset("tiny"), "model", Progress()) as lab:
+        value, correct, detail = order_programs._gain(lab, ("layers",), ("shufflenet_small",))
+    assert correct and detail["shufflenet_small"]["regions"] > 0
+    cycles = detail["shufflenet_small"]["cycles"]
+    assert value == pytest.approx(100 * (1 - cycles["default"] / cycles["layers"])) and value > 0
+
+
+def test_rank_correlation():
+    assert order_programs.spearman([1.0, 2.0, 3.0], [10, 20, 40]) == pytest.approx(1)
+    assert order_programs.spearman([1.0, 2.0, 3.0], [40, 20, 10]) == pytest.approx(-1)
+    assert order_programs.spearman([1.0, 1.0, 2.0], [5, 5, 9]) == pytest.approx(1)
+    assert order_programs.spearman([1.0, 1.0, 1.0], [5, 6, 9]) == 0
