@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.conv_emitter import ConvEmitter
@@ -9,12 +10,13 @@ from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
 from compiler.backend.layers.engine_share import EngineShare, imbalance
 from compiler.backend.layers.layer import ChannelTile, ConvLayer, Layer
+from compiler.backend.layers.region_share import Share, first_row
 from compiler.backend.layers.vec_params import params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import schedule
-from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
+from compiler.backend.tiling.conv_geometry import Band, PixelTile, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from compiler.backend.tiling.end_tiles import ENDS
@@ -27,7 +29,7 @@ from hw.contract.params import SocParams
 class ConvPlan(Plan):
     """The tiling of a convolution. ``layer`` and its operands may be flattened: all pixels as one row. ``sizes``: bytes
     of window that each channel tile takes, ``table``: that all share; ``streamed``: weights come chunk by chunk,
-    because those of one tile exceed the window."""
+    because those of one tile exceed the window. ``bands``: by engine the pixels that it makes, if they share rows."""
 
     layer: ConvLayer
     x: TensorOperand
@@ -38,6 +40,7 @@ class ConvPlan(Plan):
     sizes: tuple[int, ...]
     table: int
     streamed: bool
+    bands: tuple[tuple[Band, ...], ...] | None = None
 
 
 @kernel
@@ -52,16 +55,21 @@ class ConvKernel(Kernel[ConvPlan]):
         """The cheapest tiling by estimate; streamed weights only where there is no other way."""
         params, budget = context.params, context.budget
         operands = [context.operand(name) for name in (layer.output, *layer.inputs)]
+        images, height, width, _ = operands[0].view.shape
         layer, [y, x, *others] = _flattened(layer, operands)
+        bands, tiled, engines = None, layer, budget.engines
+        if context.share is Share.ROWS:
+            bands = _bands(images, height, width, engines, flat=y.view.shape[1] < height)
+            tiled, engines = _of_band(layer, bands[-1]), 1
         addend = None
         if layer.addition:
             own = context.placement.tensors[layer.addition.own]
             addend = Addend(others[0], own.dtype == "int8", own.zero_point)
         around = TilingContext(
-            x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines,
+            x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, engines,
             x.view.strides[2], context.lv1.size,
         )  # fmt: skip
-        tiling = best_tiling(layer, around, params)
+        tiling = best_tiling(tiled, around, params)
         fixed = len(layer.areas) * params_bytes(params)
         table = (TABLE_BYTES if layer.requantise.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
         sizes = [fixed + tiling.weight_size * len(tiling.chunks(layer, tile.channels)) for tile in layer.tiles]
@@ -74,7 +82,7 @@ class ConvKernel(Kernel[ConvPlan]):
                 f"window {budget.windows}: choose a preset with a larger lv2_bytes"
             )
         summary = tiling.summary + ", streamed" * streamed
-        return ConvPlan(summary, layer, x, y, addend, around, tiling, tuple(sizes), table, streamed)
+        return ConvPlan(summary, layer, x, y, addend, around, tiling, tuple(sizes), table, streamed, bands)
 
     def emit(self, plan: ConvPlan, context: KernelContext) -> list[JobProgram]:
         """Jobs of each engine, as many as it takes for their weights to fit."""
@@ -83,8 +91,7 @@ class ConvKernel(Kernel[ConvPlan]):
 
 def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[JobProgram]:
     params, budget, layer, tiling = context.params, context.budget, plan.layer, plan.tiling
-    channels, pixels = _shares(plan, engine, context.by_channels)
-    mine = pixels.of(pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images))
+    channels, mine = _shares(plan, engine, context.share)
     if not mine:
         return []
     work = ConvWork(
@@ -136,21 +143,46 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     return budget.windows // 2 if load > compute else budget.job_weights
 
 
-def _shares(plan: ConvPlan, engine: int, by_channels_alone: bool) -> tuple[EngineShare, EngineShare]:
+def _shares(plan: ConvPlan, engine: int, share: Share) -> tuple[EngineShare, list[PixelTile]]:
     """Parts of an engine: of the channel tiles and of the pixel tiles. Channels are split where that balances as well:
     then no engine loads the weights of another; but pixels if the input comes from DRAM and is larger than those."""
     layer, tiling, engines = plan.layer, plan.tiling, plan.context.engines
-    part = EngineShare(engine, engines)
-    if by_channels_alone:
-        return part, EngineShare()
-    by_channels = imbalance(len(layer.tiles), engines)
-    by_pixels = imbalance(len(pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images)), engines)
+    if plan.bands:
+        return EngineShare(), pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images, plan.bands[engine])
+    part, pixels = EngineShare(engine, engines), pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images)
+    if share is Share.CHANNELS:
+        return part, pixels
+    by_channels, by_pixels = imbalance(len(layer.tiles), engines), imbalance(len(pixels), engines)
     large = math.prod(plan.x.view.shape) > layer.weights.size
     if plan.context.in_dram and large and by_pixels <= max(1.05, by_channels):
-        return EngineShare(), part
+        return EngineShare(), part.of(pixels)
     if by_channels <= max(1.05, by_pixels):
-        return part, EngineShare()
-    return EngineShare(), part
+        return part, pixels
+    return EngineShare(), part.of(pixels)
+
+
+def _bands(images: int, height: int, width: int, engines: int, flat: bool) -> tuple[tuple[Band, ...], ...]:
+    """By engine its rows of every image of ``height`` x ``width`` pixels; ``flat``: all pixels of all images are one
+    row."""
+    bounds = [first_row(height, engine, engines) for engine in range(engines + 1)]
+    if not flat:
+        return tuple((Band(low, high, 0, width),) for low, high in itertools.pairwise(bounds))
+    starts = [image * height * width for image in range(images)]
+    return tuple(
+        tuple(Band(0, 1, start + low * width, start + high * width) for start in starts)
+        for low, high in itertools.pairwise(bounds)
+    )
+
+
+def _of_band(layer: ConvLayer, bands: Sequence[Band]) -> ConvLayer:
+    """``layer`` with the pixels that ``bands`` hold of it, to be cut into tiles."""
+    top, bottom, width = bands[0].top, bands[0].bottom, sum(band.right - band.left for band in bands)
+    areas = [
+        replace(area, y=max(area.y, top), rows=rows, cols=min(area.cols, width))
+        for area in layer.areas
+        if (rows := min(area.y + area.rows, bottom) - max(area.y, top)) > 0
+    ]
+    return replace(layer, areas=areas)
 
 
 def _batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list[ChannelTile]]:

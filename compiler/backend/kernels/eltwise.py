@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker
+from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
 from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import EltwiseLayer, Layer
+from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox, TensorView, boxes
 from compiler.backend.program.job import JobProgram
@@ -54,7 +55,8 @@ class EltwiseKernel(Kernel[EltwisePlan]):
         b, y = others[0] if others else None, context.operand(layer.output)
         views = [o.view for o in (a, b, y) if o is not None]
         cut = most_channels(context, views)
-        if layer.broadcast != "pixels" and all(v.is_dense for v in views) and not cut:
+        whole = not cut and context.share is not Share.ROWS
+        if layer.broadcast != "pixels" and all(v.is_dense for v in views) and whole:
             a, y = _as_bytes(a), _as_bytes(y)
             b = _as_bytes(b) if b and not layer.broadcast else b
         shape, free = y.view.shape, free_lv1(context.params, context.lv1, layer.requantise)
@@ -86,11 +88,12 @@ def _job(plan: EltwisePlan, context: KernelContext, share: EngineShare) -> JobPr
     stage_b = build.stage(b, size_b, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE) if b else None
     spill = build.spill(y, size)
     operands = [a] if b is None or layer.broadcast else [a, b]
-    found: Iterable[PixelBox] = plan.boxes()
+    height = y.view.shape[1]
+    found: Iterable[PixelBox] = row_parts(plan.boxes(), context, height)
     for operand in operands:
         found = [part for box in found for part in parts_by_maker(box, operand.view, context)]
     tiles = [(box, box, [(operand.view, box) for operand in operands]) for box in found]
-    for box in engine_tiles(tiles, context, share):
+    for box in engine_tiles(tiles, context, share, height):
         line = -(-box.channels // lanes) * lanes
         fill_a = ring_a.fill(box)
         loads = build.job.load(a.view, box, fill_a.address, box.cols * line, line, a.zero_byte, stage_a, box)

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compiler.backend.kernels.region_tiles import engine_tiles, most_channels
+from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
 from compiler.backend.layers.engine_share import EngineShare
@@ -74,9 +74,11 @@ def _job(plan: MaxPlan, context: KernelContext, share: EngineShare) -> JobProgra
     stage = build.stage(x, in_size, Sem.STAGE_FULL, Sem.STAGE_FREE)
     spill = build.spill(y, rows * cols * pitch)
     lowest = 0x80 if x.signed else 0
-    pairs = [(box, _window(layer, box)) for box in boxes(y.view.shape, rows, cols, channels)]
+    height = y.view.shape[1]
+    found = row_parts(boxes(y.view.shape, rows, cols, channels), context, height)
+    pairs = [(box, _window(layer, box)) for box in found]
     tiles = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
-    for box, source in engine_tiles(tiles, context, share):
+    for box, source in engine_tiles(tiles, context, share, height):
         line = -(-box.channels // lanes) * lanes
         fill, row = ring.fill(box), source.cols * line
         ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, box))

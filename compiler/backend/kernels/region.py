@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel, kernel_for
-from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer
+from compiler.backend.layers.layer import ConvLayer, Layer, MoveLayer
 from compiler.backend.layers.region import Region
+from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.memory.operand import KeptInput, Lv1Area
 from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.dependencies import apart, dependencies
@@ -85,10 +86,11 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
     total = 0
     first = context.number == 0 and not context.budget.placed
     members = [member for member, _ in plan.members]
+    shares = _shares(context, members) if len(engines) > 1 else [Share.ANY] * len(members)
     for at, (member, area) in enumerate(plan.members):
         around = replace(
             context, region_lv1=area, made=made, own_loads=first, longest=min(context.longest or _LONGEST, _LONGEST),
-            by_channels=len(engines) > 1 and _by_channels(context, members, at),
+            share=shares[at],
         )  # fmt: skip
         work = kernel_for(member, around)
         jobs = work.emit(work.plan(member, around), around)
@@ -105,10 +107,8 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
     return parts
 
 
-def _by_channels(context: KernelContext, members: Sequence[Layer], at: int) -> bool:
-    """Whether engines must share the channels of member number ``at``: a window over its result, or a sum of it with
-    what another member makes, or what follows from a sum of it or from what it is a part of, must not see what another
-    engine makes."""
+def _shares(context: KernelContext, members: Sequence[Layer]) -> list[Share]:
+    """How the engines share each of ``members``."""
     placement = context.placement
 
     def home(name: str) -> int:
@@ -118,16 +118,13 @@ def _by_channels(context: KernelContext, members: Sequence[Layer], at: int) -> b
 
     made = [{home(name) for name in member.outputs} for member in members]
     read = [{home(name) for name in member.inputs} for member in members]
-    return any(
-        isinstance(member, MaxLayer)
-        or (isinstance(member, ConvLayer) and member.depthwise)
-        or (
-            isinstance(member, EltwiseLayer)
-            and (len(read[number] & set().union(*made[:number])) > 1 or _by_channels(context, members, number))
-        )
-        for number, member in enumerate(members)
-        if number > at and made[at] & read[number]
-    )
+    count = range(len(members))
+    edges = [(maker, reader) for reader in count for maker in range(reader) if made[maker] & read[reader]]
+    moves = [number for number, member in enumerate(members) if isinstance(member, MoveLayer)]
+    shares = region_shares(members, edges, moves)
+    if shares is None:
+        raise RegionError("an engine would read what another makes")
+    return shares
 
 
 def _merged(parts: Sequence[JobProgram], context: KernelContext, engine: int) -> tuple[JobProgram, int]:

@@ -4,12 +4,14 @@ Alone, a layer gives each engine a run of its tiles. In a region an engine takes
 and those first whose input is made first.
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.engine_share import EngineShare
+from compiler.backend.layers.region_share import Share, first_row
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
 from compiler.backend.program.region_order import RegionError
 
@@ -19,17 +21,18 @@ Tile = TypeVar("Tile")
 
 def most_channels(context: KernelContext, inputs: Sequence[TensorView]) -> int:
     """Channels of a tile, at most, so that one engine makes all that it reads, or all that is read of it; 0: any."""
-    if context.made is None or context.budget.engines == 1:
+    if context.made is None or context.budget.engines == 1 or context.share is Share.ROWS:
         return 0
     inside = any(context.made.engine(view, _whole(view)) != -1 for view in inputs if view.on_chip)
-    return context.params.out_channels if inside or context.by_channels else 0
+    return context.params.out_channels if inside or context.share is Share.CHANNELS else 0
 
 
 def engine_tiles(
-    tiles: Sequence[tuple[Tile, PixelBox, Sequence[Source]]], context: KernelContext, share: EngineShare
+    tiles: Sequence[tuple[Tile, PixelBox, Sequence[Source]]], context: KernelContext, share: EngineShare, height: int
 ) -> list[Tile]:  # fmt: skip
     """The tiles of the engine of ``share``, in the order in which it should compute them. Each comes with its box of
-    the result, and what it reads. Raises :class:`RegionError` where engines would have to read each other's results."""
+    the result, which has ``height`` rows in all, and what it reads. Raises :class:`RegionError` where engines would
+    have to read each other's results."""
     if context.made is None:
         return share.of(tile for tile, _, _ in tiles)
     blocks = 1 + max((box.c // context.params.out_channels for _, box, _ in tiles), default=0)
@@ -39,8 +42,10 @@ def engine_tiles(
         inside = [(view, part) for view, part in sources if view.on_chip]
         ready = max((context.made.ready(view, part) for view, part in inside), default=0)
         maker = _maker(context, inside) if share.count > 1 else -1
-        if maker < 0 and context.by_channels:
+        if maker < 0 and context.share is Share.CHANNELS:
             maker = share.owner(box.c // context.params.out_channels, blocks)
+        elif maker < 0 and context.share is Share.ROWS:
+            maker = max(i for i in range(share.count) if first_row(height, i, share.count) <= box.y)
         (own[maker] if maker >= 0 else free).append((ready, tile))
     counts = _filled([len(some) for some in own], len(free))
     first = sum(counts[: share.index])
@@ -55,6 +60,17 @@ def _filled(held: Sequence[int], free: int) -> list[int]:
         least = min(range(len(held)), key=lambda engine: (held[engine] + counts[engine], engine))
         counts[least] += 1
     return counts
+
+
+def row_parts(boxes: Iterable[PixelBox], context: KernelContext, height: int) -> Iterator[PixelBox]:
+    """``boxes`` of a result of ``height`` rows, cut where the rows of another engine begin if they share it so."""
+    engines = context.budget.engines if context.share is Share.ROWS else 1
+    bounds = [first_row(height, engine, engines) for engine in range(engines + 1)]
+    for box in boxes:
+        for low, high in itertools.pairwise(bounds):
+            begin, end = max(low, box.y), min(high, box.y + box.rows)
+            if begin < end:
+                yield replace(box, y=begin, rows=end - begin)
 
 
 def parts_by_maker(box: PixelBox, view: TensorView, context: KernelContext) -> Iterator[PixelBox]:

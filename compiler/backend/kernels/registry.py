@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
@@ -37,7 +38,7 @@ class KernelContext:
     most where it can be cut (``longest``; 0: any). ``own_loads``: see :class:`JobProgram`.
 
     In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
-    made, and whether its result is read there, so that engines had better share its channels (``by_channels``).
+    made, and how the engines ``share`` the layer.
     """
 
     params: SocParams
@@ -48,7 +49,7 @@ class KernelContext:
     own_loads: bool = False
     region_lv1: Lv1Area | None = None
     made: Made | None = None
-    by_channels: bool = False
+    share: Share = Share.ANY
 
     @property
     def lv1(self) -> Lv1Area:

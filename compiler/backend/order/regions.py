@@ -4,14 +4,13 @@ Layers of one region run side by side, so a region takes as long as its busiest 
 run one after the other. A maximum over windows, which keeps the vector unit busy, costs nothing beside a convolution
 that keeps the arrays busy as long.
 
-Where several engines share each layer, an engine may not read in a region what another makes there. So a layer may only
-read the result of another member if each engine reads what it made itself: a maximum over windows and an element-wise
-operator do, as their tiles are given to the engine that made their input.
+Where several engines share each layer, an engine may not read in a region what another makes there: see
+``layers/region_share.py``.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -21,8 +20,9 @@ import numpy.typing as npt
 from compiler import ir
 from compiler.backend.layers.engine_share import imbalance
 from compiler.backend.layers.flow import layer_flow
-from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, HostLayer, Layer, MaxLayer
+from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, MaxLayer
 from compiler.backend.layers.region import Region
+from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.order.region_time import RegionMember, side_by_side_cycles
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes, layer_times
 from compiler.order.graph import OperatorNode, Order, OrderGraph
@@ -38,6 +38,7 @@ from hw.contract.params import SocParams
 
 _MOST = 8  #: layers of a region
 _PART = 0.25  #: of a network that a region may be: it is scheduled as one
+_TENSORS = 5 / 8  #: of LV2 that tensors of a region may take: windows take a quarter, and not all can be packed
 _START = 700.0  #: cycles from the end of one layer to the first result of the next
 _HIDDEN = 0.05  #: of the time of the other units that a region takes in addition to its busiest, by the quick estimate
 _BETWEEN = 400.0  #: cycles from the last result of one layer to the first load of the next
@@ -52,60 +53,69 @@ class RegionRules:
     engines: int
     readers: Sequence[frozenset[int]]  #: by layer the numbers of those that read its result
     outside: frozenset[int]  #: layers that read inputs of the model, of which one can stay in LV2
+    tensors: Sequence[Mapping[str, int]]  #: by layer bytes of the tensors that it reads and writes
+    memory: int  #: bytes on chip for tensors
     window: int  #: bytes of weights that a job may have
+    dram_bytes_per_cycle: float
     longest: float  #: cycles of MAC or VEC of a region: schedulers and pauses between jobs want more than one
 
     def possible(self, members: Sequence[int]) -> bool:
         """Whether layers of these numbers, in this order, may be one region."""
         layers = [self.layers[number] for number in members]
-        dense = [layer for layer in layers if isinstance(layer, ConvLayer) and not layer.depthwise]
-        if any(isinstance(layer, HostLayer) for layer in layers) or not 0 < len(dense) < len(layers):
+        if any(isinstance(layer, HostLayer) for layer in layers):
+            return False
+        if not any(isinstance(layer, ConvLayer) and not layer.depthwise for layer in layers):
             return False
         if len(self.outside.intersection(members)) > 1:
             return False
-        if sum(self.times[number].weight_bytes for number in members) > self.window:
-            return False
         if float(np.max(sum(self.times[number].busy for number in members))) > self.longest:
             return False
+        if not self._fits(members):
+            return False
+        shares = self._shares(members)
+        return shares is not None and self._weight_bytes(members, shares) <= self.window
+
+    def _fits(self, members: Sequence[int]) -> bool:
+        """Whether a region keeps on chip what its members would each by themselves: all that they read and write is
+        there at a time."""
+        sizes = {name: size for number in members for name, size in self.tensors[number].items()}
+        largest = max(sum(self.tensors[number].values()) for number in members)
+        return sum(sizes.values()) <= max(self.memory, largest)
+
+    def _shares(self, members: Sequence[int]) -> list[Share] | None:
         if self.engines == 1:
-            return True
-        inside = set(members)
-        return all(self._aligned(reader) for number in members for reader in self.readers[number] if reader in inside)
+            return [Share.ANY] * len(members)
+        edges = [
+            (at, place)
+            for place, reader in enumerate(members)
+            for at, maker in enumerate(members[:place])
+            if reader in self.readers[maker]
+        ]
+        idle = [place for place, number in enumerate(members) if not self.times[number].busy.any()]
+        return region_shares([self.layers[number] for number in members], edges, idle)
 
-    def _aligned(self, number: int) -> bool:
-        layer = self.layers[number]
-        if _by_window(layer) or not self.times[number].busy.any():
-            return True
-        return isinstance(layer, EltwiseLayer) and not layer.broadcast
-
-    def _by_channels(self, number: int, inside: set[int]) -> bool:
-        """Whether engines must share the channels of a member's result: a window over it, or a sum with what another
-        member makes, must not see what another engine makes."""
-        return any(
-            _by_window(self.layers[reader])
-            or sum(reader in self.readers[other] for other in inside) > 1
-            or self._by_channels(reader, inside)
-            for reader in self.readers[number]
-            if reader in inside
+    def _weight_bytes(self, members: Sequence[int], shares: Sequence[Share]) -> int:
+        times = [self.times[number] for number in members]
+        return sum(
+            one.all_weights if share is Share.ROWS else one.weight_bytes
+            for one, share in zip(times, shares, strict=True)
         )
 
     def _busy(self, members: Sequence[int]) -> list[npt.NDArray[np.float64]]:
-        """Cycles of the units for members in this order. Who reads what engines make by channels has the same share."""
-        inside, by_channels = set(members), set[int]()
-        busy = []
-        for number in members:
-            times = self.times[number]
-            follows = any(number in self.readers[maker] for maker in by_channels)
-            if self.engines > 1 and (follows or self._by_channels(number, inside)):
-                by_channels.add(number)
-                busy.append(times.busy * imbalance(times.blocks, self.engines))
-            else:
-                busy.append(times.busy)
-        return busy
+        """Cycles of the units for members in this order, which may be a region."""
+        times, shares = [self.times[number] for number in members], self._shares(members)
+        assert shares is not None
+        found = {
+            Share.ANY: lambda one: one.busy,
+            Share.CHANNELS: lambda one: one.busy * imbalance(one.blocks, self.engines),
+            Share.ROWS: lambda one: one.by_rows,
+        }
+        return [found[share](one) for one, share in zip(times, shares, strict=True)]
 
     def least(self, members: Sequence[int]) -> float:
         """A lower bound of :meth:`cycles` that is quickly found: the busiest unit."""
-        most = float(np.max(sum(self.times[number].busy for number in members)))
+        times = [self.times[number] for number in members]
+        most = float(np.max(sum(np.minimum(one.busy, one.by_rows) for one in times)))
         return most + _BETWEEN if most else 0.0
 
     def quick_cycles(self, members: Sequence[int]) -> float:
@@ -113,7 +123,8 @@ class RegionRules:
         others, as if no layer waited for another."""
         busy = sum(self._busy(members))
         most = float(np.max(busy))
-        return most + _HIDDEN * (float(np.sum(busy)) - most) * (len(members) > 1) + (_START if most else 0.0)
+        hidden = _HIDDEN * (float(np.sum(busy)) - most) * (len(members) > 1)
+        return most + hidden + self._again(members) + (_START if most else 0.0)
 
     def cycles(self, members: Sequence[int]) -> float:
         """Of layers side by side, or of one."""
@@ -126,12 +137,16 @@ class RegionRules:
             mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
             found.append(RegionMember((ld1, mac, vec, st1), reads, around))
         busy_at_all = any(max(member.busy) for member in found)
-        return side_by_side_cycles(found) + _BETWEEN if busy_at_all else 0.0
+        return side_by_side_cycles(found) + self._again(members) + _BETWEEN if busy_at_all else 0.0
 
-
-def _by_window(layer: Layer) -> bool:
-    """Whether each channel of the result comes from windows over one channel of the input."""
-    return isinstance(layer, MaxLayer) or (isinstance(layer, ConvLayer) and layer.depthwise)
+    def _again(self, members: Sequence[int]) -> float:
+        """Cycles in which DRAM gives engines weights that it gave another: they come ahead of the region, at the
+        expense of what could come then."""
+        shares = self._shares(members)
+        if self.engines == 1 or shares is None:
+            return 0.0
+        extra = self._weight_bytes(members, shares) - self._weight_bytes(members, [Share.ANY] * len(members))
+        return extra * self.engines / self.dram_bytes_per_cycle
 
 
 #: What gives the order of a graph of layers, with a price of orders to go by.
@@ -269,7 +284,11 @@ def _ordered(
         run, times, engines,
         [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
         frozenset(i for i, layer in enumerate(run) if {roots[name] for name in layer.inputs} & inputs),
-        params.lv2_bytes // 8 // engines, _PART * sum(float(one.busy.max()) for one in times),
+        [
+            {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)} for layer in run
+        ],
+        int(_TENSORS * params.lv2_bytes), params.lv2_bytes // 8 // engines, params.dram_bytes_per_cycle,
+        _PART * sum(float(one.busy.max()) for one in times),
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)
     price, report = RegionPrice(rules, whole.source, whole, params), None

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler import ir
+from compiler.backend.layers.engine_share import imbalance
 from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, HostLayer, Layer, MaxLayer
 from hw.contract.params import SocParams
 
@@ -19,13 +20,16 @@ _TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as th
 
 @dataclass(frozen=True, eq=False)
 class LayerTimes:
-    """Cycles of MAC, VEC, LD1 and ST1 on the engine with the most to do, bytes of weights, bytes of the result, and in
-    how many blocks of channels a convolution would compute it."""
+    """Cycles of MAC, VEC, LD1 and ST1 on an engine, bytes of weights that it loads, bytes of the result, and in how
+    many ``blocks`` of channels a convolution would compute it. ``by_rows``: cycles if engines share its rows, where
+    each loads ``all_weights``."""
 
     busy: npt.NDArray[np.float64]
     weight_bytes: int
     out_bytes: int
     blocks: int
+    by_rows: npt.NDArray[np.float64]
+    all_weights: int
 
 
 def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> LayerTimes:
@@ -35,7 +39,7 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     outputs = sum(graph.tensors[name].size for name in layer.outputs)
     weights, blocks = 0, -(-graph.tensors[layer.output].shape[-1] // params.out_channels)
     if isinstance(layer, HostLayer) or _in_place(graph, layer):
-        return LayerTimes(busy, 0, outputs, blocks)
+        return LayerTimes(busy, 0, outputs, blocks, busy, 0)
     if isinstance(layer, ConvLayer):
         busy[MAC], weights = _convolved(graph, layer, params)
         blocks = len(layer.tiles)
@@ -47,9 +51,12 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     else:  # copies run on one engine, and their runs may be short
         engines = 1
     busy[LD1], busy[ST1] = inputs / params.lv1_word, outputs / params.lv1_word
+    rows, by_rows = graph.tensors[layer.output].nhwc[1], busy / engines
+    by_rows[LD1] += weights / params.lv1_word
+    by_rows *= imbalance(rows, engines)
     if isinstance(layer, ConvLayer) and not layer.depthwise and len(layer.tiles) >= engines:
         busy[LD1] *= engines  # they share the channels of the result, and each reads all of the input
-    return LayerTimes(busy / engines, weights // engines, outputs, blocks)
+    return LayerTimes(busy / engines, weights // engines, outputs, blocks, by_rows, weights)
 
 
 def _in_place(graph: ir.Graph, layer: Layer) -> bool:

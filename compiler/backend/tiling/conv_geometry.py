@@ -1,6 +1,8 @@
 """Geometry of convolution tiles: parts of the kernel, the input they need, and how LV0 holds it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.memory.tensor_view import PixelBox
@@ -120,13 +122,26 @@ def tile_box(layer: ConvLayer, tile: PixelTile, first_channel: int, channels: in
     return PixelBox(tile.n, tile.y * sh - top, rows, tile.x * sw - left, cols, first_channel, channels)
 
 
-def pixel_tiles(layer: ConvLayer, rows: int, cols: int, images: int) -> list[PixelTile]:
-    """All tiles of the output in order, of at most ``rows`` x ``cols`` pixels."""
+class Band(NamedTuple):
+    """Pixels of an image: rows from ``top`` to before ``bottom``, columns from ``left`` to before ``right``."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
+def pixel_tiles(
+    layer: ConvLayer, rows: int, cols: int, images: int, bands: Sequence[Band] = (Band(0, 1 << 30, 0, 1 << 30),)
+) -> list[PixelTile]:  # fmt: skip
+    """All tiles of the output in order, of at most ``rows`` x ``cols`` pixels; ``bands``: of these parts of the images
+    alone."""
     tiles = []
     for n in range(images):
         for number, area in enumerate(layer.areas):
-            for y in range(area.y, area.y + area.rows, rows):
-                for x in range(area.x, area.x + area.cols, cols):
-                    height, width = min(rows, area.y + area.rows - y), min(cols, area.x + area.cols - x)
-                    tiles.append(PixelTile(number, n, y, height, x, width))
+            for band in bands:
+                bottom, right = min(area.y + area.rows, band.bottom), min(area.x + area.cols, band.right)
+                for y in range(max(area.y, band.top), bottom, rows):
+                    for x in range(max(area.x, band.left), right, cols):
+                        tiles.append(PixelTile(number, n, y, min(rows, bottom - y), x, min(cols, right - x)))
     return tiles

@@ -52,8 +52,9 @@ def test_a_pool_joins_the_convolution_ahead():
     assert regions_of(pooled(), BASE, 2) == [["conv", "maxpool"]]
 
 
-def test_engines_do_not_share_what_a_convolution_in_the_region_makes():
-    """One engine may run everything side by side; two may not read each other's results."""
+def test_engines_do_not_share_what_a_window_over_channels_reads():
+    """One engine may run everything side by side; two may not read each other's results, so a pool or a convolution
+    with a kernel does not follow one that is shared by rows."""
     for engines, params in ((1, TINY), (2, BASE)):
         graph = module()
         layers = fuse(graph, lower(graph, params))
@@ -61,8 +62,67 @@ def test_engines_do_not_share_what_a_convolution_in_the_region_makes():
         for layer in joined:
             inside = {name for member in members_of(layer) for name in member.outputs}
             readers = [m for m in members_of(layer) if m.kind == "conv" and inside.intersection(m.inputs)]
-            assert engines == 1 or not readers
+            assert engines == 1 or all(reader.flat for reader in readers)
         assert any(isinstance(layer, Region) for layer in joined)
+
+
+def separable(seed: int = 1, height: int = 24) -> ir.Graph:
+    """A depthwise convolution between two 1x1 convolutions, the second with a sum, and a 1x1 one behind it."""
+    make = GraphBuilder(seed)
+    x = make.conv(make.input((1, height, 20, 8)), 64, (1, 1))
+    y = make.conv(make.conv(x, 96, (1, 1)), 96, pads=(1, 1, 1, 1), groups=96)
+    total = make.eltwise("add", x, make.conv(y, 64, (1, 1)))
+    make.output(make.conv(total, 40, (1, 1)))
+    return make.graph
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Layers join wherever engines can share them."""
+    monkeypatch.setattr("compiler.backend.order.regions._BETWEEN", 4000.0)
+
+
+@pytest.mark.parametrize(("engines", "height"), [(2, 24), (2, 11), (3, 10), (4, 24)])
+def test_engines_share_the_rows_of_a_chain_of_sums_over_channels(eager, engines, height):
+    """The depthwise convolution, the sum and the last convolution follow each other in one region."""
+    image = check(separable(height=height), BASE.replace(engines=engines), engines=engines)
+    kinds = [layer.kind for layer in image.meta.layers]
+    assert any(kind.startswith("depthwise+") and kind.endswith("conv") for kind in kinds), kinds
+
+
+def chain(seed: int) -> ir.Graph:
+    """Convolutions of all kinds, pools and sums, each of one of the last two results."""
+    rng, make = np.random.default_rng(seed), GraphBuilder(seed)
+    height, width = rng.integers(5, 24, 2)
+    made = [make.conv(make.input((1 + seed % 2, height, width, 8)), int(rng.choice([16, 40, 64])), (1, 1))]
+    for _ in range(rng.integers(4, 9)):
+        x = made[-1 - int(rng.integers(min(2, len(made))))]
+        channels, like = (
+            make.shape(x)[3],
+            [other for other in made if other != x and make.shape(other) == make.shape(x)],
+        )
+        kind = rng.choice(["depthwise", "pool", "sum", "kernel", "flat", "flat"])
+        if kind == "depthwise":
+            made.append(make.conv(x, channels, pads=(1, 1, 1, 1), groups=channels))
+        elif kind == "pool":
+            made.append(make.pool("max", x, (3, 3), (1, 1), (1, 1, 1, 1)))
+        elif kind == "sum" and like:
+            made.append(make.eltwise("add", x, like[-1]))
+        elif kind == "kernel":
+            made.append(make.conv(x, 32, pads=(1, 1, 1, 1)))
+        else:
+            made.append(make.conv(x, int(rng.choice([16, 40, channels])), (1, 1)))
+    read = {name for op in make.graph.ops for name in op.inputs}
+    for name in made:
+        if name not in read:
+            make.output(name)
+    return make.graph
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_chains_are_exact_on_several_engines(eager, seed):
+    image = check(chain(seed), BASE.replace(engines=2 + seed % 3), engines=2 + seed % 3)
+    assert any(" + " in layer.name for layer in image.meta.layers), f"seed {seed}: no region in it"
 
 
 def test_a_region_stands_for_its_members():
