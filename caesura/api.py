@@ -1,6 +1,6 @@
 """The public functions: compile, open, load, call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -71,15 +71,19 @@ def compile_with_report(
     fallback: bool = False,
     observe: bool = False,
     options: Options | None = None,
+    told: Callable[[int, float], None] | None = None,
 ) -> "Compiled":
-    """As :func:`compile`; the image with the graph it was made from and the report of the compilation."""
-    from compiler import compile as compiler  # only loaded where it is used
+    """As :func:`compile`; the image with the graph it was made from and the report of the compilation. ``told``: with
+    ``order="measured"`` called with the number of programs measured, on the fast model, and the fewest cycles."""
+    from caesura.model_cycles import model_cycles  # only loaded where they are used
+    from compiler import compile as compiler
 
     params = resolve(preset)
     engines = params.engines if engines is None else engines
     return compiler.compile_with_report(
-        Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options
-    )
+        Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options,
+        measure=model_cycles, told=told,
+    )  # fmt: skip
 
 
 def open(

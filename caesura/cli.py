@@ -5,6 +5,7 @@ Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or
 
 import json
 import sys
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +41,14 @@ from caesura.options import (
     image_of,
     is_image,
 )  # fmt: skip
-from caesura.order_table import has_choice, order_fields, order_table
+from caesura.order_table import (
+    has_choice,
+    measured_fields,
+    measured_line,
+    order_fields,
+    order_table,
+    tell_measured,
+)
 from caesura.progress import Progress, estimated_cycles
 from caesura.show_points import point_fields, points_over, points_summary, points_table
 from compiler.ir import CompileError, Graph
@@ -178,17 +186,22 @@ def compile(
         budget=budget, no_regions=no_regions,
     )  # fmt: skip
     hardware = machine(preset, params, changes or ()) or "tiny"
-    compiled = api.compile_with_report(
-        model, hardware, engines=engine_count(engines), fallback=fallback, options=options
-    )
+    with Progress() as progress:
+        compiled = api.compile_with_report(
+            model, hardware, engines=engine_count(engines), fallback=fallback, options=options,
+            told=partial(tell_measured, progress),
+        )  # fmt: skip
     image, orders = compiled.image, compiled.report.orders
     image.save(output)
     if as_json:
         sizes = {"bytes": output.stat().st_size, "layers": len(image.meta.layers), "jobs": len(image.meta.jobs)}
-        typer.echo(json.dumps({"image": str(output), **sizes, "order": order_fields(orders)}))
+        fields = {"order": order_fields(orders), **measured_fields(compiled.measured)}
+        typer.echo(json.dumps({"image": str(output), **sizes, **fields}))
         return
     if has_choice(orders):
         Console().print(order_table(orders))
+    if compiled.measured:
+        typer.echo(measured_line(compiled.measured))
     typer.echo(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
         f"for {image.meta.params['name']}"

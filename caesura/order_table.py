@@ -6,7 +6,9 @@ from typing import Any
 
 from rich.table import Table
 
+from caesura.progress import Progress
 from caesura.show import table
+from compiler.measured_order import MeasuredBuild
 from compiler.order.report import OrderReport, SubgraphReport
 
 
@@ -28,6 +30,27 @@ def order_fields(reports: Sequence[OrderReport]) -> list[dict[str, Any]]:
 def has_choice(reports: Sequence[OrderReport]) -> bool:
     """Whether any subgraph has more than one order."""
     return bool(_with_choice(reports))
+
+
+def measured_line(measured: MeasuredBuild) -> str:
+    """What measuring orders did, in one line."""
+    gain = 100 * (1 - measured.cycles / measured.priced)
+    return (
+        f"{measured.tried:,} programs measured on the fast model: {measured.cycles:,.0f} cycles, "
+        f"{measured.priced:,.0f} in the order found by price ({gain:.1f} % fewer)"
+    )
+
+
+def measured_fields(measured: MeasuredBuild | None) -> dict[str, Any]:
+    """The same as fields; none if nothing was measured."""
+    if measured is None:
+        return {}
+    return {"measured": {"tried": measured.tried, "cycles": measured.cycles, "cycles_by_price": measured.priced}}
+
+
+def tell_measured(progress: Progress, tried: int, cycles: float) -> None:
+    """A line of progress."""
+    progress.task(f"order: {tried:,} programs measured, {cycles:,.0f} cycles at best")
 
 
 def _with_choice(reports: Sequence[OrderReport]) -> list[SubgraphReport]:

@@ -1,5 +1,6 @@
 """ONNX model to image: front end, then back end."""
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -12,8 +13,11 @@ from compiler.backend.report import CompileReport
 from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
+from compiler.measured_order import Measure, MeasuredBuild, Told, build_measured
 from hw.contract.image import Image
 from hw.contract.params import SocParams
+
+MEASURED_SECONDS = 60.0  #: of wall time in which orders are measured, unless a time is given
 
 
 @dataclass
@@ -23,6 +27,7 @@ class Compiled:
     image: Image
     graph: Graph
     report: CompileReport
+    measured: MeasuredBuild | None = None  #: what measuring orders did, if that was wanted
 
 
 def compile_with_report(
@@ -34,17 +39,30 @@ def compile_with_report(
     observe: bool = False,
     engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
+    measure: Measure | None = None,
+    told: Told | None = None,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
     ``options`` says; ``auto``: as many as the model deserves, see :func:`compiler.engine_count.build_for_its_size`.
-    Raises :class:`compiler.ir.CompileError`.
+    ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds`` and calls
+    ``told`` on its way. Raises :class:`compiler.ir.CompileError`.
     """
     chosen = options or Options()
     chosen = replace(chosen, observe=observe or chosen.observe)
     graph = import_model(path, fallback=fallback, name=name)
+    if chosen.order == "measured":
+        if engines == "auto" or chosen.placed or observe or not chosen.regions or measure is None:
+            raise CompileError(
+                "order 'measured' compares regions of programs on a given number of engines: leave auto, placed, "
+                "observe and no-regions out, and say what measures"
+            )
+        whole = chosen if engines is None else replace(chosen, engines=engines)
+        seconds = chosen.order_seconds if math.isfinite(chosen.order_seconds) else MEASURED_SECONDS
+        built = build_measured(graph, params, whole, measure, seconds, told)
+        return Compiled(built.image, graph, built.report, built)
     if engines == "auto":
         if chosen.placed:
             raise CompileError("engines='auto' counts engines that share each layer: name a number for placed layers")

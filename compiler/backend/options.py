@@ -10,8 +10,9 @@ from hw.contract.params import KIB, SocParams
 #: Where cancellation points lie: at intervals of the estimated time, where spilled data has reached DRAM, or both.
 STRATEGIES = ("both", "intervals", "spills")
 
-#: In which order layers come: as in the model, the best found, or the best of all where those can be counted.
-ORDERS = ("search", "source", "exhaustive")
+#: In which order layers come: as in the model, the best found by price, the best of all where those can be counted, or
+#: the best found by compiling and measuring (:mod:`compiler.measured_order`).
+ORDERS = ("search", "source", "exhaustive", "measured")
 _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
 
 

@@ -35,8 +35,8 @@ _LONGEST_LOAD = 1024
 def build(
     graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None
 ) -> tuple[Image, CompileReport]:  # fmt: skip
-    """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives the order
-    of layers instead of a search, to measure orders.
+    """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives another
+    order of layers than the search has found, to measure orders.
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """

@@ -99,7 +99,7 @@ def test_seventy_orders_compile():
     with Lab(preset("tiny"), "model", Progress()) as lab:
         graph = order_programs.seventy_layers()
         one = order_programs.compiled(graph, lab, noted, Options())
-        cycles, equal = order_programs._run(lab, graph, one.image)
+        cycles, equal = order_programs.run_on(lab, one.image, *order_programs.fed(graph))
     assert count(seen[0]).value == 70 and len(list(depth_first(seen[0]))) == 2
     assert one.joined and one.order == seen[0].source and equal and cycles > 0
 

@@ -149,8 +149,8 @@ class RegionRules:
         return extra * self.engines / self.dram_bytes_per_cycle
 
 
-#: What gives the order of a graph of layers, with a price of orders to go by.
-ChooseOrder = Callable[[OrderGraph, Price], Order]
+#: What gives the order of a graph of layers, with a price of orders to go by, and the order that the search has found.
+ChooseOrder = Callable[[OrderGraph, Price, Order], Order]
 
 
 class RegionPrice:
@@ -260,7 +260,7 @@ def order_and_join(
     choose: ChooseOrder | None = None,
 ) -> OrderedLayers:  # fmt: skip
     """``layers`` in the best order found within ``limits`` (None: as they come), some joined to regions. ``choose``:
-    what gives the order instead of a search. Layers on the CPU keep their places: all before them come before them."""
+    what gives another. Layers on the CPU keep their places: all before them come before them."""
     runs, reports = list[OrderedRun | HostLayer](), list[OrderReport]()
     for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
         if on_host:
@@ -292,13 +292,12 @@ def _ordered(
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)
     price, report = RegionPrice(rules, whole.source, whole, params), None
-    if choose is not None:
-        order = choose(whole, price)
-    elif limits is None or len(run) < 2:
-        order = whole.source
-    else:
+    order = whole.source
+    if limits is not None and len(run) > 1:
         report = _search(whole, rules, params, limits)
         order = min(report.order, whole.source, greedy_order(whole), key=price)
+    if choose is not None:
+        order = choose(whole, price, order)
     return OrderedRun(graph, run, order, price), report
 
 

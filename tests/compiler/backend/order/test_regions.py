@@ -151,7 +151,7 @@ def test_what_cannot_be_a_region_is_cut_otherwise():
 def test_an_order_can_be_given():
     graph, seen = branchy(3, operators=9, channels=24), []
 
-    def backwards(operators, price):
+    def backwards(operators, price, found):
         order = tuple(nx.lexicographical_topological_sort(operators.flow(), key=lambda n: -n))
         seen.append((order, price(order), price(operators.source)))
         return order
@@ -213,5 +213,5 @@ def test_order_search_changes_nothing_but_the_order():
 
 
 def test_an_unknown_order_is_refused():
-    with pytest.raises(CompileError, match="order must be one of search, source, exhaustive, not 'best'"):
+    with pytest.raises(CompileError, match="order must be one of search, source, exhaustive, measured, not 'best'"):
         build(pooled(), TINY, Options(order="best"))

@@ -1,0 +1,36 @@
+"""``caesura compile``: what it says of the search for the order of layers."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.workloads import workload
+from caesura.cli import app
+from caesura.model_cycles import model_cycles
+from hw.contract.image import Image
+
+
+@pytest.fixture(scope="module")
+def network():
+    return str(workload("nasnet_small"))
+
+
+def said(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["compile", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_measured(network, tmp_path):
+    path = tmp_path / "x.cimg"
+    report = json.loads(said(network, "-o", str(path), "--order", "measured", "--budget", "3s", "--json"))
+    measured = report["measured"]
+    assert measured["tried"] >= 1 and measured["cycles"] <= measured["cycles_by_price"]
+    assert measured["cycles"] == model_cycles(Image.load(path))
+    assert report["order"][0]["subgraphs"]
+
+
+def test_by_price(network, tmp_path):
+    text = said(network, "-o", str(tmp_path / "x.cimg"))
+    assert "order search" in text and "measured" not in text
