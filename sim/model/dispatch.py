@@ -103,7 +103,7 @@ class DispatchModel:
         program, queues, fetch, depth = self.program, self.queues, self.fetch, self._depth
         units, per_insn, executes = program.units, fetch.per_insn, self._engine.data
         whole, assembled, first, soonest = fetch.whole, fetch.assembled, self._first, self.soonest
-        pc, latest, come = self.pc, self.latest, len(fetch.whole)
+        pc, latest, come = self.pc, self.latest, len(whole)
         work: list[QueueModel] = []
         while True:
             number = pc - first
@@ -113,7 +113,9 @@ class DispatchModel:
             if whole[number] > at:
                 at = whole[number]
             if number == len(assembled):
-                fetch.taken(at)
+                assembled.append(at)
+                if number >= fetch.gate:
+                    fetch.make_room()
             at += 1
             if at < soonest:
                 at = soonest
@@ -121,18 +123,18 @@ class DispatchModel:
             if not 0 <= unit < _UNITS:
                 return Stop(Why.SPECIAL, at)
             queue = queues[unit]
-            over = len(queue.pcs) - depth
+            pcs = queue.pcs
+            over = len(pcs) - depth
             if over >= 0:
-                if over >= len(queue.taken):
+                taken = queue.taken
+                if over >= len(taken):
                     return _BLOCKED
-                room = queue.taken[over] + 1
-                if room > at:
-                    at = room
-            queue.pcs.append(pc)
+                if taken[over] >= at:
+                    at = taken[over] + 1
+            pcs.append(pc)
             queue.issued.append(at)
             self.latest = latest = at
-            pc += 1
-            self.pc = pc
+            self.pc = pc = pc + 1
             if executes:
                 try:
                     self._engine.execute(program, pc - 1, self._segments)

@@ -35,7 +35,7 @@ class ExecutorModel(Part):
         self.fault: JobFault | None = None
         self.halt_cycle = self.halt_point = self.halt_pc = 0
         self._state = _IDLE
-        self._decided = 0
+        self._point = -1  # the cancellation point that waits for its cycle
         self._trapped = False
 
     # -- what registers show ---------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class ExecutorModel(Part):
 
     def _dispatch(self, time: int) -> None:
         """Dispatch what can be, and deal with what ends it."""
-        if self._state != _BODY or self._trapped:
+        if self._state != _BODY or self._trapped or self._point == self.dispatch.pc:
             return
         stop = self.dispatch.run()
         if stop is None:
@@ -183,21 +183,16 @@ class ExecutorModel(Part):
             self._drained()
         elif unit == CANCEL:
             self.dispatch.soonest = at
-            if not self._decided_at(at):
-                self._decided = pc + 1
-                self.later(at, self._cancel, pc)
+            self._point = pc
+            self.later(at, self._cancel, pc)
         else:
             assert unit == ILLEGAL
             self._fault_at(at, pc, Fault.ILLEGAL)
 
-    def _decided_at(self, at: int) -> bool:
-        """Whether the point at hand waits for its cycle already."""
-        return self._decided == self.dispatch.pc + 1
-
     def _cancel(self, time: int, pc: int) -> None:
         if self._state != _BODY or self._trapped or pc != self.dispatch.pc:
             return
-        self._decided = 0
+        self._point = -1
         self.halt_point, self.halt_pc = self.dispatch.program.points[pc], pc + 1
         self.dispatch.latest = time
         self.dispatch.pc = pc + 1

@@ -66,11 +66,11 @@ class QueueModel:
     the unit, had its semaphores, and signalled, as far as they are known; ``pcs[k]`` which it is.
     """
 
-    __slots__ = ("_ready", "done", "granted", "issued", "pcs", "pipe", "program", "semaphores", "taken", "unit")
+    __slots__ = ("done", "granted", "issued", "pcs", "program", "run", "semaphores", "taken", "unit")
 
     def __init__(self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, pipe: Pipe) -> None:
-        self.unit, self.semaphores, self.pipe = unit, semaphores, pipe
-        self.program = program
+        self.unit, self.semaphores, self.program = unit, semaphores, program
+        self.run = pipe.run
         self.clear()
 
     def clear(self) -> None:
@@ -93,19 +93,17 @@ class QueueModel:
 
     def grant(self, place: int) -> int:
         """When instruction ``place`` is valid at the unit, or -1: a semaphore is missing."""
-        program, tokens = self.program, self.semaphores.tokens
         head = self.issued[place] + QUEUED
-        if place:
-            after = self.taken[place - 1] + 1
-            if after > head:
-                head = after
-        waits = program.waits[self.pcs[place]]
-        if waits:
-            for number in waits:
+        if place and self.taken[place - 1] >= head:
+            head = self.taken[place - 1] + 1
+        needed = self.program.waits[self.pcs[place]]
+        if needed:
+            tokens = self.semaphores.tokens
+            for number in needed:
                 if not tokens[number]:
                     self.semaphores.waiters[number] = self
                     return -1
-            for number in waits:
+            for number in needed:
                 token = tokens[number].popleft()
                 if token > head:
                     head = token
@@ -113,48 +111,25 @@ class QueueModel:
         self.granted.append(head)
         return head
 
-    def advance(self, work: list["QueueModel"]) -> bool:
-        """Start what can start; queues that wait for what it signals are added to ``work``. Whether any has."""
-        pcs, issued, done, taken = self.pcs, self.issued, self.done, self.taken
-        place, count = len(taken), len(pcs)
-        if place == count:
-            return False
-        model, program, run = self.semaphores, self.program, self.pipe.run
-        tokens, waits, signals, work_of = model.tokens, program.waits, program.signals, program.work
-        began = place
-        while place < count:
-            # As in `grant`, in place: this is where the model spends its time.
-            pc = pcs[place]
-            head = issued[place] + QUEUED
-            if place and taken[place - 1] >= head:
-                head = taken[place - 1] + 1
-            needed = waits[pc]
-            if needed:
-                missing = False
-                for number in needed:
-                    if not tokens[number]:
-                        model.waiters[number] = self
-                        missing = True
-                        break
-                if missing:
-                    break
-                for number in needed:
-                    token = tokens[number].popleft()
-                    if token > head:
-                        head = token
-                head += 1
-            self.granted.append(head)
+    def advance(self, work: list["QueueModel"]) -> None:
+        """Start what can start; queues that wait for what it signals are added to ``work``."""
+        pcs, taken, done, program = self.pcs, self.taken, self.done, self.program
+        place = len(taken)
+        while place < len(pcs):
+            head = self.grant(place)
+            if head < 0:
+                return
             if place >= UNIT_IN_FLIGHT and done[place - UNIT_IN_FLIGHT] >= head:
                 head = done[place - UNIT_IN_FLIGHT] + 1
-            begin, end = run(head, work_of[pc])
+            pc = pcs[place]
+            begin, end = self.run(head, program.work[pc])
             taken.append(begin)
             done.append(end)
-            for number in signals[pc]:
-                waiter = model.signal(number, end + 1)
+            for number in program.signals[pc]:
+                waiter = self.semaphores.signal(number, end + 1)
                 if waiter is not None:
                     work.append(waiter)
             place += 1
-        return place > began
 
 
 _NO_PIPE = CopyPipe()  #: never run
@@ -181,19 +156,19 @@ class BusQueueModel(QueueModel):
         self._generation += 1
         self._at_unit = False  # an instruction is on offer and was not accepted
 
-    def advance(self, work: list[QueueModel]) -> bool:
+    def advance(self, work: list[QueueModel]) -> None:
         place = len(self.taken)
         if self._at_unit or place >= len(self.pcs):
-            return False
+            return
         if len(self.granted) > place:
             head = self.granted[place]
         else:
             head = self.grant(place)
             if head < 0:
-                return False
+                return
         if place >= UNIT_IN_FLIGHT:
             if len(self.done) <= place - UNIT_IN_FLIGHT:
-                return False
+                return
             head = max(head, self.done[place - UNIT_IN_FLIGHT] + 1)
         self._at_unit = True
         pc, generation = self.pcs[place], self._generation
@@ -204,7 +179,6 @@ class BusQueueModel(QueueModel):
             lambda time: self._ended(time, generation),
         )
         self._carrier.agenda.at(head, self._offer, (transfer, generation))
-        return False
 
     def _offer(self, time: int, subject: tuple[Transfer, int]) -> None:
         transfer, generation = subject
