@@ -133,10 +133,10 @@ class MemoryModel:
         # Reserve the bank: when is its row open for the burst?
         line = address >> self._row_shift
         bank, row = line & self._bank_mask, line >> self._bank_bits
-        epoch, phase = divmod(at + self._closed, self._interval)
-        begin = at
-        if phase < self._closed:
-            begin += self._closed - phase
+        epoch = (at + self._closed) // self._interval
+        begin = epoch * self._interval  # when the last refresh was over
+        if begin < at:
+            begin = at
         open_row, free, opened = self._banks[bank]
         if opened != epoch:
             begin += self._miss
@@ -176,14 +176,13 @@ class MemoryModel:
 
     def _last_beat(self, time: int, beats: int) -> int:
         """The cycle of the last of ``beats`` that may move from ``time`` on: not amid a refresh, nor too fast."""
-        phase = (time + self._closed) % self._interval
-        if phase < self._closed:
-            time += self._closed - phase
-            phase = self._closed
+        refreshed = (time + self._closed) // self._interval * self._interval
+        if time < refreshed:
+            time = refreshed
         end = time + beats - 1 if self._bandwidth == FULL else self._pace(time, beats)
-        spare = self._interval - phase
-        if end - time >= spare:
-            end += self._closed * (1 + (end - time - spare) // (self._interval - self._closed))
+        closing = refreshed + self._interval - self._closed
+        if end >= closing:
+            end += self._closed * (1 + (end - closing) // (self._interval - self._closed))
         return end
 
     def _due(self, time: int, plan: int) -> None:

@@ -113,20 +113,34 @@ class QueueModel:
 
     def advance(self, work: list["QueueModel"]) -> None:
         """Start what can start; queues that wait for what it signals are added to ``work``."""
-        pcs, taken, done, program = self.pcs, self.taken, self.done, self.program
+        pcs, issued, done, taken, model = self.pcs, self.issued, self.done, self.taken, self.semaphores
+        program, tokens = self.program, model.tokens
         place = len(taken)
         while place < len(pcs):
-            head = self.grant(place)
-            if head < 0:
-                return
-            if place >= UNIT_IN_FLIGHT and done[place - UNIT_IN_FLIGHT] >= head:
-                head = done[place - UNIT_IN_FLIGHT] + 1
+            # As in `grant`, in place: this is where the model spends its time.
             pc = pcs[place]
+            head = issued[place] + QUEUED
+            if place and taken[-1] >= head:
+                head = taken[-1] + 1
+            needed = program.waits[pc]
+            if needed:
+                for number in needed:
+                    if not tokens[number]:
+                        model.waiters[number] = self
+                        return
+                for number in needed:
+                    token = tokens[number].popleft()
+                    if token > head:
+                        head = token
+                head += 1
+            self.granted.append(head)
+            if place >= UNIT_IN_FLIGHT and done[-UNIT_IN_FLIGHT] >= head:
+                head = done[-UNIT_IN_FLIGHT] + 1
             begin, end = self.run(head, program.work[pc])
             taken.append(begin)
             done.append(end)
             for number in program.signals[pc]:
-                waiter = self.semaphores.signal(number, end + 1)
+                waiter = model.signal(number, end + 1)
                 if waiter is not None:
                     work.append(waiter)
             place += 1
