@@ -143,3 +143,27 @@ class DispatchModel:
             queue.advance(work)
             while work:
                 work.pop().advance(work)
+
+    # -- what has been dispatched ----------------------------------------------------------------------------
+    def next_pc(self, time: int) -> int:
+        """The first instruction that has not been dispatched before cycle ``time``."""
+        return self.pc - sum(issued >= time for queue in self.queues for issued in queue.issued)
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was dispatched has an end that is known."""
+        return all(queue.idle for queue in self.queues)
+
+    @property
+    def last_signal(self) -> int:
+        """When the last instruction of the body has signalled, as far as is known; 0 before the first."""
+        return max((queue.done[-1] for queue in self.queues if queue.done), default=0)
+
+    def deadlock(self) -> tuple[Unit, int, int] | None:
+        """A wait that nothing can satisfy any more: of which unit, at which instruction, for which semaphores."""
+        stuck = [queue for queue in self.queues if queue.stuck]
+        if not stuck or not all(queue.stuck or queue.idle for queue in self.queues):
+            return None
+        pc = stuck[0].pcs[len(stuck[0].taken)]
+        missing = sum(1 << number for number in self.program.waits[pc] if not self.semaphores.tokens[number])
+        return stuck[0].unit, pc, missing

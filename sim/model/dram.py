@@ -49,7 +49,7 @@ class MemoryModel:
         self._bank_mask = params.dram_banks - 1
         self._bank_bits = params.dram_banks.bit_length() - 1
         self._interval, self._closed = params.dram_refresh_interval, params.dram_refresh_cycles
-        self._banks = [(-1, 0, -1)] * params.dram_banks  # row, free, epoch
+        self._banks = [(-1, 0, -1)] * params.dram_banks  # row of which line, free, epoch
         self._taken = [-1, -1]  # last cycle in which a read and a write address was taken
         self._queues: tuple[deque[_Burst], deque[_Burst]] = (deque(), deque())
         self._waiting: tuple[list[_Held], list[_Held]] = ([], [])  # one of a client at most
@@ -132,25 +132,29 @@ class MemoryModel:
         taken[write] = at
         # Reserve the bank: when is its row open for the burst?
         line = address >> self._row_shift
-        bank, row = line & self._bank_mask, line >> self._bank_bits
+        bank = line & self._bank_mask
         epoch = (at + self._closed) // self._interval
         begin = epoch * self._interval  # when the last refresh was over
         if begin < at:
             begin = at
-        open_row, free, opened = self._banks[bank]
+        open_line, free, opened = self._banks[bank]
         if opened != epoch:
             begin += self._miss
         else:
             if free > begin:
                 begin = free
-            if open_row != row:
+            if open_line != line:
                 begin += self._miss
-        self._banks[bank] = (row, begin + beats, epoch)
+        self._banks[bank] = (line, begin + beats, epoch)
         due = at + DRAM_QUEUED
-        if write:
-            due = max(begin, due, time + WRITE_BUFFERED)
-        elif begin + self._latency > due:
-            due = begin + self._latency - 1
+        if not write:
+            if begin + self._latency > due:
+                due = begin + self._latency - 1
+        else:
+            if begin > due:
+                due = begin
+            if time + WRITE_BUFFERED > due:
+                due = time + WRITE_BUFFERED
         self._queues[write].append((due, beats, write, served, subject))
         return at
 
@@ -160,7 +164,8 @@ class MemoryModel:
         if reads:
             queue, burst = reads, reads[0]
             if writes:
-                read, write = max(time, burst[0]), max(time, writes[0][0])
+                read = burst[0] if burst[0] > time else time
+                write = writes[0][0] if writes[0][0] > time else time
                 if write < read or (write == read and self._write_next):
                     queue, burst = writes, writes[0]
         elif writes:

@@ -69,8 +69,7 @@ class ExecutorModel(Part):
         """CURRENT_PC."""
         if self._state not in (_BODY, _QUIESCE, _HALTED, _DRAIN):
             return self.dispatch.pc
-        ahead = sum(issued >= time for queue in self.dispatch.queues for issued in queue.issued)
-        return self.dispatch.pc - ahead
+        return self.dispatch.next_pc(time)
 
     # -- between jobs ----------------------------------------------------------------------------------------
     def consider(self, time: int) -> None:
@@ -205,12 +204,12 @@ class ExecutorModel(Part):
     def _settle(self, time: int) -> None:
         """Halt at a point once nothing moves any more."""
         engine = self.engine
-        if not all(queue.idle for queue in self.dispatch.queues):
+        if not self.dispatch.idle:
             self._look_for_deadlock()
             return
         if not (engine.loader.resting and engine.retirer.free):
             return
-        still = max([time, *(queue.done[-1] + 1 for queue in self.dispatch.queues if queue.done)])
+        still = max(time, self.dispatch.last_signal + 1)
         self.later(still + 1, self._settled, still)
 
     def _settled(self, time: int, _: int) -> None:
@@ -222,16 +221,15 @@ class ExecutorModel(Part):
 
     def _drained(self) -> None:
         """The end of a body is known once that of its last instruction is."""
-        if not all(queue.idle for queue in self.dispatch.queues):
+        if not self.dispatch.idle:
             self._look_for_deadlock()
             return
-        drained = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)]) + 1
-        self.later(drained + 1, self._checked)
+        self.later(max(self.dispatch.latest, self.dispatch.last_signal) + 2, self._checked)
 
     def _checked(self, time: int, _: None) -> None:
         if self._state != _DRAIN or self._trapped:
             return
-        residue = sum(1 << number for number, tokens in enumerate(self.dispatch.semaphores.tokens) if tokens)
+        residue = self.dispatch.semaphores.residue()
         if residue:
             self._trap(time, JobFault(Fault.SEMAPHORE_RESIDUE, FaultUnit.EXECUTOR, self.dispatch.pc, residue))
             return
@@ -306,13 +304,8 @@ class ExecutorModel(Part):
         """A wait that nothing can satisfy any more."""
         if self._trapped:
             return
-        stuck = [queue for queue in self.dispatch.queues if queue.stuck]
-        if not stuck or not all(queue.stuck or queue.idle for queue in self.dispatch.queues):
-            return
-        queue = stuck[0]
-        pc = queue.pcs[len(queue.taken)]
-        missing = sum(
-            1 << number for number in self.dispatch.program.waits[pc] if not self.dispatch.semaphores.tokens[number]
-        )
-        last = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)])
-        self._trap(last + STUCK_CYCLES + 3, JobFault(Fault.SEMAPHORE_UNDERFLOW, queue.unit, pc, missing))
+        deadlock = self.dispatch.deadlock()
+        if deadlock is not None:
+            last = max(self.dispatch.latest, self.dispatch.last_signal)
+            unit, pc, missing = deadlock
+            self._trap(last + STUCK_CYCLES + 3, JobFault(Fault.SEMAPHORE_UNDERFLOW, unit, pc, missing))

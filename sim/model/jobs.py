@@ -39,7 +39,7 @@ class Job:
 
     def has(self, flag: JobFlag) -> bool:
         """Whether the descriptor has ``flag``."""
-        return bool(self.members["flags"] & flag)
+        return bool(self.members["flags"] & int(flag))
 
 
 def read_job(index: int, raw: bytes, params: SocParams) -> Job | None:

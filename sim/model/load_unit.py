@@ -93,9 +93,7 @@ class LoadUnit:
         if transfer.next == len(transfer.bursts):
             self._asking.popleft()
         self._held = True
-        accepted = self._memory.request(
-            at + 1, self, False, transfer.base + offset, beats, self._served, transfer
-        )
+        accepted = self._memory.request(at + 1, self, False, transfer.base + offset, beats, self._served, transfer)
         if accepted != HELD:
             self._held = False
             self._next_ask = accepted - 1

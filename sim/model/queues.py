@@ -43,6 +43,10 @@ class SemaphoreModel:
         """Tokens of semaphore ``number`` in cycle ``time``, as far as they have not been promised."""
         return sum(token <= time for token in self.tokens[number]) if number < len(self.tokens) else 0
 
+    def residue(self) -> int:
+        """A mask of the semaphores that are not zero once all is done."""
+        return sum(1 << number for number, tokens in enumerate(self.tokens) if tokens)
+
     def signal(self, number: int, time: int) -> "QueueModel | None":
         """A token more from ``time`` on; returns the queue that waits for it."""
         tokens = self.tokens[number]
