@@ -1,7 +1,11 @@
 """Byte layouts of records that hardware and software share in DRAM, from one table each."""
 
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+
+_FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}  #: of ``struct``, by size in bytes
 
 
 class LayoutError(ValueError):
@@ -31,29 +35,47 @@ class Record:
         for m in self.members:
             if m.offset < end or m.offset + m.size > self.size:
                 raise LayoutError(f"{self.name}.{m.name} overlaps its neighbour or leaves the record")
+            if m.size not in _FORMATS:
+                raise LayoutError(f"{self.name}.{m.name} must have 1, 2, 4 or 8 bytes, not {m.size}")
             end = m.offset + m.size
 
-    def __getitem__(self, name: str) -> Member:
+    @cached_property
+    def _coding(self) -> struct.Struct:
+        """All members in order."""
+        parts, end = ["<"], 0
         for m in self.members:
-            if m.name == name:
-                return m
-        raise LayoutError(f"{self.name} has no member {name!r}")
+            parts.append(f"{m.offset - end}x{_FORMATS[m.size]}")
+            end = m.offset + m.size
+        return struct.Struct("".join([*parts, f"{self.size - end}x"]))
+
+    @cached_property
+    def _by_name(self) -> dict[str, Member]:
+        return {m.name: m for m in self.members}
+
+    def __getitem__(self, name: str) -> Member:
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise LayoutError(f"{self.name} has no member {name!r}") from None
 
     def pack(self, **values: int) -> bytes:
         """Encode; members that are not given are zero."""
-        raw = bytearray(self.size)
-        for name, value in values.items():
-            m = self[name]
-            if not 0 <= value < 1 << (8 * m.size):
-                raise LayoutError(f"{self.name}.{name} must be 0 to {(1 << 8 * m.size) - 1}, not {value}")
-            raw[m.offset : m.offset + m.size] = int(value).to_bytes(m.size, "little")
-        return bytes(raw)
+        for name in values.keys() - self._by_name.keys():
+            raise LayoutError(f"{self.name} has no member {name!r}")
+        try:
+            return self._coding.pack(*[values.get(name, 0) for name in self._by_name])
+        except struct.error:
+            for name, value in values.items():
+                limit = (1 << 8 * self[name].size) - 1
+                if not 0 <= value <= limit:
+                    raise LayoutError(f"{self.name}.{name} must be 0 to {limit}, not {value}") from None
+            raise
 
     def unpack(self, raw: bytes) -> dict[str, int]:
         """Decode every member."""
         if len(raw) != self.size:
             raise LayoutError(f"{self.name} has {self.size} bytes, not {len(raw)}")
-        return {m.name: int.from_bytes(raw[m.offset : m.offset + m.size], "little") for m in self.members}
+        return dict(zip(self._by_name, self._coding.unpack(raw), strict=True))
 
 
 def consecutive(offset: int, size: int, names: Iterable[tuple[str, str]]) -> tuple[Member, ...]:

@@ -30,6 +30,10 @@ class Agenda:
         next can be done at once."""
         return time <= self.last and (not self._heap or self._heap[0][0] > time) and self.stopped is None
 
+    def quiet_until(self) -> int:
+        """The last cycle up to which nothing else is left to happen, as far as time may come."""
+        return min(self.last, self._heap[0][0] - 1) if self._heap else self.last
+
     def run(self, last: int) -> None:
         """Let all happen up to cycle ``last``, included, or until it is stopped."""
         heap = self._heap

@@ -1,6 +1,8 @@
 """Completions and counters: ``hw/control/monitor.py``, from when instructions began and ended."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from hw.contract.isa import Unit
 from hw.contract.job import COMPLETION, COUNTERS, SEMAPHORE_CLASSES
@@ -9,7 +11,14 @@ from sim.model.queues import QueueModel
 from sim.timing.program import ProgramTable
 
 _COPIES = (Unit.LD2, Unit.ST2, Unit.LD1, Unit.ST1, Unit.LD0)
-Span = tuple[int, int, int]  #: PC, acceptance, signal
+
+
+class Spans(NamedTuple):
+    """Instructions of a unit in order: their PCs, and the cycles in which they were accepted and signalled."""
+
+    pcs: Sequence[int]
+    begins: Sequence[int]
+    ends: Sequence[int]
 
 
 def completion_of(job: Job, fault: JobFault | None, counters: Mapping[str, int]) -> bytes:
@@ -22,13 +31,13 @@ def completion_of(job: Job, fault: JobFault | None, counters: Mapping[str, int])
     return COMPLETION.pack(**members, **{name: value & 0xFFFFFFFF for name, value in counters.items()})
 
 
-def copy_counters(prefix: str, spans: Sequence[Span], program: ProgramTable) -> dict[str, int]:
+def copy_counters(prefix: str, spans: Spans, program: ProgramTable) -> dict[str, int]:
     """``bytes``, ``busy`` and ``occupancy`` of a unit that copies. What it was held up is part of ``busy``; how much of
     it is not known."""
     return {
-        f"{prefix}_bytes": sum(program.amount[pc] for pc, _, _ in spans),
-        f"{prefix}_busy": _union(spans),
-        f"{prefix}_occupancy": max((program.extent[pc] for pc, _, _ in spans), default=0),
+        f"{prefix}_bytes": _sum(program.amount, spans.pcs),
+        f"{prefix}_busy": _union(spans.begins, spans.ends),
+        f"{prefix}_occupancy": max(map(program.extent.__getitem__, spans.pcs), default=0),
     }
 
 
@@ -36,22 +45,18 @@ def body_counters(queues: Sequence[QueueModel], program: ProgramTable, start: in
     """Counters of a body that began at ``start``, as they stand in cycle ``now``."""
     counters = dict.fromkeys((name for name, _ in COUNTERS), 0)
     for queue in queues:
-        spans = [
-            (pc, begin, min(end, now))
-            for pc, begin, end in zip(queue.pcs, queue.taken, queue.done, strict=False)
-            if begin < now
-        ]
+        spans = _spans(queue, queue.taken, now)
         name = queue.unit.name.lower()
         if queue.unit in _COPIES:
             counters |= copy_counters(name, spans, program)
         else:
-            counters[f"{name}_busy"] = _union(spans)
-            counters[f"{name}_active"] = sum(program.amount[pc] for pc, _, _ in spans)
+            counters[f"{name}_busy"] = _union(spans.begins, spans.ends)
+            counters[f"{name}_active"] = _sum(program.amount, spans.pcs)
             counters |= _waiting(queue, name, now)
-        counters["instructions"] += sum(issued < now for issued in queue.issued)
+        counters["instructions"] += bisect_left(queue.issued, now)
     mac = queues[Unit.MAC]
-    queued = _union([(0, begin, end) for begin, end in zip(mac.issued, mac.done, strict=False) if begin < now])
-    counters["mac_empty"] = max(0, now - start - queued)
+    queued = _spans(mac, mac.issued, now)
+    counters["mac_empty"] = max(0, now - start - _union(queued.begins, queued.ends))
     return counters
 
 
@@ -72,10 +77,20 @@ def _waiting(queue: QueueModel, name: str, now: int) -> dict[str, int]:
     return {f"{name}_waiting": sum(waits.values())} | {f"{name}_missing{c}": lost for c, lost in waits.items()}
 
 
-def _union(spans: Sequence[Span]) -> int:
+def _spans(queue: QueueModel, begins: Sequence[int], now: int) -> Spans:
+    """What ``queue`` has done, as it stands in cycle ``now``; each began at ``begins``, which are in order."""
+    count = bisect_left(begins, now, 0, len(queue.done))
+    return Spans(queue.pcs[:count], begins[:count], [end if end < now else now for end in queue.done[:count]])
+
+
+def _sum(column: Sequence[int], pcs: Sequence[int]) -> int:
+    return sum(map(column.__getitem__, pcs))
+
+
+def _union(begins: Sequence[int], ends: Sequence[int]) -> int:
     """Cycles in which any of the spans, which begin in order, is under way."""
     total, last = 0, 0
-    for _, begin, end in spans:
+    for begin, end in zip(begins, ends, strict=True):
         if begin < last:
             begin = last
         if end > begin:

@@ -103,7 +103,7 @@ class DispatchModel:
         program, queues, fetch, depth = self.program, self.queues, self.fetch, self._depth
         units, per_insn, executes = program.units, fetch.per_insn, self._engine.data
         whole, assembled, first, soonest = fetch.whole, fetch.assembled, self._first, self.soonest
-        pc, latest, come = self.pc, self.latest, len(fetch.whole)
+        pc, latest, come = self.pc, self.latest, len(whole)
         work: list[QueueModel] = []
         while True:
             number = pc - first
@@ -113,7 +113,9 @@ class DispatchModel:
             if whole[number] > at:
                 at = whole[number]
             if number == len(assembled):
-                fetch.taken(at)
+                assembled.append(at)
+                if number >= fetch.gate:
+                    fetch.make_room()
             at += 1
             if at < soonest:
                 at = soonest
@@ -121,18 +123,18 @@ class DispatchModel:
             if not 0 <= unit < _UNITS:
                 return Stop(Why.SPECIAL, at)
             queue = queues[unit]
-            over = len(queue.pcs) - depth
+            pcs = queue.pcs
+            over = len(pcs) - depth
             if over >= 0:
-                if over >= len(queue.taken):
+                taken = queue.taken
+                if over >= len(taken):
                     return _BLOCKED
-                room = queue.taken[over] + 1
-                if room > at:
-                    at = room
-            queue.pcs.append(pc)
+                if taken[over] >= at:
+                    at = taken[over] + 1
+            pcs.append(pc)
             queue.issued.append(at)
             self.latest = latest = at
-            pc += 1
-            self.pc = pc
+            self.pc = pc = pc + 1
             if executes:
                 try:
                     self._engine.execute(program, pc - 1, self._segments)
@@ -141,3 +143,27 @@ class DispatchModel:
             queue.advance(work)
             while work:
                 work.pop().advance(work)
+
+    # -- what has been dispatched ----------------------------------------------------------------------------
+    def next_pc(self, time: int) -> int:
+        """The first instruction that has not been dispatched before cycle ``time``."""
+        return self.pc - sum(issued >= time for queue in self.queues for issued in queue.issued)
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was dispatched has an end that is known."""
+        return all(queue.idle for queue in self.queues)
+
+    @property
+    def last_signal(self) -> int:
+        """When the last instruction of the body has signalled, as far as is known; 0 before the first."""
+        return max((queue.done[-1] for queue in self.queues if queue.done), default=0)
+
+    def deadlock(self) -> tuple[Unit, int, int] | None:
+        """A wait that nothing can satisfy any more: of which unit, at which instruction, for which semaphores."""
+        stuck = [queue for queue in self.queues if queue.stuck]
+        if not stuck or not all(queue.stuck or queue.idle for queue in self.queues):
+            return None
+        pc = stuck[0].pcs[len(stuck[0].taken)]
+        missing = sum(1 << number for number in self.program.waits[pc] if not self.semaphores.tokens[number])
+        return stuck[0].unit, pc, missing

@@ -35,7 +35,7 @@ class ExecutorModel(Part):
         self.fault: JobFault | None = None
         self.halt_cycle = self.halt_point = self.halt_pc = 0
         self._state = _IDLE
-        self._decided = 0
+        self._point = -1  # the cancellation point that waits for its cycle
         self._trapped = False
 
     # -- what registers show ---------------------------------------------------------------------------------
@@ -69,8 +69,7 @@ class ExecutorModel(Part):
         """CURRENT_PC."""
         if self._state not in (_BODY, _QUIESCE, _HALTED, _DRAIN):
             return self.dispatch.pc
-        ahead = sum(issued >= time for queue in self.dispatch.queues for issued in queue.issued)
-        return self.dispatch.pc - ahead
+        return self.dispatch.next_pc(time)
 
     # -- between jobs ----------------------------------------------------------------------------------------
     def consider(self, time: int) -> None:
@@ -156,7 +155,7 @@ class ExecutorModel(Part):
 
     def _dispatch(self, time: int) -> None:
         """Dispatch what can be, and deal with what ends it."""
-        if self._state != _BODY or self._trapped:
+        if self._state != _BODY or self._trapped or self._point == self.dispatch.pc:
             return
         stop = self.dispatch.run()
         if stop is None:
@@ -183,21 +182,16 @@ class ExecutorModel(Part):
             self._drained()
         elif unit == CANCEL:
             self.dispatch.soonest = at
-            if not self._decided_at(at):
-                self._decided = pc + 1
-                self.later(at, self._cancel, pc)
+            self._point = pc
+            self.later(at, self._cancel, pc)
         else:
             assert unit == ILLEGAL
             self._fault_at(at, pc, Fault.ILLEGAL)
 
-    def _decided_at(self, at: int) -> bool:
-        """Whether the point at hand waits for its cycle already."""
-        return self._decided == self.dispatch.pc + 1
-
     def _cancel(self, time: int, pc: int) -> None:
         if self._state != _BODY or self._trapped or pc != self.dispatch.pc:
             return
-        self._decided = 0
+        self._point = -1
         self.halt_point, self.halt_pc = self.dispatch.program.points[pc], pc + 1
         self.dispatch.latest = time
         self.dispatch.pc = pc + 1
@@ -210,12 +204,12 @@ class ExecutorModel(Part):
     def _settle(self, time: int) -> None:
         """Halt at a point once nothing moves any more."""
         engine = self.engine
-        if not all(queue.idle for queue in self.dispatch.queues):
+        if not self.dispatch.idle:
             self._look_for_deadlock()
             return
         if not (engine.loader.resting and engine.retirer.free):
             return
-        still = max([time, *(queue.done[-1] + 1 for queue in self.dispatch.queues if queue.done)])
+        still = max(time, self.dispatch.last_signal + 1)
         self.later(still + 1, self._settled, still)
 
     def _settled(self, time: int, _: int) -> None:
@@ -227,16 +221,15 @@ class ExecutorModel(Part):
 
     def _drained(self) -> None:
         """The end of a body is known once that of its last instruction is."""
-        if not all(queue.idle for queue in self.dispatch.queues):
+        if not self.dispatch.idle:
             self._look_for_deadlock()
             return
-        drained = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)]) + 1
-        self.later(drained + 1, self._checked)
+        self.later(max(self.dispatch.latest, self.dispatch.last_signal) + 2, self._checked)
 
     def _checked(self, time: int, _: None) -> None:
         if self._state != _DRAIN or self._trapped:
             return
-        residue = sum(1 << number for number, tokens in enumerate(self.dispatch.semaphores.tokens) if tokens)
+        residue = self.dispatch.semaphores.residue()
         if residue:
             self._trap(time, JobFault(Fault.SEMAPHORE_RESIDUE, FaultUnit.EXECUTOR, self.dispatch.pc, residue))
             return
@@ -311,13 +304,8 @@ class ExecutorModel(Part):
         """A wait that nothing can satisfy any more."""
         if self._trapped:
             return
-        stuck = [queue for queue in self.dispatch.queues if queue.stuck]
-        if not stuck or not all(queue.stuck or queue.idle for queue in self.dispatch.queues):
-            return
-        queue = stuck[0]
-        pc = queue.pcs[len(queue.taken)]
-        missing = sum(
-            1 << number for number in self.dispatch.program.waits[pc] if not self.dispatch.semaphores.tokens[number]
-        )
-        last = max([self.dispatch.latest, *(queue.done[-1] for queue in self.dispatch.queues if queue.done)])
-        self._trap(last + STUCK_CYCLES + 3, JobFault(Fault.SEMAPHORE_UNDERFLOW, queue.unit, pc, missing))
+        deadlock = self.dispatch.deadlock()
+        if deadlock is not None:
+            last = max(self.dispatch.latest, self.dispatch.last_signal)
+            unit, pc, missing = deadlock
+            self._trap(last + STUCK_CYCLES + 3, JobFault(Fault.SEMAPHORE_UNDERFLOW, unit, pc, missing))

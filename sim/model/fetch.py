@@ -58,24 +58,28 @@ class FetchModel:
         """The next instruction was assembled in the cycle before ``time``."""
         self.assembled.append(time)
         if len(self.assembled) > self.gate:
-            self._ask(0)
+            self.make_room()
 
-    def _ask(self, now: int) -> None:
-        """Room for the next burst is known to come."""
+    def make_room(self, now: int = 0) -> None:
+        """The next burst has room once instruction ``gate``, which was assembled, is taken; it is ``now`` or later."""
         taken = (self.gate + 1) * self.per_insn
         time = self.assembled[self.gate] + 1
         self.gate = _NEVER
-        self._agenda.at(max(time, now), self._more, (self._generation, taken))
+        self._agenda.at(time if time > now else now, self._more, (self._generation, taken))
 
     def _more(self, time: int, subject: tuple[int, int]) -> None:
         generation, taken = subject
         if generation != self._generation:
             return
-        self._taken = max(self._taken, taken)
-        if self._offered or self._next >= self._last:
+        if taken > self._taken:
+            self._taken = taken
+        words = self._last - self._next
+        if self._offered or words <= 0:
             return
         at = self._base // self._word + self._next
-        beats = min(self._last - self._next, self._chunk - at % self._chunk)
+        beats = self._chunk - at % self._chunk
+        if beats > words:
+            beats = words
         self.outstanding += 1
         self._next += beats
         self._offered = True
@@ -94,19 +98,16 @@ class FetchModel:
             return
         self.gate = max(0, -(-room // self.per_insn) - 1)
         if self.gate < len(self.assembled):
-            self._ask(time)
+            self.make_room(time)
 
     def _came(self, time: int, subject: tuple[int, int]) -> None:
         generation, beats = subject
         self.outstanding -= 1
         if generation == self._generation:
             per_insn, words = self.per_insn, self._came_words
-            self._came_words = words + beats
-            whole = words // per_insn + 1
-            while whole * per_insn <= words + beats:
-                behind = words + beats - whole * per_insn
-                self.whole.append(time - behind + AXI_RETURN + FETCH_BUFFERED)
-                whole += 1
+            self._came_words = come = words + beats
+            last = time + AXI_RETURN + FETCH_BUFFERED - come  # when the last word came, less what is counted below
+            self.whole += range(last + (words // per_insn + 1) * per_insn, last + come + 1, per_insn)
             if self.whole and not self.assembled:
                 self.taken(self.whole[0])  # whoever takes instructions may not have begun
         self._wake(time)

@@ -1,6 +1,7 @@
 """A job as the parts of an engine pass it on, and what makes it fail."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
 from hw.contract.job import JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
@@ -31,14 +32,14 @@ class Job:
     counters: dict[str, int] = field(default_factory=dict)  #: of its prologue
     fault: JobFault | None = None
 
-    @property
+    @cached_property
     def segments(self) -> list[tuple[int, int]]:
         """Base and limit of each segment."""
         return [(self.members[f"base{i}"], self.members[f"limit{i}"]) for i in range(SEGMENTS)]
 
     def has(self, flag: JobFlag) -> bool:
         """Whether the descriptor has ``flag``."""
-        return bool(self.members["flags"] & flag)
+        return bool(self.members["flags"] & int(flag))
 
 
 def read_job(index: int, raw: bytes, params: SocParams) -> Job | None:

@@ -8,6 +8,8 @@ from sim.model.agenda import Agenda
 from sim.model.dram import HELD, MemoryModel
 from sim.model.transfer import BODY, LOADER, Told, Transfer
 
+_FEW = 2  #: bursts that are not worth the look ahead
+
 
 class LoadUnit:
     """LD2, for the body and the loader of one engine."""
@@ -27,6 +29,7 @@ class LoadUnit:
         self._end = 0  # first cycle in which the realigner is free
         self._recovered: Told | None = None
         self._generation = 0
+        self._served = self._came  # one object, by which the memory knows whose bursts follow each other
 
     @property
     def outstanding(self) -> int:
@@ -90,9 +93,7 @@ class LoadUnit:
         if transfer.next == len(transfer.bursts):
             self._asking.popleft()
         self._held = True
-        accepted = self._memory.request(
-            at + 1, self, False, transfer.base + offset, beats, self._came, (transfer, beats)
-        )
+        accepted = self._memory.request(at + 1, self, False, transfer.base + offset, beats, self._served, transfer)
         if accepted != HELD:
             self._held = False
             self._next_ask = accepted - 1
@@ -109,22 +110,49 @@ class LoadUnit:
         if self._asking and self._in_flight < self._outstanding:
             self._ask(time - 1, self._generation)
 
-    def _came(self, time: int, subject: tuple[Transfer, int]) -> None:
-        transfer, beats = subject
+    def _came(self, time: int, transfer: Transfer) -> None:
         if self._recovered is not None:
             self._in_flight -= 1
             self._recover(time)
             return
         if transfer.left == len(transfer.bursts):
-            transfer.first = time - beats + 1 + AXI_RETURN
+            transfer.first = time - transfer.bursts[0][1] + 1 + AXI_RETURN
         transfer.left -= 1
         if not transfer.left:
             transfer.last = time + AXI_RETURN
             if transfer is self.flying[0]:
                 self._finish(transfer)
         self._in_flight -= 1
-        if self._asking and not self._held:
+        if self._asking and not self._held and not self._stream(time, transfer):
             self._ask(time + AXI_RETURN + 1, self._generation)
+
+    def _stream(self, time: int, coming: Transfer) -> bool:
+        """Let the memory go on with bursts that make room for each other; whether it has.
+
+        The last burst of a command is not among those that come, nor among those that are asked for, and neither is
+        the one that lets the planner go.
+        """
+        transfer = self._asking[0]
+        following = transfer.next
+        end = len(transfer.bursts) - 1
+        if following < transfer.lead and transfer is self._latest:
+            end = transfer.lead - 1
+        if following + coming.left < end:
+            end = following + coming.left
+        if end - following < _FEW or self._in_flight != self._outstanding - 1:
+            return False
+        if max(transfer.begin + COPY_PLANNED, self._next_ask - 1) > time + AXI_RETURN:
+            return False
+        asked, accepted = self._memory.stream(
+            time, self, transfer.base, transfer.bursts[following:end], self._served, transfer
+        )
+        if not asked:
+            return False
+        transfer.next += asked
+        coming.left -= asked - 1
+        self._in_flight += 1
+        self._next_ask = accepted - 1
+        return True
 
     def _finish(self, transfer: Transfer) -> None:
         """The oldest command has all its words."""

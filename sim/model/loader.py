@@ -3,6 +3,7 @@
 from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from sim.functional.state import FunctionalFault
+from sim.model.completion import Spans
 from sim.model.fetch import FetchModel
 from sim.model.jobs import JobFault, no_job
 from sim.model.parts import Part
@@ -166,9 +167,8 @@ class LoaderModel(Part):
     def _drained(self, time: int) -> None:
         if not self._unfinished:
             self._job.times["prologue_end"] = time
-            pcs, begun, ended = [list(column) for column in zip(*self.counted(), strict=True)] or ([], [], [])
             engine = self.engine
-            engine.recorder.prologue(engine.number, self._job, self._program, pcs, begun, ended)
+            engine.recorder.prologue(engine.number, self._job, self._program, *self.counted())
             self._state, self._looking = _NOTHING, True
             self.later(time + 1 + SAVE, self._saved)
 
@@ -228,6 +228,7 @@ class LoaderModel(Part):
         if self.engine.paused:
             self.engine.executor.consider(time)
 
-    def counted(self) -> list[tuple[int, int, int]]:
-        """PC, acceptance and signal of the loads of the prologue at hand."""
-        return [(pc, begin, end) for (pc, begin), end in zip(self._begun, self._ended, strict=False)]
+    def counted(self) -> Spans:
+        """The loads of the prologue at hand that have landed."""
+        landed = self._begun[: len(self._ended)]
+        return Spans([pc for pc, _ in landed], [begin for _, begin in landed], self._ended[:])

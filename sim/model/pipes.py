@@ -57,18 +57,20 @@ class MacPipe:
     def run(self, valid: int, work: MacBlocks) -> tuple[int, int]:
         """See the module."""
         begin = valid if valid > self.ready else self.ready
+        blocks, period, last, _ = work
         weights = begin + MAC_STARTS
-        taken = max(weights, self.end - 1)
-        if weights < self.fires:
-            weights = self.fires
-        first = max(weights + self.rows, self.end, begin + 2)
-        if work.blocks == 1:
-            loaded = weights + self.rows
-        else:
-            loaded = first + (work.blocks - 2) * work.period + self.rows
+        taken = self.end - 1
+        if taken < weights:
+            taken = weights
+        loaded = (weights if weights > self.fires else self.fires) + self.rows
+        first = loaded if loaded > self.end else self.end
+        if first < begin + 2:
+            first = begin + 2
+        if blocks > 1:
+            loaded = first + (blocks - 2) * period + self.rows
         self.ready = loaded if loaded > taken else taken
-        self.fires = first + (work.blocks - 1) * work.period
-        self.end = self.fires + work.last
+        self.fires = first + (blocks - 1) * period
+        self.end = self.fires + last
         return begin, self.end - 1 + MAC_LANDED
 
 
@@ -83,5 +85,6 @@ class VecPipe:
     def run(self, valid: int, work: VecSteps) -> tuple[int, int]:
         """See the module."""
         begin = valid if valid > self.ready else self.ready
-        self.ready = begin + work.setup + work.steps - 1 + work.tail
-        return begin, self.ready
+        setup, steps, tail, _ = work
+        self.ready = end = begin + setup + steps - 1 + tail
+        return begin, end

@@ -43,6 +43,10 @@ class SemaphoreModel:
         """Tokens of semaphore ``number`` in cycle ``time``, as far as they have not been promised."""
         return sum(token <= time for token in self.tokens[number]) if number < len(self.tokens) else 0
 
+    def residue(self) -> int:
+        """A mask of the semaphores that are not zero once all is done."""
+        return sum(1 << number for number, tokens in enumerate(self.tokens) if tokens)
+
     def signal(self, number: int, time: int) -> "QueueModel | None":
         """A token more from ``time`` on; returns the queue that waits for it."""
         tokens = self.tokens[number]
@@ -66,11 +70,11 @@ class QueueModel:
     the unit, had its semaphores, and signalled, as far as they are known; ``pcs[k]`` which it is.
     """
 
-    __slots__ = ("_ready", "done", "granted", "issued", "pcs", "pipe", "program", "semaphores", "taken", "unit")
+    __slots__ = ("done", "granted", "issued", "pcs", "program", "run", "semaphores", "taken", "unit")
 
     def __init__(self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, pipe: Pipe) -> None:
-        self.unit, self.semaphores, self.pipe = unit, semaphores, pipe
-        self.program = program
+        self.unit, self.semaphores, self.program = unit, semaphores, program
+        self.run = pipe.run
         self.clear()
 
     def clear(self) -> None:
@@ -93,19 +97,17 @@ class QueueModel:
 
     def grant(self, place: int) -> int:
         """When instruction ``place`` is valid at the unit, or -1: a semaphore is missing."""
-        program, tokens = self.program, self.semaphores.tokens
         head = self.issued[place] + QUEUED
-        if place:
-            after = self.taken[place - 1] + 1
-            if after > head:
-                head = after
-        waits = program.waits[self.pcs[place]]
-        if waits:
-            for number in waits:
+        if place and self.taken[place - 1] >= head:
+            head = self.taken[place - 1] + 1
+        needed = self.program.waits[self.pcs[place]]
+        if needed:
+            tokens = self.semaphores.tokens
+            for number in needed:
                 if not tokens[number]:
                     self.semaphores.waiters[number] = self
                     return -1
-            for number in waits:
+            for number in needed:
                 token = tokens[number].popleft()
                 if token > head:
                     head = token
@@ -113,48 +115,39 @@ class QueueModel:
         self.granted.append(head)
         return head
 
-    def advance(self, work: list["QueueModel"]) -> bool:
-        """Start what can start; queues that wait for what it signals are added to ``work``. Whether any has."""
-        pcs, issued, done, taken = self.pcs, self.issued, self.done, self.taken
-        place, count = len(taken), len(pcs)
-        if place == count:
-            return False
-        model, program, run = self.semaphores, self.program, self.pipe.run
-        tokens, waits, signals, work_of = model.tokens, program.waits, program.signals, program.work
-        began = place
-        while place < count:
+    def advance(self, work: list["QueueModel"]) -> None:
+        """Start what can start; queues that wait for what it signals are added to ``work``."""
+        pcs, issued, done, taken, model = self.pcs, self.issued, self.done, self.taken, self.semaphores
+        program, tokens = self.program, model.tokens
+        place = len(taken)
+        while place < len(pcs):
             # As in `grant`, in place: this is where the model spends its time.
             pc = pcs[place]
             head = issued[place] + QUEUED
-            if place and taken[place - 1] >= head:
-                head = taken[place - 1] + 1
-            needed = waits[pc]
+            if place and taken[-1] >= head:
+                head = taken[-1] + 1
+            needed = program.waits[pc]
             if needed:
-                missing = False
                 for number in needed:
                     if not tokens[number]:
                         model.waiters[number] = self
-                        missing = True
-                        break
-                if missing:
-                    break
+                        return
                 for number in needed:
                     token = tokens[number].popleft()
                     if token > head:
                         head = token
                 head += 1
             self.granted.append(head)
-            if place >= UNIT_IN_FLIGHT and done[place - UNIT_IN_FLIGHT] >= head:
-                head = done[place - UNIT_IN_FLIGHT] + 1
-            begin, end = run(head, work_of[pc])
+            if place >= UNIT_IN_FLIGHT and done[-UNIT_IN_FLIGHT] >= head:
+                head = done[-UNIT_IN_FLIGHT] + 1
+            begin, end = self.run(head, program.work[pc])
             taken.append(begin)
             done.append(end)
-            for number in signals[pc]:
+            for number in program.signals[pc]:
                 waiter = model.signal(number, end + 1)
                 if waiter is not None:
                     work.append(waiter)
             place += 1
-        return place > began
 
 
 _NO_PIPE = CopyPipe()  #: never run
@@ -181,19 +174,19 @@ class BusQueueModel(QueueModel):
         self._generation += 1
         self._at_unit = False  # an instruction is on offer and was not accepted
 
-    def advance(self, work: list[QueueModel]) -> bool:
+    def advance(self, work: list[QueueModel]) -> None:
         place = len(self.taken)
         if self._at_unit or place >= len(self.pcs):
-            return False
+            return
         if len(self.granted) > place:
             head = self.granted[place]
         else:
             head = self.grant(place)
             if head < 0:
-                return False
+                return
         if place >= UNIT_IN_FLIGHT:
             if len(self.done) <= place - UNIT_IN_FLIGHT:
-                return False
+                return
             head = max(head, self.done[place - UNIT_IN_FLIGHT] + 1)
         self._at_unit = True
         pc, generation = self.pcs[place], self._generation
@@ -204,7 +197,6 @@ class BusQueueModel(QueueModel):
             lambda time: self._ended(time, generation),
         )
         self._carrier.agenda.at(head, self._offer, (transfer, generation))
-        return False
 
     def _offer(self, time: int, subject: tuple[Transfer, int]) -> None:
         transfer, generation = subject

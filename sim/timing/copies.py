@@ -47,7 +47,7 @@ class Runs(NamedTuple):
 
 def runs_of(f: Mapping[str, int]) -> Runs:
     """All runs of the copy with the fields ``f``."""
-    i2, i1, i0 = np.ogrid[: f["n2"], : f["n1"], : f["n0"]]
+    i2, i1, i0 = np.arange(f["n2"])[:, None, None], np.arange(f["n1"])[:, None], np.arange(f["n0"])
     src, dst = (
         (f[side] + i2 * f[f"{side}_s2"] + i1 * f[f"{side}_s1"] + i0 * f[f"{side}_s0"]).reshape(-1)
         for side in ("src", "dst")

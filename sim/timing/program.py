@@ -133,10 +133,12 @@ class ProgramTable:
         return legal
 
     def _semaphores(self, op: Op, rows: npt.NDArray[np.intp]) -> None:
+        numbers = rows.tolist()
         for name, into in (("wait", self.waits), ("signal", self.signals)):
-            for row, mask in zip(rows.tolist(), self.column(op, name, rows).tolist(), strict=True):
-                if mask:
-                    into[row] = _bits(mask)
+            masks = self.column(op, name, rows).tolist()
+            known = {mask: _bits(mask) for mask in set(masks)}
+            for row, semaphores in zip(numbers, map(known.__getitem__, masks), strict=True):
+                into[row] = semaphores
 
     def _work(self, op: Op, rows: npt.NDArray[np.intp]) -> None:
         if not len(rows):
@@ -192,19 +194,14 @@ class ProgramTable:
         for name, divisor in (modulo or {}).items():
             columns[names.index(name)] %= divisor
         table = np.stack(columns, axis=1)
-        known: dict[bytes, Work] = {}
-        of = self.work
         # Rows as bytes: a number of its own for each field would cost more than the formulas.
-        for place, (row, key) in enumerate(
-            zip(rows.tolist(), table.view(f"V{8 * len(names)}")[:, 0].tolist(), strict=True)
-        ):
-            work = known.get(key)
-            if work is None:
-                work = known[key] = formula(*table[place].tolist())
+        keys = table.view(f"V{8 * len(names)}")[:, 0].tolist()
+        known = {key: formula(*np.frombuffer(key, np.int64).tolist()) for key in dict.fromkeys(keys)}
+        of = self.work
+        for row, work in zip(rows.tolist(), map(known.__getitem__, keys), strict=True):
             of[row] = work
 
 
-@lru_cache(maxsize=1 << 12)
 def _bits(mask: int) -> tuple[int, ...]:
     return tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
 
