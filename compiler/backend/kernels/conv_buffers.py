@@ -1,5 +1,7 @@
 """The buffers of one job of a convolution, in LV1, LV0 and the staging area."""
 
+from collections.abc import Callable
+
 from compiler.backend.kernels.conv_work import ConvWork
 from compiler.backend.kernels.kept_input import KeptInputLoader
 from compiler.backend.layers.layer import ChannelTile
@@ -19,8 +21,8 @@ class ConvBuffers:
 
     LV1: ``table`` (address of the table), ``params`` (address of a ring), ``out``, ``act1``, ``weights`` (address of a
     ring), ``other`` and ``sum_params`` (address) for an addition. LV0: ``act0``, ``acc``. LV2, None where data need not
-    pass through: ``streamed`` weights, ``spill`` (with ``gather``, its buffers hold all channel tiles), ``stage`` (with
-    ``stage_whole``, its buffers hold the input of a tile over the whole kernel) and ``other_stage``.
+    pass through: ``streamed`` weights, ``spill`` (with ``gather``, its buffers hold all channel tiles), ``stage`` (see
+    :meth:`staged`) and ``other_stage``.
     """
 
     def __init__(self, work: ConvWork, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
@@ -57,6 +59,7 @@ class ConvBuffers:
     def _lv2(self, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
         """Streamed weights and outputs take what they need of the staging area, inputs the rest."""
         work, tiling, area = self._work, self._work.tiling, self._work.staging
+        self._staged: Callable[[PixelTile, int, int], PixelBox] | None = None
         at, end = area.base, kept.kept.base if kept else area.base + area.size
         pixels = tiling.rows * tiling.cols
         self.streamed: Ring | None = None
@@ -78,22 +81,38 @@ class ConvBuffers:
             self.other_stage = StagingRing(Sem.STAGE_B_FULL, Sem.STAGE_B_FREE, at, size, 2)
             at += 2 * size
         self.stage: StagingRing | None = None
-        self.stage_whole = False
         if not work.x.view.on_chip and not kept:
-            span = work.most_channels
-            whole = self._input_bytes([work.tile_box(tile, 0, span) for tile in work.pixel_tiles])
-            part = self._input_bytes(
-                [work.input_box(tile, chunk, 0) for tile in work.pixel_tiles for chunk in work.chunks(span)]
-            )
-            self.stage_whole = 2 * whole <= end - at
-            size = whole if self.stage_whole else part
-            self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, 2)
-            at += 2 * size
+            size = self._stage_size((end - at) // 2)
+            slots = 3 if self._staged == work.band_box and 3 * size <= end - at else 2
+            self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, slots)
+            at += slots * size
         if at > end:
             raise CompileError(
                 f"operator {work.layer.name!r}: its tiles need {at - area.base} bytes of LV2 to pass from and to DRAM, "
                 f"{area.size} are set aside: choose a preset with a larger lv2_bytes"
             )
+
+    def _stage_size(self, room: int) -> int:
+        """Bytes of a buffer of the input, which should not exceed ``room``: of whole rows where these follow each other
+        in DRAM, if tiles are narrower and there are rows to load while others are being read; else of a tile over the
+        whole kernel; else of a chunk."""
+        work, span = self._work, self._work.most_channels
+        chunks = [work.input_box(tile, chunk, 0) for tile in work.pixel_tiles for chunk in work.chunks(span)]
+        narrow = any(tile.cols < work.layer.areas[tile.area].cols for tile in work.pixel_tiles)
+        rows = len({(tile.area, tile.n, tile.y) for tile in work.pixel_tiles}) > 1
+        candidates = [work.tile_box]
+        if work.x.view.is_dense and span == work.x.view.shape[3] and narrow and rows:
+            candidates.insert(0, work.band_box)
+        for staged in candidates:
+            size = self._input_bytes([staged(tile, 0, span) for tile in work.pixel_tiles])
+            if size <= room:
+                self._staged = staged
+                return size
+        return self._input_bytes(chunks)
+
+    def staged(self, pixels: PixelTile, tile: ChannelTile) -> PixelBox | None:
+        """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads."""
+        return self._staged(pixels, tile.first, tile.channels) if self._staged else None
 
     def _input_bytes(self, boxes: list[PixelBox]) -> int:
         """Bytes of a buffer that holds any of ``boxes`` of the input."""

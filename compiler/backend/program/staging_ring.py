@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
-from compiler.backend.program.copies import CopyLoop, Fields, copy_fields
+from compiler.backend.program.copies import CopyLoop, Fields, copy_fields, pieces
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
@@ -48,14 +48,16 @@ class StagingRing:
             return StagedBox(None, box, TensorView.dense(Segment.LV2, 0, (1, 0, 0, box.channels)))
         slot = self.ring.fill(key)
         line = part.cols * part.channels
+        source = view.address(part.n, part.y, part.x, part.c)
         loops = [
             CopyLoop(part.rows, part.y_step * view.strides[1], line),
             CopyLoop(part.cols, part.x_step * view.strides[2], part.channels),
         ]
-        source = view.address(part.n, part.y, part.x, part.c)
-        fields = copy_fields(source, slot.address, loops, part.channels)
-        task = emit(Op.LD2, fields | {"src_seg": view.segment, "dst_seg": Segment.LV2})
-        self.ring.filled_by(slot, [task])
+        copies = [copy_fields(source, slot.address, loops, part.channels)]
+        if view.contiguous(part):
+            copies = list(pieces(source, slot.address, part.rows * line))
+        segments = {"src_seg": view.segment, "dst_seg": Segment.LV2}
+        self.ring.filled_by(slot, [emit(Op.LD2, fields | segments) for fields in copies])
         held = TensorView.dense(Segment.LV2, slot.address, (1, part.rows, part.cols, part.channels))
         self._held[key] = staged = StagedBox(slot, part, held)
         return staged
