@@ -66,7 +66,7 @@ def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
     if op is Op.MAC:
         return ()
     if op is Op.VEC:
-        return rivals.lv1_reads("a"), rivals.lv1_reads("b"), rivals.lv1_writes()
+        return rivals.lv1_reads("a"), rivals.lv1_reads("b"), rivals.lv1_writes("d")
     return None if op in (Op.LD2, Op.ST2) else _scratchpad_rivals(op, rivals)
 
 
@@ -110,7 +110,7 @@ def _vec(insn: Fields, params: SocParams, rivals: Rivals) -> Work:
         cycles += table * (reads_a + 2) + TABLE_BYTES // 8
     per_step = 1 if insn["src_acc"] else max(reads_a, reads_b if insn["b_en"] else 1)
     # An operand word and a result word are asked for once per LV1 word at best, once per vector at worst.
-    steps = max(vectors * window * per_step, vectors * rivals.lv1_writes())
+    steps = max(vectors * window * per_step, vectors * rivals.lv1_writes("d"))
     reads = 0 if insn["src_acc"] else vectors * window
     accesses = ("a", block + table + reads), ("b", reads * insn["b_en"]), ("d", vectors)
     return Work(cycles + steps, _VEC_LATENCY, accesses)
@@ -167,7 +167,7 @@ def _held(reads: int, writes: int, word: int, *values: int) -> tuple[int, int, i
 def _scratchpad_rivals(op: Op, rivals: Rivals) -> tuple[int, int]:
     """Cycles per word at the source and at the destination."""
     if op is Op.LD1:
-        return rivals.lv2_reads(op), rivals.lv1_writes()
+        return rivals.lv2_reads(op), rivals.lv1_writes("ld1")
     if op is Op.ST1:
         return rivals.lv1_reads("st1"), rivals.lv2_writes(op)
     return rivals.lv1_reads("ld0"), 1

@@ -1,12 +1,11 @@
 """The buffers of one job of a convolution, in LV1, LV0 and the staging area."""
 
-from collections.abc import Callable
-
 from compiler.backend.kernels.conv_work import ConvWork
 from compiler.backend.kernels.kept_input import KeptInputLoader
 from compiler.backend.layers.layer import ChannelTile
 from compiler.backend.layers.vec_params import PARAMS_SLOTS
 from compiler.backend.memory.tensor_view import PixelBox
+from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.staging_ring import StagingRing
@@ -14,6 +13,7 @@ from compiler.backend.tiling.conv_geometry import PixelTile
 from compiler.backend.tiling.conv_tiling import lv0_slots
 from compiler.ir import CompileError
 from hw.contract.isa import TABLE_BYTES
+from hw.contract.timing import UNIT_IN_FLIGHT
 
 
 class ConvBuffers:
@@ -59,7 +59,8 @@ class ConvBuffers:
     def _lv2(self, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
         """Streamed weights and outputs take what they need of the staging area, inputs the rest."""
         work, tiling, area = self._work, self._work.tiling, self._work.staging
-        self._staged: Callable[[PixelTile, int, int], PixelBox] | None = None
+        self._bands = self._whole = False
+        self._spare: int | None = None
         at, end = area.base, kept.kept.base if kept else area.base + area.size
         pixels = tiling.rows * tiling.cols
         self.streamed: Ring | None = None
@@ -83,9 +84,11 @@ class ConvBuffers:
         self.stage: StagingRing | None = None
         if not work.x.view.on_chip and not kept:
             size = self._stage_size((end - at) // 2)
-            slots = 3 if self._staged == work.band_box and 3 * size <= end - at else 2
-            self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, slots)
+            slots = 3 if self._bands and 3 * size + work.params.lv1_word <= end - at else 2
+            self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, slots, in_pieces=self._bands)
             at += slots * size
+            if self._bands and at < end:
+                self._spare = at
         if at > end:
             raise CompileError(
                 f"operator {work.layer.name!r}: its tiles need {at - area.base} bytes of LV2 to pass from and to DRAM, "
@@ -96,23 +99,35 @@ class ConvBuffers:
         """Bytes of a buffer of the input, which should not exceed ``room``: of whole rows where these follow each other
         in DRAM, if tiles are narrower and there are rows to load while others are being read; else of a tile over the
         whole kernel; else of a chunk."""
-        work, span = self._work, self._work.most_channels
-        chunks = [work.input_box(tile, chunk, 0) for tile in work.pixel_tiles for chunk in work.chunks(span)]
-        narrow = any(tile.cols < work.layer.areas[tile.area].cols for tile in work.pixel_tiles)
-        rows = len({(tile.area, tile.n, tile.y) for tile in work.pixel_tiles}) > 1
-        candidates = [work.tile_box]
-        if work.x.view.is_dense and span == work.x.view.shape[3] and narrow and rows:
-            candidates.insert(0, work.band_box)
-        for staged in candidates:
-            size = self._input_bytes([staged(tile, 0, span) for tile in work.pixel_tiles])
-            if size <= room:
-                self._staged = staged
+        work, span, tiles = self._work, self._work.most_channels, self._work.pixel_tiles
+        narrow = any(tile.cols < work.layer.areas[tile.area].cols for tile in tiles)
+        several = len({(tile.area, tile.n, tile.y) for tile in tiles}) > 1
+        if work.x.view.is_dense and span == work.x.view.shape[3] and narrow and several:
+            size = self._input_bytes([work.band_box(tile, 0, span) for tile in tiles])
+            self._bands = size <= room
+            if self._bands:
                 return size
-        return self._input_bytes(chunks)
+        size = self._input_bytes([work.tile_box(tile, 0, span) for tile in tiles])
+        self._whole = size <= room
+        if self._whole:
+            return size
+        return self._input_bytes([work.input_box(tile, chunk, 0) for tile in tiles for chunk in work.chunks(span)])
 
     def staged(self, pixels: PixelTile, tile: ChannelTile) -> PixelBox | None:
-        """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads."""
-        return self._staged(pixels, tile.first, tile.channels) if self._staged else None
+        """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads. Tiles of the first
+        row do not wait for the whole of it."""
+        first = self._work.pixel_tiles[0]
+        if self._bands and (pixels.area, pixels.n, pixels.y) != (first.area, first.n, first.y):
+            return self._work.band_box(pixels, tile.first, tile.channels)
+        if self._bands or self._whole:
+            return self._work.tile_box(pixels, tile.first, tile.channels)
+        return None
+
+    def close(self, job: JobProgram) -> None:
+        """Behind the last load of ``job``: see :meth:`StagingRing.close`."""
+        if self.stage and self._spare is not None:
+            held = self._work.params.unit_queue_depth + 1 + UNIT_IN_FLIGHT
+            self.stage.close(job.emit, self._work.x.view, self._spare, held)
 
     def _input_bytes(self, boxes: list[PixelBox]) -> int:
         """Bytes of a buffer that holds any of ``boxes`` of the input."""

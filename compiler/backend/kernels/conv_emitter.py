@@ -60,6 +60,7 @@ class ConvEmitter:
             steps = [(tile, pixels) for tile in tiles for pixels in work.pixel_tiles]
         for tile, pixels in split_ends(steps, ends):
             self._tile(tile, pixels)
+        self._buffers.close(self._job)
         return self._job
 
     # -- one tile --------------------------------------------------------------------------------------------
