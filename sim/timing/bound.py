@@ -23,14 +23,19 @@ from hw.contract.params import SocParams
 from sim.timing import longest
 from sim.timing.backlog import Backlog, Counts, Step, Steps
 from sim.timing.compiled_walk import CompiledWalks
-from sim.timing.contention import LV1_PORTS, LV2_PORTS, Others, Rivals, WorstDram, rivals_of
+from sim.timing.contention import PORTS, Others, Rivals, WorstDram, rivals_of
 from sim.timing.traffic import beside
 from sim.timing.worst_walk import WaitWindow, WorstWalks
 
 _LOG = logging.getLogger(__name__)
-_LV1, _LV2 = (frozenset(client for clients in ports for client in clients) for ports in (LV1_PORTS, LV2_PORTS))
-#: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word.
-_ACCOUNTS = (frozenset(), _LV2, _LV1 | _LV2, frozenset({"ld0", "st1", "lv2_ld1", "lv2_st1"}))
+#: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word: none, all,
+#: and those that serve few words beside long operations of VEC.
+_ACCOUNTS = (
+    frozenset(),
+    frozenset({"lv2_ld1", "lv2_st1"}),
+    frozenset({"lv2_ld1", "lv2_st1", "ld0", "st1"}),
+    frozenset(client for clients in PORTS for client in clients),
+)
 #: Instructions of an image whose bounds cost more in Python than a compiled walk takes to load.
 _MANY = 2000
 

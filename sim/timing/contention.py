@@ -29,9 +29,9 @@ class Others:
 @dataclass(frozen=True)
 class Rivals:
     """Who competes with an instruction: ``others``, and what this engine itself does in the time that is looked at:
-    operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Clients of a scratchpad in ``once``
-    (names as in :data:`PORTS`) cost the others nothing word by word: :func:`lost` says what they cost in all. With
-    ``fetched``, other engines fetch so many instructions in all rather than all the time."""
+    operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Clients of a scratchpad in
+    ``once`` (names as in :data:`PORTS`) cost the others nothing word by word: :func:`lost` says what they cost in all.
+    With ``fetched``, other engines fetch so many instructions in all rather than all the time."""
 
     others: Others = Others()
     ops: frozenset[Op] = frozenset(Op)
@@ -67,9 +67,7 @@ class Rivals:
 
 
 #: Clients that meet at the banks of this engine's LV1 and of LV2: readers, then writers.
-LV1_PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"))
-LV2_PORTS = (("lv2_ld1", "lv2_st2"), ("lv2_st1", "lv2_ld2"))
-PORTS = LV1_PORTS + LV2_PORTS
+PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"), ("lv2_ld1", "lv2_st2"), ("lv2_st1", "lv2_ld2"))
 
 
 def lost(accesses: dict[str, int], once: Collection[str]) -> int:

@@ -114,14 +114,10 @@ class ConvBuffers:
         return self._input_bytes([work.input_box(tile, chunk, 0) for tile in tiles for chunk in work.chunks(span)])
 
     def staged(self, pixels: PixelTile, tile: ChannelTile) -> PixelBox | None:
-        """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads. Tiles of the first
-        row do not wait for the whole of it."""
-        first = self._work.pixel_tiles[0]
-        if self._bands and (pixels.area, pixels.n, pixels.y) != (first.area, first.n, first.y):
+        """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads."""
+        if self._bands:
             return self._work.band_box(pixels, tile.first, tile.channels)
-        if self._bands or self._whole:
-            return self._work.tile_box(pixels, tile.first, tile.channels)
-        return None
+        return self._work.tile_box(pixels, tile.first, tile.channels) if self._whole else None
 
     def close(self, job: JobProgram) -> None:
         """Behind the last load of ``job``: see :meth:`StagingRing.close`."""

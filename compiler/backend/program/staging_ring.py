@@ -1,16 +1,14 @@
 """LV2 buffers through which tiles of a tensor in DRAM pass on their way to LV1."""
 
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
-from compiler.backend.program.copies import PIECE, CopyLoop, Fields, copy_fields, pieces
+from compiler.backend.program.copies import CopyLoop, Fields, copy_fields, pieces
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
 from hw.contract.isa import Op, Segment
-
-_LEAST = 256  #: bytes that a row of a load counts as, at least
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class StagedBox:
 
 class StagingRing:
     """A ring of staging buffers, ``size`` bytes each from ``base`` of segment 6 on, and what they hold. ``in_pieces``:
-    loads are cut, so that a pause need not wait for long ones."""
+    loads of contiguous bytes are cut, so that a pause need not wait for long ones."""
 
     def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int, *, in_pieces: bool = False) -> None:
         self.ring = Ring(full, free, base, size, slots)
@@ -60,22 +58,11 @@ class StagingRing:
         copies = [copy_fields(source, slot.address, loops, part.channels)]
         if self._in_pieces and view.contiguous(part):
             copies = list(pieces(source, slot.address, part.rows * line))
-        elif self._in_pieces:
-            copies = list(self._by_rows(source, slot.address, loops, part.channels))
         segments = {"src_seg": view.segment, "dst_seg": Segment.LV2}
         self.ring.filled_by(slot, [emit(Op.LD2, fields | segments) for fields in copies])
         held = TensorView.dense(Segment.LV2, slot.address, (1, part.rows, part.cols, part.channels))
         self._held[key] = staged = StagedBox(slot, part, held)
         return staged
-
-    @staticmethod
-    def _by_rows(source: int, target: int, loops: list[CopyLoop], length: int) -> Iterator[Fields]:
-        """Copies of a few rows each; a row takes a burst or more of its own."""
-        rows, cols = loops
-        count = max(1, PIECE // max(rows.dst, _LEAST))
-        for first in range(0, rows.count, count):
-            part = replace(rows, count=min(count, rows.count - first))
-            yield copy_fields(source + first * rows.src, target + first * rows.dst, [part, cols], length)
 
     def close(self, emit: Callable[[Op, Fields], Task], view: TensorView, at: int, count: int) -> None:
         """``count`` loads behind the last one that read nothing and fill a byte at ``at``. A unit ends its instructions
