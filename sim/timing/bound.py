@@ -28,9 +28,9 @@ from sim.timing.traffic import beside
 from sim.timing.worst_walk import WaitWindow, WorstWalks
 
 _LOG = logging.getLogger(__name__)
-#: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word: none, all,
-#: and those that serve few words beside long operations of VEC.
-_ACCOUNTS = (
+#: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word: none,
+#: those that seldom take as many words as what they hold up would lose, and all.
+_ACCOUNTS: tuple[frozenset[str], ...] = (
     frozenset(),
     frozenset({"lv2_ld1", "lv2_st1"}),
     frozenset({"lv2_ld1", "lv2_st1", "ld0", "st1"}),

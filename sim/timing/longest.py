@@ -43,7 +43,7 @@ Fields = dict[str, int]  #: the fields that matter, by name
 @dataclass(frozen=True)
 class Work:
     """``cycles`` that an instruction holds its unit, ``latency`` beyond (see the module), and ``accesses``: words by
-    client of a scratchpad (:data:`LV1_PORTS`, :data:`LV2_PORTS`)."""
+    client of a scratchpad (:data:`PORTS`)."""
 
     cycles: int
     latency: int

@@ -58,7 +58,7 @@ class StagingRing:
         copies = [copy_fields(source, slot.address, loops, part.channels)]
         if self._in_pieces and view.contiguous(part):
             copies = list(pieces(source, slot.address, part.rows * line))
-        segments = {"src_seg": view.segment, "dst_seg": Segment.LV2}
+        segments: Fields = {"src_seg": view.segment, "dst_seg": Segment.LV2}
         self.ring.filled_by(slot, [emit(Op.LD2, fields | segments) for fields in copies])
         held = TensorView.dense(Segment.LV2, slot.address, (1, part.rows, part.cols, part.channels))
         self._held[key] = staged = StagedBox(slot, part, held)
