@@ -92,8 +92,13 @@ static int run(walk_t *walk, i64 step, i64 issued) {
         walk->debt[LD0] += walk->steps->parameters[step];
         walk->debt[ST1] += walk->steps->parameters[step];
     }
-    walk->taken[unit][count] = begins + beside->latency[step];
+    i64 *taken = walk->taken[unit];
+    taken[count] = begins + beside->latency[step];
     done[count] = free + beside->latency[step];
+    if (count > 0) {
+        taken[count] = later(taken[count], taken[count - 1]);
+        done[count] = later(done[count], done[count - 1] + beside->cycles[step]);
+    }
     walk->given[unit] = count + 1;
     give(walk, (uint32_t)walk->steps->signals[step], done[count]);
     return 1;

@@ -195,4 +195,5 @@ def _bus_copy(op: Op, insn: Fields, params: SocParams, memory: WorstDram) -> Wor
     bursts, rows = touched(burst_bytes), touched(params.dram_row_bytes)
     held = memory.rivals.lv2_writes(Op.LD2) if from_bus else memory.rivals.lv2_reads(Op.ST2)
     cycles = max(memory.transfer(op, bursts, rows, runs * words, held), runs + _PLAN)
-    return Work(cycles + 2, memory.latency, (("lv2_ld2" if from_bus else "lv2_st2", runs * words),))
+    latency = memory.latency if bursts else _COPY_LATENCY
+    return Work(cycles + 2, latency, (("lv2_ld2" if from_bus else "lv2_st2", runs * words),))

@@ -178,8 +178,10 @@ class _WorstWalk:
         if op is Op.VEC and "a" not in self._rivals.once:
             for rival in _PARAMETER_RIVALS:
                 self._debt[rival] += longest.parameter_words(step.insn, self._params)
-        self._taken[unit].append(begins + work.latency)
-        done.append(free + work.latency)
+        taken = self._taken[unit]
+        taken.append(max(begins + work.latency, taken[-1] if taken else 0))
+        # Behind an instruction with a longer latency this one ends no sooner.
+        done.append(max(free + work.latency, done[-1] + work.cycles if done else 0))
         self._walk.signal(step.signals, done[-1])
 
     def _take(self, waits: Iterable[int]) -> int:
