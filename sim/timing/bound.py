@@ -23,13 +23,19 @@ from hw.contract.params import SocParams
 from sim.timing import longest
 from sim.timing.backlog import Backlog, Counts, Step, Steps
 from sim.timing.compiled_walk import CompiledWalks
-from sim.timing.contention import Others, Rivals, WorstDram, rivals_of
+from sim.timing.contention import PORTS, Others, Rivals, WorstDram, rivals_of
 from sim.timing.traffic import beside
 from sim.timing.worst_walk import WaitWindow, WorstWalks
 
 _LOG = logging.getLogger(__name__)
-#: Whether conflicts with own units at LV1, and at LV2, are charged to each word rather than once at the end.
-_ACCOUNTS = ((True, True), (True, False), (False, False))
+#: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word: none,
+#: those that seldom take as many words as what they hold up would lose, and all.
+_ACCOUNTS: tuple[frozenset[str], ...] = (
+    frozenset(),
+    frozenset({"lv2_ld1", "lv2_st1"}),
+    frozenset({"lv2_ld1", "lv2_st1", "ld0", "st1"}),
+    frozenset(client for clients in PORTS for client in clients),
+)
 #: Instructions of an image whose bounds cost more in Python than a compiled walk takes to load.
 _MANY = 2000
 
@@ -150,4 +156,4 @@ def _accounts(rivals: Rivals) -> list[list[Rivals]]:
     """``rivals`` with each account of conflicts, if other engines fetch all the time, and then what they can fetch in
     each of the spans."""
     fetched = [None, *(count for _, count in rivals.others.fetches)]
-    return [[replace(rivals, own_lv1=lv1, own_lv2=lv2, fetched=count) for lv1, lv2 in _ACCOUNTS] for count in fetched]
+    return [[replace(rivals, once=once, fetched=count) for once in _ACCOUNTS] for count in fetched]

@@ -18,9 +18,9 @@ typedef struct {
 } steps_t;
 
 /* What rivals cost: cycles before the first instruction of the executor, for each burst of its fetch, of other traffic
- * at the beginning and for each instruction; whether parameters meet loads and stores; cycles and latency of steps. */
+ * at the beginning and for each instruction; whether VEC takes words from loads and stores one by one; cycles and latency of steps. */
 typedef struct {
-    i64 first, fetch, debt, insn_debt, own_lv1;
+    i64 first, fetch, debt, insn_debt, reads_a;
     const i64 *cycles, *latency;
 } beside_t;
 
@@ -88,12 +88,17 @@ static int run(walk_t *walk, i64 step, i64 issued) {
     i64 free = begins + beside->cycles[step] + walk->debt[unit];
     walk->free[unit] = free;
     walk->debt[unit] = 0;
-    if (unit == VEC && beside->own_lv1) {
+    if (unit == VEC && beside->reads_a) {
         walk->debt[LD0] += walk->steps->parameters[step];
         walk->debt[ST1] += walk->steps->parameters[step];
     }
-    walk->taken[unit][count] = begins + beside->latency[step];
+    i64 *taken = walk->taken[unit];
+    taken[count] = begins + beside->latency[step];
     done[count] = free + beside->latency[step];
+    if (count > 0) {
+        taken[count] = later(taken[count], taken[count - 1]);
+        done[count] = later(done[count], done[count - 1] + beside->cycles[step]);
+    }
     walk->given[unit] = count + 1;
     give(walk, (uint32_t)walk->steps->signals[step], done[count]);
     return 1;

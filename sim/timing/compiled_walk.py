@@ -12,7 +12,7 @@ from hw.contract.params import SocParams
 from hw.contract.timing import ABANDON, DRAINED, FETCH_AHEAD, GRANT, ISSUE, POINT, TO_HEAD, UNIT_IN_FLIGHT
 from sim.c_library import c_library, structure
 from sim.timing.backlog import Step
-from sim.timing.contention import LV1_PORTS, LV2_PORTS, Rivals, lost
+from sim.timing.contention import Rivals, lost
 from sim.timing.longest import Work, parameter_words, rivalry
 from sim.timing.worst_walk import SIGNALLED_LATE, LongestWork, WaitWindow, fetched_together, same_work
 
@@ -23,7 +23,7 @@ _UNKNOWN = -1
 #: The layouts of ``compiled_walk.c``.
 _Machine = structure("_Machine", "depth per_burst in_flight issue to_head grant", "")
 _Steps = structure("_Steps", "", "unit waits signals parameters")
-_Beside = structure("_Beside", "first fetch debt insn_debt own_lv1", "cycles latency")
+_Beside = structure("_Beside", "first fetch debt insn_debt reads_a", "cycles latency")
 _Window = structure("_Window", "count queued loaded", "step runs counts space")
 
 
@@ -54,7 +54,7 @@ class CompiledWalks:
         )  # fmt: skip
         if end == _UNKNOWN:
             raise ValueError(SIGNALLED_LATE)
-        return max(end, costs.retired) + costs.fixed + sum(subject.lost[number] for number in costs.charged)
+        return max(end, costs.retired) + costs.fixed + subject.lost(costs.once)
 
     def _costs_beside(self, rivals: Rivals) -> "_Costs":
         if rivals not in self._costs:
@@ -129,7 +129,7 @@ class _Durations:
 
 class _Costs:
     """What rivals cost beside the ``durations`` of steps: ``retired``, when the job before is written down; ``fixed``
-    cycles at the end; ``charged``: which of the conflicts (LV1, LV2) are added there."""
+    cycles at the end; ``once``: clients whose conflicts are added there."""
 
     def __init__(self, work: LongestWork, rivals: Rivals, durations: _Durations) -> None:
         memory = work.memory(rivals)
@@ -137,10 +137,10 @@ class _Costs:
         self.durations = durations
         self.retired = memory.completion
         self.fixed = memory.few_stores + POINT + DRAINED
-        self.charged = [number for number, own in enumerate((rivals.own_lv1, rivals.own_lv2)) if not own]
+        self.once = rivals.once
         self._beside = _Beside(
             memory.latency + memory.job, memory.fetch, memory.debt(before),
-            memory.debt(memory.insn), rivals.own_lv1,
+            memory.debt(memory.insn), "a" not in rivals.once,
         )  # fmt: skip
 
     def at_addresses(self) -> ctypes.Structure:
@@ -160,7 +160,8 @@ class _Subject:
         self.running = set(self._running)
         self._load = loads[-1] if loads else None
         self._accesses = steps.accesses
-        self._lost: tuple[int, int] | None = None
+        self._words: dict[str, int] | None = None
+        self._lost: dict[frozenset[str], int] = {}
         counts = [0] * _SEMAPHORES
         for semaphore, count in window.counts:
             counts[semaphore] = count
@@ -175,16 +176,16 @@ class _Subject:
             self._left.loaded = durations.cycles[self._load] + durations.latency[self._load] + ABANDON
         return self._left
 
-    @property
-    def lost(self) -> tuple[int, int]:
-        """Cycles that conflicts at LV1, and at LV2, can cost in all, beside whomever; once durations are known."""
-        if self._lost is None:
-            words: dict[str, int] = {}
-            for number in self._running:
-                for client, count in self._accesses[number]:
-                    words[client] = words.get(client, 0) + count
-            self._lost = lost(words, LV1_PORTS), lost(words, LV2_PORTS)
-        return self._lost
+    def lost(self, once: frozenset[str]) -> int:
+        """Cycles that conflicts with the clients in ``once`` can cost in all; once durations are known."""
+        if once not in self._lost:
+            if self._words is None:
+                self._words = {}
+                for number in self._running:
+                    for client, count in self._accesses[number]:
+                        self._words[client] = self._words.get(client, 0) + count
+            self._lost[once] = lost(self._words, once)
+        return self._lost[once]
 
 
 def _at(numbers: "array[int]") -> int:

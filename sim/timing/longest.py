@@ -7,12 +7,16 @@ scratchpad, bursts of other masters at the DRAM (:mod:`sim.timing.contention`).
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
+
+import numpy as np
 
 from hw.contract.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import MAC_IN_FLIGHT, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
 from sim.timing.contention import Rivals, WorstDram
+from sim.timing.copies import COPY_FIELDS, run_steps, runs_of
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}
@@ -22,8 +26,10 @@ _MAC_LATENCY = 16
 _VEC_FIXED = 34  #: check, pipeline, last write
 _VEC_LATENCY = 4
 _RUNS_COUNTED = 256  #: runs of a copy whose bursts are counted one by one; the driver aligns segments to pages
+#: Fields of a copy of which only the place in a word matters.
+_ALIGNED = ("src", "dst", *(f"{side}_s{k}" for side in ("src", "dst") for k in range(3)))
 _LOOPS = ("n2", "n1", "n0")
-_COPY = (*_LOOPS, "src", "dst", "len", "lo", "hi", *(f"{side}_s{k}" for side in ("src", "dst") for k in range(3)))
+_COPY = COPY_FIELDS
 #: What a duration depends on, by operation.
 _MATTERS = dict.fromkeys((Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0), _COPY) | {
     Op.MAC: (*_LOOPS, "p1", "p0", "acc_s"),
@@ -37,7 +43,7 @@ Fields = dict[str, int]  #: the fields that matter, by name
 @dataclass(frozen=True)
 class Work:
     """``cycles`` that an instruction holds its unit, ``latency`` beyond (see the module), and ``accesses``: words by
-    client of a scratchpad (:data:`LV1_PORTS`, :data:`LV2_PORTS`)."""
+    client of a scratchpad (:data:`PORTS`)."""
 
     cycles: int
     latency: int
@@ -60,7 +66,7 @@ def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
     if op is Op.MAC:
         return ()
     if op is Op.VEC:
-        return rivals.lv1_reads("a"), rivals.lv1_reads("b"), rivals.lv1_writes()
+        return rivals.lv1_reads("a"), rivals.lv1_reads("b"), rivals.lv1_writes("d")
     return None if op in (Op.LD2, Op.ST2) else _scratchpad_rivals(op, rivals)
 
 
@@ -104,7 +110,7 @@ def _vec(insn: Fields, params: SocParams, rivals: Rivals) -> Work:
         cycles += table * (reads_a + 2) + TABLE_BYTES // 8
     per_step = 1 if insn["src_acc"] else max(reads_a, reads_b if insn["b_en"] else 1)
     # An operand word and a result word are asked for once per LV1 word at best, once per vector at worst.
-    steps = max(vectors * window * per_step, vectors * rivals.lv1_writes())
+    steps = max(vectors * window * per_step, vectors * rivals.lv1_writes("d"))
     reads = 0 if insn["src_acc"] else vectors * window
     accesses = ("a", block + table + reads), ("b", reads * insn["b_en"]), ("d", vectors)
     return Work(cycles + steps, _VEC_LATENCY, accesses)
@@ -136,36 +142,46 @@ def _step(insn: Fields, side: str) -> int:
 
 
 def _copy(op: Op, insn: Fields, params: SocParams, rivals: Rivals, memory: WorstDram) -> Work:
-    to_bus, from_bus = op is Op.ST2, op is Op.LD2
-    word = params.dram_word if to_bus or from_bus else params.lv1_word
-    runs = insn["n2"] * insn["n1"] * insn["n0"]
-    src_step, dst_step = (_step(insn, side) for side in ("src", "dst"))
-    read = min(insn["hi"], insn["len"]) - insn["lo"]
-    src = _words(insn["src"] + insn["lo"], read, word, src_step)
-    shifted = src_step % word != 0 or dst_step % word != 0 or (insn["src"] - insn["dst"]) % word != 0
-    dst = _words(insn["dst"], insn["len"], word, dst_step) + shifted
-    if from_bus or to_bus:
-        side, length = ("src", read) if from_bus else ("dst", insn["len"])
-        return _bus_copy(op, insn, params, memory, runs, max(src, dst), side, length)
+    if op in (Op.LD2, Op.ST2):
+        return _bus_copy(op, insn, params, memory)
     reads, writes = _scratchpad_rivals(op, rivals)
-    cycles = max(runs * max(src * reads, dst * writes), runs + _PLAN)
+    runs = insn["n2"] * insn["n1"] * insn["n0"]
+    aligned = (insn[name] % params.lv1_word if name in _ALIGNED else insn[name] for name in COPY_FIELDS)
+    cycles, src, dst = _held(reads, writes, params.lv1_word, *aligned)
     source, target = {Op.LD1: ("lv2_ld1", "ld1"), Op.ST1: ("st1", "lv2_st1"), Op.LD0: ("ld0", "")}[op]
     latency = _COPY_LATENCY + 8 * (max(reads, writes) - 1)
-    return Work(cycles + 2, latency, ((source, runs * src), (target, runs * dst)))
+    return Work(max(cycles, runs + _PLAN) + 2, latency, ((source, src), (target, dst)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _held(reads: int, writes: int, word: int, *values: int) -> tuple[int, int, int]:
+    """Cycles that a copy between scratchpads with ``COPY_FIELDS`` of ``values`` holds its unit, run by run, where a
+    word takes ``reads`` cycles at the source and ``writes`` at the destination; words there and here."""
+    fields = dict(zip(COPY_FIELDS, values, strict=True))
+    steps, src = run_steps(fields, runs := runs_of(fields), word)
+    dst = (runs.dst % word + fields["len"] - 1) // word + 1
+    cycles = np.maximum(src * reads, steps + dst * (writes - 1))
+    return int(cycles.sum()), int(src.sum()), int(dst.sum())
 
 
 def _scratchpad_rivals(op: Op, rivals: Rivals) -> tuple[int, int]:
     """Cycles per word at the source and at the destination."""
     if op is Op.LD1:
-        return rivals.lv2_reads(op), rivals.lv1_writes()
+        return rivals.lv2_reads(op), rivals.lv1_writes("ld1")
     if op is Op.ST1:
         return rivals.lv1_reads("st1"), rivals.lv2_writes(op)
     return rivals.lv1_reads("ld0"), 1
 
 
-def _bus_copy(
-    op: Op, insn: Fields, params: SocParams, memory: WorstDram, runs: int, words: int, side: str, length: int
-) -> Work:
+def _bus_copy(op: Op, insn: Fields, params: SocParams, memory: WorstDram) -> Work:
+    from_bus, word = op is Op.LD2, params.dram_word
+    runs = insn["n2"] * insn["n1"] * insn["n0"]
+    src_step, dst_step = (_step(insn, side) for side in ("src", "dst"))
+    read = min(insn["hi"], insn["len"]) - insn["lo"]
+    src = _words(insn["src"] + insn["lo"], read, word, src_step)
+    shifted = src_step % word != 0 or dst_step % word != 0 or (insn["src"] - insn["dst"]) % word != 0
+    words = max(src, _words(insn["dst"], insn["len"], word, dst_step) + shifted)
+    side, length = ("src", read) if from_bus else ("dst", insn["len"])
     burst_bytes = params.axi_burst_beats * params.dram_word
     start = insn[side] + (insn["lo"] if side == "src" else 0)
     starts, exact = [start], runs <= _RUNS_COUNTED
@@ -177,6 +193,7 @@ def _bus_copy(
         return sum(_words(at, length, size, 0 if exact else 1) for at in starts) * (1 if exact else runs)
 
     bursts, rows = touched(burst_bytes), touched(params.dram_row_bytes)
-    held = memory.rivals.lv2_writes(Op.LD2) if op is Op.LD2 else memory.rivals.lv2_reads(Op.ST2)
+    held = memory.rivals.lv2_writes(Op.LD2) if from_bus else memory.rivals.lv2_reads(Op.ST2)
     cycles = max(memory.transfer(op, bursts, rows, runs * words, held), runs + _PLAN)
-    return Work(cycles + 2, memory.latency, (("lv2_ld2" if op is Op.LD2 else "lv2_st2", runs * words),))
+    latency = memory.latency if bursts else _COPY_LATENCY
+    return Work(cycles + 2, latency, (("lv2_ld2" if from_bus else "lv2_st2", runs * words),))

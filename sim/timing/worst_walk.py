@@ -21,7 +21,7 @@ from hw.contract.timing import (
 )
 from sim.timing import longest
 from sim.timing.backlog import Step
-from sim.timing.contention import LV1_PORTS, LV2_PORTS, Rivals, WorstDram, lost
+from sim.timing.contention import Rivals, WorstDram, lost
 from sim.timing.walk import Walk
 
 _DRAM = (Op.LD2, Op.ST2)
@@ -149,9 +149,7 @@ class _WorstWalk:
     def drained(self) -> int:
         """When all units are idle and the executor is at the end."""
         ends = [done[-1] for done in self._done.values() if done]
-        conflicts = self._memory.few_stores
-        conflicts += 0 if self._rivals.own_lv1 else lost(self._accesses, LV1_PORTS)
-        conflicts += 0 if self._rivals.own_lv2 else lost(self._accesses, LV2_PORTS)
+        conflicts = self._memory.few_stores + lost(self._accesses, self._rivals.once)
         retired = self._memory.completion  # that of the job before
         return max([self._issued, self._loaded, retired, *ends]) + conflicts + POINT + DRAINED
 
@@ -177,11 +175,13 @@ class _WorstWalk:
         begins = max(ready, self._walk.free[unit])
         free = self._walk.occupy(unit, ready, work.cycles + self._debt[op])
         self._debt[op] = 0
-        if op is Op.VEC and self._rivals.own_lv1:
+        if op is Op.VEC and "a" not in self._rivals.once:
             for rival in _PARAMETER_RIVALS:
                 self._debt[rival] += longest.parameter_words(step.insn, self._params)
-        self._taken[unit].append(begins + work.latency)
-        done.append(free + work.latency)
+        taken = self._taken[unit]
+        taken.append(max(begins + work.latency, taken[-1] if taken else 0))
+        # Behind an instruction with a longer latency this one ends no sooner.
+        done.append(max(free + work.latency, done[-1] + work.cycles if done else 0))
         self._walk.signal(step.signals, done[-1])
 
     def _take(self, waits: Iterable[int]) -> int:

@@ -5,6 +5,7 @@ from compiler.backend.kernels.kept_input import KeptInputLoader
 from compiler.backend.layers.layer import ChannelTile
 from compiler.backend.layers.vec_params import PARAMS_SLOTS
 from compiler.backend.memory.tensor_view import PixelBox
+from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.staging_ring import StagingRing
@@ -12,6 +13,7 @@ from compiler.backend.tiling.conv_geometry import PixelTile
 from compiler.backend.tiling.conv_tiling import lv0_slots
 from compiler.ir import CompileError
 from hw.contract.isa import TABLE_BYTES
+from hw.contract.timing import UNIT_IN_FLIGHT
 
 
 class ConvBuffers:
@@ -19,8 +21,8 @@ class ConvBuffers:
 
     LV1: ``table`` (address of the table), ``params`` (address of a ring), ``out``, ``act1``, ``weights`` (address of a
     ring), ``other`` and ``sum_params`` (address) for an addition. LV0: ``act0``, ``acc``. LV2, None where data need not
-    pass through: ``streamed`` weights, ``spill`` (with ``gather``, its buffers hold all channel tiles), ``stage`` (with
-    ``stage_whole``, its buffers hold the input of a tile over the whole kernel) and ``other_stage``.
+    pass through: ``streamed`` weights, ``spill`` (with ``gather``, its buffers hold all channel tiles), ``stage`` (see
+    :meth:`staged`) and ``other_stage``.
     """
 
     def __init__(self, work: ConvWork, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
@@ -57,6 +59,8 @@ class ConvBuffers:
     def _lv2(self, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
         """Streamed weights and outputs take what they need of the staging area, inputs the rest."""
         work, tiling, area = self._work, self._work.tiling, self._work.staging
+        self._bands = self._whole = False
+        self._spare: int | None = None
         at, end = area.base, kept.kept.base if kept else area.base + area.size
         pixels = tiling.rows * tiling.cols
         self.streamed: Ring | None = None
@@ -78,22 +82,48 @@ class ConvBuffers:
             self.other_stage = StagingRing(Sem.STAGE_B_FULL, Sem.STAGE_B_FREE, at, size, 2)
             at += 2 * size
         self.stage: StagingRing | None = None
-        self.stage_whole = False
         if not work.x.view.on_chip and not kept:
-            span = work.most_channels
-            whole = self._input_bytes([work.tile_box(tile, 0, span) for tile in work.pixel_tiles])
-            part = self._input_bytes(
-                [work.input_box(tile, chunk, 0) for tile in work.pixel_tiles for chunk in work.chunks(span)]
-            )
-            self.stage_whole = 2 * whole <= end - at
-            size = whole if self.stage_whole else part
-            self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, 2)
-            at += 2 * size
+            size = self._stage_size((end - at) // 2)
+            slots = 3 if self._bands and 3 * size + work.params.lv1_word <= end - at else 2
+            self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, slots, in_pieces=self._bands)
+            at += slots * size
+            if self._bands and at < end:
+                self._spare = at
         if at > end:
             raise CompileError(
                 f"operator {work.layer.name!r}: its tiles need {at - area.base} bytes of LV2 to pass from and to DRAM, "
                 f"{area.size} are set aside: choose a preset with a larger lv2_bytes"
             )
+
+    def _stage_size(self, room: int) -> int:
+        """Bytes of a buffer of the input, which should not exceed ``room``: of whole rows where these follow each other
+        in DRAM, if tiles are narrower and there are rows to load while others are being read; else of a tile over the
+        whole kernel; else of a chunk."""
+        work, span, tiles = self._work, self._work.most_channels, self._work.pixel_tiles
+        narrow = any(tile.cols < work.layer.areas[tile.area].cols for tile in tiles)
+        several = len({(tile.area, tile.n, tile.y) for tile in tiles}) > 1
+        if work.x.view.is_dense and span == work.x.view.shape[3] and narrow and several:
+            size = self._input_bytes([work.band_box(tile, 0, span) for tile in tiles])
+            self._bands = size <= room
+            if self._bands:
+                return size
+        size = self._input_bytes([work.tile_box(tile, 0, span) for tile in tiles])
+        self._whole = size <= room
+        if self._whole:
+            return size
+        return self._input_bytes([work.input_box(tile, chunk, 0) for tile in tiles for chunk in work.chunks(span)])
+
+    def staged(self, pixels: PixelTile, tile: ChannelTile) -> PixelBox | None:
+        """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads."""
+        if self._bands:
+            return self._work.band_box(pixels, tile.first, tile.channels)
+        return self._work.tile_box(pixels, tile.first, tile.channels) if self._whole else None
+
+    def close(self, job: JobProgram) -> None:
+        """Behind the last load of ``job``: see :meth:`StagingRing.close`."""
+        if self.stage and self._spare is not None:
+            held = self._work.params.unit_queue_depth + 1 + UNIT_IN_FLIGHT
+            self.stage.close(job.emit, self._work.x.view, self._spare, held)
 
     def _input_bytes(self, boxes: list[PixelBox]) -> int:
         """Bytes of a buffer that holds any of ``boxes`` of the input."""

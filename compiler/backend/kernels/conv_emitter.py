@@ -60,6 +60,7 @@ class ConvEmitter:
             steps = [(tile, pixels) for tile in tiles for pixels in work.pixel_tiles]
         for tile, pixels in split_ends(steps, ends):
             self._tile(tile, pixels)
+        self._buffers.close(self._job)
         return self._job
 
     # -- one tile --------------------------------------------------------------------------------------------
@@ -87,13 +88,12 @@ class ConvEmitter:
         if lv1 is None:
             lv1 = self._buffers.act1.fill(key)
             box = self.work.input_box(pixels, chunk, tile.first)
-            whole = self.work.tile_box(pixels, tile.first, tile.channels) if self._buffers.stage_whole else None
             place = (lv1.address, g.in_cols * g.pixel_bytes, g.pixel_bytes, self.work.x.zero_byte)
             if self.kept:
                 loads = self.kept.load(box, *place)
             else:
-                held_as = (pixels, tile.first, tile.channels) if self._buffers.stage_whole else key
-                loads = self._job.load(self.work.x.view, box, *place, self._buffers.stage, held_as, whole)
+                staged = self._buffers.staged(pixels, tile) or box
+                loads = self._job.load(self.work.x.view, box, *place, self._buffers.stage, staged, staged)
             self._buffers.act1.filled_by(lv1, loads)
         held = self._buffers.act0.fill(key)
         loads = self._load_act0(pixels, chunk, g, lv1.address, held.address * self.work.params.rows)

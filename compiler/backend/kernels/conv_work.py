@@ -1,6 +1,6 @@
 """What one engine does of a convolution."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.memory.operand import StagingArea, TensorOperand
@@ -59,6 +59,10 @@ class ConvWork:
     def tile_box(self, pixels: PixelTile, first_channel: int, channels: int) -> PixelBox:
         """All the input pixels of a pixel tile over the whole kernel."""
         return tile_box(self.layer, pixels, first_channel, channels)
+
+    def band_box(self, pixels: PixelTile, first_channel: int, channels: int) -> PixelBox:
+        """The same in whole rows of the input."""
+        return replace(self.tile_box(pixels, first_channel, channels), x=0, cols=self.x.view.shape[2])
 
     def words(self, size: int) -> int:
         """``size`` bytes in whole words of LV1 and LV2, as bytes."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from compiler.backend.memory.operand import KeptInput
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
-from compiler.backend.program.copies import Fields, contiguous
+from compiler.backend.program.copies import PIECE, Fields, contiguous
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
@@ -14,7 +14,6 @@ from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment
 
 _AHEAD = 32  #: loads that may wait for their first reader; semaphores count no further than 255
-_PIECE = 1024  #: bytes of one load, whole bursts: short, so that other loads to LV2 get in and a pause need not wait
 
 
 class KeptInputLoader:
@@ -62,7 +61,7 @@ class KeptInputLoader:
         source = self.kept.source
         offset, pixel = source.offset, source.shape[3]
         while first < last:
-            end = min(last, ((offset + first) // _PIECE + 1) * _PIECE - offset)
+            end = min(last, ((offset + first) // PIECE + 1) * PIECE - offset)
             if self._needed[first // pixel : -(-end // pixel)].any():
                 for fields in contiguous(offset + first, self._view.offset + first, end - first):
                     yield fields | {"src_seg": source.segment, "dst_seg": Segment.LV2}

@@ -61,6 +61,12 @@ class TensorView:
             and (h * w == 1 or (sw == c or w == 1))
         )
 
+    def contiguous(self, box: PixelBox) -> bool:
+        """Whether the bytes of ``box``, inside the image, follow each other without gaps."""
+        _, sh, sw = self.strides
+        line = box.cols * box.channels
+        return (box.cols == 1 or box.x_step * sw == box.channels) and (box.rows == 1 or box.y_step * sh == line)
+
     def flattened(self) -> "TensorView | None":
         """The same elements as (1, 1, N*H*W, C), or None if one pixel stride does not reach them all."""
         (n, h, w, c), (sn, sh, sw) = self.shape, self.strides

@@ -103,7 +103,7 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
     """Cycles of a load or store while every other engine loads, burst by burst in turn."""
     if task.op not in _DRAM:
         return 0
-    rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), own_lv2=False, fetched=0)
+    rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), fetched=0)
     return work(task.insn(JobAddresses()), params, rivals, WorstDram(params, rivals)).cycles
 
 

@@ -1,11 +1,13 @@
 """Building copy instructions: strided loops with clipping, merged into the longest runs the format allows."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from compiler.backend.memory.tensor_view import PixelBox, TensorView, inside
 from compiler.backend.program.address import Address, Symbol
 
 MAX_RUN = (1 << 16) - 1
+PIECE = 1024  #: bytes of one load, whole bursts: short, so that other loads to LV2 get in and a pause need not wait
 _CONTIGUOUS = 1 << 15  #: run length that long contiguous copies are cut into
 _ADDRESS_MASK = (1 << 32) - 1
 
@@ -95,6 +97,15 @@ def contiguous(src: Address, dst: Address, size: int) -> list[Fields]:
     if rest:
         copies.append(copy_fields(src + (size - rest), dst + (size - rest), [], rest))
     return copies
+
+
+def pieces(src: int, dst: int, size: int) -> Iterator[Fields]:
+    """Copies that together move ``size`` contiguous bytes from DRAM, each up to the next multiple of :data:`PIECE`."""
+    first, end = src, src + size
+    while first < end:
+        last = min(end, (first // PIECE + 1) * PIECE)
+        yield from contiguous(first, dst + first - src, last - first)
+        first = last
 
 
 def box_loops(view: TensorView, box: PixelBox, row: int, pixel: int) -> list[CopyLoop]:

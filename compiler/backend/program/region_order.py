@@ -18,7 +18,7 @@ from compiler.backend.program.job import JobProgram
 from compiler.backend.program.semaphores import BETWEEN, Sem
 from compiler.backend.program.task import Task
 from compiler.ir import CompileError
-from hw.contract.isa import Lv0Space, Op, Unit
+from hw.contract.isa import Lv0Space, Op, Segment, Unit
 from hw.contract.params import SocParams
 from sim.timing.typical import insn_cycles
 
@@ -34,7 +34,8 @@ def order_tasks(
 ) -> tuple[list[Task], int]:  # fmt: skip
     """The tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the shorter of
     two list schedules. Of tasks that could start at the same time one takes that of the longest chain of tasks behind
-    it, the other that of the part which stands first."""
+    it, the other that of the part which stands first; both take loads of weights and parameters before loads of
+    tensors, which would keep a part waiting that needs but a few bytes of them."""
     queues = {
         (unit, rank): [task for task in part.tasks if task.unit is unit]
         for unit in Unit
@@ -45,9 +46,14 @@ def order_tasks(
         task: insn_cycles(task.op, task.fields, params, engines) for queue in queues.values() for task in queue
     }  # fmt: skip
     levels = _levels(queues.values(), needs, cycles)
-    by_chain = _list_schedule(queues, needs, cycles, lambda task, rank: (-levels[task], rank))
-    by_rank = _list_schedule(queues, needs, cycles, lambda task, rank: (rank, 0))
+    by_chain = _list_schedule(queues, needs, cycles, lambda task, rank: (_late(task), -levels[task], rank))
+    by_rank = _list_schedule(queues, needs, cycles, lambda task, rank: (_late(task), rank))
     return min(by_chain, by_rank, key=lambda found: found[1])
+
+
+def _late(task: Task) -> bool:
+    """Whether a task is none that brings weights or parameters into their window."""
+    return task.op is not Op.LD2 or task.numbers["dst_seg"] != Segment.WINDOWS
 
 
 def _levels(queues: Iterable[Sequence[Task]], needs: Needs, cycles: Mapping[Task, int]) -> dict[Task, int]:
@@ -75,7 +81,7 @@ def _list_schedule(
     parts: Mapping[tuple[Unit, int], Sequence[Task]],
     needs: Needs,
     cycles: Mapping[Task, int],
-    priority: Callable[[Task, int], tuple[int, int]],
+    priority: Callable[[Task, int], tuple[int, ...]],
 ) -> tuple[list[Task], int]:
     """Each unit in turn takes the task that can start first; of several the one with the least ``priority``, a function
     of the task and the rank of its part."""
@@ -84,7 +90,7 @@ def _list_schedule(
     free = dict.fromkeys(Unit, 0)
     started: list[tuple[int, int, Task]] = []
     while queues:
-        best: tuple[int, tuple[int, int], Unit, int] | None = None
+        best: tuple[int, tuple[int, ...], Unit, int] | None = None
         for (unit, rank), queue in queues.items():
             start = free[unit]
             for need in needs[queue[0]]:

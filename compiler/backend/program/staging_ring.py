@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
-from compiler.backend.program.copies import CopyLoop, Fields, copy_fields
+from compiler.backend.program.copies import CopyLoop, Fields, copy_fields, pieces
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
@@ -30,10 +30,12 @@ class StagedBox:
 
 
 class StagingRing:
-    """A ring of staging buffers, ``size`` bytes each from ``base`` of segment 6 on, and what they hold."""
+    """A ring of staging buffers, ``size`` bytes each from ``base`` of segment 6 on, and what they hold. ``in_pieces``:
+    loads of contiguous bytes are cut, so that a pause need not wait for long ones."""
 
-    def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int) -> None:
+    def __init__(self, full: Sem, free: Sem, base: int, size: int, slots: int, *, in_pieces: bool = False) -> None:
         self.ring = Ring(full, free, base, size, slots)
+        self._in_pieces = in_pieces
         self._held: dict[Hashable, StagedBox] = {}
 
     def find(self, key: Hashable) -> StagedBox | None:
@@ -48,14 +50,23 @@ class StagingRing:
             return StagedBox(None, box, TensorView.dense(Segment.LV2, 0, (1, 0, 0, box.channels)))
         slot = self.ring.fill(key)
         line = part.cols * part.channels
+        source = view.address(part.n, part.y, part.x, part.c)
         loops = [
             CopyLoop(part.rows, part.y_step * view.strides[1], line),
             CopyLoop(part.cols, part.x_step * view.strides[2], part.channels),
         ]
-        source = view.address(part.n, part.y, part.x, part.c)
-        fields = copy_fields(source, slot.address, loops, part.channels)
-        task = emit(Op.LD2, fields | {"src_seg": view.segment, "dst_seg": Segment.LV2})
-        self.ring.filled_by(slot, [task])
+        copies = [copy_fields(source, slot.address, loops, part.channels)]
+        if self._in_pieces and view.contiguous(part):
+            copies = list(pieces(source, slot.address, part.rows * line))
+        segments: Fields = {"src_seg": view.segment, "dst_seg": Segment.LV2}
+        self.ring.filled_by(slot, [emit(Op.LD2, fields | segments) for fields in copies])
         held = TensorView.dense(Segment.LV2, slot.address, (1, part.rows, part.cols, part.channels))
         self._held[key] = staged = StagedBox(slot, part, held)
         return staged
+
+    def close(self, emit: Callable[[Op, Fields], Task], view: TensorView, at: int, count: int) -> None:
+        """``count`` loads behind the last one that read nothing and fill a byte at ``at``. A unit ends its instructions
+        in order: once the last of these has come to its queue, the loads before have ended, and no bound on a pause
+        takes them for unfinished."""
+        for _ in range(count):
+            emit(Op.LD2, copy_fields(0, at, [], 1, (0, 0)) | {"src_seg": view.segment, "dst_seg": Segment.LV2})

@@ -11,6 +11,7 @@ from hw.contract.assembly import assemble
 from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
+from hw.contract.timing import UNIT_IN_FLIGHT
 from sim.timing.bound import worst_intervals
 from sim.timing.contention import Others
 from tests.support.networks import DIGITS, network
@@ -82,6 +83,19 @@ def test_loads_of_prologues_and_of_the_body_are_not_in_the_unit_at_once():
     program = assemble("\n".join(["LD2 dst_seg=6 len=8192 hi=8192"] * 20) + "\nCANCEL\nEND")
     alone, behind = (worst_intervals(program, BASE, ALONE, loading).end for loading in (False, True))
     assert alone == behind
+
+
+def test_loads_of_nothing_show_that_those_before_have_ended():
+    """They end soon, but not before the loads ahead of them; and a pause behind them waits for no more than them."""
+    held = BASE.unit_queue_depth + 1 + UNIT_IN_FLIGHT
+    loads, nothing = ["LD2 dst_seg=6 len=8192 hi=8192"] * 20, ["LD2 dst_seg=6"] * held
+    ends = [
+        worst_intervals(assemble("\n".join([*loads, *rest, "CANCEL", *after, "CANCEL", "END"])), BASE, ALONE).points
+        for rest, after in (([], []), ([], nothing), (nothing, []))
+    ]
+    plain, beside, after = (points[-1] for points in ends)
+    assert plain <= beside <= plain + 200
+    assert after < plain / 4
 
 
 def test_bounded_stores_cost_less():

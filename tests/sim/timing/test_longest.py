@@ -5,13 +5,13 @@ import pytest
 from hw.contract.assembly import assemble
 from hw.contract.isa import Insn, Op
 from hw.contract.params import preset
-from sim.timing.contention import LV1_PORTS, LV2_PORTS, Others, Rivals, WorstDram, lost, rivals_of
+from sim.timing.contention import PORTS, Others, Rivals, WorstDram, lost, rivals_of
 from sim.timing.longest import work
 
 TINY, BASE = preset("tiny"), preset("base")
 ALL = Rivals()
 
-PORTS = LV1_PORTS + LV2_PORTS
+CLIENTS = [client for clients in PORTS for client in clients]
 
 
 def cycles(text: str, params=TINY, rivals=ALL) -> int:
@@ -81,10 +81,29 @@ def test_bursts_that_cross_a_boundary_count_twice():
 
 
 def test_conflicts_cost_no_more_than_what_is_served():
-    assert lost({}, PORTS) == lost({"ld0": 100}, PORTS) == 0
-    assert lost({"ld0": 100, "st1": 30}, PORTS) == 60  # either waits for the other 30 times at the most
-    assert lost({"ld0": 100, "st1": 100}, PORTS) == 200
-    assert lost({"ld1": 7, "lv2_ld1": 9}, PORTS) == 0  # not the same ports
+    assert lost({}, CLIENTS) == lost({"ld0": 100}, CLIENTS) == 0
+    assert lost({"ld0": 100, "st1": 30}, CLIENTS) == 60  # either waits for the other 30 times at the most
+    assert lost({"ld0": 100, "st1": 100}, CLIENTS) == 200
+    assert lost({"ld1": 7, "lv2_ld1": 9}, CLIENTS) == 0  # not the same ports
+
+
+def test_conflicts_with_some_clients_cost_what_these_are_served():
+    words = {"ld0": 40, "st1": 30, "a": 1000}
+    assert lost(words, {"st1"}) == 30  # LD0 and VEC wait for ST1 together
+    assert lost(words, {"st1", "ld0"}) == 70
+    assert lost(words, {"d"}) == lost(words, set()) == 0
+    alone, beside = Rivals(once=frozenset({"ld0", "st1", "b"})), Rivals()
+    assert alone.lv1_reads("a") == 1 and beside.lv1_reads("a") == 4
+    assert alone.lv1_reads("ld0") == 2  # VEC is charged word by word
+
+
+def test_a_copy_takes_as_many_words_as_its_runs_touch():
+    """Runs of half a word that never straddle two take a word each, however source and destination are shifted."""
+    word = BASE.lv1_word
+    half = f"LD1 src_seg=6 len={word // 2} hi={word // 2} n0=100"
+    held = cycles(f"{half} src_s0={2 * word} dst_s0={word // 2}", BASE)
+    assert held < 1.5 * 100 * (1 + BASE.engines)  # LV2 words wait for the other units
+    assert cycles(f"{half} src=8 src_s0={word} dst_s0={word}", BASE) >= held
 
 
 def test_rivals_of_a_program():
