@@ -8,7 +8,7 @@ the activations of two tiles.
 
 import itertools
 
-from compiler.backend.kernels.conv_data import ConvData, conv_data
+from compiler.backend.kernels.conv_data import ConvData, blocks
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
 from compiler.backend.layers.vec_params import PARAMS_SLOTS
 from compiler.backend.program.copies import contiguous
@@ -66,9 +66,10 @@ class ConvConstants:
     def _grouped(self) -> bool:
         return self._tiling.group > 1
 
-    def load_once(self, data: bytes, target: int) -> None:
-        """Load what all tiles share to LV1 address ``target``; call before any parameters are asked for."""
-        self._first_loads += self._job.load_constant(data, target)
+    def load_once(self, data: bytes, target: int, part: ConvData | None = None) -> None:
+        """Load what all tiles share, ``data`` that ``part`` makes, to LV1 address ``target``; call before any parameters
+        are asked for."""
+        self._first_loads += self._job.load_constant(data, target, part)
 
     # -- weights ---------------------------------------------------------------------------------------------
     def weights(self, tile: ChannelTile, chunk: KernelChunk) -> BufferFill:
@@ -117,7 +118,7 @@ class ConvConstants:
 
     def _bytes(self, part: ConvData) -> bytes:
         if part not in self._data:
-            self._data[part] = conv_data(part, self._layer, self._hw)
+            self._data[part] = blocks(part, self._layer, self._hw)
         return self._data[part]
 
     # -- groups ----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Digests of values by their content: of equal values they are equal, in whatever process and however they came about.
 
-What the bytes of an object do not depend on is left out: of the weights of a convolution only shapes count.
+What the bytes of an object do not depend on is left out: what a convolution multiplies, adds and clips by is data.
 """
 
 import enum
@@ -11,10 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from compiler.backend.layers.layer import ConvLayer, OutputArea
+from compiler.backend.layers.layer import Addition, ConvLayer, OutputArea
 
-#: Fields of which only shape and type count.
-_SHAPES_ONLY = {ConvLayer: {"weights"}, OutputArea: {"bias", "scale"}}
+
+
+def _shape(array: Any) -> Any:
+    return array.dtype.str, array.shape
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+#: What counts of fields of which not all does.
+_COUNTS: dict[type, dict[str, Callable[[Any], Any]]] = {
+    ConvLayer: {"weights": _shape, "requantise": lambda requantise: requantise.table},
+    Addition: {"op": lambda op: op.kind_, "m_own": _nothing, "m_other": _nothing},
+    OutputArea: {"bias": _shape, "scale": _shape},
+}
 
 
 def digest_of(value: Any) -> str:
@@ -74,7 +88,6 @@ class _Writer:
         self._put(f"{kind.__name__}(".encode())
         for name, part in held.items():
             self._put(f"{name}=".encode())
-            if name in _SHAPES_ONLY.get(kind, ()):
-                part = part.dtype.str, part.shape
-            self.write(part)
+            counts = _COUNTS.get(kind, {}).get(name)
+            self.write(counts(part) if counts else part)
         self._put(b")")

@@ -12,7 +12,7 @@ from compiler.backend.kernels.layer_program import LayerProgram, layer_program
 from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.preempt.job_body import BodyPoint, JobBody, job_bodies
 from compiler.backend.preempt.live_bytes import LiveBytes
-from compiler.backend.program.address import Anchor, JobAddresses, Symbol
+from compiler.backend.program.address import Anchor, JobAddresses
 from compiler.backend.program.job import JobProgram, Piece
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
@@ -105,7 +105,7 @@ def weights_of(body: BodyObject, source: LayerSource, known: dict[ConvData, byte
             assert isinstance(piece, bytes)
             return piece
         if piece not in known:
-            known[piece] = conv_data(piece, source.conv(piece.output), source.params)
+            known[piece] = conv_data(piece, source.conv(piece.output), source.params, source.placement.tensors)
         return known[piece]
 
     for part in body.parts:
@@ -140,9 +140,7 @@ def _body(body: JobBody, cycles: int, source: LayerSource) -> BodyObject:
     for number, task in enumerate(body.tasks):
         if number in cancels:
             add(Insn(Op.CANCEL, {"point": cancels[number]} if cancels[number] else {}))
-        fixups += [
-            Fixup(len(program), name, value.anchor) for name, value in task.fields.items() if isinstance(value, Symbol)
-        ]
+        fixups += [Fixup(len(program), name, value.anchor) for name, value in task.symbols.items()]
         add(source.private.insn(task, _AT_ZERO) if source.private else task.insn(_AT_ZERO))
     streaming = (task for task in body.tasks if task.unit in (Unit.LD2, Unit.ST2))
     return BodyObject(

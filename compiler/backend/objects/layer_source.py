@@ -62,8 +62,13 @@ class LayerSource:
 
     @cached_property
     def key(self) -> str:
-        """Digest of all of it but weights, biases and scales of convolutions."""
-        return digest_of(self)
+        """Digest of all of it but what convolutions multiply, add and clip by."""
+        unread = {self.layer.output} if isinstance(self.layer, ConvLayer) else set()
+        if isinstance(self.layer, ConvLayer) and self.layer.addition:
+            unread.add(self.layer.addition.own)
+        seen = self.placement.tensors
+        tensors = {name: replace(seen[name], zero_point=0) if name in unread else seen[name] for name in seen}
+        return digest_of(replace(self, placement=replace(self.placement, tensors=tensors)))
 
     def conv(self, output: str) -> ConvLayer:
         """The convolution that makes tensor ``output``."""

@@ -97,9 +97,10 @@ class JobProgram:
                 self._fetching.read_by(fill, task)
         return tasks
 
-    def load_constant(self, data: bytes, target: int) -> list[Task]:
-        """LD1 of ``data`` from the window to LV1 address ``target``, where it stays until the job ends."""
-        tasks = self.load_window(self.keep(data), target, len(data))
+    def load_constant(self, data: bytes, target: int, part: ConstantPart | None = None) -> list[Task]:
+        """LD1 of ``data``, which ``part`` makes, from the window to LV1 address ``target``, where it stays until the job
+        ends."""
+        tasks = self.load_window(self.keep(data, part), target, len(data))
         self.constants += tasks
         return tasks
 
