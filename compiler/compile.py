@@ -6,6 +6,7 @@ from typing import Literal
 
 import onnx
 
+from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
@@ -34,23 +35,29 @@ def compile_with_report(
     observe: bool = False,
     engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
     ``options`` says; ``auto``: as many as the model deserves, see :func:`compiler.engine_count.build_for_its_size`.
+    ``jobs``: processes that share the work where there is much of it (None: as many as there are CPUs); the image does
+    not depend on it. ``cache``: layers that were compiled before are taken from the cache folder, others kept there.
     Raises :class:`compiler.ir.CompileError`.
     """
     chosen = options or Options()
     chosen = replace(chosen, observe=observe or chosen.observe)
+    store = ObjectStore() if cache else None
     graph = import_model(path, fallback=fallback, name=name)
     if engines == "auto":
         if chosen.placed:
             raise CompileError("engines='auto' counts engines that share each layer: name a number for placed layers")
-        image, report = build_for_its_size(graph, params, chosen)
+        image, report = build_for_its_size(graph, params, chosen, jobs=jobs, store=store)
     else:
-        image, report = build(graph, params, chosen if engines is None else replace(chosen, engines=engines))
+        chosen = chosen if engines is None else replace(chosen, engines=engines)
+        image, report = build(graph, params, chosen, jobs=jobs, store=store)
     return Compiled(image, graph, report)
 
 
@@ -63,8 +70,11 @@ def compile_model(
     observe: bool = False,
     engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""
     return compile_with_report(
-        path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options
-    ).image
+        path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options, jobs=jobs,
+        cache=cache,
+    ).image  # fmt: skip

@@ -14,6 +14,7 @@ from compiler.backend.link.linker import link
 from compiler.backend.memory.place import place
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
+from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
@@ -35,11 +36,12 @@ _MANY_CYCLES = 2_000_000
 
 def build(
     graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None,
-    jobs: int | None = None,
+    jobs: int | None = None, store: ObjectStore | None = None,
 ) -> tuple[Image, CompileReport]:  # fmt: skip
     """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives the order
     of layers instead of a search, to measure orders. ``jobs``: processes that share the work where there is much of it
-    (None: as many as there are CPUs); the image does not depend on it.
+    (None: as many as there are CPUs); the image does not depend on it. ``store``: where layers are kept, and found, that were compiled before (None:
+    nowhere).
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
@@ -48,7 +50,7 @@ def build(
     if jobs is not None and jobs < 1:
         raise ir.CompileError(f"model {graph.name!r}: jobs must be at least 1, not {jobs}")
     with _uncollected(), Workers(jobs or cpus()) as workers:
-        return _build(graph, options, choose_order, LayerCompiler(params, workers))
+        return _build(graph, options, choose_order, LayerCompiler(params, workers, store))
 
 
 @contextmanager

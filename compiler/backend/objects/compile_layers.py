@@ -13,6 +13,7 @@ from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.objects.layer_code import JobCode, LayerCode
 from compiler.backend.objects.layer_object import LayerObject, layer_object, weights_of
 from compiler.backend.objects.layer_source import LayerSource
+from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers
 from compiler.backend.preempt.points import PointLimits
 from compiler.ir import CompileError
@@ -29,10 +30,12 @@ class NoRegions(Exception):
 
 @dataclass
 class LayerCompiler:
-    """Compiles layers with ``workers``, and knows what it has compiled: ``objects``, or why there is none, by key."""
+    """Compiles layers with ``workers``, and knows what it has compiled: ``objects``, or why there is none, by key.
+    ``store``: where objects are kept for the next time (None: nowhere)."""
 
     params: SocParams
     workers: Workers
+    store: ObjectStore | None = None
     objects: dict[str, LayerObject | CompileError] = field(default_factory=dict)
 
     def compile(
@@ -75,11 +78,18 @@ class LayerCompiler:
 
     def _compile(self, sources: Mapping[str, LayerSource]) -> None:
         """Have the objects of ``sources``."""
-        missing = sorted(set(sources) - set(self.objects), key=lambda key: -_size(sources[key]))
+        for key in sources.keys() - self.objects.keys() if self.store else ():
+            if (found := self.store.find(key)) is not None:
+                self.objects[key] = found
+        missing = sorted(sources.keys() - self.objects.keys(), key=lambda key: (-_size(sources[key]), key))
         for key, made in zip(missing, self.workers.map(layer_object, [sources[key] for key in missing]), strict=True):
             if isinstance(made, Exception) and not isinstance(made, CompileError):
                 raise made
             self.objects[key] = made
+            if self.store and isinstance(made, LayerObject):
+                self.store.keep(key, made)
+        if self.store:
+            self.store.prune()
 
     def _code(self, number: int, layer: Layer, source: LayerSource) -> LayerCode:
         made = self.objects[source.key]
