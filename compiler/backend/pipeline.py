@@ -40,17 +40,15 @@ def build(
 ) -> tuple[Image, CompileReport]:  # fmt: skip
     """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives the order
     of layers instead of a search, to measure orders. ``jobs``: processes that share the work where there is much of it
-    (None: as many as there are CPUs); the image does not depend on it. ``store``: where layers are kept, and found, that were compiled before (None:
-    nowhere).
+    (None: as many as there are CPUs); the image does not depend on it. ``store``: where layers are found that were
+    compiled before, and others kept (None: nowhere).
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
-    options = options or Options()
-    options.check(graph.name, params)
     if jobs is not None and jobs < 1:
         raise ir.CompileError(f"model {graph.name!r}: jobs must be at least 1, not {jobs}")
     with _uncollected(), Workers(jobs or cpus()) as workers:
-        return _build(graph, options, choose_order, LayerCompiler(params, workers, store))
+        return _build(graph, options or Options(), choose_order, LayerCompiler(params, workers, store))
 
 
 @contextmanager
@@ -70,6 +68,7 @@ def _build(
     graph: ir.Graph, options: Options, choose_order: ChooseOrder | None, compiler: LayerCompiler
 ) -> tuple[Image, CompileReport]:  # fmt: skip
     params = compiler.params
+    options.check(graph.name, params)
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
 
     layers = lower(graph, params)

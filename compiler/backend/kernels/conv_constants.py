@@ -67,7 +67,7 @@ class ConvConstants:
         return self._tiling.group > 1
 
     def load_once(self, data: bytes, target: int, part: ConvData | None = None) -> None:
-        """Load what all tiles share, ``data`` that ``part`` makes, to LV1 address ``target``; call before any parameters
+        """Load ``data`` that all tiles share, which ``part`` makes, to LV1 address ``target``; call before parameters
         are asked for."""
         self._first_loads += self._job.load_constant(data, target, part)
 

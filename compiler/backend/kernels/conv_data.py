@@ -30,16 +30,14 @@ def conv_data(part: ConvData, layer: ConvLayer, params: SocParams, tensors: Mapp
     """The bytes of ``part``, which is one of ``layer``; ``tensors`` are those it touches."""
     if part.sum:
         assert layer.addition is not None
-        zero_points = (tensors[name].zero_point for name in (layer.addition.own, layer.addition.other))
-        return sum_block(layer, *zero_points, params)
+        own, other = tensors[layer.addition.own], tensors[layer.addition.other]
+        return sum_block(layer, own.zero_point, other.zero_point, params)
     return blocks(part, layer, params)
 
 
 def blocks(part: ConvData, layer: ConvLayer, params: SocParams) -> bytes:
     """The bytes of ``part``, which is one of ``layer`` and no sum."""
-    found = [
-        weight_blocks(layer, tile_weights(layer, tile), chunk, part.fold, params) for tile, chunk in part.weights
-    ]
+    found = [weight_blocks(layer, tile_weights(layer, tile), chunk, part.fold, params) for tile, chunk in part.weights]
     return b"".join([*found, *(_vec_params(layer, tile, area, params) for tile, area in part.params)])
 
 

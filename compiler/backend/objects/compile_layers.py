@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from compiler.backend.kernels.conv_data import ConvData
 from compiler.backend.kernels.layer_program import layer_program
-from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer
 from compiler.backend.layers.region import Region, members_of
 from compiler.backend.memory.budget import Lv2Budget
@@ -78,8 +77,8 @@ class LayerCompiler:
 
     def _compile(self, sources: Mapping[str, LayerSource]) -> None:
         """Have the objects of ``sources``."""
-        for key in sources.keys() - self.objects.keys() if self.store else ():
-            if (found := self.store.find(key)) is not None:
+        for key in sources.keys() - self.objects.keys():
+            if self.store and (found := self.store.find(key)) is not None:
                 self.objects[key] = found
         missing = sorted(sources.keys() - self.objects.keys(), key=lambda key: (-_size(sources[key]), key))
         for key, made in zip(missing, self.workers.map(layer_object, [sources[key] for key in missing]), strict=True):

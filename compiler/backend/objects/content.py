@@ -14,7 +14,6 @@ import numpy as np
 from compiler.backend.layers.layer import Addition, ConvLayer, OutputArea
 
 
-
 def _shape(array: Any) -> Any:
     return array.dtype.str, array.shape
 

@@ -5,7 +5,7 @@ have to be changed when the linker knows better. Weights are described by pieces
 object.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compiler.backend.kernels.conv_data import ConvData, conv_data
 from compiler.backend.kernels.layer_program import LayerProgram, layer_program
@@ -17,7 +17,6 @@ from compiler.backend.program.job import JobProgram, Piece
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
 from hw.contract.isa import Insn, Op, Segment, Unit
-from hw.contract.params import SocParams
 from sim.timing.longest import essence
 from sim.timing.typical import insn_cycles
 

@@ -1,4 +1,4 @@
-"""Objects of layers on disk, so that a model that was compiled before, or one that differs in few layers, compiles soon.
+"""Objects of layers on disk, so that a model that was compiled before, or differs in few layers, compiles soon.
 
 The name of a file is the digest of all that its object depends on: the layer's source, and the compiler's own. Files
 are written at once or not at all, carry a digest of what they hold, and are read only if it is right. The oldest go

@@ -4,6 +4,7 @@ Each worker is an interpreter of its own that is told what to do through a pipe.
 locks this process has, nor whether its main module may be imported again. Workers end when their pipe does.
 """
 
+import contextlib
 import gc
 import os
 import pickle
@@ -18,7 +19,8 @@ from typing import IO, Any, TypeVar
 
 from compiler.ir import CompileError
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Outcome = tuple[bool, Any]  #: a result, or the exception instead of one
 
 _PROGRAM = "from compiler.backend.objects.workers import serve; serve()"
@@ -46,10 +48,8 @@ class Workers:
             other.wait()
             for pipe in (other.stdin, other.stdout):
                 assert pipe is not None
-                try:
+                with contextlib.suppress(OSError):  # what was not yet written has no reader
                     pipe.close()
-                except OSError:  # what was not yet written has no reader
-                    pass
 
     def start(self) -> None:
         """Start the other processes, unless they have been."""
@@ -63,8 +63,8 @@ class Workers:
             )  # fmt: skip
 
     def map(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result | Exception]:
-        """``function``, one that can be imported, of all ``items``, each in one of the processes, in order of the items;
-        in place of a result that there is not, the exception. Raises :class:`CompileError` if a process dies."""
+        """``function``, one that can be imported, of all ``items``, each in one of the processes; results are in their
+        order, or exceptions in place of them. Raises :class:`CompileError` if a process dies."""
         outcomes: list[Any] = [None] * len(items)
         left, failures = deque(range(len(items))), list[str]()
 
@@ -102,7 +102,8 @@ def _asked(other: "subprocess.Popen[bytes]", function: Callable[[Item], Result],
     assert other.stdin is not None and other.stdout is not None
     pickle.dump((function, item), other.stdin, pickle.HIGHEST_PROTOCOL)
     other.stdin.flush()
-    return pickle.load(other.stdout)  # type: ignore[no-any-return]
+    outcome: Outcome = pickle.load(other.stdout)
+    return outcome
 
 
 def _outcome(function: Callable[[Item], Result], item: Item) -> Outcome:

@@ -98,8 +98,8 @@ class JobProgram:
         return tasks
 
     def load_constant(self, data: bytes, target: int, part: ConstantPart | None = None) -> list[Task]:
-        """LD1 of ``data``, which ``part`` makes, from the window to LV1 address ``target``, where it stays until the job
-        ends."""
+        """LD1 of ``data``, which ``part`` makes, from the window to LV1 address ``target``, where it stays until the
+        job ends."""
         tasks = self.load_window(self.keep(data, part), target, len(data))
         self.constants += tasks
         return tasks
