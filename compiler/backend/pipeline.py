@@ -20,7 +20,6 @@ from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
 from compiler.backend.order.regions import ChooseOrder, order_and_join
 from compiler.backend.order.side_by_side import side_by_side
-from compiler.backend.order.units import layer_times
 from compiler.backend.preempt.points import PointLimits
 from compiler.backend.report import CompileReport, compile_report
 from compiler.order.report import OrderReport
@@ -30,8 +29,6 @@ from hw.contract.params import SocParams
 #: DRAM words of one load of a prologue. A pause that is withdrawn repeats what has not landed of up to four of them;
 #: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).
 _LONGEST_LOAD = 1024
-#: Cycles of a model that takes longer to compile than other processes take to start: two to three seconds.
-_MANY_CYCLES = 2_000_000
 
 
 def build(
@@ -72,8 +69,6 @@ def _build(
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
 
     layers = lower(graph, params)
-    if sum(float(layer_times(graph, layer, params, options.engines).busy.max()) for layer in layers) > _MANY_CYCLES:
-        compiler.workers.start()  # while the order is searched
     verify_layers(graph, layers)
     if not options.observe:  # an observer looks at every operator's own result
         layers = fuse(graph, layers, placed=options.placed)

@@ -18,6 +18,10 @@ from compiler.backend.preempt.points import PointLimits
 from compiler.ir import CompileError
 from hw.contract.params import SocParams
 
+#: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
+_MANY_CYCLES = 2_000_000
+_REGION = 4  #: times as long as its layers would take one by one: they are compiled so, too, and their tasks compared
+
 
 class NoRegions(Exception):
     """The members of each of ``regions`` cannot be one; says why."""
@@ -80,7 +84,11 @@ class LayerCompiler:
         for key in sources.keys() - self.objects.keys():
             if self.store and (found := self.store.find(key)) is not None:
                 self.objects[key] = found
-        missing = sorted(sources.keys() - self.objects.keys(), key=lambda key: (-_size(sources[key]), key))
+        missing = sources.keys() - self.objects.keys()
+        cycles = {key: _cycles(sources[key]) for key in missing}
+        if sum(cycles.values()) > _MANY_CYCLES:
+            self.workers.start()
+        missing = sorted(missing, key=lambda key: (-cycles[key], key))
         for key, made in zip(missing, self.workers.map(layer_object, [sources[key] for key in missing]), strict=True):
             if isinstance(made, Exception) and not isinstance(made, CompileError):
                 raise made
@@ -113,10 +121,12 @@ def _jobs(number: int, made: LayerObject, source: LayerSource) -> tuple[JobCode,
     return tuple(jobs)
 
 
-def _size(source: LayerSource) -> int:
-    """About how much there is to compile: what takes long should not begin last."""
-    made = source.placement.tensors
-    return sum(
-        made[member.output].size * (member.weights[0].size if isinstance(member, ConvLayer) else 1)
+def _cycles(source: LayerSource) -> float:
+    """About how long the device would compute: so much there is to compile, and what takes long should come first."""
+    made, params = source.placement.tensors, source.params
+    return (_REGION if isinstance(source.layer, Region) else 1) * sum(
+        made[member.output].size * member.weights[0].size / params.macs
+        if isinstance(member, ConvLayer)
+        else made[member.output].size / params.vec_lanes
         for member in members_of(source.layer)
     )

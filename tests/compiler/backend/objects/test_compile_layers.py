@@ -2,7 +2,6 @@
 
 import math
 from itertools import count
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -93,7 +92,7 @@ SOME_WEIGHTS_REPEAT = {0, 1, 2, 3, 4, 5}  #: ... but layers whose weights lie ot
 
 @pytest.mark.parametrize("case", [1, 4])
 def test_several_processes_make_the_same_image(monkeypatch, case):
-    monkeypatch.setattr(pipeline, "_MANY_CYCLES", 0)
+    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0)
     assert image(case, jobs=3) == image(case, jobs=1)
 
 
@@ -133,8 +132,7 @@ def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
     def strange(graph, params):
         return [Layer(one.op, one.inputs, one.output, "strange") for one in lower(graph, params)]
 
-    monkeypatch.setattr(pipeline, "_MANY_CYCLES", 0 if jobs > 1 else math.inf)
-    monkeypatch.setattr(pipeline, "layer_times", lambda *_: SimpleNamespace(busy=np.ones(1)))
+    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0 if jobs > 1 else math.inf)
     monkeypatch.setattr(pipeline, "lower", strange)
     with pytest.raises(CompileError, match="operator 't1': no kernel computes a strange"):
         build(blocks(1, 1), TINY, Options(regions=False), jobs=jobs)
@@ -143,7 +141,7 @@ def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_regions_that_are_refused_are_cut_otherwise(monkeypatch, jobs):
     """The search takes all it may for one region; what has no gain is compiled one by one, from what is known."""
-    monkeypatch.setattr(pipeline, "_MANY_CYCLES", 0)
+    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0)
     monkeypatch.setattr(RegionRules, "cycles", lambda *_: 1.0)
     monkeypatch.setattr(RegionRules, "least", lambda *_: 0.0)
     monkeypatch.setattr(RegionRules, "possible", lambda *_: True)

@@ -26,17 +26,17 @@ def convolution_and_pool() -> ir.Graph:
 
 def programs(monkeypatch, options: Options) -> list[LayerProgram]:
     made, places = {}, []
-    original, code_of = layer_object.layer_program, LayerCompiler._code
+    original, code_of = layer_object.source_program, LayerCompiler._code
 
-    def noted(layer, context):
-        made[id(layer)] = original(layer, context)
-        return made[id(layer)]
+    def noted(source):
+        made[source.key] = original(source)
+        return made[source.key]
 
     def placed(self, number, layer, source):
-        places.append(made[id(source.layer)])
+        places.append(made[source.key])
         return code_of(self, number, layer, source)
 
-    monkeypatch.setattr(layer_object, "layer_program", noted)
+    monkeypatch.setattr(layer_object, "source_program", noted)
     monkeypatch.setattr(LayerCompiler, "_code", placed)
     build(convolution_and_pool(), preset("tiny"), options)
     return places
