@@ -39,7 +39,7 @@ def programs(monkeypatch, options: Options) -> list[LayerProgram]:
     monkeypatch.setattr(layer_object, "source_program", noted)
     monkeypatch.setattr(LayerCompiler, "_code", placed)
     build(convolution_and_pool(), preset("tiny"), options)
-    return places
+    return list(places)
 
 
 def drawn(layers: list[LayerProgram]) -> list[str]:
