@@ -84,11 +84,10 @@ class LayerCompiler:
         for key in sources.keys() - self.objects.keys():
             if self.store and (found := self.store.find(key)) is not None:
                 self.objects[key] = found
-        missing = sources.keys() - self.objects.keys()
-        cycles = {key: _cycles(sources[key]) for key in missing}
+        cycles = {key: _cycles(sources[key]) for key in sources.keys() - self.objects.keys()}
         if sum(cycles.values()) > _MANY_CYCLES:
             self.workers.start()
-        missing = sorted(missing, key=lambda key: (-cycles[key], key))
+        missing = sorted(cycles, key=lambda key: (-cycles[key], key))
         for key, made in zip(missing, self.workers.map(layer_object, [sources[key] for key in missing]), strict=True):
             if isinstance(made, Exception) and not isinstance(made, CompileError):
                 raise made
