@@ -45,6 +45,8 @@ def compile(
     fallback: bool = False,
     observe: bool = False,
     options: Options | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
 ) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters).
 
@@ -55,12 +57,16 @@ def compile(
     fallback : run on the CPU what the accelerator cannot
     observe : store every operator's output in DRAM, for checks
     options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
+    jobs : processes that share the work where there is much of it: by default as many as there are CPUs
+    cache : take layers that were compiled before from the cache folder, and keep others there
 
     Raises ``CompileError`` or ``ParamError``.
     """
     if placed:
         options = replace(options or Options(), placed=True)
-    return compile_with_report(path, preset, engines=engines, fallback=fallback, observe=observe, options=options).image
+    return compile_with_report(
+        path, preset, engines=engines, fallback=fallback, observe=observe, options=options, jobs=jobs, cache=cache
+    ).image
 
 
 def compile_with_report(
@@ -72,6 +78,8 @@ def compile_with_report(
     observe: bool = False,
     options: Options | None = None,
     told: Callable[[int, float], None] | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
 ) -> "Compiled":
     """As :func:`compile`; the image with the graph it was made from and the report of the compilation. ``told``: with
     ``order="measured"`` called with the number of programs measured, on the fast model, and the fewest cycles."""
@@ -82,7 +90,7 @@ def compile_with_report(
     engines = params.engines if engines is None else engines
     return compiler.compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options,
-        measure=model_cycles, told=told,
+        measure=model_cycles, told=told, jobs=jobs, cache=cache,
     )  # fmt: skip
 
 

@@ -26,9 +26,11 @@ from caesura.options import (
     Engines,
     Fallback,
     Interval,
+    Jobs,
     Json,
     Lv2Limit,
     MaxLive,
+    NoCache,
     NoRegions,
     Order,
     ParamsFile,
@@ -178,6 +180,8 @@ def compile(
     cancel_at: CancelAt = "both",
     cancel_spill_bound: SpillBound = None,
     lv2_limit: Lv2Limit = None,
+    jobs: Jobs = None,
+    no_cache: NoCache = False,
     as_json: Json = False,
 ) -> None:
     """Compile an ONNX model to an image, and report the search for the order of its layers."""
@@ -189,7 +193,7 @@ def compile(
     with Progress() as progress:
         compiled = api.compile_with_report(
             model, hardware, engines=engine_count(engines), fallback=fallback, options=options,
-            told=partial(tell_measured, progress),
+            told=partial(tell_measured, progress), jobs=jobs, cache=not no_cache,
         )  # fmt: skip
     image, orders = compiled.image, compiled.report.orders
     image.save(output)

@@ -35,6 +35,10 @@ Budget = Annotated[
     str | None, typer.Option(help="time for the order search, such as 10s (default: a fixed number of tries)")
 ]
 NoRegions = Annotated[bool, typer.Option("--no-regions", help="let no two layers run side by side")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="processes that compile at a time (default: one for each CPU)")
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="compile all layers, also those compiled before")]
 Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import onnx
 
+from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
@@ -41,6 +42,8 @@ def compile_with_report(
     options: Options | None = None,
     measure: Measure | None = None,
     told: Told | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
@@ -48,10 +51,13 @@ def compile_with_report(
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
     ``options`` says; ``auto``: as many as the model deserves, see :func:`compiler.engine_count.build_for_its_size`.
     ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds`` and calls
-    ``told`` on its way. Raises :class:`compiler.ir.CompileError`.
+    ``told`` on its way. ``jobs``: processes that share the work where there is much of it (None: as many as there are
+    CPUs); the image does not depend on it. ``cache``: layers that were compiled before are taken from the cache folder,
+    others kept there. Raises :class:`compiler.ir.CompileError`.
     """
     chosen = options or Options()
     chosen = replace(chosen, observe=observe or chosen.observe)
+    store = ObjectStore() if cache else None
     graph = import_model(path, fallback=fallback, name=name)
     if chosen.order == "measured":
         if engines == "auto" or chosen.placed or observe or not chosen.regions or measure is None:
@@ -61,14 +67,15 @@ def compile_with_report(
             )
         whole = chosen if engines is None else replace(chosen, engines=engines)
         seconds = chosen.order_seconds if math.isfinite(chosen.order_seconds) else MEASURED_SECONDS
-        built = build_measured(graph, params, whole, measure, seconds, told)
+        built = build_measured(graph, params, whole, measure, seconds, told, jobs=jobs, store=store)
         return Compiled(built.image, graph, built.report, built)
     if engines == "auto":
         if chosen.placed:
             raise CompileError("engines='auto' counts engines that share each layer: name a number for placed layers")
-        image, report = build_for_its_size(graph, params, chosen)
+        image, report = build_for_its_size(graph, params, chosen, jobs=jobs, store=store)
     else:
-        image, report = build(graph, params, chosen if engines is None else replace(chosen, engines=engines))
+        chosen = chosen if engines is None else replace(chosen, engines=engines)
+        image, report = build(graph, params, chosen, jobs=jobs, store=store)
     return Compiled(image, graph, report)
 
 
@@ -81,8 +88,11 @@ def compile_model(
     observe: bool = False,
     engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
+    jobs: int | None = None,
+    cache: bool = True,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""
     return compile_with_report(
-        path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options
-    ).image
+        path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options, jobs=jobs,
+        cache=cache,
+    ).image  # fmt: skip

@@ -4,9 +4,11 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from compiler import ir
+from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
@@ -36,22 +38,24 @@ class MeasuredBuild(NamedTuple):
 
 def build_measured(
     graph: ir.Graph, params: SocParams, options: Options, measure: Measure, seconds: float, told: Told | None = None,
-    *, seed: int = 0,
+    *, seed: int = 0, jobs: int | None = None, store: ObjectStore | None = None,
 ) -> MeasuredBuild:  # fmt: skip
     """``graph`` compiled in the order found by price, in the greedy and in the source order, then in orders near the
     best of them, until ``seconds`` have passed; the one wins that ``measure`` says takes least. One compilation may
-    end late. Raises :class:`compiler.ir.CompileError`."""
-    return _Measuring(graph, params, options, measure, told, random.Random(seed)).run(time.monotonic() + seconds)
+    end late. ``jobs``, ``store``: see :func:`compiler.backend.pipeline.build`. Raises
+    :class:`compiler.ir.CompileError`."""
+    compile_in = partial(build, graph, params, jobs=jobs, store=store)
+    return _Measuring(compile_in, options, measure, told, random.Random(seed)).run(time.monotonic() + seconds)
 
 
 class _Measuring:
     """Programs of one model, each with the orders of its runs of layers between two on the CPU."""
 
     def __init__(
-        self, graph: ir.Graph, params: SocParams, options: Options, measure: Measure, told: Told | None,
-        rng: random.Random,
+        self, compile_in: Callable[..., tuple[Image, CompileReport]], options: Options, measure: Measure,
+        told: Told | None, rng: random.Random,
     ) -> None:  # fmt: skip
-        self._graph, self._params, self._options = graph, params, options
+        self._compile_in, self._options = compile_in, options
         self._measure, self._told, self._rng = measure, told, rng
         self._operators: list[OrderGraph] = []
         self._known: dict[tuple[Order, ...], float] = {}
@@ -65,7 +69,7 @@ class _Measuring:
             found.append(order)
             return order
 
-        image, report = build(self._graph, self._params, self._options, choose_order=note)
+        image, report = self._compile_in(self._options, choose_order=note)
         orders = tuple(found)
         priced = self._known[orders] = self._measure(image)
         best = MeasuredBuild(image, report, priced, priced, 1)
@@ -100,6 +104,6 @@ class _Measuring:
         def choose(_: OrderGraph, __: Price, ___: Order) -> Order:
             return next(given)
 
-        image, report = build(self._graph, self._params, replace(self._options, order="source"), choose_order=choose)
+        image, report = self._compile_in(replace(self._options, order="source"), choose_order=choose)
         cycles = self._known[orders] = self._measure(image)
         return MeasuredBuild(image, report, cycles, cycles, 1)

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.kernels.layer_program import NoRegions, layer_programs
-from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
@@ -15,13 +13,14 @@ from compiler.backend.layers.verify import verify_layers
 from compiler.backend.link.linker import link
 from compiler.backend.memory.place import place
 from compiler.backend.memory.verify import verify_placement
+from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
+from compiler.backend.objects.object_store import ObjectStore
+from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
 from compiler.backend.order.regions import ChooseOrder, order_and_join
 from compiler.backend.order.side_by_side import side_by_side
-from compiler.backend.preempt.job_body import job_bodies
 from compiler.backend.preempt.points import PointLimits
-from compiler.backend.program.verify import verify_jobs
 from compiler.backend.report import CompileReport, compile_report
 from compiler.order.report import OrderReport
 from hw.contract.image import Image
@@ -33,15 +32,20 @@ _LONGEST_LOAD = 1024
 
 
 def build(
-    graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None
+    graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None,
+    jobs: int | None = None, store: ObjectStore | None = None,
 ) -> tuple[Image, CompileReport]:  # fmt: skip
     """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives another
-    order of layers than the search has found, to measure orders.
+    order of layers than the search has found, to measure orders. ``jobs``: processes that share the work where there is
+    much of it (None: as many as there are CPUs); the image does not depend on it. ``store``: where layers are found
+    that were compiled before, and others kept (None: nowhere).
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
-    with _uncollected():
-        return _build(graph, params, options or Options(), choose_order)
+    if jobs is not None and jobs < 1:
+        raise ir.CompileError(f"model {graph.name!r}: jobs must be at least 1, not {jobs}")
+    with _uncollected(), Workers(jobs or cpus()) as workers:
+        return _build(graph, options or Options(), choose_order, LayerCompiler(params, workers, store))
 
 
 @contextmanager
@@ -58,8 +62,9 @@ def _uncollected() -> Iterator[None]:
 
 
 def _build(
-    graph: ir.Graph, params: SocParams, options: Options, choose_order: ChooseOrder | None
+    graph: ir.Graph, options: Options, choose_order: ChooseOrder | None, compiler: LayerCompiler
 ) -> tuple[Image, CompileReport]:  # fmt: skip
+    params = compiler.params
     options.check(graph.name, params)
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
 
@@ -72,36 +77,25 @@ def _build(
     layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
     verify_layers(graph, layers)
     if not options.regions or options.observe or options.placed:
-        return _compiled(graph, layers, params, options, [])
+        return _compiled(graph, layers, options, [], compiler)
     ordered = order_and_join(graph, layers, params, options.engines, options.search_limits, choose_order)
     while True:
         verify_layers(graph, ordered.layers)
         try:
-            return _compiled(graph, ordered.layers, params, options, ordered.reports)
+            return _compiled(graph, ordered.layers, options, ordered.reports, compiler)
         except NoRegions as no:
             for region in no.regions:
                 ordered.forbid(region)
 
 
 def _compiled(
-    graph: ir.Graph, layers: list[Layer], params: SocParams, options: Options, orders: Sequence[OrderReport]
+    graph: ir.Graph, layers: list[Layer], options: Options, orders: Sequence[OrderReport], compiler: LayerCompiler
 ) -> tuple[Image, CompileReport]:  # fmt: skip
     """The image of ``layers``. Raises :class:`NoRegions` if some of them should be several."""
+    params = compiler.params
     budget, placement = place(graph, layers, params, options)
     verify_placement(graph.name, placement, budget)
-
     limits = PointLimits.of(options)
-    longest = limits.longest if limits else 0
-    programs = layer_programs(layers, KernelContext(params, 0, placement, budget, longest))
-    for program in programs:
-        verify_jobs(program.layer.name, program.jobs)
-
-    if limits:
-        limits = limits.limited(sum(program.cycles for program in programs))
-    bodies = [
-        body
-        for program in programs
-        for body in job_bodies(placement, program.number, program.jobs, params, budget.engines, limits)
-    ]
-    image = link(graph, programs, bodies, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
-    return image, compile_report(graph, programs, placement, options.engines, image.meta, orders)
+    codes = compiler.compile(layers, placement, budget, limits)
+    image = link(graph, codes, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
+    return image, compile_report(graph, codes, placement, image.meta, orders)

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compiler import ir
-from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.layers.region import members_of
 from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.objects.layer_code import LayerCode
 from compiler.order.report import OrderReport
 from hw.contract.image import ImageMeta
 from hw.contract.isa import Segment
@@ -56,26 +56,26 @@ class CompileReport:
 
 
 def compile_report(
-    graph: ir.Graph, programs: Iterable[LayerProgram], placement: TensorPlacement, engines: int, meta: ImageMeta,
+    graph: ir.Graph, codes: Iterable[LayerCode], placement: TensorPlacement, meta: ImageMeta,
     orders: Sequence[OrderReport],
 ) -> CompileReport:  # fmt: skip
-    """The report of a compilation for ``engines`` that made an image with ``meta``."""
-    layers = [_layer(graph, one, placement, engines) for one in programs]
+    """The report of a compilation that made an image with ``meta``."""
+    layers = [_layer(graph, one, placement) for one in codes]
     return CompileReport(graph.name, layers, sum(meta.segment_sizes[: Segment.LV2]), meta.lv2_bytes, tuple(orders))
 
 
-def _layer(graph: ir.Graph, program: LayerProgram, placement: TensorPlacement, engines: int) -> LayerReport:
-    layer = program.layer
+def _layer(graph: ir.Graph, code: LayerCode, placement: TensorPlacement) -> LayerReport:
+    layer = code.layer
     names = [name for name in (*layer.inputs, layer.output) if name in graph.tensors]
-    places = ["LV2" if program.jobs and placement.view(name).on_chip else "DRAM" for name in names]
+    places = ["LV2" if code.jobs and placement.view(name).on_chip else "DRAM" for name in names]
     return LayerReport(
         layer.name,
         layer.kind,
-        len(program.jobs),
-        program.summary,
+        len(code.jobs),
+        code.summary,
         ", ".join(places[:-1]) + " -> " + places[-1] if places else "",
         layer.macs(graph),
-        sum(len(job.tasks) for job, _ in program.jobs),
+        sum(job.body.tasks for job in code.jobs),
         sum(int(member.weights.size) for member in members_of(layer) if isinstance(member, ConvLayer)),
-        program.busiest(engines),
+        code.busiest,
     )

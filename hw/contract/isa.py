@@ -400,6 +400,17 @@ class Insn:
         return " ".join(words)
 
 
+def add_to_field(code: bytearray, at: int, name: str, amount: int) -> None:
+    """Add ``amount`` to an unsigned field of the instruction that begins at byte ``at``; raises :class:`IsaError` if it
+    cannot hold the sum."""
+    layout = _BY_OPCODE[code[at]]
+    _, maximum, offset, mask, _ = layout.places[name]
+    word = int.from_bytes(code[at : at + INSN_BYTES], "little")
+    if not 0 <= (word >> offset & mask) + amount <= maximum:
+        raise IsaError(f"{Op(code[at]).name}.{name} must be 0 to {maximum}, not {(word >> offset & mask) + amount}")
+    code[at : at + INSN_BYTES] = (word + (amount << offset)).to_bytes(INSN_BYTES, "little")
+
+
 #: Fields whose values have names.
 ENUMERATED = {("LD0", "space"): Lv0Space, ("LD0", "view"): Lv0View, ("MAC", "mode"): MacMode, ("VEC", "op"): VecOp}
 #: Fields that are sets of bits: semaphores, PEs.

@@ -27,12 +27,18 @@ class Steps:
     def __init__(self, params: SocParams) -> None:
         self._params = params
         self._known: dict[tuple, Step] = {}
+        self._seen: dict[int, tuple[Insn, Step]] = {}  # by identity, as programs hold the same instruction many times
 
     def of(self, program: Iterable[Insn]) -> list[Step]:
         """The instructions of a program as steps."""
         return [self._step(insn) for insn in program]
 
     def _step(self, insn: Insn) -> Step:
+        if id(insn) not in self._seen:
+            self._seen[id(insn)] = insn, self._of_content(insn)
+        return self._seen[id(insn)][1]
+
+    def _of_content(self, insn: Insn) -> Step:
         short = essence(insn, self._params)
         masks = insn.fields.get("wait", 0), insn.fields.get("signal", 0)
         key = (insn.op, *masks, *short.fields.values())

@@ -100,12 +100,19 @@ class _PauseBounds:
         self._params, self._others, self._walks = params, others, walks
         self._steps = Steps(params)
         self._known: dict[WaitWindow, int] = {}
+        self._bodies: dict[tuple[bool, tuple[Step, ...]], Bounds] = {}
 
     def of(self, program: Sequence[Insn], loading: bool) -> Bounds:
         """See :func:`worst_intervals`."""
-        cuts = [number for number, insn in enumerate(program) if insn.op is Op.CANCEL]
-        end = next((number for number, insn in enumerate(program) if insn.op is Op.END), len(program))
-        steps, stretches = self._steps.of(program), [*pairwise([0, *cuts, end])]
+        steps = tuple(self._steps.of(program))
+        if (loading, steps) not in self._bodies:
+            self._bodies[loading, steps] = self._of_steps(steps, loading)
+        return self._bodies[loading, steps]
+
+    def _of_steps(self, steps: Sequence[Step], loading: bool) -> Bounds:
+        cuts = [number for number, step in enumerate(steps) if step.insn.op is Op.CANCEL]
+        end = next((number for number, step in enumerate(steps) if step.insn.op is Op.END), len(steps))
+        stretches = [*pairwise([0, *cuts, end])]
         backlog = Backlog(steps, self._params)
 
         def bounds(loads: Sequence[Step], begun: Mapping[Unit, int]) -> Iterator[int]:

@@ -72,10 +72,12 @@ def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
 
 def essence(insn: Insn, params: SocParams) -> Insn:
     """An instruction that takes as long as ``insn`` and is equal for all that do for the same reasons: without what
-    does not matter, addresses counted from the row of DRAM that they lie in."""
+    does not matter, addresses counted from the row of DRAM, or from the word on chip, that they lie in."""
     if insn.op not in _MATTERS:
         return Insn(insn.op)
-    grain = max(params.dram_row_bytes, params.axi_burst_beats * params.dram_word, params.lv1_word)
+    grain = params.lv1_word
+    if insn.op in (Op.LD2, Op.ST2):
+        grain = max(params.dram_row_bytes, params.axi_burst_beats * params.dram_word, grain)
     fields = _fields(insn)
     return Insn(insn.op, fields | {name: fields[name] % grain for name in ("src", "dst") if name in fields})
 

@@ -8,11 +8,9 @@ the activations of two tiles.
 
 import itertools
 
-import numpy as np
-
-from compiler.backend.kernels.weight_blocks import tile_weights, weight_blocks
+from compiler.backend.kernels.conv_data import ConvData, blocks
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.layers.vec_params import PARAMS_SLOTS, vec_params
+from compiler.backend.layers.vec_params import PARAMS_SLOTS
 from compiler.backend.program.copies import contiguous
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
@@ -51,7 +49,7 @@ class ConvConstants:
         """``weight_ring`` and ``params_ring`` are LV1 addresses of rings, the second not used with groups. ``stream``
         is an LV2 ring for weights that come from DRAM chunk by chunk."""
         self._hw, self._layer, self._tiling, self._job, self._stream = params, layer, tiling, job, stream
-        self._data: dict[tuple[ChannelTile, KernelChunk], bytes] = {}
+        self._data: dict[ConvData, bytes] = {}
         self._first_loads: list[Task] = []
         self._groups = groups_of(tiles, tiling.group)
         weight_size, params_size, params_slots = tiling.weight_size, tiling.params_size, PARAMS_SLOTS
@@ -68,19 +66,21 @@ class ConvConstants:
     def _grouped(self) -> bool:
         return self._tiling.group > 1
 
-    def load_once(self, data: bytes, target: int) -> None:
-        """Load what all tiles share to LV1 address ``target``; call before any parameters are asked for."""
-        self._first_loads += self._job.load_constant(data, target)
+    def load_once(self, data: bytes, target: int, part: ConvData | None = None) -> None:
+        """Load ``data`` that all tiles share, which ``part`` makes, to LV1 address ``target``; call before parameters
+        are asked for."""
+        self._first_loads += self._job.load_constant(data, target, part)
 
     # -- weights ---------------------------------------------------------------------------------------------
     def weights(self, tile: ChannelTile, chunk: KernelChunk) -> BufferFill:
         """The LV0 buffer with the weights of ``chunk``, loaded on the way if need be."""
-        key, data = (tile, chunk), self._weight_data(tile, chunk)
+        key = (tile, chunk)
         held = self._weight0.find(key)
         if held is None:
             source, address = self._in_group(tile, chunk) if self._grouped else self._single(tile, chunk)
             held = self._weight0.fill(key)
-            copies = contiguous(address, held.address * self._hw.lv1_word, len(data))
+            size = len(self._bytes(self._weights_of(tile, chunk)))
+            copies = contiguous(address, held.address * self._hw.lv1_word, size)
             loads = self._job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
             for load in loads:
                 self._weight1.read_by(source, load)
@@ -96,25 +96,30 @@ class ConvConstants:
         held = self._weight1.find(key)
         if held is None:
             held = self._weight1.fill(key)
-            self._weight1.filled_by(held, self._load(self._weight_data(tile, chunk), key, held.address))
+            self._weight1.filled_by(held, self._load(self._weights_of(tile, chunk), key, held.address))
         return held, held.address
 
-    def _load(self, data: bytes, key: tuple[ChannelTile, KernelChunk], target: int) -> list[Task]:
+    def _load(self, part: ConvData, key: tuple[ChannelTile, KernelChunk], target: int) -> list[Task]:
+        data = self._bytes(part)
         if self._stream is None:
-            return self._job.load_window(self._job.keep(data), target, len(data))
+            return self._job.load_window(self._job.keep(data, part), target, len(data))
         slot = self._stream.fill(key)
-        self._stream.filled_by(slot, self._job.load_streamed(data, slot.address))
+        self._stream.filled_by(slot, self._job.load_streamed(data, slot.address, part))
         loads = self._job.emit_all(Op.LD1, contiguous(slot.address, target, len(data)), src_seg=6)
         for load in loads:
             self._stream.read_by(slot, load)
         return loads
 
-    def _weight_data(self, tile: ChannelTile, chunk: KernelChunk) -> bytes:
-        key = (tile, chunk)
-        if key not in self._data:
-            weights = tile_weights(self._layer, tile)
-            self._data[key] = weight_blocks(self._layer, weights, chunk, self._tiling.fold, self._hw)
-        return self._data[key]
+    def _weights_of(self, tile: ChannelTile, chunk: KernelChunk) -> ConvData:
+        return ConvData(self._layer.output, self._tiling.fold, ((tile, chunk),))
+
+    def _params_of(self, tile: ChannelTile, area: int) -> ConvData:
+        return ConvData(self._layer.output, self._tiling.fold, (), ((tile, area),))
+
+    def _bytes(self, part: ConvData) -> bytes:
+        if part not in self._data:
+            self._data[part] = blocks(part, self._layer, self._hw)
+        return self._data[part]
 
     # -- groups ----------------------------------------------------------------------------------------------
     def _in_group(self, tile: ChannelTile, chunk: KernelChunk) -> tuple[BufferFill, int]:
@@ -123,9 +128,9 @@ class ConvConstants:
         held = self._weight1.find(group)
         if held is None:
             held, params = self._weight1.fill(group), self._params.fill(group)
-            data = b"".join(self._weight_data(other, chunk) for other in group)
-            data += b"".join(self._params_data(other, 0) for other in group)
-            loads = [*self._taken_first_loads(), *self._load(data, (tile, chunk), held.address)]
+            chunks, areas = tuple((other, chunk) for other in group), tuple((other, 0) for other in group)
+            part = ConvData(self._layer.output, self._tiling.fold, chunks, areas)
+            loads = [*self._taken_first_loads(), *self._load(part, (tile, chunk), held.address)]
             self._weight1.filled_by(held, loads)
             self._params.filled_by(params, loads)  # last, so that the loads belong to the buffer that lives longer
         return held, held.address + group.index(tile) * self._tiling.weight_size
@@ -142,9 +147,10 @@ class ConvConstants:
             return held, held.address + offset
         held = self._params.find((tile, area))
         if held is None:
-            data = self._params_data(tile, area)
+            part = self._params_of(tile, area)
+            data = self._bytes(part)
             held = self._params.fill((tile, area))
-            loads = self._job.load_window(self._job.keep(data), held.address, len(data))
+            loads = self._job.load_window(self._job.keep(data, part), held.address, len(data))
             self._params.filled_by(held, [*self._taken_first_loads(), *loads])
         return held, held.address
 
@@ -155,9 +161,3 @@ class ConvConstants:
     def _taken_first_loads(self) -> list[Task]:
         loads, self._first_loads = self._first_loads, []
         return loads
-
-    def _params_data(self, tile: ChannelTile, area: int) -> bytes:
-        q, where = self._layer.requantise, self._layer.areas[area]
-        bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
-        extra = (0, self._hw.out_channels - tile.outs)
-        return vec_params(self._hw, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)

@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from compiler.backend.kernels.conv_buffers import ConvBuffers, kept_input
 from compiler.backend.kernels.conv_constants import ConvConstants
+from compiler.backend.kernels.conv_data import ConvData, sum_block
 from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.layers.layer import ChannelTile
-from compiler.backend.layers.vec_params import vec_params
 from compiler.backend.memory.tensor_view import PixelBox
 from compiler.backend.program.copies import CopyLoop, contiguous, copy_fields
 from compiler.backend.program.job import JobProgram
@@ -53,7 +51,9 @@ class ConvEmitter:
         if work.layer.requantise.table is not None:
             self._constants.load_once(work.layer.requantise.table.tobytes(), self._buffers.table)
         if work.addend:
-            self._constants.load_once(self._sum_block(work.addend), self._buffers.sum_params)
+            zero_points = work.addend.own_zero_point, work.addend.other.zero_point
+            block = sum_block(work.layer, *zero_points, work.params)
+            self._constants.load_once(block, self._buffers.sum_params, ConvData(work.layer.output, sum=True))
         if work.tiling.pixels_outer:
             steps = [(tile, pixels) for pixels in work.pixel_tiles for tile in tiles]
         else:
@@ -207,14 +207,3 @@ class ConvEmitter:
         task.waits.add(Sem.OWN_READY)
         ring.read_by(fill, task)
         return task
-
-    def _sum_block(self, addend: Addend) -> bytes:
-        """VEC parameters of the addition."""
-        addition, lanes = self.work.layer.addition, self.work.params.vec_lanes
-        assert addition is not None
-        q = addition.op.requantise
-        scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
-        return vec_params(
-            self.work.params, np.full(lanes, addition.op.bias, np.int32), scale, zp_a=addend.own_zero_point,
-            zp_b=addend.other.zero_point, ma=addition.m_own, mb=addition.m_other, zp_y=q.zero_point, lo=q.lo, hi=q.hi,
-        )  # fmt: skip

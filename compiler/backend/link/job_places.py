@@ -9,10 +9,9 @@ from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.weight_ring import WeightRing
 from compiler.backend.memory.window_space import HeldBytes, WindowSpace
-from compiler.backend.preempt.job_body import JobBody
+from compiler.backend.objects.layer_code import JobCode
 from compiler.backend.program.address import JobAddresses
-from compiler.backend.program.task import Task
-from hw.contract.isa import Op, Segment
+from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
 
@@ -32,51 +31,52 @@ def shared_bytes(placement: TensorPlacement, budget: Lv2Budget) -> int:
 
 
 def job_places(
-    bodies: Sequence[JobBody], weights: WeightSegment, placement: TensorPlacement, budget: Lv2Budget, params: SocParams
+    jobs: Sequence[JobCode], weights: WeightSegment, placement: TensorPlacement, budget: Lv2Budget, params: SocParams
 ) -> list[JobPlace]:
     """The places of all jobs, whose weights are appended to ``weights``. In a placed model each engine has its own ring
     of windows, as any job may run beside any; otherwise windows lie wherever LV2 is free."""
-    found = _in_rings(bodies, budget) if budget.placed else _in_space(bodies, placement, budget, params)
+    found = _in_rings(jobs, budget) if budget.placed else _in_space(jobs, placement, budget, params)
     places = []
-    for body, (window, after, again) in zip(bodies, found, strict=True):
-        job = body.job
-        window_data, stream_data = (weights.append(data, job.engine) for data in (job.window_data, job.stream_data))
+    for job, (window, after, again) in zip(jobs, found, strict=True):
+        window_data, stream_data = (
+            weights.append(data, job.body.engine) for data in (job.window_data, job.stream_data)
+        )  # fmt: skip
         places.append(JobPlace(JobAddresses(window, window_data, stream_data), after, again))
     return places
 
 
-def _in_rings(bodies: Sequence[JobBody], budget: Lv2Budget) -> list[tuple[int, int, int]]:
+def _in_rings(jobs: Sequence[JobCode], budget: Lv2Budget) -> list[tuple[int, int, int]]:
     """Window and ``window_after``, the first and a second time, of jobs that any engine may run."""
     ring = WeightRing(budget.windows)
-    claimed = [ring.claim(len(body.job.window_data)) for body in bodies]
+    claimed = [ring.claim(len(job.window_data)) for job in jobs]
     return [(window, after, ring.again(number)) for number, (window, after) in enumerate(claimed)]
 
 
 def _in_space(
-    bodies: Sequence[JobBody], placement: TensorPlacement, budget: Lv2Budget, params: SocParams
+    jobs: Sequence[JobCode], placement: TensorPlacement, budget: Lv2Budget, params: SocParams
 ) -> list[tuple[int, int, int]]:
     """Likewise of jobs that know their engine. Engines claim in turns, so that none gets all places of a layer."""
-    jobs = [(body.job.engine, body.job.layer) for body in bodies]
+    engines = [(job.body.engine, job.layer) for job in jobs]
     shared, slots = shared_bytes(placement, budget), params.job_slots
-    space = WindowSpace(jobs, [*_held(bodies, placement, budget)], shared, budget.windows, slots)
+    space = WindowSpace(engines, [*_held(jobs, placement, budget)], shared, budget.windows, slots)
     turns: list[tuple[int, int, int, int]] = []  # layer, number of the job on its engine, engine, index
     counts = [0] * budget.engines
-    for index, (engine, layer) in enumerate(jobs):
+    for index, (engine, layer) in enumerate(engines):
         turns.append((layer, counts[engine], engine, index))
         counts[engine] += 1
-    claimed = {index: space.claim(e, len(bodies[index].job.window_data)) for _, _, e, index in sorted(turns)}
+    claimed = {index: space.claim(e, len(jobs[index].window_data)) for _, _, e, index in sorted(turns)}
     numbers = {index: number for _, number, _, index in turns}
-    return [(*claimed[i], space.again(engine, numbers[i])) for i, (engine, _) in enumerate(jobs)]
+    return [(*claimed[i], space.again(engine, numbers[i])) for i, (engine, _) in enumerate(engines)]
 
 
-def _held(bodies: Sequence[JobBody], placement: TensorPlacement, budget: Lv2Budget) -> Iterator[HeldBytes]:
+def _held(jobs: Sequence[JobCode], placement: TensorPlacement, budget: Lv2Budget) -> Iterator[HeldBytes]:
     """What layers need of LV2 beside weight windows: buffers of tensors, and staging areas if something passes."""
     engines: dict[int, set[int]] = {}  # by layer: those that have jobs of it
     staged: set[tuple[int, int]] = set()  # layer and engine
-    for body in bodies:
-        engines.setdefault(body.job.layer, set()).add(body.job.engine)
-        if any(map(_passes_staging, body.tasks)):
-            staged.add((body.job.layer, body.job.engine))
+    for job in jobs:
+        engines.setdefault(job.layer, set()).add(job.body.engine)
+        if job.body.staged:
+            staged.add((job.layer, job.body.engine))
     worked = sorted(engines)
     for buffer in {id(buffer): buffer for buffer in placement.by_tensor.values()}.values():
         if buffer.segment == Segment.LV2 and buffer.size:
@@ -87,9 +87,3 @@ def _held(bodies: Sequence[JobBody], placement: TensorPlacement, budget: Lv2Budg
     for layer, engine in sorted(staged):
         area = budget.staging(engine)
         yield HeldBytes(area.base, area.base + area.size, layer, layer, {engine})
-
-
-def _passes_staging(task: Task) -> bool:
-    """Whether something passes a staging area on its way from or to DRAM with ``task``."""
-    loads = task.op is Op.LD2 and task.fields["dst_seg"] == Segment.LV2
-    return loads or (task.op is Op.ST2 and task.fields["src_seg"] == Segment.LV2)

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
-from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.link.edges import job_edges
 from compiler.backend.link.job_places import JobPlace, job_places, shared_bytes
-from compiler.backend.link.private_staging import PrivateStaging
+from compiler.backend.link.relocation import linked_points, relocated, relocated_program
 from compiler.backend.link.tables import layer_table, port_table, step_table, tensor_table
 from compiler.backend.link.weights import WeightSegment
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.preempt.job_body import JobBody
+from compiler.backend.objects.layer_code import JobCode, LayerCode
+from compiler.backend.objects.private_staging import PrivateStaging
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.copies import contiguous
@@ -29,25 +29,26 @@ _MOST_POINTS = 1 << 16  #: numbers of points in a CANCEL instruction
 
 
 def link(
-    graph: ir.Graph, programs: Sequence[LayerProgram], bodies: Sequence[JobBody], placement: TensorPlacement,
-    budget: Lv2Budget, params: SocParams, longest_load: int,
+    graph: ir.Graph, codes: Sequence[LayerCode], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
+    longest_load: int,
 ) -> Image:  # fmt: skip
-    """The image of ``bodies``, in the order of the layers. ``longest_load``: bytes that one instruction of a prologue
+    """The image of ``codes``, in the order of the layers. ``longest_load``: bytes that one instruction of a prologue
     loads at most (0: any), as a pause waits for its end. Raises :class:`CompileError` if DRAM is too small or there are
     too many cancellation points."""
-    count = sum(len(body.points) for body in bodies)
+    jobs = [job for code in codes for job in code.jobs]
+    count = sum(len(job.body.points) for job in jobs)
     if count > _MOST_POINTS:
         raise CompileError(
             f"the model has more than {_MOST_POINTS} cancellation points: choose a longer cancel_interval"
         )
     weights = WeightSegment(placement.constants, params, budget.engines)
-    places = job_places(bodies, weights, placement, budget, params)
+    places = job_places(jobs, weights, placement, budget, params)
     private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
     code = _Code(params, budget, longest_load, private)
-    waits = _waits(bodies) if budget.engines > 1 else [[] for _ in bodies]
-    edges = job_edges(graph, programs) if budget.placed else [[] for _ in bodies]
-    for body, place, wait, after in zip(bodies, places, waits, edges, strict=True):
-        code.add(body, place, wait, after)
+    waits = _waits(jobs) if budget.engines > 1 else [[] for _ in jobs]
+    edges = job_edges(graph, codes) if budget.placed else [[] for _ in jobs]
+    for job, place, wait, after in zip(jobs, places, waits, edges, strict=True):
+        code.add(job, place, wait, after)
     set_bounds(code.jobs, code.points, code.bodies, params, code.longest_load, placed=budget.placed)
     sizes = [0] * 8
     sizes[0], sizes[1] = len(code.data), len(weights.data)
@@ -59,7 +60,7 @@ def link(
         sizes[6] = shared_bytes(placement, budget)
         sizes[7] = sizes[6] + budget.windows * budget.engines
     _check_dram(graph.name, sizes, params)
-    hosts = [program.layer.op for program in programs if isinstance(program.layer.op, ir.Host)]
+    hosts = [one.layer.op for one in codes if isinstance(one.layer.op, ir.Host)]
     meta = ImageMeta(
         model=graph.name,
         params=params.to_dict(),
@@ -67,9 +68,9 @@ def link(
         tensors=tensor_table(placement),
         inputs=port_table(graph.inputs),
         outputs=port_table(graph.outputs),
-        layers=layer_table(graph, programs, params, budget.engines),
+        layers=layer_table(graph, codes, params),
         jobs=code.jobs,
-        steps=step_table([program.layer for program in programs], code.jobs),
+        steps=step_table([one.layer for one in codes], code.jobs),
         events=int(budget.engines > 1),
         parts=budget.parts if budget.placed else 0,
         overlaid=not budget.placed,
@@ -81,14 +82,14 @@ def link(
     return image
 
 
-def _waits(bodies: Sequence[JobBody]) -> list[list[tuple[int, int]]]:
+def _waits(jobs: Sequence[JobCode]) -> list[list[tuple[int, int]]]:
     """Events that each job waits for. With several engines, a layer starts when all earlier layers have ended: every
     job counts the one event up, and waits until it has reached the number of jobs of earlier layers."""
     waits: list[list[tuple[int, int]]] = []
     before = layer = 0
-    for count, body in enumerate(bodies):
-        if body.job.layer != layer:
-            before, layer = count, body.job.layer
+    for count, job in enumerate(jobs):
+        if job.layer != layer:
+            before, layer = count, job.layer
         waits.append([(0, before)] if before else [])
     return waits
 
@@ -106,22 +107,23 @@ class _Code:
         self._private = private
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
 
-    def add(self, body: JobBody, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
+    def add(self, job: JobCode, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
         """Append a job; ``after``: see :class:`hw.contract.image.JobInfo`."""
-        job, addresses, first = body.job, place.addresses, len(self.points)
+        body, addresses, first = job.body, place.addresses, len(self.points)
         size, prologue = len(job.window_data), None
-        if size and not job.own_loads:
-            prologue = self._prologue(job.engine, addresses, size)
-        self._since_load[job.engine] += 1
-        if any(task.op is Op.LD2 for task in job.tasks):
-            self._since_load[job.engine] = 0
-        self.bodies.append(_instructions(body, addresses, first, self._private))
-        pc = self._append(self.bodies[-1])
-        points, live = _points(body, addresses, first, len(self.jobs), pc), self._live(body.starting, addresses)
+        if size and not body.own_loads:
+            prologue = self._prologue(body.engine, addresses, size)
+        self._since_load[body.engine] += 1
+        if body.loads:
+            self._since_load[body.engine] = 0
+        self.bodies.append(relocated_program(body, addresses))
+        pc = self._append(relocated(body, addresses, first))
+        points = linked_points(body, addresses, first, len(self.jobs), pc)
+        live = self._live(body.starting, addresses)
         self.points += [replace(p, live=self._private.ranges(p.live)) for p in points] if self._private else points
         self.jobs.append(
             JobInfo(
-                job.layer, job.engine, pc, prologue,
+                job.layer, body.engine, pc, prologue,
                 window_after=place.after if prologue is None else place.after or place.again,
                 window=(addresses.window, size) if prologue is not None else (0, 0),
                 live=live, waits=waits, signal=0 if self._engines > 1 else None, after=after,
@@ -144,48 +146,12 @@ class _Code:
             copies = contiguous(addresses.weights + at, addresses.window + at, min(piece, size - at))
             fixed = [{name: addresses.resolve(value) for name, value in fields.items()} for fields in copies]
             loads += [Insn(Op.LD2, f | {"src_seg": Segment.WEIGHTS, "dst_seg": Segment.WINDOWS}) for f in fixed]
-        return self._append(loads)
+        return self._append(b"".join(load.encode() for load in loads))
 
-    def _append(self, program: list[Insn]) -> int:
+    def _append(self, program: bytes) -> int:
         pc = len(self.data) // INSN_BYTES
-        for insn in (*program, Insn(Op.END)):
-            self.data += insn.encode()
+        self.data += program + Insn(Op.END).encode()
         return pc
-
-
-def _instructions(
-    body: JobBody, addresses: JobAddresses, first: int, private: PrivateStaging | None
-) -> list[Insn]:  # fmt: skip
-    """The instructions of a body; ``first``: number of its first point in the image."""
-    program, done = list[Insn](), 0
-    tasks = [private.insn(task, addresses) if private else task.insn(addresses) for task in body.tasks]
-    for number, point in enumerate(body.points, first):
-        program += tasks[done : point.cut]
-        program.append(Insn(Op.CANCEL, {"point": number} if number else {}))
-        done = point.cut
-    return program + tasks[done:]
-
-
-def _points(body: JobBody, addresses: JobAddresses, first: int, job: int, body_pc: int) -> list[CancelPoint]:
-    """The points of a body whose instructions begin at ``body_pc``; ``job``: its number in the image."""
-    cuts = {point.cut for point in body.points}
-    pcs, pc = list[int](), body_pc
-    for number in range(len(body.tasks)):
-        pc += number in cuts
-        pcs.append(pc)
-        pc += 1
-    return [
-        CancelPoint(
-            point=first + ahead,
-            job=job,
-            pc=body_pc + point.cut + ahead,
-            estimated_interval=point.interval,
-            live=[one.at(addresses) for one in point.live],
-            reload=[pcs[task] for task in point.reload],
-            semaphores=point.semaphores,
-        )
-        for ahead, point in enumerate(body.points)
-    ]
 
 
 def _check_dram(model: str, sizes: list[int], params: SocParams) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from compiler import ir
-from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.layers.layer import HostLayer, Layer
 from compiler.backend.layers.region import members_of
 from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.objects.layer_code import LayerCode
 from hw.contract.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
@@ -30,16 +30,14 @@ def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
     return infos
 
 
-def layer_table(
-    graph: ir.Graph, programs: Iterable[LayerProgram], params: SocParams, engines: int
-) -> list[LayerInfo]:  # fmt: skip
+def layer_table(graph: ir.Graph, codes: Iterable[LayerCode], params: SocParams) -> list[LayerInfo]:
     """Layers with their sizes and estimated cycles: of the loads of all prologues, and of the engine with the most to
     compute, or to load and store meanwhile."""
-    return [_layer(graph, program, params, engines) for program in programs]
+    return [_layer(graph, code, params) for code in codes]
 
 
-def _layer(graph: ir.Graph, program: LayerProgram, params: SocParams, engines: int) -> LayerInfo:
-    layer, loaded = program.layer, sum(len(job.window_data) for job, _ in program.jobs)
+def _layer(graph: ir.Graph, code: LayerCode, params: SocParams) -> LayerInfo:
+    layer, loaded = code.layer, sum(len(job.window_data) for job in code.jobs)
     output = graph.tensors.get(layer.output)
     return LayerInfo(
         name=layer.name,
@@ -51,8 +49,8 @@ def _layer(graph: ir.Graph, program: LayerProgram, params: SocParams, engines: i
         weight_bytes=sum(int(m.op.weights.size) for m in members_of(layer) if isinstance(m.op, ir.Conv)),
         output_bytes=output.size if output else 0,
         estimated_load=int(loaded / params.dram_bytes_per_cycle) + params.dram_latency if loaded else 0,
-        estimated_compute=program.busiest(engines),
-        estimated_stream=program.streaming(params, engines),
+        estimated_compute=code.busiest,
+        estimated_stream=code.streaming,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from compiler.backend.memory.operand import KeptInput
 from compiler.backend.memory.tensor_view import PixelBox, TensorView
@@ -17,6 +18,17 @@ from hw.contract.params import SocParams
 _FETCHES_AHEAD = 32  #: pieces of weights a body may load ahead of their use; semaphores count no further than 255
 
 
+class ConstantPart(Hashable, Protocol):
+    """Where bytes that depend on weights come from, so that those of another layer can take their place."""
+
+    @property
+    def output(self) -> str:
+        """Name of the tensor that the layer makes to which they belong."""
+
+
+Piece = bytes | ConstantPart  #: bytes that are the same for all weights, or what makes them
+
+
 @dataclass
 class JobProgram:
     """The instructions and weights of one job of layer number ``layer``.
@@ -24,6 +36,9 @@ class JobProgram:
     ``tasks`` are the body. ``window_data`` is what the prologue brings into the job's weight window; ``stream_data``
     are weights that the body loads from DRAM chunk by chunk. Both lie in the weight segment, the linker decides where;
     until then their addresses are symbols.
+
+    ``window_pieces`` and ``stream_pieces`` say what these data are made of: pieces with their offsets in the window, as
+    they were asked for, and pieces of the stream one behind the other.
 
     With ``own_loads`` there is no prologue: the body brings each piece of the window's data into the window just before
     its first use. That is for the first job of an engine, whose prologue would run with nothing to compute beside it.
@@ -36,6 +51,8 @@ class JobProgram:
     tasks: list[Task] = field(default_factory=list)
     window_data: bytearray = field(default_factory=bytearray)
     stream_data: bytearray = field(default_factory=bytearray)
+    window_pieces: dict[Piece, int] = field(default_factory=dict)
+    stream_pieces: list[Piece] = field(default_factory=list)
     constants: list[Task] = field(default_factory=list)  #: loads to LV1 of what stays there until the job ends
     kept: KeptInput | None = None
     kept_before: int = 0  #: bytes of ``kept`` that earlier jobs have loaded
@@ -57,11 +74,12 @@ class JobProgram:
         return [self.emit(op, {**fields, **more}) for fields in copies]
 
     # -- weights ---------------------------------------------------------------------------------------------
-    def keep(self, data: bytes) -> int:
-        """Put ``data`` in the weight window, once; returns its offset there."""
+    def keep(self, data: bytes, part: ConstantPart | None = None) -> int:
+        """Put ``data``, which ``part`` makes, in the weight window, once; returns its offset there."""
         if data not in self._known:
             self._known[data] = len(self.window_data)
             self.window_data += data + bytes(-len(data) % self.params.lv1_word)
+        self.window_pieces[part or data] = self._known[data]
         return self._known[data]
 
     def load_window(self, offset: int, target: int, size: int) -> list[Task]:
@@ -79,16 +97,18 @@ class JobProgram:
                 self._fetching.read_by(fill, task)
         return tasks
 
-    def load_constant(self, data: bytes, target: int) -> list[Task]:
-        """LD1 of ``data`` from the window to LV1 address ``target``, where it stays until the job ends."""
-        tasks = self.load_window(self.keep(data), target, len(data))
+    def load_constant(self, data: bytes, target: int, part: ConstantPart | None = None) -> list[Task]:
+        """LD1 of ``data``, which ``part`` makes, from the window to LV1 address ``target``, where it stays until the
+        job ends."""
+        tasks = self.load_window(self.keep(data, part), target, len(data))
         self.constants += tasks
         return tasks
 
-    def load_streamed(self, data: bytes, slot: int) -> list[Task]:
-        """LD2 of ``data`` from the weight segment to ``slot`` of segment 6."""
+    def load_streamed(self, data: bytes, slot: int, part: ConstantPart | None = None) -> list[Task]:
+        """LD2 of ``data``, which ``part`` makes, from the weight segment to ``slot`` of segment 6."""
         copies = contiguous(Symbol(Anchor.STREAM, len(self.stream_data)), slot, len(data))
         self.stream_data += data
+        self.stream_pieces.append(part or data)
         return self.emit_all(Op.LD2, copies, src_seg=Segment.WEIGHTS, dst_seg=Segment.LV2)
 
     # -- activations -----------------------------------------------------------------------------------------

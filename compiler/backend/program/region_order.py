@@ -32,9 +32,10 @@ class RegionError(CompileError):
 def order_tasks(
     parts: Sequence[JobProgram], needs: Needs, params: SocParams, engines: int
 ) -> tuple[list[Task], int]:  # fmt: skip
-    """The tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the shorter of
-    two list schedules. Of tasks that could start at the same time one takes that of the longest chain of tasks behind
-    it, the other that of the part which stands first; both take loads of weights and parameters before loads of
+    """The tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the shortest of
+    three list schedules. Of tasks that could start at the same time one takes that of the longest chain of tasks behind
+    it, another that of the part which stands first; the third waits for a short task, up to half of the time of a long
+    one that could start before it. All take loads of weights and parameters before loads of
     tensors, which would keep a part waiting that needs but a few bytes of them."""
     queues = {
         (unit, rank): [task for task in part.tasks if task.unit is unit]
@@ -46,9 +47,16 @@ def order_tasks(
         task: insn_cycles(task.op, task.fields, params, engines) for queue in queues.values() for task in queue
     }  # fmt: skip
     levels = _levels(queues.values(), needs, cycles)
-    by_chain = _list_schedule(queues, needs, cycles, lambda task, rank: (_late(task), -levels[task], rank))
-    by_rank = _list_schedule(queues, needs, cycles, lambda task, rank: (_late(task), rank))
-    return min(by_chain, by_rank, key=lambda found: found[1])
+    halves = {task: length // 2 for task, length in cycles.items()}
+
+    def by_chain(task: Task, rank: int) -> tuple[int, ...]:
+        return (_late(task), -levels[task], rank)
+
+    def by_rank(task: Task, rank: int) -> tuple[int, ...]:
+        return (_late(task), rank)
+
+    found = [_list_schedule(queues, needs, cycles, priority) for priority in (by_chain, by_rank)]
+    return min(*found, _list_schedule(queues, needs, cycles, by_chain, halves), key=lambda one: one[1])
 
 
 def _late(task: Task) -> bool:
@@ -82,15 +90,16 @@ def _list_schedule(
     needs: Needs,
     cycles: Mapping[Task, int],
     priority: Callable[[Task, int], tuple[int, ...]],
+    patience: Mapping[Task, int] | None = None,
 ) -> tuple[list[Task], int]:
     """Each unit in turn takes the task that can start first; of several the one with the least ``priority``, a function
-    of the task and the rank of its part."""
+    of the task and the rank of its part. ``patience``: by task the cycles by which it lets others go first."""
     queues = {key: deque(queue) for key, queue in parts.items()}
     ends: dict[Task, int] = {}
     free = dict.fromkeys(Unit, 0)
     started: list[tuple[int, int, Task]] = []
     while queues:
-        best: tuple[int, tuple[int, ...], Unit, int] | None = None
+        best: tuple[int, tuple[int, ...], int, Unit, int] | None = None
         for (unit, rank), queue in queues.items():
             start = free[unit]
             for need in needs[queue[0]]:
@@ -99,11 +108,12 @@ def _list_schedule(
                     break
                 start = max(start, end)
             else:
-                if best is None or start <= best[0]:
-                    found = start, priority(queue[0], rank), unit, rank
+                key = start + patience[queue[0]] if patience else start
+                if best is None or key <= best[0]:
+                    found = key, priority(queue[0], rank), start, unit, rank
                     best = found if best is None else min(best, found)
         assert best is not None  # there is no circle
-        start, _, unit, rank = best
+        _, _, start, unit, rank = best
         task = queues[unit, rank].popleft()
         if not queues[unit, rank]:
             del queues[unit, rank]

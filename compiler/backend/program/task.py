@@ -34,9 +34,16 @@ class Task:
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """The fields as numbers; symbolic addresses count from their anchors."""
-        if not any(isinstance(value, Symbol) for value in self.fields.values()):
+        if Symbol not in map(type, self.fields.values()):
             return cast(Mapping[str, int], self.fields)
         return {name: offset_of(value) for name, value in self.fields.items()}
+
+    @property
+    def symbols(self) -> Mapping[str, Symbol]:
+        """The fields that are symbolic addresses."""
+        if self.numbers is self.fields:
+            return {}
+        return {name: value for name, value in self.fields.items() if isinstance(value, Symbol)}
 
     def move(self, fields: Mapping[str, Address]) -> None:
         """Replace ``fields``, which are addresses."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler.backend.program.address import Anchor, Symbol
+from compiler.backend.program.address import Anchor
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.ir import CompileError
@@ -29,8 +29,8 @@ def _problems(job: JobProgram, order: TaskSchedule) -> Iterator[str]:
                 yield f"task {number} ({task.op.name}) waits for semaphore {sem.name} ahead of its signal"
         for sem in task.signals:
             counts[sem] = counts.get(sem, 0) + 1
-        for address in task.fields.values():
-            if isinstance(address, Symbol) and not 0 <= address.offset < sizes[address.anchor]:
+        for address in task.symbols.values():
+            if not 0 <= address.offset < sizes[address.anchor]:
                 yield f"task {number} ({task.op.name}): address {address} is outside of the job's weights"
     left = [sem for sem, count in counts.items() if count]
     if left:

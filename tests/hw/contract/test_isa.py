@@ -16,6 +16,7 @@ from hw.contract.isa import (
     Insn,
     IsaError,
     Op,
+    add_to_field,
     format_bits,
 )
 from hw.interfaces import struct_layout
@@ -216,3 +217,16 @@ def test_disassembler_marks_what_it_cannot_decode():
     assert disassemble(bytes(INSN_BYTES) + Insn(Op.END).encode()) == "# 0: illegal opcode 0x00\nEND  # 1\n"
     with pytest.raises(IsaError, match="code length 3"):
         disassemble(bytes(3))
+
+
+@given(st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 32) - 1))
+def test_an_amount_is_added_to_one_field_of_one_instruction(value, amount):
+    before = Insn(Op.LD2, {"src": value, "dst": 7, "len": 3, "dst_seg": 6}).encode()
+    code = bytearray(before * 2)
+    if value + amount < 1 << 32:
+        add_to_field(code, 64, "src", amount)
+        assert code == before + Insn(Op.LD2, {"src": value + amount, "dst": 7, "len": 3, "dst_seg": 6}).encode()
+    else:
+        with pytest.raises(IsaError, match=r"LD2\.src must be 0 to 4294967295, not"):
+            add_to_field(code, 64, "src", amount)
+        assert code == before * 2

@@ -6,7 +6,7 @@ from hw.contract.assembly import assemble
 from hw.contract.isa import Insn, Op
 from hw.contract.params import preset
 from sim.timing.contention import PORTS, Others, Rivals, WorstDram, lost, rivals_of
-from sim.timing.longest import work
+from sim.timing.longest import essence, work
 
 TINY, BASE = preset("tiny"), preset("base")
 ALL = Rivals()
@@ -109,3 +109,17 @@ def test_a_copy_takes_as_many_words_as_its_runs_touch():
 def test_rivals_of_a_program():
     rivals = rivals_of([Insn(Op.VEC, {"src_acc": 1}), Insn(Op.LD1)], Others(2))
     assert rivals == Rivals(Others(2), frozenset([Op.VEC, Op.LD1]), vec_a=False, vec_b=False)
+
+
+@pytest.mark.parametrize("op", [Op.LD1, Op.ST1, Op.LD0, Op.LD2, Op.ST2])
+def test_copies_of_one_essence_take_as_long(op):
+    """On chip only the place in a word counts; essences of essences are what they were."""
+    params, rivals = preset("base"), Rivals(Others(1, stores=None))
+    grain = params.lv1_word if op in (Op.LD1, Op.ST1, Op.LD0) else params.dram_row_bytes
+    fields = {"len": 40, "hi": 37, "lo": 3, "n0": 5, "src_s0": 48, "dst_s0": 40}
+    first = Insn(op, fields | {"src": 5, "dst": 9})
+    other = Insn(op, fields | {"src": 5 + 7 * grain, "dst": 9 + 3 * grain})
+    short = essence(first, params)
+    assert short == essence(other, params) == essence(short, params) != essence(Insn(op, fields), params)
+    found = [work(insn, params, rivals, WorstDram(params, rivals)) for insn in (first, other, short)]
+    assert found[0] == found[1] == found[2]

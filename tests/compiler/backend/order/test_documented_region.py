@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from compiler import ir
-from compiler.backend import pipeline
 from compiler.backend.kernels.layer_program import LayerProgram
+from compiler.backend.objects import layer_object
+from compiler.backend.objects.compile_layers import LayerCompiler
 from compiler.backend.options import Options
+from compiler.backend.pipeline import build
 from hw.contract.isa import Unit
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder
@@ -23,16 +25,21 @@ def convolution_and_pool() -> ir.Graph:
 
 
 def programs(monkeypatch, options: Options) -> list[LayerProgram]:
-    found = []
-    original = pipeline.layer_programs
+    made, places = {}, []
+    original, code_of = layer_object.source_program, LayerCompiler._code
 
-    def noted(*arguments):
-        found[:] = original(*arguments)
-        return found
+    def noted(source):
+        made[source.key] = original(source)
+        return made[source.key]
 
-    monkeypatch.setattr(pipeline, "layer_programs", noted)
-    pipeline.build(convolution_and_pool(), preset("tiny"), options)
-    return found
+    def placed(self, number, layer, source):
+        places.append(made[source.key])
+        return code_of(self, number, layer, source)
+
+    monkeypatch.setattr(layer_object, "source_program", noted)
+    monkeypatch.setattr(LayerCompiler, "_code", placed)
+    build(convolution_and_pool(), preset("tiny"), options)
+    return list(places)
 
 
 def drawn(layers: list[LayerProgram]) -> list[str]:

@@ -1,0 +1,60 @@
+"""The bytes of a convolution that depend on its weights: said without them, and made of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.backend.kernels.weight_blocks import tile_weights, weight_blocks
+from compiler.backend.layers.layer import ChannelTile, ConvLayer
+from compiler.backend.layers.vec_params import vec_params
+from compiler.backend.tiling.conv_geometry import KernelChunk
+from compiler.ir import Tensor
+from hw.contract.params import SocParams
+
+
+@dataclass(frozen=True)
+class ConvData:
+    """Blocks of weights (``weights``: channel tile and part of the kernel of each), then blocks of VEC parameters
+    (``params``: channel tile and area; ``sum``: that of the addition), of the convolution that makes tensor ``output``.
+    ``fold``: see :func:`weight_blocks`. Layers that differ in nothing but such data are made of equal parts."""
+
+    output: str
+    fold: bool = False
+    weights: tuple[tuple[ChannelTile, KernelChunk], ...] = ()
+    params: tuple[tuple[ChannelTile, int], ...] = ()
+    sum: bool = False
+
+
+def conv_data(part: ConvData, layer: ConvLayer, params: SocParams, tensors: Mapping[str, Tensor]) -> bytes:
+    """The bytes of ``part``, which is one of ``layer``; ``tensors`` are those it touches."""
+    if part.sum:
+        assert layer.addition is not None
+        own, other = tensors[layer.addition.own], tensors[layer.addition.other]
+        return sum_block(layer, own.zero_point, other.zero_point, params)
+    return blocks(part, layer, params)
+
+
+def blocks(part: ConvData, layer: ConvLayer, params: SocParams) -> bytes:
+    """The bytes of ``part``, which is one of ``layer`` and no sum."""
+    found = [weight_blocks(layer, tile_weights(layer, tile), chunk, part.fold, params) for tile, chunk in part.weights]
+    return b"".join([*found, *(_vec_params(layer, tile, area, params) for tile, area in part.params)])
+
+
+def _vec_params(layer: ConvLayer, tile: ChannelTile, area: int, params: SocParams) -> bytes:
+    q, where = layer.requantise, layer.areas[area]
+    bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
+    extra = (0, params.out_channels - tile.outs)
+    return vec_params(params, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+
+
+def sum_block(layer: ConvLayer, own_zero_point: int, other_zero_point: int, params: SocParams) -> bytes:
+    """VEC parameters of the addition of ``layer``, whose operands have these zero points."""
+    addition, lanes = layer.addition, params.vec_lanes
+    assert addition is not None
+    q = addition.op.requantise
+    scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
+    return vec_params(
+        params, np.full(lanes, addition.op.bias, np.int32), scale, zp_a=own_zero_point, zp_b=other_zero_point,
+        ma=addition.m_own, mb=addition.m_other, zp_y=q.zero_point, lo=q.lo, hi=q.hi,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Relocatable objects: each layer compiled alone, to be linked with the others."""

@@ -1,0 +1,93 @@
+"""Objects of layers on disk, so that a model that was compiled before, or differs in few layers, compiles soon.
+
+The name of a file is the digest of all that its object depends on: the layer's source, and the compiler's own. Files
+are written at once or not at all, carry a digest of what they hold, and are read only if it is right. The oldest go
+where all together exceed a limit.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import pickle
+import platform
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from compiler.backend.objects.layer_object import LayerObject
+from sim.cache_folder import cache_dir
+
+_ROOT = Path(__file__).parents[3]
+_SOURCES = ("compiler", "hw/contract", "sim/timing", "sim/functional")  #: all code that a layer's object comes from
+_MOST_BYTES = 256 << 20
+_DIGEST = hashlib.sha256().digest_size
+
+
+class ObjectStore:
+    """Objects in ``folder`` (default: in the cache folder), of ``most`` bytes together. A folder that cannot be written
+    to costs the next compilation its time."""
+
+    def __init__(self, folder: Path | None = None, most: int = _MOST_BYTES) -> None:
+        self._folder, self._most = folder or cache_dir() / "objects", most
+        self._written = False
+
+    def find(self, key: str) -> LayerObject | None:
+        """The object of the source with this key; None if there is none, or only a damaged one."""
+        path = self._path(key)
+        try:
+            raw = path.read_bytes()
+            os.utime(path)  # the oldest go first
+        except OSError:
+            return None
+        if hashlib.sha256(raw[_DIGEST:]).digest() != raw[:_DIGEST]:
+            return None
+        found = pickle.loads(zlib.decompress(raw[_DIGEST:]))
+        return found if isinstance(found, LayerObject) else None
+
+    def keep(self, key: str, made: LayerObject) -> None:
+        """Keep the object of the source with this key."""
+        packed = zlib.compress(pickle.dumps(made, pickle.HIGHEST_PROTOCOL), 1)
+        path = self._path(key)
+        draft = path.with_suffix(f".{os.getpid()}.tmp")
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(hashlib.sha256(packed).digest() + packed)
+            draft.replace(path)
+            self._written = True
+
+    def prune(self) -> None:
+        """Remove the files that have not been used for longest if there is too much, once something was written."""
+        if not self._written:
+            return
+        files = sorted(self._files(), reverse=True)
+        total = 0
+        for _, size, path in files:
+            total += size
+            if total > self._most:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _files(self) -> Iterator[tuple[float, int, Path]]:
+        """When each file was used, its size, and where it is."""
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(self._folder):
+                with contextlib.suppress(OSError):  # another process may have removed it
+                    about = entry.stat()
+                    yield about.st_mtime, about.st_size, Path(entry.path)
+
+    def _path(self, key: str) -> Path:
+        whole = hashlib.sha256(f"{_compiler()} {key}".encode()).hexdigest()
+        return self._folder / f"{whole[:32]}.layer"
+
+
+@functools.cache
+def _compiler() -> str:
+    """Digest of the compiler's source, and the versions of what it runs on."""
+    digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
+    for folder in _SOURCES:
+        for path in sorted((_ROOT / folder).rglob("*.py")):
+            digest.update(f"\0{path.relative_to(_ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,181 @@
+"""However layers are compiled, the image is the same: alone or shared, in one process or several, now or earlier."""
+
+import math
+from itertools import count
+
+import numpy as np
+import pytest
+
+from compiler import ir
+from compiler.backend import pipeline
+from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.lower import lower
+from compiler.backend.objects import compile_layers
+from compiler.backend.objects.layer_object import LayerObject
+from compiler.backend.objects.layer_source import LayerSource
+from compiler.backend.objects.object_store import ObjectStore
+from compiler.backend.options import Options
+from compiler.backend.order.regions import RegionRules
+from compiler.backend.pipeline import build
+from compiler.ir import CompileError
+from hw.contract.params import KIB, SocParams, preset
+from tests.support.graphs import GraphBuilder
+from tests.support.placed import branchy
+
+TINY, BASE = preset("tiny"), preset("base")
+FOUR = TINY.replace(engines=4)
+
+
+def blocks(seed: int, depth: int = 3) -> ir.Graph:
+    """Residual blocks of one shape and quantisation, the last with the same weights for all channels."""
+    make = GraphBuilder(seed)
+    x = make.conv(make.input((1, 12, 12, 8)), 64, (1, 1))
+    for _ in range(depth):
+        y = make.conv(make.conv(x, 24, (1, 1)), 24, pads=(1, 1, 1, 1))
+        x = make.eltwise("add", make.conv(y, 64, (1, 1)), x)
+    for tensor in make.graph.tensors.values():
+        tensor.zero_point = -7
+    convolutions = [op for op in make.graph.ops if isinstance(op, ir.Conv)]
+    for op in convolutions:
+        op.weight_zero_point = 0
+        if any(op is one for one in convolutions[-3:]):
+            op.weights[:] = op.weights[:1]
+            op.bias[:] = op.bias[0]
+            op.requantise.scale[:] = op.requantise.scale[0]
+    make.output(make.pool("max", x, (3, 3), (2, 2), (1, 1, 1, 1)))
+    return make.graph
+
+
+CASES: list[tuple[ir.Graph, SocParams, Options]] = [
+    (blocks(1), TINY, Options()),
+    (blocks(2), BASE, Options(engines=2)),
+    (blocks(3), BASE, Options(engines=2, cancel_interval=0)),
+    (blocks(4, 1), BASE, Options(engines=2, observe=True)),
+    (blocks(5, 2), FOUR, Options(engines=4, placed=True, cancel_interval=1000)),
+    (blocks(6, 1), TINY, Options(regions=False, lv2_limit=40 * KIB, cancel_interval=500, cancel_spill_bound=400)),
+    (branchy(7), BASE, Options(engines=2, cancel_interval=400)),
+    (branchy(8, 6), FOUR, Options(engines=4, placed=True)),
+    (branchy(9, 6), TINY, Options(cancel_interval=1000)),
+]
+
+
+def image(case: int, **how) -> bytes:
+    graph, params, options = CASES[case]
+    return build(graph, params, options, **how)[0].to_bytes()
+
+
+def alone(monkeypatch, case: int) -> bytes:
+    """The image if no layer shares an object with another."""
+    numbers = count()
+    with monkeypatch.context() as patch:
+        patch.setattr(LayerSource, "key", property(lambda source: source.__dict__.setdefault("n", str(next(numbers)))))
+        return image(case, jobs=1)
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_objects_that_layers_share_are_as_good_as_their_own(monkeypatch, case):
+    assert image(case, jobs=1) == alone(monkeypatch, case)
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_what_was_compiled_before_makes_the_same_image(monkeypatch, tmp_path, case):
+    cold = image(case, jobs=1, store=ObjectStore(tmp_path))
+    monkeypatch.setattr(compile_layers, "layer_object", None)  # nothing is left to compile ...
+    if case not in SOME_WEIGHTS_REPEAT:
+        assert image(case, jobs=1, store=ObjectStore(tmp_path)) == cold
+    monkeypatch.undo()
+    assert image(case, jobs=1) == cold == image(case, jobs=1, store=ObjectStore(tmp_path))
+
+
+SOME_WEIGHTS_REPEAT = {0, 1, 2, 3, 4, 5}  #: ... but layers whose weights lie otherwise than those of their shape
+
+
+@pytest.mark.parametrize("case", [1, 4])
+def test_several_processes_make_the_same_image(monkeypatch, case):
+    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0)
+    assert image(case, jobs=3) == image(case, jobs=1)
+
+
+def test_equal_blocks_are_compiled_once_and_changed_weights_not_again(monkeypatch, tmp_path):
+    compiled = []
+
+    def noted(source):
+        compiled.append(source.key)
+        return original(source)
+
+    original = compile_layers.layer_object
+    monkeypatch.setattr(compile_layers, "layer_object", noted)
+    graph, params, options = CASES[0]
+    graph = blocks(11, 6)
+    image, _ = build(graph, params, options, jobs=1, store=ObjectStore(tmp_path))
+    assert 0 < len(set(compiled)) < len(image.meta.layers)
+    compiled.clear()
+    convolution = next(op for op in graph.ops if isinstance(op, ir.Conv))
+    convolution.weights[:] = np.random.default_rng(1).integers(-100, 100, convolution.weights.shape)
+    convolution.requantise.zero_point += 1
+    changed, _ = build(graph, params, options, jobs=1, store=ObjectStore(tmp_path))
+    known = {key for key in compiled if list(tmp_path.iterdir()) and ObjectStore(tmp_path).find(key)}
+    assert len(compiled) <= 3 and known == set(compiled)  # those whose weights lie otherwise
+    assert changed.to_bytes() == build(graph, params, options, jobs=1)[0].to_bytes() != image.to_bytes()
+
+
+def test_a_change_of_shape_compiles_what_it_touches(monkeypatch, tmp_path):
+    graph, params, options = blocks(12, 1), TINY, Options(regions=False)
+    build(graph, params, options, jobs=1, store=ObjectStore(tmp_path))
+    before = {path.name for path in tmp_path.iterdir()}
+    build(graph, params, Options(regions=False, cancel_interval=5000), jobs=1, store=ObjectStore(tmp_path))
+    assert len({path.name for path in tmp_path.iterdir()} - before) == len(before), "points lie elsewhere"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
+    def strange(graph, params):
+        return [Layer(one.op, one.inputs, one.output, "strange") for one in lower(graph, params)]
+
+    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0 if jobs > 1 else math.inf)
+    monkeypatch.setattr(pipeline, "lower", strange)
+    with pytest.raises(CompileError, match="operator 't1': no kernel computes a strange"):
+        build(blocks(1, 1), TINY, Options(regions=False), jobs=jobs)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_regions_that_are_refused_are_cut_otherwise(monkeypatch, jobs):
+    """The search takes all it may for one region; what has no gain is compiled one by one, from what is known."""
+    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0)
+    for price in ("cycles", "quick_cycles"):
+        monkeypatch.setattr(RegionRules, price, lambda *_: 1.0)
+    monkeypatch.setattr(RegionRules, "least", lambda *_: 0.0)
+    monkeypatch.setattr(RegionRules, "possible", lambda *_: True)
+    refused = []
+    known = compile_layers.NoRegions.__init__
+
+    def noted(self, why):
+        refused.append(why)
+        known(self, why)
+
+    monkeypatch.setattr(compile_layers.NoRegions, "__init__", noted)
+    graph = branchy(10, 12)
+    images = [build(graph, BASE, Options(engines=2), jobs=count)[0].to_bytes() for count in (jobs, 1)]
+    assert refused and images[0] == images[1]
+
+
+def test_too_few_jobs_are_refused():
+    with pytest.raises(CompileError, match="jobs must be at least 1, not 0"):
+        build(blocks(1, 1), TINY, jobs=0)
+
+
+def test_an_object_holds_no_weights():
+    graph = blocks(1, 1)
+    objects = {}
+
+    class Kept(ObjectStore):
+        def keep(self, key: str, made: LayerObject) -> None:
+            objects[key] = made
+
+    build(graph, TINY, jobs=1, store=Kept())
+    literal = [
+        piece for made in objects.values() for body in made.bodies for part in body.parts
+        for piece in [*(piece for piece, _ in part.window), *part.stream] if isinstance(piece, bytes)
+    ]  # fmt: skip
+    weights = [op.weights for op in graph.ops if isinstance(op, ir.Conv)]
+    assert literal and sum(map(len, literal)) < min(w.size for w in weights)
