@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hw.contract.isa import Unit
-from hw.contract.job import COMPLETION, COUNTERS, SEMAPHORE_CLASSES
+from hw.contract.job import COMPLETION, COUNTERS, SEMAPHORES, JobFlag
 from sim.model.jobs import Job, JobFault
 from sim.model.queues import QueueModel
+from sim.model.waiting import waiting_counters
 from sim.timing.program import ProgramTable
 
 _COPIES = (Unit.LD2, Unit.ST2, Unit.LD1, Unit.ST1, Unit.LD0)
@@ -41,8 +42,10 @@ def copy_counters(prefix: str, spans: Spans, program: ProgramTable) -> dict[str,
     }
 
 
-def body_counters(queues: Sequence[QueueModel], program: ProgramTable, start: int, now: int) -> dict[str, int]:
-    """Counters of a body that began at ``start``, as they stand in cycle ``now``."""
+def body_counters(
+    queues: Sequence[QueueModel], program: ProgramTable, job: Job, loads: Spans, now: int
+) -> dict[str, int]:
+    """Counters of the body of ``job``, as they stand in cycle ``now``; ``loads``: what the loader had LD2 do."""
     counters = dict.fromkeys((name for name, _ in COUNTERS), 0)
     for queue in queues:
         spans = _spans(queue, queue.taken, now)
@@ -52,29 +55,14 @@ def body_counters(queues: Sequence[QueueModel], program: ProgramTable, start: in
         else:
             counters[f"{name}_busy"] = _union(spans.begins, spans.ends)
             counters[f"{name}_active"] = _sum(program.amount, spans.pcs)
-            counters |= _waiting(queue, name, now)
         counters["instructions"] += bisect_left(queue.issued, now)
     mac = queues[Unit.MAC]
     queued = _spans(mac, mac.issued, now)
-    counters["mac_empty"] = max(0, now - start - _union(queued.begins, queued.ends))
+    counters["mac_empty"] = max(0, now - job.times["start"] - _union(queued.begins, queued.ends))
+    resumes = job.has(JobFlag.RESUME)
+    restored = {number: job.members[f"sem{number}"] for number in range(SEMAPHORES) if resumes}
+    counters |= waiting_counters(queues, restored, zip(loads.begins, loads.ends, strict=True), now)
     return counters
-
-
-def _waiting(queue: QueueModel, name: str, now: int) -> dict[str, int]:
-    """Cycles in which the unit was idle and the head of its queue missed a semaphore, by the class of the lowest that
-    came last."""
-    waits = dict.fromkeys(range(SEMAPHORE_CLASSES), 0)
-    free = 0
-    for place, granted in enumerate(queue.granted):
-        needed = queue.program.waits[queue.pcs[place]]
-        if needed:
-            head = max(queue.issued[place] + 2, queue.taken[place - 1] + 1 if place else 0, free)
-            lost = min(granted - 1, now) - head
-            if lost > 0:
-                waits[min(number % SEMAPHORE_CLASSES for number in needed)] += lost
-        if place < len(queue.done):
-            free = queue.done[place] + 1
-    return {f"{name}_waiting": sum(waits.values())} | {f"{name}_missing{c}": lost for c, lost in waits.items()}
 
 
 def _spans(queue: QueueModel, begins: Sequence[int], now: int) -> Spans:

@@ -65,6 +65,7 @@ class DispatchModel:
         self.queues = [self._queue(unit) for unit in Unit]
         self.pc = self._end_pc = self._first = 0
         self.latest = self.soonest = 0
+        self.starved = 0  #: cycles in which the next instruction had not come whole
 
     def _queue(self, unit: Unit) -> QueueModel:
         engine = self._engine
@@ -92,6 +93,7 @@ class DispatchModel:
         for queue in self.queues:
             queue.program = program
         self.soonest = time + 2
+        self.starved = 0
         if job.has(JobFlag.RESUME):
             self.soonest += RESTORED
             for number in range(min(SEMAPHORES, self._engine.params.semaphores)):
@@ -114,8 +116,11 @@ class DispatchModel:
                 at = whole[number]
             if number == len(assembled):
                 assembled.append(at)
+                self.starved += at - latest - 1
                 if number >= fetch.gate:
                     fetch.make_room()
+            elif not number:
+                self.starved = max(0, whole[0] - soonest + 1)
             at += 1
             if at < soonest:
                 at = soonest

@@ -85,7 +85,8 @@ class EngineModel:
 
     def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
         """COUNTER registers in cycle ``now``."""
-        return body_counters(queues, queues[0].program, job.times["start"], now) | job.counters
+        counters = body_counters(queues, queues[0].program, job, self.loader.counted(), now)
+        return counters | {"fetch_stalled": self.executor.dispatch.starved} | job.counters
 
     # -- what the host does ----------------------------------------------------------------------------------
     def control(self, time: int, value: int) -> None:

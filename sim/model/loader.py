@@ -31,6 +31,8 @@ class LoaderModel(Part):
         self._looking = False
         self._job = no_job()
         self._unfinished = 0
+        self._begun: list[tuple[int, int]] = []  # PCs of the loads of the last prologue, and when LD2 took them
+        self._ended: list[int] = []
 
     @property
     def busy(self) -> bool:
@@ -81,8 +83,7 @@ class LoaderModel(Part):
         self._program: ProgramTable = engine.program(job)
         self._pc = job.members["prologue_pc"]
         self._done_pc = self._pc  # of the oldest load that has not landed
-        self._begun: list[tuple[int, int]] = []
-        self._ended: list[int] = []
+        self._begun, self._ended = [], []
         self._fetch_from(time + 1)
 
     def _fetch_from(self, time: int) -> None:
