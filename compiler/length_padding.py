@@ -135,7 +135,7 @@ class _Proof:
                 raise _NotExact(f"{where} reads tensors of different ranks")
         return _only(where, shape, longer, axis)
 
-    def _windows(self, where: str, op: ir.Conv | ir.Pool | ir.Pad, axis: int | None, longer: Shape) -> int:
+    def _windows(self, where: str, op: ir.Conv | ir.Pool | ir.Pad, axis: int | None, longer: Shape) -> int | None:
         """Operators on (N, H, W, C): the last window must end within the shorter input."""
         source, result = self._short.tensors[op.inputs[0]], self._short.tensors[op.output]
         side = _image_axis(source.shape, axis)
@@ -152,6 +152,8 @@ class _Proof:
             raise _NotExact(
                 f"{where} reads {last - have + 1} beyond the end of the shorter input, where it has padding"
             )
+        if result.shape == longer:  # windows so far apart that the longer input has no more of them
+            return None
         for found in range(len(result.shape)):
             if _image_axis(result.shape, found) == side and _differ(result.shape, longer) == [found]:
                 return found
