@@ -37,8 +37,8 @@ class DynamicModel:
     """A model on a device that takes inputs of any length in ``lengths``: called as a loaded model is. Made by
     ``caesura.dynamic``. A context manager: at its end its kernels are unloaded.
 
-    ``library``: its kernels; what is added there is used from the next call on. ``served``: how many calls were served
-    how; ``last``: how the last one was.
+    ``library``: its kernels; what is added there is used from the next call on, if it fits ``demand``. ``served``: how
+    many calls were served how; ``last``: how the last one was.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class DynamicModel:
         self.served: Counter[str] = Counter()
         self.last: ServedCall | None = None
         self.kernels = LoadedKernels(device, most_loaded)
-        self._source, self._demand = source, source.demand()
+        self._source, self.demand = source, source.demand()
         self._ladder = sorted(rung for rung in set(ladder) if rung in self.lengths)
         self._background = background
         self._padding = ExactPadding(source)
@@ -91,16 +91,16 @@ class DynamicModel:
         """Have kernels for exactly these lengths, so that no call waits for them. Errors as those of calls."""
         for length in lengths:
             self._check(length)
-        made = {length: self._makers.want(self._demand, length) for length in lengths}
+        made = {length: self._makers.want(self.demand, length) for length in lengths}
         for length, future in made.items():
             self._result(length, future)
 
     def at(self, length: int) -> Model:
         """The loaded model for exactly ``length``, which stays loaded: to be scheduled and preempted as any other."""
         self._check(length)
-        kernel = self.library.find(self._demand, length)
+        kernel = self.library.find(self.demand, length)
         if kernel is None:
-            kernel = self._result(length, self._makers.want(self._demand, length))
+            kernel = self._result(length, self._makers.want(self.demand, length))
         self.kernels.keep(kernel)
         return self.kernels.model(kernel)
 
@@ -127,18 +127,18 @@ class DynamicModel:
 
     # -- the choice ------------------------------------------------------------------------------------------
     def _match(self, length: int) -> tuple[Kernel, ServedCall]:
-        found = self.library.find(self._demand, length)
+        found = self.library.find(self.demand, length)
         if found is not None:
             return found, ServedCall(length, length, "exact" if found.attributes.covered.exact else "range")
         rung = next((rung for rung in self._ladder if rung > length), None)
         if rung is None or self._proved(length, rung) is not None:
-            kernel = self._result(length, self._makers.want(self._demand, length))
+            kernel = self._result(length, self._makers.want(self.demand, length))
             return kernel, ServedCall(length, length, "file" if length in self._source.from_files else "compiled")
-        longer = self.library.find(self._demand, rung)
+        longer = self.library.find(self.demand, rung)
         if longer is None:
-            longer = self._result(rung, self._makers.want(self._demand, rung))
+            longer = self._result(rung, self._makers.want(self.demand, rung))
         if self._background:
-            self._makers.want(self._demand, length)
+            self._makers.want(self.demand, length)
         return longer, ServedCall(length, rung, "ladder")
 
     def _proved(self, length: int, rung: int) -> str | None:
@@ -158,9 +158,9 @@ class DynamicModel:
 
     def _told(self, length: int) -> str:
         """The length, the range, and the kernels that come nearest."""
-        low, high = min(self.lengths[0], self.lengths[-1]), max(self.lengths[0], self.lengths[-1])
+        low, high = _ends(self.lengths)
         step = f" in steps of {abs(self.lengths.step)}" if abs(self.lengths.step) > 1 else ""
-        covered = (kernel.attributes.covered for kernel in self.library.candidates(self._demand))
+        covered = (kernel.attributes.covered for kernel in self.library.candidates(self.demand))
         near = sorted(covered, key=lambda each: each.distance(length) if length > 0 else each.low)[:_NAMED]
         kernels = ", ".join(str(each.written()) for each in near) or "none so far"
         return (
@@ -195,8 +195,12 @@ class DynamicModel:
             raise InputError(f"{self._told(length) if isinstance(length, int) else repr(length)} is not in the range")
 
 
+def _ends(lengths: range) -> tuple[int, int]:
+    return min(lengths[0], lengths[-1]), max(lengths[0], lengths[-1])
+
+
 def _checked(lengths: range) -> range:
-    if not isinstance(lengths, range) or not lengths or min(lengths) < 1 or max(lengths) > LARGEST:
+    if not isinstance(lengths, range) or not lengths or not all(1 <= end <= LARGEST for end in _ends(lengths)):
         raise UsageError(
             f"lengths must be a range of numbers from 1 to {LARGEST}, such as range(1, 385), not {lengths!r}"
         )
