@@ -12,7 +12,7 @@ from compiler.backend.options import Options
 if TYPE_CHECKING:
     from caesura.lengths.dynamic_model import DynamicModel
 
-_LADDER = (32, 64, 96, 128, 192, 256, 384)  #: lengths of prior practice
+LADDER = (32, 64, 96, 128, 192, 256, 384)  #: lengths of prior practice
 
 
 def dynamic(
@@ -21,7 +21,7 @@ def dynamic(
     lengths: range,
     *,
     dimension: str | None = None,
-    ladder: Sequence[int] = _LADDER,
+    ladder: Sequence[int] = LADDER,
     background: bool = False,
     most_loaded: int = 16,
     engines: int | None = None,
