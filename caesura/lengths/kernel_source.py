@@ -35,6 +35,7 @@ class KernelSource:
         digest = hashlib.sha256(self.dimension.proto.SerializeToString(deterministic=True))
         digest.update("\0".join((onnx.__version__, *told)).encode())
         self._origin = digest.hexdigest()
+        self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
         self._files = KernelFiles(cache_dir() / "kernels") if self.cache else None
 
     def demand(self) -> KernelDemand:
@@ -57,6 +58,7 @@ class KernelSource:
             image.meta.kernel_attributes = attributes.to_dict()
             if self._files:
                 self._files.keep(self._origin, image)
+        image.weights = self._weights.setdefault(image.weights, image.weights)
         return LibraryKernel(name, attributes, image)
 
     def graph(self, length: int) -> Graph:

@@ -189,7 +189,7 @@ def test_kernels_make_room_for_others_and_share_their_weights(folder, device):
             assert len(model.kernels) <= 2
         assert model.served == {"compiled": 3, "exact": 3}
         first, second = model.at(8).loaded, model.at(10).loaded
-        assert first.image.weights == second.image.weights and first.segments[1] == second.segments[1]
+        assert first.image.weights is second.image.weights and first.segments[1] == second.segments[1]
         assert first.segments[0] != second.segments[0]
     assert device.driver.dram.free_bytes == free
 
