@@ -10,6 +10,7 @@
 """
 
 from caesura.api import Device, Model, UsageError, compile, open, run
+from caesura.lengths.open_dynamic import dynamic
 from compiler.backend.options import Options
 from compiler.ir import CompileError
 from hw.contract.image import Image, ImageError
@@ -44,6 +45,7 @@ __all__ = [
     "State",
     "UsageError",
     "compile",
+    "dynamic",
     "open",
     "run",
 ]

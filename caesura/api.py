@@ -138,19 +138,26 @@ class Device:
         return self.driver.params
 
     def load(
-        self, image: Image | str | PathLike, engines: Sequence[int] | Literal["least_used"] | None = None
+        self,
+        image: Image | str | PathLike,
+        engines: Sequence[int] | Literal["least_used"] | None = None,
+        *,
+        like: Sequence["Model"] = (),
     ) -> "Model":
         """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
 
         ``engines``: the engines that run it, as many as it was compiled for; ``least_used``: those that the fewest
-        loaded models use; by default the first of the device.
+        loaded models use; by default the first of the device. ``like``: loaded models; weights that equal those of one
+        of them are not stored again.
 
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.
         """
         if not isinstance(image, Image):
             image = Image.load(Path(image))
-        model = Model(self.driver, self.driver.load(image, engines), self._durations)
+        model = Model(
+            self.driver, self.driver.load(image, engines, like=[each.loaded for each in like]), self._durations
+        )
         if self._durations is not None:
             self._durations.recall(image)
         return model

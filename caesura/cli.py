@@ -333,7 +333,7 @@ def retime(
 def bench(
     name: Annotated[
         str,
-        typer.Argument(help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order"),
+        typer.Argument(help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels"),
     ],
     preset: Preset = None,
     params: ParamsFile = None,

@@ -23,7 +23,7 @@ def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: S
         where, proto = name or model.graph.name or "model", onnx.ModelProto()
         proto.CopyFrom(model)
     else:
-        where, proto = str(model), _read(Path(model))
+        where, proto = str(model), read_model(Path(model))
         name = name or Path(model).stem
     _check(proto, where)
     _name_nodes(proto)
@@ -34,7 +34,8 @@ def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: S
     return source
 
 
-def _read(path: Path) -> onnx.ModelProto:
+def read_model(path: Path) -> onnx.ModelProto:
+    """The file as it is. Raises :class:`CompileError` if there is none, or no model in it."""
     try:
         return onnx.load(str(path))
     except OSError as error:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from hw.contract.image_tables import Contents, LiveRange
 from hw.contract.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError, Op, Segment
+from hw.contract.kernel_attributes import AttributeProblem, KernelAttributes
 from hw.contract.params import ParamError, SocParams
 from hw.contract.spaces import Space
 
@@ -33,6 +34,7 @@ def problems(image: Contents) -> Iterator[str]:
     yield from _steps(image)
     yield from _points(image, params)
     yield from _relocations(image)
+    yield from _kernel(image)
 
 
 def _code(image: Contents) -> Iterator[str]:
@@ -193,3 +195,11 @@ def _relocations(image: Contents) -> Iterator[str]:
         op = _op(image, entry.pc)
         if entry.field not in {f.name for f in FORMATS[op]}:
             yield f"relocation {i}: {op.name} has no field {entry.field!r}"
+
+
+def _kernel(image: Contents) -> Iterator[str]:
+    if image.meta.kernel_attributes:
+        try:
+            KernelAttributes.parse(image.meta.kernel_attributes)
+        except AttributeProblem as problem:
+            yield f"kernel_attributes: {problem}"

@@ -1,6 +1,6 @@
 """The tables of an image: tensors, ports, layers, jobs, steps, cancellation points."""
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pydantic
 from pydantic.dataclasses import dataclass
@@ -174,7 +174,8 @@ class ImageMeta:
     overlaid: bool = pydantic.Field(default=False, exclude_if=_nothing)
     cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
     relocations: list[Relocation] = pydantic.Field(default_factory=list)
-    kernel_attributes: dict[str, str | int] = pydantic.Field(default_factory=dict)
+    #: Of an image that is a kernel: see ``hw.contract.kernel_attributes``, which checks it; empty otherwise.
+    kernel_attributes: dict[str, Any] = pydantic.Field(default_factory=dict)
     host_sizes: list[int] = pydantic.Field(default_factory=list)  #: bytes of each host model
 
     @property

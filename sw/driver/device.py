@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from hw.contract.image import Image
+from hw.contract.isa import Segment
 from hw.contract.job import COUNTERS
 from sim.bus import Bus
 from sw.driver.errors import DeviceTimeout, DriverError
@@ -55,11 +56,18 @@ class Device:
         return self.queues.engines
 
     # -- models ----------------------------------------------------------------------------------------------
-    def load(self, image: Image, engines: Sequence[int] | Literal["least_used"] | None = None) -> LoadedModel:
+    def load(
+        self,
+        image: Image,
+        engines: Sequence[int] | Literal["least_used"] | None = None,
+        *,
+        like: Sequence[LoadedModel] = (),
+    ) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
 
         ``engines``: the engines that run it, one for each it was compiled for, in the order of the image's numbers;
         ``least_used``: those that the fewest loaded models use; by default the first. :meth:`assign` changes them.
+        ``like``: loaded models; if one has the same weights, they are shared, as nothing may store to them.
 
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
@@ -67,7 +75,10 @@ class Device:
         image.validate(f"image {image.meta.model!r}")
         image.check_params(self.params)
         chosen = self._chosen(image, engines)
-        placement = place(image, self.dram, self.lv2)
+        same = (model for model in like if model in self._models and model.image.weights == image.weights)
+        shared = next((model.segments[Segment.WEIGHTS] for model in same), (None, 0))
+        fits = shared[1] == image.meta.segment_sizes[Segment.WEIGHTS]
+        placement = place(image, self.dram, self.lv2, shared[0] if fits else None)
         try:
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)

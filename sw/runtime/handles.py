@@ -1,9 +1,10 @@
 """What a run time takes: the driver's device and loaded models, or objects that hold them, as ``caesura.open`` and
 ``Device.load`` there return."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sw.driver import Device, LoadedModel
+from sw.runtime.request import Inputs
 
 
 class DeviceHandle(Protocol):
@@ -22,6 +23,14 @@ class ModelHandle(Protocol):
         """As the driver knows it."""
 
 
+@runtime_checkable
+class ModelOfInputs(Protocol):
+    """Has a loaded model for each shape of inputs."""
+
+    def loaded_for(self, inputs: Inputs) -> LoadedModel:
+        """The one for ``inputs``; ``InputError`` if there is none."""
+
+
 def driver_of(device: Device | DeviceHandle) -> Device:
     """The driver of ``device``; ``TypeError`` for what is no device."""
     found = device if isinstance(device, Device) else getattr(device, "driver", None)
@@ -30,8 +39,10 @@ def driver_of(device: Device | DeviceHandle) -> Device:
     return found
 
 
-def loaded_of(model: LoadedModel | ModelHandle) -> LoadedModel:
-    """The loaded model of ``model``; ``TypeError`` for what is none."""
+def loaded_of(model: LoadedModel | ModelHandle | ModelOfInputs, inputs: Inputs) -> LoadedModel:
+    """The loaded model of ``model`` that runs ``inputs``; ``TypeError`` for what is none."""
+    if isinstance(model, ModelOfInputs):
+        return model.loaded_for(inputs)
     found = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None)
     if not isinstance(found, LoadedModel):
         raise TypeError(f"a request needs a loaded model, as Device.load returns, not {type(model).__name__}")

@@ -12,7 +12,7 @@ from sw.runtime import reference
 from sw.runtime.cpu_steps import CpuSteps
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
-from sw.runtime.handles import DeviceHandle, ModelHandle, driver_of, loaded_of
+from sw.runtime.handles import DeviceHandle, ModelHandle, ModelOfInputs, driver_of, loaded_of
 from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
@@ -115,7 +115,7 @@ class Runtime:
     # -- requests --------------------------------------------------------------------------------------------
     def submit(
         self,
-        model: LoadedModel | ModelHandle,
+        model: LoadedModel | ModelHandle | ModelOfInputs,
         inputs: Inputs,
         *,
         priority: int = 0,
@@ -125,8 +125,9 @@ class Runtime:
         engines: Sequence[int] | None = None,
         tag: object = None,
     ) -> Request:
-        """A request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, that arrives at
-        cycle ``arrival`` (0: now). ``deadline``: cycle, for policies that look at it; ``tag``: the caller's.
+        """A request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, or of the one
+        that a ``caesura.dynamic`` model has for ``inputs``, that arrives at cycle ``arrival`` (0: now). ``deadline``:
+        cycle, for policies that look at it; ``tag``: the caller's.
 
         ``announced``: that it will arrive then is known from now on, as when the CPU computes its inputs in a known
         time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.
@@ -136,7 +137,7 @@ class Runtime:
         Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines, or if it
         cannot run on ``engines``.
         """
-        model = loaded_of(model)
+        model = loaded_of(model, inputs)
         if engines is not None:
             if self._rules.placed:
                 raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")

@@ -79,12 +79,12 @@ class ObjectStore:
                     yield about.st_mtime, about.st_size, Path(entry.path)
 
     def _path(self, key: str) -> Path:
-        whole = hashlib.sha256(f"{_compiler()} {key}".encode()).hexdigest()
+        whole = hashlib.sha256(f"{compiler_digest()} {key}".encode()).hexdigest()
         return self._folder / f"{whole[:32]}.layer"
 
 
 @functools.cache
-def _compiler() -> str:
+def compiler_digest() -> str:
     """Digest of the compiler's source, and the versions of what it runs on."""
     digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
     for folder in _SOURCES:

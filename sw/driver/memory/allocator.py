@@ -13,6 +13,7 @@ class Allocator:
         self.what = what
         self._free: list[tuple[int, int]] = [(base, base + size)] if size else []
         self._used: dict[int, int] = {}
+        self._shared: dict[int, int] = {}  #: users beside the first
 
     @property
     def free_bytes(self) -> int:
@@ -44,8 +45,18 @@ class Allocator:
         """Whether an allocation starts at ``address``."""
         return address in self._used
 
+    def share(self, address: int) -> int:
+        """Another user of the allocation at ``address``, which then is free once both have given it back."""
+        if not self.holds(address):
+            raise DriverError(f"{self.what}: nothing is allocated at 0x{address:x}")
+        self._shared[address] = self._shared.get(address, 0) + 1
+        return address
+
     def free(self, address: int) -> None:
-        """Give back what :meth:`allocate` returned; anything else is a :class:`DriverError`."""
+        """Give back what :meth:`allocate` or :meth:`share` returned; anything else is a :class:`DriverError`."""
+        if self._shared.get(address):
+            self._shared[address] -= 1
+            return
         size = self._used.pop(address, 0)
         if not size:
             raise DriverError(f"{self.what}: nothing is allocated at 0x{address:x}")

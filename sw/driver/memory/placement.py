@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hw.contract.image import Image, ImageError
-from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, Segment
 from sw.driver.errors import OutOfMemory
 from sw.driver.memory.allocator import Allocator
 
@@ -28,8 +28,8 @@ class ImagePlacement:
             lv2.free(self.lv2_block)
 
 
-def place(image: Image, dram: Allocator, lv2: Allocator) -> ImagePlacement:
-    """Allocate the segments of ``image``.
+def place(image: Image, dram: Allocator, lv2: Allocator, weights: int | None = None) -> ImagePlacement:
+    """Allocate the segments of ``image``. ``weights``: where its weights are already, as another model has the same.
 
     DRAM segments are this model's own (:class:`OutOfMemory` if they do not fit, and nothing stays allocated). LV2
     windows are its own while LV2 has room, and start at LV2 byte 0 otherwise: such models take turns.
@@ -40,7 +40,10 @@ def place(image: Image, dram: Allocator, lv2: Allocator) -> ImagePlacement:
     try:
         for i, size in enumerate(sizes):
             if size and i not in LV2_SEGMENTS:
-                blocks.append(dram.allocate(size, SEGMENT_ALIGN, f"{_PURPOSE[i]} of model {image.meta.model!r}"))
+                if i == Segment.WEIGHTS and weights is not None:
+                    blocks.append(dram.share(weights))
+                else:
+                    blocks.append(dram.allocate(size, SEGMENT_ALIGN, f"{_PURPOSE[i]} of model {image.meta.model!r}"))
                 segments[i] = (blocks[-1], size)
     except OutOfMemory:
         for address in blocks:

@@ -27,7 +27,7 @@ def full_image():
     ]
     image.meta.jobs[0].live = [LiveRange("lv2", 6, 0, 32, dirty=False, source_segment=2, source_offset=32)]
     image.meta.relocations = [Relocation(pc=0, field="src", symbol="segment2")]
-    image.meta.kernel_attributes = {"sequence": 128, "head": "80"}
+    image.meta.kernel_attributes = {"class_1": {"head_size": 80}, "class_2": {"sequence": "128..1024"}}
     image.to_bytes()
     return image
 

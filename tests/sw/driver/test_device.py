@@ -255,3 +255,26 @@ def test_counters_by_name():
     soc = FakeSoc(TINY)
     soc._regs["E0.COUNTER[0]"] = 77
     assert Device(soc).counters(0)["prologue_bytes"] == 77
+
+
+def test_equal_weights_are_shared_if_wanted():
+    device, free = Device(FakeSoc(TINY)), []
+    images = [copy_image(TINY, name=name) for name in ("a", "b", "c")]
+    for image, weights in zip(images, (b"w" * 100, b"w" * 100, b"v" * 100), strict=True):
+        image.weights, image.meta.segment_sizes[1] = weights, 100
+    first = device.load(images[0])
+    free.append(device.dram.free_bytes)
+    second = device.load(images[1], like=[first])
+    third = device.load(images[2], like=[first, second])
+    fourth = device.load(images[1])
+    assert first.segments[1] == second.segments[1]
+    assert len({model.segments[1][0] for model in (first, third, fourth)}) == 3
+    for model in (third, fourth, first):
+        device.unload(model)
+    check_copy(device, second)
+    assert device.bus.read_mem(second.segments[1][0], 100) == b"w" * 100
+    fifth = device.load(images[0], like=[first, second])  # the first is not loaded any more
+    assert fifth.segments[1] == second.segments[1]
+    device.unload(second)
+    device.unload(fifth)
+    assert device.dram.free_bytes > free[0]

@@ -55,3 +55,17 @@ def test_freeing_twice_is_refused():
     memory.free(address)
     with pytest.raises(DriverError, match="nothing is allocated at 0x0"):
         memory.free(address)
+
+
+def test_what_is_shared_is_free_once_all_have_given_it_back():
+    memory = Allocator("DRAM", 0, 100)
+    first = memory.allocate(60)
+    assert memory.share(first) == memory.share(first) == first
+    for _ in range(2):
+        memory.free(first)
+        assert memory.free_bytes == 40
+    memory.free(first)
+    assert memory.free_bytes == 100
+    for act in (memory.free, memory.share):
+        with pytest.raises(DriverError, match="nothing is allocated at 0x0"):
+            act(first)

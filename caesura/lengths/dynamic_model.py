@@ -1,0 +1,207 @@
+"""A model with a dynamic dimension as one model: for each call a kernel is matched (**Run-time kernel matching**)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from caesura.api import Arrays, Device, Inputs, Model, UsageError
+from caesura.lengths.exact_padding import ExactPadding
+from caesura.lengths.kernel_source import KernelSource
+from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
+from compiler.ir import CompileError
+from hw.contract.image import Image
+from hw.contract.kernel_attributes import LARGEST
+from sw.driver import LoadedModel
+from sw.kernels import KernelLibrary, OnDemandKernels
+from sw.runtime import InputError, RunStats
+
+_NAMED = 3  #: kernels that an error names
+
+
+@dataclass(frozen=True)
+class ServedCall:
+    """How a call was served. ``exact``: by a kernel for its length that was there; ``range``: by one for a range;
+    ``ladder``: padded, by one for ``kernel_length``; ``compiled``: by one that it waited for; ``file``: by one that was
+    read from the cache folder."""
+
+    length: int
+    kernel_length: int
+    how: str
+
+
+class DynamicModel:
+    """A model on a device that takes inputs of any length in ``lengths``: called as a loaded model is. Made by
+    ``caesura.dynamic``. A context manager: at its end its kernels are unloaded.
+
+    ``library``: its kernels; what is added there is used from the next call on, if it fits ``demand``. ``served``: how
+    many calls were served how; ``last``: how the last one was.
+    """
+
+    def __init__(
+        self,
+        source: KernelSource,
+        device: Device,
+        lengths: range,
+        ladder: Sequence[int] = (),
+        *,
+        background: bool = False,
+        most_loaded: int = 16,
+    ) -> None:
+        self.dimension, self.lengths = source.dimension, _checked(lengths)
+        self.library: KernelLibrary[Image] = KernelLibrary()
+        self.served: Counter[str] = Counter()
+        self.last: ServedCall | None = None
+        self.kernels = LoadedKernels(device, most_loaded)
+        self._source, self.demand = source, source.demand()
+        self._ladder = sorted(rung for rung in set(ladder) if rung in self.lengths)
+        self._background = background
+        self._padding = ExactPadding(source)
+        self._makers = OnDemandKernels(self.library, source.make)
+        self._stats: RunStats | None = None
+
+    def __call__(self, inputs: Inputs) -> npt.NDArray | Arrays:
+        """One inference, as ``Model`` does it. Raises ``InputError`` for a length outside of the range too, and
+        ``CompileError`` if there is no kernel for it and none can be compiled."""
+        outputs, _ = self.run(inputs)
+        return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+
+    def run(self, inputs: Inputs) -> tuple[Arrays, RunStats]:
+        """Like calling, but always outputs by name, with the statistics."""
+        given, length = self._read(inputs)
+        kernel, served = self._match(length)
+        if served.kernel_length > length:
+            given = self._padding.padded(given, served.kernel_length - length)
+        outputs, self._stats = self.kernels.model(kernel).run(given)
+        if served.kernel_length > length:
+            outputs = self._padding.cropped(outputs, length)
+        self.served[served.how] += 1
+        self.last = served
+        return outputs, self._stats
+
+    @property
+    def stats(self) -> RunStats | None:
+        """Cycles and counters of the last inference; None before the first."""
+        return self._stats
+
+    def prepare(self, *lengths: int) -> None:
+        """Have kernels for exactly these lengths, so that no call waits for them. Errors as those of calls."""
+        for length in lengths:
+            self._check(length)
+        made = {length: self._makers.want(self.demand, length) for length in lengths}
+        for length, future in made.items():
+            self._result(length, future)
+
+    def at(self, length: int) -> Model:
+        """The loaded model for exactly ``length``, which stays loaded: to be scheduled and preempted as any other."""
+        self._check(length)
+        kernel = self.library.find(self.demand, length)
+        if kernel is None:
+            kernel = self._result(length, self._makers.want(self.demand, length))
+        self.kernels.keep(kernel)
+        return self.kernels.model(kernel)
+
+    def loaded_for(self, inputs: Inputs) -> LoadedModel:
+        """:meth:`at` for the length of ``inputs``: what ``Runtime.submit`` asks for."""
+        return self.at(self._read(inputs)[1]).loaded
+
+    def padding_problem(self, length: int, longer: int) -> str | None:
+        """Why a kernel for ``longer`` cannot serve ``length``; None if it can."""
+        for each in (length, longer):
+            self._check(each)
+        return self._padding.problem(length, longer)
+
+    def close(self) -> None:
+        """Unload all its kernels, and compile no more."""
+        self._makers.close()
+        self.kernels.close()
+
+    def __enter__(self) -> "DynamicModel":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the choice ------------------------------------------------------------------------------------------
+    def _match(self, length: int) -> tuple[Kernel, ServedCall]:
+        found = self.library.find(self.demand, length)
+        if found is not None:
+            return found, ServedCall(length, length, "exact" if found.attributes.covered.exact else "range")
+        rung = next((rung for rung in self._ladder if rung > length), None)
+        if rung is None or self._proved(length, rung) is not None:
+            kernel = self._result(length, self._makers.want(self.demand, length))
+            return kernel, ServedCall(length, length, "file" if length in self._source.from_files else "compiled")
+        longer = self.library.find(self.demand, rung)
+        if longer is None:
+            longer = self._result(rung, self._makers.want(self.demand, rung))
+        if self._background:
+            self._makers.want(self.demand, length)
+        return longer, ServedCall(length, rung, "ladder")
+
+    def _proved(self, length: int, rung: int) -> str | None:
+        try:
+            return self._padding.problem(length, rung)
+        except CompileError as error:
+            raise self._no_kernel(length, error) from error
+
+    def _result(self, length: int, future: "Future[Kernel]") -> Kernel:
+        try:
+            return future.result()
+        except CompileError as error:
+            raise self._no_kernel(length, error) from error
+
+    def _no_kernel(self, length: int, error: CompileError) -> CompileError:
+        return CompileError(f"{self._told(length)}, and none can be compiled for it: {error}")
+
+    def _told(self, length: int) -> str:
+        """The length, the range, and the kernels that come nearest."""
+        low, high = _ends(self.lengths)
+        step = f" in steps of {abs(self.lengths.step)}" if abs(self.lengths.step) > 1 else ""
+        covered = (kernel.attributes.covered for kernel in self.library.candidates(self.demand))
+        near = sorted(covered, key=lambda each: each.distance(length) if length > 0 else each.low)[:_NAMED]
+        kernels = ", ".join(str(each.written()) for each in near) or "none so far"
+        return (
+            f"model {self.dimension.model!r}: length {length} of dimension {self.dimension.label!r} "
+            f"(range {low} to {high}{step}; nearest kernels: {kernels})"
+        )
+
+    # -- inputs ----------------------------------------------------------------------------------------------
+    def _read(self, inputs: Inputs) -> tuple[Arrays, int]:
+        """Inputs by name, and their length."""
+        axes = dict(self.dimension.axes)
+        names = self.dimension.inputs
+        given = dict(inputs) if isinstance(inputs, Mapping) else {names[0]: inputs}
+        arrays = {name: np.asarray(value) for name, value in given.items()}
+        found: dict[str, int] = {}
+        for name, axis in axes.items():
+            if name not in arrays:
+                raise InputError(
+                    f"input {name!r} is missing; model {self.dimension.model!r} takes {', '.join(map(repr, names))}"
+                )
+            if arrays[name].ndim <= axis:
+                raise InputError(f"input {name!r}: shape {list(arrays[name].shape)} has no dimension {axis}")
+            found[name] = arrays[name].shape[axis]
+        if len(set(found.values())) > 1:
+            raise InputError(f"dimension {self.dimension.label!r} differs between inputs: {found}")
+        length = next(iter(found.values()))
+        self._check(length)
+        return arrays, length
+
+    def _check(self, length: int) -> None:
+        if isinstance(length, bool) or not isinstance(length, int) or length not in self.lengths:
+            raise InputError(f"{self._told(length) if isinstance(length, int) else repr(length)} is not in the range")
+
+
+def _ends(lengths: range) -> tuple[int, int]:
+    return min(lengths[0], lengths[-1]), max(lengths[0], lengths[-1])
+
+
+def _checked(lengths: range) -> range:
+    if not isinstance(lengths, range) or not lengths or not all(1 <= end <= LARGEST for end in _ends(lengths)):
+        raise UsageError(
+            f"lengths must be a range of numbers from 1 to {LARGEST}, such as range(1, 385), not {lengths!r}"
+        )
+    return lengths

@@ -1,0 +1,66 @@
+"""Where the kernels of a model with a dynamic dimension come from: the cache folder, or the compiler."""
+
+import hashlib
+from dataclasses import dataclass, field
+
+import onnx
+
+from compiler.backend.objects.object_store import compiler_digest
+from compiler.backend.options import Options
+from compiler.compile import compile_model
+from compiler.dynamic_dimension import DynamicDimension
+from compiler.frontend import import_model
+from compiler.ir import Graph
+from hw.contract.image import Image
+from hw.contract.kernel_attributes import KernelAttributes
+from hw.contract.params import SocParams
+from sim.cache_folder import cache_dir
+from sw.kernels import KernelDemand, KernelFiles, LibraryKernel
+
+
+@dataclass(eq=False)
+class KernelSource:
+    """Makes kernels of a model for hardware with ``params``. ``cache``: kernels, and layers of them, are taken from the
+    cache folder and kept there. ``from_files``: lengths whose kernels were found there."""
+
+    dimension: DynamicDimension
+    params: SocParams
+    options: Options
+    fallback: bool = False
+    cache: bool = True
+    from_files: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        told = (self.params.digest(), repr(self.options), str(self.fallback), self.dimension.label, compiler_digest())
+        digest = hashlib.sha256(self.dimension.proto.SerializeToString(deterministic=True))
+        digest.update("\0".join((onnx.__version__, *told)).encode())
+        self._origin = digest.hexdigest()
+        self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
+        self._files = KernelFiles(cache_dir() / "kernels") if self.cache else None
+
+    def demand(self) -> KernelDemand:
+        """What calls of the model ask for, all but the length."""
+        class_1 = {"model": self._origin[:32], "hardware": self.params.digest()}
+        return KernelDemand(self.dimension.model, class_1, "length", self.dimension.label)
+
+    def make(self, demand: KernelDemand, length: int) -> LibraryKernel[Image]:
+        """The kernel for one length. Raises ``CompileError``."""
+        name = self.dimension.model
+        attributes = KernelAttributes.of(demand.class_1, demand.parameter, length)
+        image = self._files.find(self._origin, attributes) if self._files else None
+        if image is not None:
+            self.from_files.add(length)
+        else:
+            image = compile_model(
+                self.dimension.fixed(length), self.params, fallback=self.fallback, name=name, options=self.options,
+                jobs=1, cache=self.cache,
+            )  # fmt: skip
+            image.meta.kernel_attributes = attributes.to_dict()
+            if self._files:
+                self._files.keep(self._origin, image)
+        image.weights = self._weights.setdefault(image.weights, image.weights)
+        return LibraryKernel(name, attributes, image)
+
+    def graph(self, length: int) -> Graph:
+        """The model for one length as the compiler sees it. Raises ``CompileError``."""
+        return import_model(self.dimension.fixed(length), fallback=self.fallback, name=self.dimension.model)

@@ -1,0 +1,151 @@
+"""The kernel library: two layers of storage, and matching in two stages (**Run-time kernel matching**)."""
+
+import heapq
+import threading
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from hw.contract.kernel_attributes import KernelAttributes, check_class_2
+from sw.kernels.candidates import Candidates
+from sw.kernels.demand import KernelDemand
+
+Content = TypeVar("Content")
+_NAMED = 3  #: kernels that an error names
+
+
+@dataclass(frozen=True, eq=False)
+class LibraryKernel(Generic[Content]):
+    """A kernel of a library: attributes, and what the library's owner runs for it. ``name``: for messages."""
+
+    name: str
+    attributes: KernelAttributes
+    content: Content
+
+    def __str__(self) -> str:
+        return f"{self.name!r} ({self.attributes.parameter} {self.attributes.covered.written()})"
+
+
+class DuplicateKernelError(ValueError):
+    """A kernel whose attributes another one of the library has."""
+
+
+class NoKernelError(LookupError):
+    """No kernel covers what an operation asks for. ``nearest``: those that come nearest, best first."""
+
+    def __init__(self, demand: KernelDemand, value: int, nearest: Sequence[LibraryKernel], problem: str) -> None:
+        self.demand, self.value, self.nearest = demand, value, list(nearest)
+        super().__init__(f"no kernel for {demand} at {demand.parameter} {value}: {problem}")
+
+
+class KernelLibrary(Generic[Content]):
+    """Kernels, matched by what operations ask for.
+
+    The first layer is a hash map from class-1 keys to candidates, the second an array of each key's candidates by
+    class-2 value. Any number of threads may match while others add: tables are never changed, only replaced by whole
+    ones, so a match sees the library as it was before or after an addition.
+    """
+
+    def __init__(self, kernels: Iterable[LibraryKernel[Content]] = ()) -> None:
+        self._table: dict[str, Candidates[LibraryKernel[Content]]] = {}
+        self._writing = threading.Lock()
+        self.add(*kernels)
+
+    def add(self, *kernels: LibraryKernel[Content]) -> None:
+        """Add all of ``kernels``, or none: :class:`DuplicateKernelError` if one has the attributes of another."""
+        with self._writing:
+            added: dict[str, dict] = {}
+            for kernel in kernels:
+                key, covered = kernel.attributes.key, kernel.attributes.covered
+                if key not in added:
+                    added[key] = dict(self._table[key].entries) if key in self._table else {}
+                if covered in added[key]:
+                    raise DuplicateKernelError(
+                        f"kernel {kernel} has the attributes of {added[key][covered]}, which is in the library: remove "
+                        "that one first"
+                    )
+                added[key][covered] = kernel
+            made = {key: Candidates(list(entries.items())) for key, entries in added.items()}
+            self._table = {**self._table, **made}
+
+    def remove(self, kernel: LibraryKernel[Content]) -> None:
+        """Take ``kernel`` out. What has matched it keeps it. Raises ``KeyError`` if it is not there."""
+        with self._writing:
+            key, table = kernel.attributes.key, dict(self._table)
+            before = table.pop(key).entries if key in table else ()
+            entries = [entry for entry in before if entry[1] is not kernel]
+            if len(entries) == len(before):
+                raise KeyError(f"kernel {kernel} is not in the library")
+            if entries:
+                table[key] = Candidates(entries)
+            self._table = table
+
+    def find(self, demand: KernelDemand, value: int) -> LibraryKernel[Content] | None:
+        """The kernel for ``demand`` with class-2 value ``value``: of those with its class-1 values the one whose value
+        it is, else the one with the narrowest range that covers it; None if there is none. Raises
+        ``AttributeProblem`` for a value that no request has."""
+        check_class_2(value, demand.parameter)
+        candidates = self._table.get(demand.key)
+        return None if candidates is None else candidates.find(value)
+
+    def match(self, demand: KernelDemand, value: int) -> LibraryKernel[Content]:
+        """As :meth:`find`, but :class:`NoKernelError` if there is none."""
+        if type(value) is int:
+            candidates = self._table.get(demand.key)
+            if candidates is not None:
+                found = candidates.exact.get(value)
+                if found is None:
+                    found = candidates.winners[bisect_right(candidates.begins, value) - 1]
+                if found is not None:
+                    return found
+        raise self._no_kernel(demand, check_class_2(value, demand.parameter))
+
+    def match_all(
+        self, demands: Iterable[KernelDemand], current: Mapping[str, int], *, fallback: bool = False
+    ) -> dict[str, LibraryKernel[Content] | None]:
+        """The kernel of each operation for one inference with these current values. ``fallback``: None stands for an
+        operation that no kernel covers, and that the caller computes otherwise; a :class:`NoKernelError` without."""
+        choose = self.find if fallback else self.match
+        return {demand.operation: choose(demand, demand.value_in(current)) for demand in demands}
+
+    def candidates(self, demand: KernelDemand) -> list[LibraryKernel[Content]]:
+        """The kernels with the class-1 values of ``demand``, in the order in which they were added."""
+        found = self._table.get(demand.key)
+        return [kernel for _, kernel in found.entries] if found else []
+
+    def __iter__(self) -> Iterator[LibraryKernel[Content]]:
+        table = self._table
+        return (kernel for candidates in table.values() for _, kernel in candidates.entries)
+
+    def __len__(self) -> int:
+        return sum(len(candidates.entries) for candidates in self._table.values())
+
+    def _no_kernel(self, demand: KernelDemand, value: int) -> NoKernelError:
+        candidates = self.candidates(demand)
+        if candidates:
+            near = heapq.nsmallest(_NAMED, candidates, key=lambda k: k.attributes.covered.distance(value))
+            return NoKernelError(demand, value, near, f"the nearest are {', '.join(map(str, near))}")
+        others = heapq.nsmallest(_NAMED, self, key=lambda k: (len(_differences(demand, k)), _misses(k, value)))
+        if not others:
+            return NoKernelError(demand, value, [], "the library is empty")
+        told = "; ".join(f"{kernel} has {', '.join(_differences(demand, kernel))}" for kernel in others)
+        return NoKernelError(demand, value, others, f"none has its class-1 values: {told}")
+
+
+def _misses(kernel: LibraryKernel, value: int) -> int:
+    return kernel.attributes.covered.distance(value)
+
+
+def _differences(demand: KernelDemand, kernel: LibraryKernel) -> list[str]:
+    """What a kernel has otherwise than ``demand`` asks."""
+    theirs = kernel.attributes.class_1
+    told = [
+        f"{name} {theirs[name]!r}" if name in theirs else f"no {name}"
+        for name in dict.fromkeys((*demand.class_1, *theirs))
+        if (name in theirs, type(theirs.get(name)), theirs.get(name))
+        != (name in demand.class_1, type(demand.class_1.get(name)), demand.class_1.get(name))
+    ]
+    if kernel.attributes.parameter != demand.parameter:
+        told.append(f"class-2 parameter {kernel.attributes.parameter!r}")
+    return told
