@@ -1,6 +1,8 @@
 """The folder where everything that can be made again is kept."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -8,3 +10,49 @@ def cache_dir() -> Path:
     """``$XDG_CACHE_HOME/caesura``, by default ``~/.cache/caesura``."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "caesura"
+
+
+class BoundedFolder:
+    """Files in the folder ``path``, of ``most`` bytes together: those not used for longest go first. A file is written
+    at once or not at all. A folder that cannot be written to is no error: what is kept there is made again."""
+
+    def __init__(self, path: Path, most: int) -> None:
+        self.path, self._most = path, most
+
+    def used(self, name: str) -> None:
+        """A file was of use just now."""
+        with contextlib.suppress(OSError):
+            os.utime(self.path / name)
+
+    def write(self, name: str, raw: bytes) -> bool:
+        """Keep ``raw`` as a file; False if that cannot be."""
+        target = self.path / name
+        draft = target.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(raw)
+            draft.replace(target)
+        except OSError:
+            return False
+        return True
+
+    def remove(self, name: str) -> None:
+        """A file is of no use."""
+        with contextlib.suppress(OSError):
+            (self.path / name).unlink()
+
+    def prune(self) -> None:
+        """Remove what is too much."""
+        total = 0
+        for _, size, name in sorted(self._files(), reverse=True):
+            total += size
+            if total > self._most:
+                self.remove(name)
+
+    def _files(self) -> Iterator[tuple[float, int, str]]:
+        """When each file was used, its size and its name; drafts of processes that died too."""
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(self.path):
+                with contextlib.suppress(OSError):  # another process may have removed it
+                    about = entry.stat()
+                    yield about.st_mtime, about.st_size, entry.name

@@ -37,8 +37,8 @@ class DynamicModel:
     """A model on a device that takes inputs of any length in ``lengths``: called as a loaded model is. Made by
     ``caesura.dynamic``. A context manager: at its end its kernels are unloaded.
 
-    ``library``: its kernels; what is added there is used from the next call on, if it fits ``demand``. ``served``: how
-    many calls were served how; ``last``: how the last one was.
+    ``kernel_library``: its kernels; what is added there is used from the next call on, if it fits ``demand``.
+    ``served``: how many calls were served how; ``last``: how the last one was.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DynamicModel:
         most_loaded: int = 16,
     ) -> None:
         self.dimension, self.lengths = source.dimension, _checked(lengths)
-        self.library: KernelLibrary[Image] = KernelLibrary()
+        self.kernel_library: KernelLibrary[Image] = KernelLibrary()
         self.served: Counter[str] = Counter()
         self.last: ServedCall | None = None
         self.kernels = LoadedKernels(device, most_loaded)
@@ -60,7 +60,7 @@ class DynamicModel:
         self._ladder = sorted(rung for rung in set(ladder) if rung in self.lengths)
         self._background = background
         self._padding = ExactPadding(source)
-        self._makers = OnDemandKernels(self.library, source.make)
+        self._makers = OnDemandKernels(self.kernel_library, source.make)
         self._stats: RunStats | None = None
 
     def __call__(self, inputs: Inputs) -> npt.NDArray | Arrays:
@@ -98,7 +98,7 @@ class DynamicModel:
     def at(self, length: int) -> Model:
         """The loaded model for exactly ``length``, which stays loaded: to be scheduled and preempted as any other."""
         self._check(length)
-        kernel = self.library.find(self.demand, length)
+        kernel = self.kernel_library.find(self.demand, length)
         if kernel is None:
             kernel = self._result(length, self._makers.want(self.demand, length))
         self.kernels.keep(kernel)
@@ -127,14 +127,14 @@ class DynamicModel:
 
     # -- the choice ------------------------------------------------------------------------------------------
     def _match(self, length: int) -> tuple[Kernel, ServedCall]:
-        found = self.library.find(self.demand, length)
+        found = self.kernel_library.find(self.demand, length)
         if found is not None:
             return found, ServedCall(length, length, "exact" if found.attributes.covered.exact else "range")
         rung = next((rung for rung in self._ladder if rung > length), None)
         if rung is None or self._proved(length, rung) is not None:
             kernel = self._result(length, self._makers.want(self.demand, length))
             return kernel, ServedCall(length, length, "file" if length in self._source.from_files else "compiled")
-        longer = self.library.find(self.demand, rung)
+        longer = self.kernel_library.find(self.demand, rung)
         if longer is None:
             longer = self._result(rung, self._makers.want(self.demand, rung))
         if self._background:
@@ -160,7 +160,7 @@ class DynamicModel:
         """The length, the range, and the kernels that come nearest."""
         low, high = _ends(self.lengths)
         step = f" in steps of {abs(self.lengths.step)}" if abs(self.lengths.step) > 1 else ""
-        covered = (kernel.attributes.covered for kernel in self.library.candidates(self.demand))
+        covered = (kernel.attributes.covered for kernel in self.kernel_library.candidates(self.demand))
         near = sorted(covered, key=lambda each: each.distance(length) if length > 0 else each.low)[:_NAMED]
         kernels = ", ".join(str(each.written()) for each in near) or "none so far"
         return (

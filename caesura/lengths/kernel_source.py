@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from caesura.lengths.kernel_files import KernelFiles
 from compiler.backend.objects.object_store import compiler_digest
 from compiler.backend.options import Options
 from compiler.compile import compile_model
@@ -15,7 +16,7 @@ from hw.contract.image import Image
 from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import SocParams
 from sim.cache_folder import cache_dir
-from sw.kernels import KernelDemand, KernelFiles, LibraryKernel
+from sw.kernels import KernelDemand, LibraryKernel
 
 
 @dataclass(eq=False)

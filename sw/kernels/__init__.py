@@ -5,14 +5,12 @@ for; with the current class-2 value it is matched against the library.
 """
 
 from sw.kernels.demand import KernelDemand, KernelOperation, Parameter, Quotient, demands_of
-from sw.kernels.library import DuplicateKernelError, KernelLibrary, LibraryKernel, NoKernelError
-from sw.kernels.library_files import KernelFiles
+from sw.kernels.kernel_library import DuplicateKernelError, KernelLibrary, LibraryKernel, NoKernelError
 from sw.kernels.on_demand import OnDemandKernels
 
 __all__ = [
     "DuplicateKernelError",
     "KernelDemand",
-    "KernelFiles",
     "KernelLibrary",
     "KernelOperation",
     "LibraryKernel",

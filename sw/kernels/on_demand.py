@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from hw.contract.kernel_attributes import check_class_2
 from sw.kernels.demand import KernelDemand
-from sw.kernels.library import KernelLibrary, LibraryKernel
+from sw.kernels.kernel_library import KernelLibrary, LibraryKernel
 
 Content = TypeVar("Content")
 Build = Callable[[KernelDemand, int], LibraryKernel[Content]]

@@ -1,24 +1,20 @@
 """Objects of layers on disk, so that a model that was compiled before, or differs in few layers, compiles soon.
 
 The name of a file is the digest of all that its object depends on: the layer's source, and the compiler's own. Files
-are written at once or not at all, carry a digest of what they hold, and are read only if it is right. The oldest go
-where all together exceed a limit.
+carry a digest of what they hold, and are read only if it is right.
 """
 
-import contextlib
 import functools
 import hashlib
-import os
 import pickle
 import platform
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from compiler.backend.objects.layer_object import LayerObject
-from sim.cache_folder import cache_dir
+from sim.cache_folder import BoundedFolder, cache_dir
 
 _ROOT = Path(__file__).parents[3]
 _SOURCES = ("compiler", "hw/contract", "sim/timing", "sim/functional")  #: all code that a layer's object comes from
@@ -31,56 +27,36 @@ class ObjectStore:
     to costs the next compilation its time."""
 
     def __init__(self, folder: Path | None = None, most: int = _MOST_BYTES) -> None:
-        self._folder, self._most = folder or cache_dir() / "objects", most
+        self._files = BoundedFolder(folder or cache_dir() / "objects", most)
         self._written = False
 
     def find(self, key: str) -> LayerObject | None:
         """The object of the source with this key; None if there is none, or only a damaged one."""
-        path = self._path(key)
+        name = _name(key)
         try:
-            raw = path.read_bytes()
-            os.utime(path)  # the oldest go first
+            raw = (self._files.path / name).read_bytes()
         except OSError:
             return None
         if hashlib.sha256(raw[_DIGEST:]).digest() != raw[:_DIGEST]:
             return None
+        self._files.used(name)
         found = pickle.loads(zlib.decompress(raw[_DIGEST:]))
         return found if isinstance(found, LayerObject) else None
 
     def keep(self, key: str, made: LayerObject) -> None:
         """Keep the object of the source with this key."""
         packed = zlib.compress(pickle.dumps(made, pickle.HIGHEST_PROTOCOL), 1)
-        path = self._path(key)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(hashlib.sha256(packed).digest() + packed)
-            draft.replace(path)
-            self._written = True
+        self._written |= self._files.write(_name(key), hashlib.sha256(packed).digest() + packed)
 
     def prune(self) -> None:
         """Remove the files that have not been used for longest if there is too much, once something was written."""
-        if not self._written:
-            return
-        files = sorted(self._files(), reverse=True)
-        total = 0
-        for _, size, path in files:
-            total += size
-            if total > self._most:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+        if self._written:
+            self._files.prune()
 
-    def _files(self) -> Iterator[tuple[float, int, Path]]:
-        """When each file was used, its size, and where it is."""
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(self._folder):
-                with contextlib.suppress(OSError):  # another process may have removed it
-                    about = entry.stat()
-                    yield about.st_mtime, about.st_size, Path(entry.path)
 
-    def _path(self, key: str) -> Path:
-        whole = hashlib.sha256(f"{compiler_digest()} {key}".encode()).hexdigest()
-        return self._folder / f"{whole[:32]}.layer"
+def _name(key: str) -> str:
+    whole = hashlib.sha256(f"{compiler_digest()} {key}".encode()).hexdigest()
+    return f"{whole[:32]}.layer"
 
 
 @functools.cache

@@ -225,7 +225,7 @@ def test_kernels_that_others_add_are_used(folder, device):
         image = caesura.compile(saved(folder, model.dimension.fixed(20), "fixed"), "tiny", cache=False)
         attributes = KernelAttributes.of(demand.class_1, demand.parameter, 20)
         assert check(model, 20) == ("ladder", 64)
-        thread = threading.Thread(target=model.library.add, args=(LibraryKernel("mine", attributes, image),))
+        thread = threading.Thread(target=model.kernel_library.add, args=(LibraryKernel("mine", attributes, image),))
         thread.start()
         check(model, 21)
         thread.join()
