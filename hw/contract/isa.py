@@ -115,6 +115,9 @@ class VecOp(enum.IntEnum):
     MAX = 2  #: maximum of A over (k1, k0)
     SUM = 3  #: sum of A over (k1, k0)
     RAW = 4  #: the bytes of the accumulators, unchanged; to dump them
+    LOOKUP = 5  #: entry (number of the row - A) & 0xff of the wide table at t; its sum over (k1, k0) with ``across``
+    MOMENTS = 6  #: sums of A and of A * A over (k1, k0) and all lanes
+    WIDE = 7  #: the number with the bytes of A over (k1, k0), most significant first
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,20 @@ MAC_FORMAT = (
 # bias and scale are those of channel i0*vec_lanes + lane with `per_channel`, of channel `lane` otherwise.
 # RAW (src_acc, n2 = 4, no window, no other flag): vector i2 holds bytes i2*vec_lanes ... of the vec_lanes int32
 # accumulators of group i0, little endian, so that d_s2 = vec_lanes gives whole numbers; p and t play no part.
-# LV1 addresses of vectors are multiples of vec_lanes; p and t are multiples of the LV1 word.
+#
+# Rows: a *row* is the window (k1, k0) over all lanes. With `across` (MAX, SUM, LOOKUP, MOMENTS; n0 = 1) it becomes a
+# *record*, one vector: an int32 number, a float32 factor, zeros. Of the last vector of a window `tail` lanes count (0:
+# all).
+#   MAX: number = max A, factor = 0              SUM: number = sum A, factor = 2^mb / number (as uint32)
+#   LOOKUP: number = that of B, factor = 2^mb / sum of the entries (as uint32)
+#   MOMENTS: number = sum A, factor = 2^mb / sqrt(ma * (sum A*A) - number^2 + bias of entry 0), as uint48
+# Factors are those of `hw.contract.row_function`; bias (but for MOMENTS), scale, zp_y, lo, hi play no part.
+# With `row` (LIN, which computes A*ma - number; LOOKUP needs it) B is a record, and its factor replaces scale.
+# WIDE: s = 256 * (256 * A0 + A1) + A2 ... over the window; zp_a plays no part, and a_signed is for A0 alone.
+# With `planes` (n2 = 3, no table, not across): vector i2 holds byte i2 of clamp(rint(float32(s + bias) * scale)) as
+# int24; zp_y, lo, hi play no part. WIDE reads it back.
+# LV1 addresses of vectors are multiples of vec_lanes; p and t are multiples of the LV1 word. Records need vec_lanes
+# of at least 8.
 VEC_FORMAT = (
     *HEADER,
     Field("op", 3, "what a lane computes (`VecOp`)"),
@@ -242,7 +258,7 @@ VEC_FORMAT = (
     Field("b", 24, "operand B: LV1 byte address"),
     Field("d", 24, "destination: LV1 byte address"),
     Field("p", 24, "parameter block: LV1 byte address"),
-    Field("t", 24, "table: LV1 byte address"),
+    Field("t", 24, "table (256 bytes; LOOKUP: 256 int32): LV1 byte address"),
     _count("n2", 12, "vectors, outermost loop"),
     _count("n1", 12, "vectors, middle loop"),
     _count("n0", 12, "vectors, innermost loop (channel groups)"),
@@ -259,6 +275,10 @@ VEC_FORMAT = (
     Field("d_s2", 20, "stride of the destination over i2", signed=True),
     Field("d_s1", 20, "stride of the destination over i1", signed=True),
     Field("d_s0", 20, "stride of the destination over i0", signed=True),
+    Field("across", 1, "the result of a window is reduced over all lanes to a record"),
+    Field("tail", 8, "lanes that count in the last vector of a window with across; 0: all"),
+    Field("row", 1, "B is a record: its number is subtracted, its factor replaces scale"),
+    Field("planes", 1, "the result is an int24 of which vector i2 holds byte i2"),
 )
 
 FORMATS = {
@@ -273,13 +293,16 @@ VEC_HEADER = (
     ("zp_a", 2, "zero point of A, int16, -128 to 255: that of an 8-bit tensor"),
     ("zp_b", 2, "zero point of B, likewise"),
     ("ma", 4, "multiplier of A, |ma| < 2^22"),
-    ("mb", 4, "multiplier of B, |mb| < 2^22"),
+    ("mb", 4, "multiplier of B, |mb| < 2^22; of records the power of two in the factor, -64 to 63"),
     ("zp_y", 2, "zero point of the result, int16"),
     ("lo", 2, "smallest result, int16"),
     ("hi", 2, "largest result, int16"),
 )
 VEC_CHANNEL_BYTES = 8
 TABLE_BYTES = 256
+WIDE_TABLE_BYTES = 1024  #: 256 entries of LOOKUP, int32
+RECORD_BYTES = 8  #: of a row's record: number and factor
+WIDE_BYTES = 3  #: of a number in planes
 
 
 def format_bits(fields: tuple[Field, ...]) -> int:
