@@ -135,6 +135,47 @@ class Table(Operation):
 
 
 @dataclass
+class Product(Operation):
+    """Products of two computed matrices, one for each of ``heads`` heads of each image.
+
+    ``acc[h, i, j] = sum over k of (A[h, i, k] - a_zp) * (B[h, k, j] - b_zp)``. An operand that is ``joined`` (A, B,
+    result) holds the heads side by side: (N, rows, heads * columns); one that is not holds them one after the other:
+    (N * heads, rows, columns). With ``transposed`` B lies as (columns of the result, K) rather than (K, columns)."""
+
+    heads: int
+    joined: tuple[bool, bool, bool]
+    transposed: bool
+    requantise: Requantisation  #: one scale
+
+
+@dataclass
+class Softmax(Operation):
+    """Softmax over the last axis. With ``d = max - x`` and ``sums``, ``values`` (int32 tables of 256):
+    ``y = clip(rint(float32(values[d]) * f) + zero_point, lo, hi)`` with
+    ``f = row_factor(sum of sums[d], False, exponent)`` (see :mod:`hw.contract.row_function`)."""
+
+    sums: npt.NDArray[np.int32]
+    values: npt.NDArray[np.int32]
+    exponent: int
+    zero_point: int
+    lo: int
+    hi: int
+
+
+@dataclass
+class LayerNorm(Operation):
+    """Layer normalisation over the last axis of C elements. With ``S`` and ``Q`` the sums of ``x - x_zp`` and of its
+    square: ``f = row_factor(C * Q - S * S + epsilon, True, exponent)``, ``t = rint(float32(C * (x - x_zp) - S) * f)``
+    clamped to 24 bits, ``y = clip(rint(float32(t + bias) * scale) + zero_point, lo, hi)`` with bias and scale per
+    channel; scales may be negative."""
+
+    epsilon: int
+    exponent: int
+    bias: npt.NDArray[np.int32]
+    requantise: Requantisation
+
+
+@dataclass
 class Concat(Operation):
     """Join along physical ``axis``; all inputs already have the output's quantisation."""
 

@@ -14,15 +14,19 @@ from compiler.ir import (
     Eltwise,
     Graph,
     Host,
+    LayerNorm,
     Operation,
     Pad,
     Permute,
     Pool,
     Port,
+    Product,
     Requantisation,
     Reshape,
+    Softmax,
     Table,
 )
+from hw.contract.row_function import row_factor
 from sim.host import run_host
 
 Values = Mapping[str, npt.NDArray]
@@ -161,6 +165,42 @@ def window_mean(op: Pool, x: npt.NDArray[np.float64], size: tuple[int, int]) -> 
     return np.add.reduce(_windows(op, x, 0, size)) / count
 
 
+def _product(op: Product, graph: Graph, values: Values) -> npt.NDArray:
+    output = graph.tensors[op.output]
+    a, b = (_heads(graph, values, name, op.heads, joined) for name, joined in zip(op.inputs, op.joined, strict=False))
+    total = a @ (b.transpose(0, 2, 1) if op.transposed else b)
+    if op.joined[2]:
+        total = total.reshape(-1, op.heads, *total.shape[1:]).transpose(0, 2, 1, 3)
+    return _requantised(total, op.requantise, output.dtype)
+
+
+def _heads(graph: Graph, values: Values, name: str, heads: int, joined: bool) -> npt.NDArray[np.float64]:
+    """A tensor minus its zero point as (N * heads, rows, columns)."""
+    centred = _centred(graph, values, name)
+    images, _, rows, columns = centred.shape
+    if joined:
+        split = centred.reshape(images, rows, heads, columns // heads)
+        centred = split.transpose(0, 2, 1, 3).reshape(images * heads, 1, rows, columns // heads)
+    return centred[:, 0].astype(np.float64)
+
+
+def _softmax(op: Softmax, graph: Graph, values: Values) -> npt.NDArray:
+    x = _centred(graph, values, op.inputs[0])
+    place = x.max(axis=-1, keepdims=True) - x
+    factor = row_factor(op.sums.astype(np.int64)[place].sum(axis=-1, keepdims=True), False, op.exponent)
+    result = np.rint(op.values[place].astype(np.float32) * factor) + np.float32(op.zero_point)
+    return np.clip(result, op.lo, op.hi).astype(graph.tensors[op.output].dtype)
+
+
+def _layer_norm(op: LayerNorm, graph: Graph, values: Values) -> npt.NDArray:
+    x = _centred(graph, values, op.inputs[0])
+    total, squares = x.sum(axis=-1, keepdims=True), (x * x).sum(axis=-1, keepdims=True)
+    factor = row_factor(x.shape[-1] * squares - total * total + op.epsilon, True, op.exponent)
+    normal = np.rint((x.shape[-1] * x - total).astype(np.float32) * factor)
+    normal = np.clip(normal, -(1 << 23), (1 << 23) - 1).astype(np.int64)
+    return _requantised(normal + op.bias, op.requantise, graph.tensors[op.output].dtype)
+
+
 def _table(op: Table, graph: Graph, values: Values) -> npt.NDArray:
     x = np.ascontiguousarray(values[op.inputs[0]])
     return op.table[x.view(np.uint8)].view(graph.tensors[op.output].dtype)
@@ -190,6 +230,9 @@ _RUN: dict[type[Operation], Callable[..., npt.NDArray]] = {
     Conv: _conv,
     Eltwise: _eltwise,
     Pool: _pool,
+    Product: _product,
+    Softmax: _softmax,
+    LayerNorm: _layer_norm,
     Table: _table,
     Concat: _concat,
     Permute: _permute,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from compiler import verify_rows
 from compiler.ir import (
     CompileError,
     Concat,
@@ -12,12 +13,15 @@ from compiler.ir import (
     Eltwise,
     Graph,
     Host,
+    LayerNorm,
     Operation,
     Pad,
     Permute,
     Pool,
+    Product,
     Requantisation,
     Reshape,
+    Softmax,
     Table,
     Tensor,
 )
@@ -109,7 +113,7 @@ def _operator(op: Operation, graph: Graph) -> Iterator[str]:
     if check is None:
         yield "unknown kind of operator"
         return
-    if not isinstance(op, Concat) and len(inputs) != (2 if isinstance(op, Eltwise) else 1):
+    if not isinstance(op, Concat) and len(inputs) != (2 if isinstance(op, Eltwise | Product) else 1):
         yield f"{len(inputs)} inputs"
         return
     yield from check(op, inputs, output)
@@ -241,4 +245,7 @@ _CHECKS: dict[type[Operation], Callable[..., Iterator[str]]] = {
     Permute: _permute,
     Reshape: _reshape,
     Pad: _pad,
+    Product: verify_rows.product,
+    Softmax: verify_rows.softmax,
+    LayerNorm: verify_rows.layer_norm,
 }

@@ -32,13 +32,17 @@ def session_options(*, precise: bool = False) -> onnxruntime.SessionOptions:
     return options
 
 
-def session(model: onnx.ModelProto | bytes, optimised: Path | None = None) -> onnxruntime.InferenceSession:
+def session(
+    model: onnx.ModelProto | bytes, optimised: Path | None = None, *, as_written: bool = False
+) -> onnxruntime.InferenceSession:
     """A CPU session with :func:`session_options`, precise where that can be had. ``optimised``: a file for what
-    onnxruntime makes of the model."""
+    onnxruntime makes of the model. ``as_written``: it makes nothing of it, and computes node by node in float32."""
     raw = model if isinstance(model, bytes) else model.SerializeToString()
 
     def opened(precise: bool) -> onnxruntime.InferenceSession:
         options = session_options(precise=precise)
+        if as_written:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         if optimised is not None:
             options.optimized_model_filepath = str(optimised)
         return onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])

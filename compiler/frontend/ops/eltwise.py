@@ -54,6 +54,8 @@ class Combined(Pending):
             own = a.layout.view == self.base_shape and a.padding is None
             if own and b.padding is None and a.layout.same_order(b.layout):
                 return a.layout
+        if _over_rows(self.base_shape, self.b.shape):
+            return TensorLayout.plain(self.base_shape)
         return TensorLayout.default(self.base_shape)
 
     def _right(self, draft: Draft, layout: TensorLayout, name: str) -> str:
@@ -156,9 +158,14 @@ def _broadcasts(full: Shape, small: Shape) -> bool:
     if small == full or math.prod(small) == 1:
         return True
     if len(full) == 4:
-        return small == (full[0], full[1], 1, 1)
+        return small == (full[0], full[1], 1, 1) or _over_rows(full, small)
     lead = math.prod(full[:-1])
     return small[-1] == full[-1] and math.prod(small[:-1]) == 1 and (len(full) == 2 or lead == full[-2])
+
+
+def _over_rows(full: Shape, small: Shape) -> bool:
+    """Whether ``small`` is one row that is broadcast over all rows of four axes, as a mask of keys is over scores."""
+    return len(full) == 4 and small[-1:] == full[-1:] and math.prod(small) == full[-1] > 1
 
 
 def _fused(pending: Accumulated, constant: npt.NDArray, op_type: str) -> Accumulated:

@@ -1,4 +1,4 @@
-"""Host operators: ONNX nodes that run on the CPU. Softmax always does; others with ``fallback`` only.
+"""Host operators: ONNX nodes that run on the CPU. A last softmax does; others with ``fallback`` only.
 
 A host model begins and ends with tensors as they lie in memory; reshapes and transposes at its ends restore the ONNX
 order, so that a driver hands over bytes without knowing about layouts.
@@ -40,9 +40,9 @@ class OnHost(Pending):
         raise AssertionError("stored by compiler.frontend.ops.quantise through host.stored")
 
 
-@operator("Softmax", "LogSoftmax")
+@operator("LogSoftmax")
 def softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Runs on the CPU: it needs exp and a division for each element, and is a negligible part of a network."""
+    """Runs on the CPU; see :mod:`compiler.frontend.ops.rows` for softmax in the midst of a network."""
     value = draft.value(node.input[0])
     if isinstance(value, Float):
         return fall_back(draft, node, _SOFTMAX)
@@ -51,7 +51,7 @@ def softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     return [softmax_of(draft.real(node.input[0]), node)]
 
 
-_SOFTMAX = "the accelerator has no exponential and division; softmax runs on the CPU"
+_SOFTMAX = "softmax runs on the CPU at the end of a network, and where it is not over the last axis"
 
 
 def softmax_of(x: Real, node: onnx.NodeProto) -> OnHost:

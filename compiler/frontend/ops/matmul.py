@@ -1,4 +1,5 @@
-"""Fully connected layers: Gemm and MatMul with constant weights, and MatMulInteger."""
+"""Fully connected layers: Gemm, MatMul and MatMulInteger with constant weights; products of two computed tensors are
+in :mod:`compiler.frontend.ops.products`."""
 
 import math
 
@@ -6,7 +7,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Value
-from compiler.frontend.ops import conv
+from compiler.frontend.ops import conv, products
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.values import QuantConst, Real
@@ -16,8 +17,11 @@ _POINTWISE = conv.Window((1, 1), (1, 1), (0, 0, 0, 0), (1, 1))
 
 @operator("MatMul")
 def matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """(..., K) times constant (K, O)."""
+    """(..., K) times constant (K, O), or two computed tensors."""
     x = draft.real(node.input[0])
+    other = draft.value(node.input[1])
+    if isinstance(other, Real):
+        return [products.multiplied(node, x, other)]
     return [product(node, x, conv.weights_of(draft, node.input[1]))]
 
 

@@ -7,7 +7,7 @@ import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import NHWC
-from compiler.frontend.ops import conv, eltwise, host, matmul, move, pointwise, pool, quantise
+from compiler.frontend.ops import conv, eltwise, host, matmul, move, pointwise, pool, products, quantise, rows
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
@@ -59,8 +59,11 @@ def qlinear_conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 @operator("QLinearMatMul")
 def qlinear_matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """a, a_scale, a_zp, b, b_scale, b_zp, y_scale, y_zp."""
-    x, weights = _real(draft, node, 0), _constant(draft, node, 3, -1)
-    return _stored(draft, node, matmul.product(node, x, weights), _target(draft, node, 6, x.quant.dtype))
+    x = _real(draft, node, 0)
+    target = _target(draft, node, 6, x.quant.dtype)
+    if isinstance(draft.value(node.input[3]), Quant):
+        return _stored(draft, node, products.multiplied(node, x, _real(draft, node, 3)), target)
+    return _stored(draft, node, matmul.product(node, x, _constant(draft, node, 3, -1)), target)
 
 
 @operator("QGemm", domain="com.microsoft")
@@ -123,6 +126,8 @@ def qlinear_concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 @operator("QLinearSoftmax", domain="com.microsoft")
 def qlinear_softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """X, x_scale, x_zp, y_scale, y_zp; runs on the host."""
-    x = _real(draft, node, 0)
-    return _stored(draft, node, host.softmax_of(x, node), _target(draft, node, 3, x.quant.dtype))
+    """X, x_scale, x_zp, y_scale, y_zp; on the CPU if nothing but the end of the network reads it."""
+    x, readers = _real(draft, node, 0), draft.source.consumers.get(node.output[0], [])
+    midst = any(draft.source.consumers.get(name) for reader in readers for name in reader.output)
+    result = rows.softmax_of(node, x) if midst else host.softmax_of(x, node)
+    return _stored(draft, node, result, _target(draft, node, 3, x.quant.dtype))

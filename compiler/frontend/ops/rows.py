@@ -1,0 +1,156 @@
+"""Functions of rows: softmax and layer normalisation over the last axis."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.layout import TensorLayout
+from compiler.frontend.ops import host
+from compiler.frontend.problems import Unsupported
+from compiler.frontend.registry import attributes, operator
+from compiler.frontend.values import Float, Quant, Quantisation, Real
+from compiler.ir import LayerNorm, Requantisation, Softmax
+
+_SUM_BITS = 32  #: of a sum of exponentials
+_VALUE_BITS = 31  #: of an exponential that is to be divided by it
+_NORMAL_BITS = 18  #: of a normalised value behind the point: 5 bits before it hold rows of 1024 and more
+_BIAS = 1 << 30  #: largest bias of a channel
+_LONGEST_ROW = 4080  #: elements: windows of the vector unit have 255 vectors of at least 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSoftmax(Pending):
+    """Softmax of ``x`` over its last axis."""
+
+    x: Real
+
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
+        """One ``ir.Softmax``."""
+        tensor, made = _rows(draft, self.x, target, name)
+        low, high = target.clamp(self.low, self.high)
+        sums, values, exponent = _exponentials(self.x.quantisation, target, self.x.shape[-1])
+        draft.add(
+            Softmax(
+                self.node, [tensor], made.tensor, sums=sums, values=values, exponent=exponent,
+                zero_point=target.zero_point, lo=low, hi=high,
+            )
+        )  # fmt: skip
+        return made
+
+
+def _exponentials(
+    source: Quantisation, target: Quantisation, length: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
+    """Exponentials of 0 to -255 steps of ``source`` in two fixed-point formats: as large as sums of ``length`` allow,
+    and as large as an int32 holds them in steps of ``target``; and the power of two between the formats."""
+    real = np.exp(-np.arange(256) * float(source.scale))
+    steps = 1 / float(target.scale)
+    sum_bits = min(_SUM_BITS - 1 - math.ceil(math.log2(length)), _VALUE_BITS - 1)
+    value_bits = _VALUE_BITS - 1 - math.ceil(math.log2(steps))
+    sums = np.rint(real * 2.0**sum_bits).astype(np.int32)
+    values = np.rint(real * steps * 2.0**value_bits).astype(np.int32)
+    return sums, values, sum_bits - value_bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normalised(Pending):
+    """Layer normalisation of ``x`` over its last axis."""
+
+    x: Real
+    gamma: npt.NDArray[np.float64]
+    beta: npt.NDArray[np.float64]
+    epsilon: float
+
+    def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
+        """One ``ir.LayerNorm``."""
+        tensor, made = _rows(draft, self.x, target, name)
+        count, step = self.x.shape[-1], float(self.x.quantisation.scale)
+        epsilon = round(self.epsilon * (count / step) ** 2)
+        if epsilon >= 1 << 32:
+            raise Unsupported(f"epsilon {self.epsilon:g} for values in steps of {step:g}; it must be below those")
+        gain, shift = self.gamma / float(target.scale), self.beta / float(target.scale)
+        # A channel that is all bias: its gain is such that the bias fits, and too small to be seen.
+        least = np.abs(shift) / _BIAS
+        scale = np.where(np.abs(gain) * 2.0**-_NORMAL_BITS < least, np.copysign(least, gain), gain * 2.0**-_NORMAL_BITS)
+        scale = scale.astype(np.float32)
+        bias = np.rint(np.divide(shift, scale, out=np.zeros_like(shift), where=scale != 0))
+        low, high = target.clamp(self.low, self.high)
+        draft.add(
+            LayerNorm(
+                self.node, [tensor], made.tensor, epsilon=epsilon, exponent=_NORMAL_BITS,
+                bias=np.clip(bias, -_BIAS, _BIAS).astype(np.int32),
+                requantise=Requantisation(scale, target.zero_point, low, high),
+            )
+        )  # fmt: skip
+        return made
+
+
+def _rows(draft: Draft, x: Real, target: Quantisation, name: str) -> tuple[str, Quant]:
+    """The tensor with the rows of ``x``, and one for the result."""
+    layout = x.quant.layout
+    if layout.view != x.shape or layout.perm[-1] != len(x.shape) - 1:
+        layout = TensorLayout.plain(x.shape)
+    source = draft.relayout(x.quant, layout)
+    made = draft.new_tensor(name, x.shape, layout, target)
+    shape = layout.physical
+    if len(shape) > 3:
+        shape = (math.prod(shape[:-2]), *shape[-2:])
+        source = draft.reshaped(source, shape)
+        draft.graph.tensors[made.tensor].shape = shape
+    return source, made
+
+
+@operator("Softmax")
+def softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """On the accelerator in the midst of a network, over the last axis; at its end on the CPU, which loses nothing
+    there."""
+    value = draft.value(node.input[0])
+    if not isinstance(value, Real) or not _read_again(draft, node.output[0]):
+        return host.softmax(draft, node)
+    return [softmax_of(node, value)]
+
+
+def softmax_of(node: onnx.NodeProto, x: Real) -> Pending:
+    """The pending softmax of ``x``, on the CPU if the accelerator cannot compute it."""
+    axis = attributes(node).get("axis", -1) % len(x.shape)
+    if axis != len(x.shape) - 1 or not 1 < x.shape[-1] <= _LONGEST_ROW:
+        return host.softmax_of(x, node)
+    return RowSoftmax(shape=x.shape, base_shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x)
+
+
+def _read_again(draft: Draft, name: str) -> bool:
+    """Whether the 8-bit form of a result is read by more than the model's output."""
+    stored = [reader.output[0] for reader in draft.source.consumers.get(name, [])]
+    real = [reader.output[0] for end in stored for reader in draft.source.consumers.get(end, [])]
+    return any(draft.source.consumers.get(end) for end in real)
+
+
+@operator("LayerNormalization")
+def layer_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """Over the last axis, with constant scale and bias."""
+    value = draft.value(node.input[0])
+    if isinstance(value, Float | host.OnHost):
+        raise Unsupported("its input is not quantised; put QuantizeLinear and DequantizeLinear in front")
+    x, given = draft.real(node.input[0]), attributes(node)
+    if given.get("axis", -1) % len(x.shape) != len(x.shape) - 1:
+        raise Unsupported(f"axis {given['axis']} of a tensor of rank {len(x.shape)}; it must be the last")
+    if not 1 < x.shape[-1] <= _LONGEST_ROW:
+        raise Unsupported(f"rows of {x.shape[-1]} elements; they may have 2 to {_LONGEST_ROW}")
+    gamma, beta = draft.constant(node, 1, "scale"), draft.constant(node, 2, "bias")
+    assert gamma is not None
+    gamma, beta = (
+        np.broadcast_to(np.asarray(each, np.float64).reshape(-1), x.shape[-1:])
+        for each in (gamma, 0.0 if beta is None else beta)
+    )
+    if len(list(filter(None, node.output))) > 1:
+        raise Unsupported("it also gives mean or deviation; only the normalised result can be computed")
+    return [
+        Normalised(
+            shape=x.shape, base_shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, gamma=gamma, beta=beta,
+            epsilon=float(given.get("epsilon", 1e-5)),
+        )
+    ]  # fmt: skip
