@@ -4,10 +4,11 @@ A layer is judged on the data it really had: the ONNX nodes behind one IR operat
 operator's given 8-bit inputs. The rule, as ``OperatorCheck`` reports it:
 
 * convolutions, fully connected layers, products of matrices and pure data movement: every element equal;
-* tables, element-wise operators, pools, softmax, layer normalisation: at most 1 LSB apart, in at most 0.1 % of the elements, rounded up (so that one
-  element of a small tensor may differ). Softmax and layer normalisation are judged by the nodes as they are written, in
-  float32: onnxruntime's fused kernels for 8-bit softmax differ from that by one in many elements. Elements whose exact result lies half way between two integers (within
-  ``TIE``) are not counted in the 0.1 %: there the golden's own float32 error decides the rounding.
+* tables, element-wise operators, pools, softmax, layer normalisation: at most 1 LSB apart, in at most 0.1 % of the
+  elements, rounded up (so that one element of a small tensor may differ). Elements whose exact result lies half way
+  between two integers (within ``TIE``) are not counted in the 0.1 %: there the golden's own float32 error decides the
+  rounding. Softmax and layer normalisation are judged by the nodes as they are written, in float32: onnxruntime's fused
+  kernel for 8-bit softmax differs from that by one in many elements.
 """
 
 import math

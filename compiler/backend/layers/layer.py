@@ -167,6 +167,43 @@ class MaxLayer(Layer):
 
 
 @dataclass(eq=False)
+class ProductLayer(Layer):
+    """Products of computed matrices on the MAC arrays, see :class:`compiler.ir.Product`."""
+
+    heads: int
+    joined: tuple[bool, bool, bool]
+    transposed: bool
+    requantise: Requantisation
+
+    def macs(self, graph: Graph) -> int:
+        """Multiply-accumulates."""
+        a, y = graph.tensors[self.inputs[0]].nhwc, graph.tensors[self.output]
+        return y.size * (a[3] // self.heads if self.joined[0] else a[3])
+
+
+@dataclass(eq=False)
+class SoftmaxLayer(Layer):
+    """Softmax of rows, see :class:`compiler.ir.Softmax`."""
+
+    sums: npt.NDArray[np.int32]
+    values: npt.NDArray[np.int32]
+    exponent: int
+    zero_point: int
+    lo: int
+    hi: int
+
+
+@dataclass(eq=False)
+class NormLayer(Layer):
+    """Layer normalisation of rows, see :class:`compiler.ir.LayerNorm`."""
+
+    epsilon: int
+    exponent: int
+    bias: npt.NDArray[np.int32]
+    requantise: Requantisation
+
+
+@dataclass(eq=False)
 class PadLayer(Layer):
     """Constant padding of rows and columns: (top, left)."""
 

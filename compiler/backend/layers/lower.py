@@ -16,11 +16,14 @@ from compiler.backend.layers.layer import (
     Layer,
     MaxLayer,
     MoveLayer,
+    NormLayer,
     OutputArea,
     PadLayer,
+    ProductLayer,
+    SoftmaxLayer,
     StridedCopy,
 )
-from hw.contract.isa import VecOp
+from hw.contract.isa import RECORD_BYTES, VecOp
 from hw.contract.params import SocParams
 
 Lowering = Callable[[ir.Graph, Any, SocParams], list[Layer]]
@@ -185,6 +188,35 @@ def _count_runs(outputs: int, stride: int, pad: int, kernel: int, extent: int) -
         else:
             runs.append((i, 1, valid))
     return runs
+
+
+@lowers(ir.Product)
+def _product(graph: ir.Graph, op: ir.Product, params: SocParams) -> list[Layer]:
+    return [ProductLayer(op, op.inputs, op.output, "product", op.heads, op.joined, op.transposed, op.requantise)]
+
+
+@lowers(ir.Softmax)
+def _softmax(graph: ir.Graph, op: ir.Softmax, params: SocParams) -> list[Layer]:
+    _check_records(op, params)
+    return [
+        SoftmaxLayer(
+            op, op.inputs, op.output, "softmax", op.sums, op.values, op.exponent, op.zero_point, op.lo, op.hi
+        )
+    ]  # fmt: skip
+
+
+@lowers(ir.LayerNorm)
+def _layer_norm(graph: ir.Graph, op: ir.LayerNorm, params: SocParams) -> list[Layer]:
+    _check_records(op, params)
+    return [NormLayer(op, op.inputs, op.output, "layernorm", op.epsilon, op.exponent, op.bias, op.requantise)]
+
+
+def _check_records(op: ir.Operation, params: SocParams) -> None:
+    if params.vec_lanes < RECORD_BYTES:
+        raise ir.CompileError(
+            f"operator {op.name!r}: a {op.kind} needs vec_lanes of at least {RECORD_BYTES}, the machine has "
+            f"{params.vec_lanes}: choose another, or leave it to the CPU with fallback"
+        )
 
 
 @lowers(ir.Concat)

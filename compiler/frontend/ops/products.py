@@ -7,6 +7,7 @@ the product reads them there, and writes its own result so that joining the head
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending
@@ -44,7 +45,7 @@ class Multiplied(Pending):
         made = draft.new_tensor(name, self.base_shape, layout, target)
         shape = (images, rows, heads * columns) if joined else (images * heads, rows, columns)
         draft.graph.tensors[made.tensor].shape = shape
-        scale = scale_of(self.a.quantisation.scale * self.b.quantisation.scale, target.scale)
+        scale = scale_of(np.float32(self.a.quantisation.scale * self.b.quantisation.scale).reshape(1), target.scale)
         draft.add(
             Product(
                 self.node, [a, b], made.tensor, heads=heads, joined=(a_joined, b_joined, joined), transposed=transposed,

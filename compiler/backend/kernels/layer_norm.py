@@ -1,0 +1,129 @@
+"""Layer normalisation of rows on the vector unit: sum and deviation of each row, numbers of 24 bits that are
+normalised, and from those bytes with the gain and shift of each channel."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.row_job import RowJob, in_words
+from compiler.backend.layers.layer import Layer, NormLayer
+from compiler.backend.layers.row_share import own_rows
+from compiler.backend.layers.vec_params import params_bytes, vec_params
+from compiler.backend.memory.operand import TensorOperand
+from compiler.backend.memory.tensor_view import PixelBox
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.semaphores import Sem
+from compiler.ir import CompileError
+from hw.contract.isa import WIDE_BYTES, VecOp
+
+
+@dataclass(frozen=True)
+class NormPlan(Plan):
+    """Tiles of ``rows`` rows of ``length`` channels, which lie ``pitch`` bytes apart in LV1."""
+
+    layer: NormLayer
+    x: TensorOperand
+    y: TensorOperand
+    rows: int
+    length: int
+    pitch: int
+
+
+@kernel
+class NormKernel(Kernel[NormPlan]):
+    """Layer normalisation over the last axis; the engines share the rows."""
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """Any layer normalisation."""
+        return isinstance(layer, NormLayer)
+
+    def plan(self, layer: NormLayer, context: KernelContext) -> NormPlan:
+        """As many rows as two buffers of either kind hold."""
+        found = [context.operand(name) for name in (layer.inputs[0], layer.output)]
+        views = [operand.view.flattened() for operand in found]
+        x, y = (
+            TensorOperand(view, operand.signed, operand.zero_point)
+            for operand, view in zip(found, views, strict=True)
+            if view is not None
+        )
+        params, length, lanes = context.params, x.view.shape[3], context.params.vec_lanes
+        pitch = -(-length // lanes) * lanes
+        free = (
+            context.lv1.size
+            - 3 * params_bytes(params)
+            - len(_channel_blocks(layer, context, length)) * params_bytes(params)
+        )
+        rows = min(
+            free // (pitch * (4 + 2 * WIDE_BYTES) + 2 * lanes), context.budget.staging(0).size // (4 * pitch + 64)
+        )
+        if context.longest:
+            rows = min(rows, max(1, context.longest * lanes // (pitch * WIDE_BYTES)))
+        if rows < 1:
+            raise CompileError(
+                f"operator {layer.name!r}: a row of {length} bytes does not fit in LV1: choose a preset with larger "
+                "lv1_bytes"
+            )
+        return NormPlan("", layer, x, y, rows, length, pitch)
+
+    def emit(self, plan: NormPlan, context: KernelContext) -> list[JobProgram]:
+        """A job for each engine with a share of the rows."""
+        jobs = (_job(plan, context, engine) for engine in range(context.budget.engines))
+        return [job for job in jobs if job]
+
+
+def _channel_blocks(layer: NormLayer, context: KernelContext, length: int) -> list[bytes]:
+    """Parameter blocks, one for as many channels as an instruction has parameters for."""
+    params, q, step = context.params, layer.requantise, context.params.out_channels
+    found = []
+    for first in range(0, length, step):
+        bias, scale = layer.bias[first : first + step], q.scale[first : first + step]
+        extra = (0, step - len(bias))
+        found.append(vec_params(params, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi))
+    return found
+
+
+def _job(plan: NormPlan, context: KernelContext, engine: int) -> JobProgram | None:
+    layer, x, y, lanes, params = plan.layer, plan.x, plan.y, context.params.vec_lanes, context.params
+    none, one = np.zeros(lanes, np.int32), np.zeros(lanes, np.float32)
+    count = {"zp_a": x.zero_point, "ma": plan.length}
+    epsilon = np.full(lanes, layer.epsilon, np.uint32).view(np.int32)
+    blocks = _channel_blocks(layer, context, plan.length)
+    constants = {
+        "moments": vec_params(params, epsilon, one, mb=layer.exponent, **count),
+        "normal": vec_params(params, none, one, **count),
+        **{f"channels{number}": block for number, block in enumerate(blocks)},
+    }
+    build = RowJob(context, engine, constants)
+    size = plan.rows * plan.pitch
+    ring = build.ring(Sem.A_FULL, Sem.A_FREE, size)
+    beside = in_words(size, params)
+    out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, (1 + WIDE_BYTES) * beside + plan.rows * lanes)
+    stage = build.stage(x, plan.rows * plan.length, Sem.STAGE_FULL, Sem.STAGE_FREE)
+    spill = build.spill(y, plan.rows * plan.length)
+    vectors, groups = plan.pitch // lanes, params.vec_groups
+    for part in own_rows(1, x.view.shape[2], engine, context.budget.engines, plan.rows):
+        box = PixelBox(0, 0, 1, part.first, part.count, 0, plan.length)
+        fill, made = ring.fill(box), out.fill(box)
+        ring.filled_by(fill, build.job.load(x.view, box, fill.address, 0, plan.pitch, x.zero_byte, stage, box))
+        planes, records = made.address + beside, made.address + (1 + WIDE_BYTES) * beside
+        rows = {"a_signed": int(x.signed), "a": fill.address, "n1": part.count, "a_s1": plan.pitch}
+        window = {"across": 1, "tail": plan.length % lanes, "k0": vectors, "a_k0": lanes, "d_s1": lanes}
+        tasks = [build.vec("moments", {"op": VecOp.MOMENTS, **rows, **window, "d": records})]
+        each = {"n0": vectors, "a_s0": lanes, "d_s1": plan.pitch, "d_s0": lanes, "n2": WIDE_BYTES, "d_s2": beside}
+        record = {"b_en": 1, "row": 1, "b": records, "b_s1": lanes}
+        normal = {"op": VecOp.LIN, "planes": 1, **rows, **each, **record, "d": planes}
+        tasks.append(build.vec("normal", normal, after=tasks[0]))
+        ring.read_by(fill, tasks[0])
+        ring.read_by(fill, tasks[1])
+        for number in range(len(blocks)):
+            at, here = number * groups * lanes, min(groups, vectors - number * groups)
+            wide = {
+                "op": VecOp.WIDE, "a_signed": 1, "per_channel": 1, "k0": WIDE_BYTES, "a_k0": -beside, "n1": part.count,
+                "n0": here, "a": planes + (WIDE_BYTES - 1) * beside + at, "a_s1": plan.pitch, "a_s0": lanes,
+                "d": made.address + at, "d_s1": plan.pitch, "d_s0": lanes,
+            }  # fmt: skip
+            tasks.append(build.vec(f"channels{number}", wide, after=tasks[1] if number == 0 else None))
+        out.filled_by(made, tasks)
+        out.read_by(made, build.job.store(y.view, box, made.address, 0, plan.pitch, spill, box))
+    return build.finished()

@@ -1,0 +1,250 @@
+"""Products of two computed matrices on the MAC arrays.
+
+The first operand takes the way of a convolution's input, to LV0 of all PEs; the second takes that of its weights, but
+from LV2 rather than from a window. A matrix that lies transposed enters the arrays column by column (``w_cols``), so
+neither scores (queries by keys) nor sums of values need a copy that turns anything.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.row_job import RowJob, in_words
+from compiler.backend.layers.layer import Layer, ProductLayer
+from compiler.backend.layers.row_share import MatrixRows, own_rows
+from compiler.backend.layers.vec_params import vec_params
+from compiler.backend.memory.operand import TensorOperand
+from compiler.backend.memory.tensor_view import PixelBox
+from compiler.backend.program.address import Address
+from compiler.backend.program.copies import CopyLoop, copy_fields
+from compiler.backend.program.job import JobProgram
+from compiler.backend.program.ring import Ring
+from compiler.backend.program.semaphores import Sem
+from compiler.backend.program.task import BufferFill, Task
+from compiler.backend.tiling.conv_tiling import lv0_slots
+from compiler.ir import CompileError
+from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, VecOp
+from hw.contract.params import SocParams
+
+_SLOTS = 3  #: LV1 buffers of either operand
+
+
+@dataclass(frozen=True)
+class ProductPlan(Plan):
+    """Tiles of up to ``rows`` rows and ``params.out_channels`` columns of the result, of which each product takes
+    ``depth`` elements at a time; ``shape``: rows, depth and columns of a matrix."""
+
+    layer: ProductLayer
+    a: TensorOperand
+    b: TensorOperand
+    y: TensorOperand
+    shape: tuple[int, int, int]
+    rows: int
+    depth: int
+
+
+@kernel
+class ProductKernel(Kernel[ProductPlan]):
+    """Products of computed matrices; the engines share the rows."""
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """Any product of computed matrices."""
+        return isinstance(layer, ProductLayer)
+
+    def plan(self, layer: ProductLayer, context: KernelContext) -> ProductPlan:
+        """As much depth as LV0 takes of the second operand, then as many rows as it takes of the first."""
+        a, b, y = (context.operand(name) for name in (*layer.inputs, layer.output))
+        params, heads = context.params, layer.heads
+        _, _, rows, columns = y.view.shape
+        columns //= heads if layer.joined[2] else 1
+        whole = a.view.shape[3] // (heads if layer.joined[0] else 1)
+        most, line = min(params.lv0_acc_rows // 2, rows), params.rows
+        parts = -(-rows // most)
+        most = -(-rows // parts)
+        deepest = min(params.lv0_wgt_bytes // 2 // line, params.lv0_act_bytes // 2 // most) // line * line
+        depth = min(max(deepest, line), -(-whole // line) * line)
+        parts = -(-whole // depth)
+        depth = -(-whole // (parts * line)) * line
+        most = min(most, params.lv0_act_bytes // 2 // depth)
+        need = _SLOTS * depth * (most + params.out_channels) + 2 * most * params.out_channels + 8 * params.lv1_word
+        if need > context.lv1.size:
+            raise CompileError(
+                f"operator {layer.name!r}: its tiles need {need} bytes of LV1, {context.lv1.size} are there: choose a "
+                "preset with a larger lv1_bytes"
+            )
+        return ProductPlan(f"{most}x{columns}x{depth}", layer, a, b, y, (rows, whole, columns), most, depth)
+
+    def emit(self, plan: ProductPlan, context: KernelContext) -> list[JobProgram]:
+        """A job for each engine with a share of the rows."""
+        jobs = (_Emitter(plan, context, engine).job() for engine in range(context.budget.engines))
+        return [job for job in jobs if job]
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """``count`` of the elements that are added up, from ``first`` on."""
+
+    first: int
+    count: int
+
+
+class _Emitter:
+    """The job of one engine."""
+
+    def __init__(self, plan: ProductPlan, context: KernelContext, engine: int) -> None:
+        self._plan, self._context, self._engine = plan, context, engine
+        params, q = context.params, plan.layer.requantise
+        self._params: SocParams = params
+        lanes = params.vec_lanes
+        scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
+        block = vec_params(params, np.zeros(lanes, np.int32), scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+        table = {} if q.table is None else {"table": q.table.tobytes()}
+        self._build = RowJob(context, engine, {"result": block, **table})
+        act, wgt = plan.rows * plan.depth, params.out_channels * plan.depth
+        build = self._build
+        self._act1 = build.ring(Sem.ACT1_FULL, Sem.ACT1_FREE, act, _SLOTS)
+        self._wgt1 = build.ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, wgt, _SLOTS)
+        self._out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, plan.rows * params.out_channels)
+        self._act_stage = build.stage(plan.a, act, Sem.STAGE_FULL, Sem.STAGE_FREE)
+        self._wgt_stage = build.stage(plan.b, wgt, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE)
+        self._spill = build.spill(plan.y, plan.rows * params.out_channels)
+        self._lv0()
+
+    def _lv0(self) -> None:
+        params, plan = self._params, self._plan
+        act = in_words(plan.rows * plan.depth, params) // params.rows
+        wgt = plan.depth
+        self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, act, lv0_slots(act, params.lv0_act_bytes // params.rows))
+        self._wgt0 = Ring(
+            Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, wgt, lv0_slots(wgt, params.lv0_wgt_bytes // params.rows)
+        )
+        self._acc = Ring(Sem.ACC_FULL, Sem.ACC_FREE, 0, params.lv0_acc_rows // 2, 2)
+
+    def job(self) -> JobProgram | None:
+        """All tiles: columns inside rows, so that the first operand is loaded once."""
+        rows, _, columns = self._plan.shape
+        images = self._plan.y.view.shape[0]
+        matrices = images * (self._plan.layer.heads if self._plan.layer.joined[2] else 1)
+        engines = self._context.budget.engines
+        for part in own_rows(matrices, rows, self._engine, engines, self._plan.rows):
+            for first in range(0, columns, self._params.out_channels):
+                self._tile(part, first, min(self._params.out_channels, columns - first))
+        return self._build.finished()
+
+    def _chunks(self) -> Iterator[_Chunk]:
+        whole, depth = self._plan.shape[1], self._plan.depth
+        for first in range(0, whole, depth):
+            yield _Chunk(first, min(depth, whole - first))
+
+    def _tile(self, part: MatrixRows, column: int, columns: int) -> None:
+        acc, macs = self._acc.fill((part, column)), list[Task]()
+        for chunk in self._chunks():
+            act, wgt = self._activations(part, chunk), self._weights(part.matrix, column, columns, chunk)
+            for task in self._macs(part.count, chunk, act.address, wgt.address, acc.address, bool(macs)):
+                macs.append(task)
+                self._act0.read_by(act, task)
+                self._wgt0.read_by(wgt, task)
+        self._acc.filled_by(acc, macs)
+        self._drain(part, column, columns, acc)
+
+    def _box(self, operand: int, matrix: int, row: int, rows: int, column: int, columns: int) -> PixelBox:
+        """A part of a matrix of an operand: A, B or the result."""
+        joined, heads = self._plan.layer.joined[operand], self._plan.layer.heads
+        if not joined:
+            return PixelBox(matrix, 0, 1, row, rows, column, columns)
+        image, head = divmod(matrix, heads)
+        view = (self._plan.a, self._plan.b, self._plan.y)[operand].view
+        return PixelBox(image, 0, 1, row, rows, head * (view.shape[3] // heads) + column, columns)
+
+    def _activations(self, part: MatrixRows, chunk: _Chunk) -> BufferFill:
+        """The LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
+        held = self._act0.find((part, chunk))
+        if held:
+            return held
+        job, params, a = self._build.job, self._params, self._plan.a
+        lv1, pitch = self._act1.find((part, chunk)), -(-chunk.count // params.rows) * params.rows
+        if lv1 is None:
+            lv1 = self._act1.fill((part, chunk))
+            box = self._box(0, part.matrix, part.first, part.count, chunk.first, chunk.count)
+            loads = job.load(a.view, box, lv1.address, 0, pitch, a.zero_byte, self._act_stage, box)
+            self._act1.filled_by(lv1, loads)
+        held = self._act0.fill((part, chunk))
+        fields = copy_fields(lv1.address, held.address * params.rows, [], part.count * pitch)
+        load = job.emit(Op.LD0, {**fields, "space": Lv0Space.ACT, "pe_mask": (1 << params.pes) - 1})
+        self._act1.read_by(lv1, load)
+        self._act0.filled_by(held, [load])
+        return held
+
+    def _weights(self, matrix: int, column: int, columns: int, chunk: _Chunk) -> BufferFill:
+        """The LV0 buffer with a block of B, loaded on the way if need be."""
+        key = (matrix, column, chunk)
+        held = self._wgt0.find(key)
+        if held:
+            return held
+        job, params, b = self._build.job, self._params, self._plan.b
+        lines = -(-chunk.count // params.rows) * params.rows
+        lv1 = self._wgt1.find(key)
+        if lv1 is None:
+            lv1 = self._wgt1.fill(key)
+            if self._plan.layer.transposed:  # a row for each column of the result; beyond the last one padding
+                box = self._box(1, matrix, column, params.out_channels, chunk.first, chunk.count)
+            else:
+                box = self._box(1, matrix, chunk.first, lines, column, columns)
+            pitch = lines if self._plan.layer.transposed else params.out_channels
+            loads = job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
+            self._wgt1.filled_by(lv1, loads)
+        held = self._wgt0.fill(key)
+        load = job.emit(Op.LD0, self._weight_copy(lv1.address, held.address, lines))
+        self._wgt1.read_by(lv1, load)
+        self._wgt0.filled_by(held, [load])
+        return held
+
+    def _weight_copy(self, source: int, word: int, lines: int) -> dict[str, Address]:
+        """LD0 of a block of B from LV1 address ``source`` to LV0 word ``word``."""
+        params, plan = self._params, self._plan
+        line, target = params.rows, word * params.lv1_word
+        view = {"space": Lv0Space.WGT, "view": Lv0View.INTERLEAVED}
+        if not plan.layer.transposed:
+            return copy_fields(source, target, [], lines * params.lv1_word) | view
+        loops = [
+            CopyLoop(params.pes, line * lines, line),
+            CopyLoop(line, lines, params.lv1_word),
+            CopyLoop(lines // line, line, line * params.lv1_word),
+        ]
+        return copy_fields(source, target, loops, line) | view
+
+    def _macs(self, rows: int, chunk: _Chunk, act: int, wgt: int, acc: int, accumulate: bool) -> Iterator[Task]:
+        layer, line = self._plan.layer, self._params.rows
+        blocks = -(-chunk.count // line)
+        most = max(1, self._context.longest // rows) if self._context.longest else blocks
+        for first in range(0, blocks, most):
+            count = min(most, blocks - first)
+            yield self._build.job.emit(
+                Op.MAC,
+                {
+                    "mode": MacMode.DENSE, "accumulate": int(accumulate or first > 0), "w_cols": int(layer.transposed),
+                    "x_signed": int(self._plan.a.signed), "x_zp": self._plan.a.zero_byte,
+                    "w_signed": int(self._plan.b.signed), "w_zp": self._plan.b.zero_byte,
+                    "act": act + first, "wgt": wgt + first * line, "acc": acc, "n0": count,
+                    "k0_s": 1 if count > 1 else 0, "p0": rows, "p0_s": blocks, "acc_s": rows,
+                },
+            )  # fmt: skip
+
+    def _drain(self, part: MatrixRows, column: int, columns: int, acc: BufferFill) -> None:
+        params, table = self._params, self._plan.layer.requantise.table
+        out, groups = self._out.fill((part, column)), -(-columns // params.vec_lanes)
+        pitch = groups * params.vec_lanes
+        fields = {
+            "op": VecOp.LIN, "src_acc": 1, "a": acc.address, "a_s1": 1, "n1": part.count, "n0": groups,
+            "d": out.address, "d_s1": pitch, "d_s0": params.vec_lanes,
+        }  # fmt: skip
+        if table is not None:
+            fields |= {"table": 1, "t": self._build.at["table"]}
+        vec = self._build.vec("result", fields)
+        self._acc.read_by(acc, vec)
+        self._out.filled_by(out, [vec])
+        box = self._box(2, part.matrix, part.first, part.count, column, columns)
+        store = self._build.job.store(self._plan.y.view, box, out.address, 0, pitch, self._spill, box)
+        self._out.read_by(out, store)
