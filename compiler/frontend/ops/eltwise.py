@@ -54,8 +54,11 @@ class Combined(Pending):
             own = a.layout.view == self.base_shape and a.padding is None
             if own and b.padding is None and a.layout.same_order(b.layout):
                 return a.layout
-        if _over_rows(self.base_shape, self.b.shape):
-            return TensorLayout.plain(self.base_shape)
+        plain = TensorLayout.plain(self.base_shape)
+        if _over_rows(self.base_shape, self.b.shape) and (
+            isinstance(self.b, Real) or self.a.quant.layout.same_order(plain)
+        ):
+            return plain
         return TensorLayout.default(self.base_shape)
 
     def _right(self, draft: Draft, layout: TensorLayout, name: str) -> str:
