@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from compiler import ir
+from compiler.backend.layers.fold import fold_tables
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
@@ -71,7 +72,7 @@ def _build(
     layers = lower(graph, params)
     verify_layers(graph, layers)
     if not options.observe:  # an observer looks at every operator's own result
-        layers = fuse(graph, layers, placed=options.placed)
+        layers = fold_tables(graph, fuse(graph, layers, placed=options.placed))
         verify_layers(graph, layers)
     # Layers that wait for their reader save memory and cost what could run side by side.
     layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
