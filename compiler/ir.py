@@ -140,12 +140,21 @@ class Product(Operation):
 
     ``acc[h, i, j] = sum over k of (A[h, i, k] - a_zp) * (B[h, k, j] - b_zp)``. An operand that is ``joined`` (A, B,
     result) holds the heads side by side: (N, rows, heads * columns); one that is not holds them one after the other:
-    (N * heads, rows, columns). With ``transposed`` B lies as (columns of the result, K) rather than (K, columns)."""
+    (N * heads, rows, columns). With ``transposed`` B lies as (columns of the result, K) rather than (K, columns).
+
+    A joined A or B holds ``of`` heads, of which those from number ``first`` on take part."""
 
     heads: int
     joined: tuple[bool, bool, bool]
     transposed: bool
     requantise: Requantisation  #: one scale
+    first: int = 0
+    of: int = 0  #: 0: as many as take part
+
+    @property
+    def all_heads(self) -> int:
+        """Heads that joined operands hold."""
+        return self.of or self.heads
 
 
 @dataclass

@@ -167,20 +167,21 @@ def window_mean(op: Pool, x: npt.NDArray[np.float64], size: tuple[int, int]) -> 
 
 def _product(op: Product, graph: Graph, values: Values) -> npt.NDArray:
     output = graph.tensors[op.output]
-    a, b = (_heads(graph, values, name, op.heads, joined) for name, joined in zip(op.inputs, op.joined, strict=False))
+    a, b = (_heads(graph, values, name, op, joined) for name, joined in zip(op.inputs, op.joined, strict=False))
     total = a @ (b.transpose(0, 2, 1) if op.transposed else b)
     if op.joined[2]:
         total = total.reshape(-1, op.heads, *total.shape[1:]).transpose(0, 2, 1, 3)
     return _requantised(total, op.requantise, output.dtype)
 
 
-def _heads(graph: Graph, values: Values, name: str, heads: int, joined: bool) -> npt.NDArray[np.float64]:
-    """A tensor minus its zero point as (N * heads, rows, columns)."""
+def _heads(graph: Graph, values: Values, name: str, op: Product, joined: bool) -> npt.NDArray[np.float64]:
+    """An operand minus its zero point as (N * heads, rows, columns)."""
     centred = _centred(graph, values, name)
     images, _, rows, columns = centred.shape
     if joined:
-        split = centred.reshape(images, rows, heads, columns // heads)
-        centred = split.transpose(0, 2, 1, 3).reshape(images * heads, 1, rows, columns // heads)
+        split = centred.reshape(images, rows, op.all_heads, columns // op.all_heads)
+        split = split[:, :, op.first : op.first + op.heads].transpose(0, 2, 1, 3)
+        centred = split.reshape(images * op.heads, 1, rows, columns // op.all_heads)
     return centred[:, 0].astype(np.float64)
 
 

@@ -14,11 +14,17 @@ _EXPONENTS = range(-64, 64)
 
 def product(op: Product, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
     """Shapes of both operands and the result."""
-    if op.heads < 1 or len(op.joined) != 3 or any(len(tensor.shape) != 3 for tensor in (*inputs, output)):
+    if not 0 < op.heads <= op.all_heads - op.first <= op.all_heads:
+        yield f"heads {op.first} to {op.first + op.heads} of {op.all_heads}"
+        return
+    if len(op.joined) != 3 or any(len(tensor.shape) != 3 for tensor in (*inputs, output)):
         yield f"{op.heads} heads, operands {[tensor.shape for tensor in inputs]}, result {output.shape}"
         return
     (images, rows, depth), other, result = (
-        _apart(tensor, joined, op.heads) for tensor, joined in zip((*inputs, output), op.joined, strict=True)
+        _apart(tensor, joined, op.heads, held)
+        for tensor, joined, held in zip(
+            (*inputs, output), op.joined, (op.all_heads, op.all_heads, op.heads), strict=True
+        )
     )
     columns = other[1] if op.transposed else other[2]
     wanted = (images, columns, depth) if op.transposed else (images, depth, columns)
@@ -26,9 +32,9 @@ def product(op: Product, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
         yield f"{(images, rows, depth)} by {other}{' transposed' * op.transposed} is not {result}"
 
 
-def _apart(tensor: Tensor, joined: bool, heads: int) -> tuple[int, int, int]:
+def _apart(tensor: Tensor, joined: bool, heads: int, held: int) -> tuple[int, int, int]:
     images, rows, columns = tensor.shape
-    return (images * heads, rows, columns // heads) if joined else (images, rows, columns)
+    return (images * heads, rows, columns // held) if joined else (images, rows, columns)
 
 
 def softmax(op: Softmax, inputs: list[Tensor], output: Tensor) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from compiler import ir
 from compiler.backend.layers.fold import fold_tables
 from compiler.backend.layers.fuse import fuse
+from compiler.backend.layers.heads import split_heads
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.verify import verify_layers
@@ -69,6 +70,8 @@ def _build(
     options.check(graph.name, params)
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
 
+    if not options.observe:
+        graph = split_heads(graph, params)
     layers = lower(graph, params)
     verify_layers(graph, layers)
     if not options.observe:  # an observer looks at every operator's own result

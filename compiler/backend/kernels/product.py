@@ -28,6 +28,7 @@ from compiler.ir import CompileError
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, VecOp
 from hw.contract.params import SocParams
 
+_A, _B, _RESULT = range(3)  #: operands
 _SLOTS = 3  #: LV1 buffers of either operand
 
 
@@ -59,7 +60,7 @@ class ProductKernel(Kernel[ProductPlan]):
         params, heads = context.params, layer.heads
         _, _, rows, columns = y.view.shape
         columns //= heads if layer.joined[2] else 1
-        whole = a.view.shape[3] // (heads if layer.joined[0] else 1)
+        whole = a.view.shape[3] // (layer.all_heads if layer.joined[0] else 1)
         most, line = min(params.lv0_acc_rows // 2, rows), params.rows
         parts = -(-rows // most)
         most = -(-rows // parts)
@@ -151,12 +152,13 @@ class _Emitter:
 
     def _box(self, operand: int, matrix: int, row: int, rows: int, column: int, columns: int) -> PixelBox:
         """A part of a matrix of an operand: A, B or the result."""
-        joined, heads = self._plan.layer.joined[operand], self._plan.layer.heads
-        if not joined:
+        layer = self._plan.layer
+        if not layer.joined[operand]:
             return PixelBox(matrix, 0, 1, row, rows, column, columns)
-        image, head = divmod(matrix, heads)
-        view = (self._plan.a, self._plan.b, self._plan.y)[operand].view
-        return PixelBox(image, 0, 1, row, rows, head * (view.shape[3] // heads) + column, columns)
+        image, head = divmod(matrix, layer.heads)
+        first, held = (0, layer.heads) if operand == _RESULT else (layer.first, layer.all_heads)
+        width = (self._plan.a, self._plan.b, self._plan.y)[operand].view.shape[3] // held
+        return PixelBox(image, 0, 1, row, rows, (first + head) * width + column, columns)
 
     def _activations(self, part: MatrixRows, chunk: _Chunk) -> BufferFill:
         """The LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
@@ -167,7 +169,7 @@ class _Emitter:
         lv1, pitch = self._act1.find((part, chunk)), -(-chunk.count // params.rows) * params.rows
         if lv1 is None:
             lv1 = self._act1.fill((part, chunk))
-            box = self._box(0, part.matrix, part.first, part.count, chunk.first, chunk.count)
+            box = self._box(_A, part.matrix, part.first, part.count, chunk.first, chunk.count)
             loads = job.load(a.view, box, lv1.address, 0, pitch, a.zero_byte, self._act_stage, box)
             self._act1.filled_by(lv1, loads)
         held = self._act0.fill((part, chunk))
@@ -189,9 +191,9 @@ class _Emitter:
         if lv1 is None:
             lv1 = self._wgt1.fill(key)
             if self._plan.layer.transposed:  # a row for each column of the result; beyond the last one padding
-                box = self._box(1, matrix, column, params.out_channels, chunk.first, chunk.count)
+                box = self._box(_B, matrix, column, params.out_channels, chunk.first, chunk.count)
             else:
-                box = self._box(1, matrix, chunk.first, lines, column, columns)
+                box = self._box(_B, matrix, chunk.first, lines, column, columns)
             pitch = lines if self._plan.layer.transposed else params.out_channels
             loads = job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
             self._wgt1.filled_by(lv1, loads)
@@ -245,6 +247,6 @@ class _Emitter:
         vec = self._build.vec("result", fields)
         self._acc.read_by(acc, vec)
         self._out.filled_by(out, [vec])
-        box = self._box(2, part.matrix, part.first, part.count, column, columns)
+        box = self._box(_RESULT, part.matrix, part.first, part.count, column, columns)
         store = self._build.job.store(self._plan.y.view, box, out.address, 0, pitch, self._spill, box)
         self._out.read_by(out, store)

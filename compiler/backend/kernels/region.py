@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel, kernel_for
-from compiler.backend.layers.layer import ConvLayer, Layer, MoveLayer
+from compiler.backend.layers.layer import ConvLayer, Layer, MoveLayer, ProductLayer
 from compiler.backend.layers.region import Region
 from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.memory.operand import KeptInput, Lv1Area
@@ -44,13 +44,15 @@ class RegionKernel(Kernel[RegionPlan]):
         return isinstance(layer, Region)
 
     def plan(self, layer: Region, context: KernelContext) -> RegionPlan:
-        """A quarter of LV1 for the vector unit, if there are convolutions too."""
+        """A quarter of LV1 for the vector unit, if there are convolutions too; half beside products of computed
+        matrices alone, which need less than convolutions and have softmax beside them."""
         whole = Lv1Area.whole(context.params)
-        convolutions = [isinstance(member, ConvLayer) for member in layer.members]
+        convolutions = [isinstance(member, ConvLayer | ProductLayer) for member in layer.members]
         if all(convolutions) or not any(convolutions):
             areas = [whole] * len(convolutions)
         else:
-            most = whole.size * 3 // 4
+            constant = any(isinstance(member, ConvLayer) for member in layer.members)
+            most = whole.size * 3 // 4 if constant else whole.size // 2
             areas = [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
         return RegionPlan("side by side", tuple(zip(layer.members, areas, strict=True)))
 

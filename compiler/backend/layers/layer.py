@@ -171,14 +171,17 @@ class ProductLayer(Layer):
     """Products of computed matrices on the MAC arrays, see :class:`compiler.ir.Product`."""
 
     heads: int
+    first: int
+    all_heads: int
     joined: tuple[bool, bool, bool]
     transposed: bool
     requantise: Requantisation
+    strided: ClassVar[bool] = True
 
     def macs(self, graph: Graph) -> int:
         """Multiply-accumulates."""
         a, y = graph.tensors[self.inputs[0]].nhwc, graph.tensors[self.output]
-        return y.size * (a[3] // self.heads if self.joined[0] else a[3])
+        return y.size * (a[3] // self.all_heads if self.joined[0] else a[3])
 
 
 @dataclass(eq=False)
@@ -191,6 +194,17 @@ class SoftmaxLayer(Layer):
     zero_point: int
     lo: int
     hi: int
+    strided: ClassVar[bool] = True
+
+    @property
+    def in_place(self) -> bool:
+        """Row by row."""
+        return True
+
+    @property
+    def replaceable(self) -> list[str]:
+        """The scores."""
+        return self.inputs
 
 
 @dataclass(eq=False)
@@ -201,6 +215,7 @@ class NormLayer(Layer):
     exponent: int
     bias: npt.NDArray[np.int32]
     requantise: Requantisation
+    strided: ClassVar[bool] = True
 
 
 @dataclass(eq=False)

@@ -192,7 +192,12 @@ def _count_runs(outputs: int, stride: int, pad: int, kernel: int, extent: int) -
 
 @lowers(ir.Product)
 def _product(graph: ir.Graph, op: ir.Product, params: SocParams) -> list[Layer]:
-    return [ProductLayer(op, op.inputs, op.output, "product", op.heads, op.joined, op.transposed, op.requantise)]
+    return [
+        ProductLayer(
+            op, op.inputs, op.output, "product", op.heads, op.first, op.all_heads, op.joined, op.transposed,
+            op.requantise,
+        )
+    ]  # fmt: skip
 
 
 @lowers(ir.Softmax)

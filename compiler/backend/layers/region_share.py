@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer
+from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, MaxLayer, ProductLayer, SoftmaxLayer
 
 
 class Share(Enum):
@@ -12,6 +12,7 @@ class Share(Enum):
     ANY = "any"  #: whatever suits the layer: nobody in the region sees more of it than the engine itself made
     CHANNELS = "channels"  #: some channels of all pixels, for windows over them
     ROWS = "rows"  #: some rows of all channels, for sums over channels
+    MATRICES = "matrices"  #: a stretch of the rows of all matrices, one after the other: see ``layers/row_share.py``
 
 
 Edge = tuple[int, int]  #: a member that reads another: the number of that, and its own
@@ -20,7 +21,7 @@ Edge = tuple[int, int]  #: a member that reads another: the number of that, and 
 def region_shares(layers: Sequence[Layer], edges: Collection[Edge], idle: Collection[int] = ()) -> list[Share] | None:
     """By member of a region how engines share it; None if an engine would have to see what another makes. ``idle``:
     members that nobody computes, as a concatenation in place."""
-    shares = [Share.ANY] * len(layers)
+    shares = [Share.MATRICES if isinstance(layer, ProductLayer | SoftmaxLayer) else Share.ANY for layer in layers]
     for edge in edges:
         reader = edge[1]
         wanted = Share.ANY if reader in idle else _wanted(layers[reader])
@@ -50,6 +51,8 @@ def _wanted(layer: Layer) -> Share | None:
     """How members that ``layer`` reads, and itself, must be shared; None: it may read none."""
     if _by_window(layer):
         return Share.CHANNELS
+    if isinstance(layer, ProductLayer | SoftmaxLayer):
+        return Share.MATRICES
     if isinstance(layer, ConvLayer):
         return Share.ROWS if layer.flat else None
     return Share.ANY if isinstance(layer, EltwiseLayer) and not layer.broadcast else None

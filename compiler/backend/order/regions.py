@@ -20,7 +20,7 @@ import numpy.typing as npt
 from compiler import ir
 from compiler.backend.layers.engine_share import imbalance
 from compiler.backend.layers.flow import layer_flow
-from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, MaxLayer
+from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, MaxLayer, ProductLayer
 from compiler.backend.layers.region import Region
 from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.order.region_time import RegionMember, side_by_side_cycles
@@ -38,6 +38,7 @@ from hw.contract.params import SocParams
 
 _MOST = 8  #: layers of a region
 _PART = 0.25  #: of a network that a region may be: it is scheduled as one
+_ATTENTION = 1 << 18  #: cycles that a region with products of computed matrices may take, whatever the network
 _TENSORS = 5 / 8  #: of LV2 that tensors of a region may take: windows take a quarter, and not all can be packed
 _START = 700.0  #: cycles from the end of one layer to the first result of the next
 _HIDDEN = 0.05  #: of the time of the other units that a region takes in addition to its busiest, by the quick estimate
@@ -64,11 +65,14 @@ class RegionRules:
         layers = [self.layers[number] for number in members]
         if any(isinstance(layer, HostLayer) for layer in layers):
             return False
-        if not any(isinstance(layer, ConvLayer) and not layer.depthwise for layer in layers):
+        if not any(_keeps_arrays_busy(layer) for layer in layers):
             return False
         if len(self.outside.intersection(members)) > 1:
             return False
-        if float(np.max(sum(self.times[number].busy for number in members))) > self.longest:
+        longest = (
+            max(self.longest, _ATTENTION) if any(isinstance(one, ProductLayer) for one in layers) else self.longest
+        )
+        if float(np.max(sum(self.times[number].busy for number in members))) > longest:
             return False
         if not self._fits(members):
             return False
@@ -109,6 +113,7 @@ class RegionRules:
             Share.ANY: lambda one: one.busy,
             Share.CHANNELS: lambda one: one.busy * imbalance(one.blocks, self.engines),
             Share.ROWS: lambda one: one.by_rows,
+            Share.MATRICES: lambda one: one.busy,
         }
         return [found[share](one) for one, share in zip(times, shares, strict=True)]
 
@@ -147,6 +152,10 @@ class RegionRules:
             return 0.0
         extra = self._weight_bytes(members, shares) - self._weight_bytes(members, [Share.ANY] * len(members))
         return extra * self.engines / self.dram_bytes_per_cycle
+
+
+def _keeps_arrays_busy(layer: Layer) -> bool:
+    return isinstance(layer, ProductLayer) or (isinstance(layer, ConvLayer) and not layer.depthwise)
 
 
 #: What gives the order of a graph of layers, with a price of orders to go by, and the order that the search has found.
@@ -283,7 +292,11 @@ def _ordered(
     rules = RegionRules(
         run, times, engines,
         [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
-        frozenset(i for i, layer in enumerate(run) if {roots[name] for name in layer.inputs} & inputs),
+        frozenset(
+            i
+            for i, layer in enumerate(run)
+            if isinstance(layer, ConvLayer) and {roots[name] for name in layer.inputs} & inputs
+        ),
         [
             {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)} for layer in run
         ],

@@ -8,13 +8,24 @@ import numpy.typing as npt
 
 from compiler import ir
 from compiler.backend.layers.engine_share import imbalance
-from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, HostLayer, Layer, MaxLayer
+from compiler.backend.layers.layer import (
+    ConvLayer,
+    EltwiseLayer,
+    HostLayer,
+    Layer,
+    MaxLayer,
+    NormLayer,
+    ProductLayer,
+    SoftmaxLayer,
+)
+from hw.contract.isa import WIDE_BYTES
 from hw.contract.params import SocParams
 
 #: Where the figures of a unit stand in :attr:`LayerTimes.busy`.
 MAC, VEC, LD1, ST1 = range(4)
 
 
+_SOFTMAX_PASSES = 3.4  #: cycles of a vector: maximum, sum and quotient, with what two tables take
 _TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as they share its ports with the result
 
 
@@ -48,6 +59,12 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
         busy[VEC] = outputs * math.prod(layer.kernel) / params.vec_lanes
     elif isinstance(layer, EltwiseLayer):
         busy[VEC] = outputs / params.vec_lanes * (_TWO_OPERANDS if len(layer.inputs) > 1 else 1)
+    elif isinstance(layer, ProductLayer):
+        busy[MAC], busy[VEC] = _multiplied(graph, layer, params), outputs / params.vec_lanes
+    elif isinstance(layer, SoftmaxLayer):
+        busy[VEC] = _SOFTMAX_PASSES * outputs / params.vec_lanes
+    elif isinstance(layer, NormLayer):
+        busy[VEC] = (1 + 2 * WIDE_BYTES) * outputs / params.vec_lanes
     else:  # copies run on one engine, and their runs may be short
         engines = 1
     busy[LD1], busy[ST1] = inputs / params.lv1_word, outputs / params.lv1_word
@@ -57,6 +74,15 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     if isinstance(layer, ConvLayer) and not layer.depthwise and len(layer.tiles) >= engines:
         busy[LD1] *= engines  # they share the channels of the result, and each reads all of the input
     return LayerTimes(busy / engines, weights // engines, outputs, blocks, by_rows, weights)
+
+
+def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> float:
+    """Cycles of MAC on all engines."""
+    _, _, rows, columns = graph.tensors[layer.output].nhwc
+    columns //= layer.heads if layer.joined[2] else 1
+    depth = layer.macs(graph) // graph.tensors[layer.output].size
+    tiles = -(-columns // params.out_channels) * graph.tensors[layer.output].size // (rows * columns)
+    return float(tiles * rows * -(-depth // params.rows))
 
 
 def _in_place(graph: ir.Graph, layer: Layer) -> bool:
