@@ -64,14 +64,14 @@ class ConvKernel(Kernel[ConvPlan]):
         addend = None
         if layer.addition:
             own = context.placement.tensors[layer.addition.own]
-            addend = Addend(others[0], own.dtype == "int8", own.zero_point)
+            addend = Addend(others[0], own.dtype == "int8", own.zero_point, layer.addition.broadcast)
         around = TilingContext(
             x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, engines,
             x.view.strides[2], context.lv1.size,
         )  # fmt: skip
         tiling = best_tiling(tiled, around, params)
         fixed = len(layer.areas) * params_bytes(params)
-        table = (TABLE_BYTES if layer.requantise.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
+        table = (TABLE_BYTES if layer.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
         sizes = [fixed + tiling.weight_size * len(tiling.chunks(layer, tile.channels)) for tile in layer.tiles]
         streamed = max(sizes) + table > budget.windows
         if streamed:

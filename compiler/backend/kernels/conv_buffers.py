@@ -36,7 +36,7 @@ class ConvBuffers:
     def _lv1(self) -> None:
         work, tiling = self._work, self._work.tiling
         self.table = work.lv1_base
-        self.params = self.table + (work.words(TABLE_BYTES) if work.layer.requantise.table is not None else 0)
+        self.params = self.table + (work.words(TABLE_BYTES) if work.layer.table is not None else 0)
         out = self.params + tiling.params_size * PARAMS_SLOTS
         act1 = out + tiling.out_size * 2
         self.weights = act1 + tiling.act_size * tiling.act_slots

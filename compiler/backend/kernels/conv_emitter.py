@@ -48,8 +48,8 @@ class ConvEmitter:
             work.params, work.layer, work.tiling, self._job, tiles, weight_ring=self._buffers.weights,
             params_ring=self._buffers.params, stream=self._buffers.streamed,
         )  # fmt: skip
-        if work.layer.requantise.table is not None:
-            self._constants.load_once(work.layer.requantise.table.tobytes(), self._buffers.table)
+        if work.layer.table is not None:
+            self._constants.load_once(work.layer.table.tobytes(), self._buffers.table)
         if work.addend:
             zero_points = work.addend.own_zero_point, work.addend.other.zero_point
             block = sum_block(work.layer, *zero_points, work.params)
@@ -142,7 +142,7 @@ class ConvEmitter:
 
     # -- requantise and store --------------------------------------------------------------------------------
     def _drain(self, tile: ChannelTile, pixels: PixelTile, acc: BufferFill) -> None:
-        p, table = self.work.params, self.work.layer.requantise.table
+        p = self.work.params
         block, parameters = self._constants.params(tile, pixels.area)
         groups = -(-tile.outs // p.vec_lanes)
         out = self._buffers.out.fill((tile, pixels))
@@ -151,7 +151,7 @@ class ConvEmitter:
             "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1, "n1": pixels.pixels,
             "n0": groups, "d": out.address, "d_s1": pitch, "d_s0": p.vec_lanes, "p": parameters,
         }  # fmt: skip
-        if table is not None:
+        if self.work.layer.table is not None and not self.work.addend:
             fields |= {"table": 1, "t": self._buffers.table}
         vec = self._job.emit(Op.VEC, fields)
         self._constants.params_read_by(block, vec)
@@ -191,18 +191,24 @@ class ConvEmitter:
         """Add the other operand to the tile at LV1 address ``own``, in place."""
         lanes, other, ring = self.work.params.vec_lanes, addend.other, self._buffers.other
         pitch = groups * lanes
-        fill = ring.fill(box)
-        loads = self._job.load(
-            other.view, box, fill.address, box.cols * pitch, pitch, other.zero_byte, self._buffers.other_stage, box
-        )  # fmt: skip
-        ring.filled_by(fill, loads)
+        place = replace(box, n=0, y=0, rows=1, x=0, cols=1) if addend.broadcast else box
+        held = ring.find(place) if addend.broadcast else None
+        fill = held or ring.fill(place)
+        if held is None:
+            stage = self._buffers.other_stage
+            loads = self._job.load(
+                other.view, place, fill.address, place.cols * pitch, pitch, other.zero_byte, stage, place
+            )  # fmt: skip
+            ring.filled_by(fill, loads)
         fields = {
             "op": VecOp.LIN, "b_en": 1, "a_signed": int(addend.own_signed), "b_signed": int(other.signed),
             "a": own, "b": fill.address, "d": own, "n1": box.rows * box.cols, "n0": groups,
             "p": self._buffers.sum_params,
         }  # fmt: skip
         for name in "abd":
-            fields |= {f"{name}_s1": pitch, f"{name}_s0": lanes}
+            fields |= {f"{name}_s1": 0 if name == "b" and addend.broadcast else pitch, f"{name}_s0": lanes}
+        if self.work.layer.table is not None:
+            fields |= {"table": 1, "t": self._buffers.table}
         task = self._job.emit(Op.VEC, fields)
         task.waits.add(Sem.OWN_READY)
         ring.read_by(fill, task)

@@ -17,6 +17,7 @@ class Addend:
     other: TensorOperand
     own_signed: bool
     own_zero_point: int
+    broadcast: bool = False  #: the second operand is one pixel, the same for all
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,8 @@ def fold_tables(graph: ir.Graph, layers: Sequence[Layer]) -> list[Layer]:
             folded.append(layer)
             continue
         assert isinstance(layer.op, ir.Table)
-        table = layer.op.table if maker.requantise.table is None else layer.op.table[maker.requantise.table]
-        made = replace(
-            maker, op=replace(maker.op, nodes=[*maker.op.nodes, *layer.op.nodes]), output=layer.output,
-            kind=f"{maker.kind}+table", requantise=replace(maker.requantise, table=np.ascontiguousarray(table)),
-        )  # fmt: skip
-        folded[folded.index(maker)] = made
-        folded.append(folded.pop(folded.index(made)))
+        folded.remove(maker)
+        folded.append(_with_table(maker, layer.op))
     return folded
 
 
@@ -40,9 +35,23 @@ def _maker(layer: Layer, before: Sequence[Layer]) -> ConvLayer | EltwiseLayer | 
     if not isinstance(layer.op, ir.Table):
         return None
     found = next((one for one in before if one.output == layer.inputs[0]), None)
-    if isinstance(found, ConvLayer):
-        return None if found.addition else found
-    return found if isinstance(found, EltwiseLayer | ProductLayer) else None
+    return found if isinstance(found, ConvLayer | EltwiseLayer | ProductLayer) else None
+
+
+def _with_table(maker: ConvLayer | EltwiseLayer | ProductLayer, table: ir.Table) -> Layer:
+    """``maker`` with the table behind whatever it does."""
+    if isinstance(maker, ConvLayer) and maker.addition:
+        op = replace(maker.addition.op, requantise=_behind(maker.addition.op.requantise, table))
+        made: Layer = replace(maker, addition=replace(maker.addition, op=op))
+    else:
+        made = replace(maker, requantise=_behind(maker.requantise, table))
+    whole = replace(maker.op, nodes=[*maker.op.nodes, *table.nodes])
+    return replace(made, op=whole, output=table.output, kind=f"{maker.kind}+table")
+
+
+def _behind(how: ir.Requantisation, table: ir.Table) -> ir.Requantisation:
+    composed = table.table if how.table is None else table.table[how.table]
+    return replace(how, table=np.ascontiguousarray(composed))
 
 
 def _readers(maker: Layer, layers: Sequence[Layer], roots: dict[str, str]) -> list[Layer]:

@@ -27,21 +27,22 @@ def fuse(graph: ir.Graph, layers: list[Layer], *, placed: bool = False) -> list[
             if sources:  # the one that runs last: its input lives on least
                 conv = fused[sources[-1]]
                 assert isinstance(conv, ConvLayer)
-                fused[fused.index(layer)] = _joined(conv, layer.op)
+                fused[fused.index(layer)] = _joined(conv, layer.op, broadcast=bool(layer.broadcast))
                 del fused[sources[-1]]
     return fused
 
 
 def _fusible(layer: EltwiseLayer) -> bool:
     different = len(layer.inputs) == 2 and layer.inputs[0] != layer.inputs[1]
-    return layer.kind == "add" and different and not layer.broadcast and layer.requantise.table is None
+    return layer.kind == "add" and different and layer.broadcast != "all" and layer.requantise.table is None
 
 
 def _feeds_only(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLayer) -> bool:
     if not isinstance(conv, ConvLayer) or not isinstance(conv.op, ir.Conv) or conv.addition:
         return False
     outside = any(port.tensor == conv.output for port in graph.outputs)
-    return conv.output in add.inputs and not outside and list(flow.successors(conv.op.name)) == [add.op.name]
+    read = add.inputs[:1] if add.broadcast else add.inputs
+    return conv.output in read and not outside and list(flow.successors(conv.op.name)) == [add.op.name]
 
 
 def _waits_anyway(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLayer) -> bool:
@@ -51,11 +52,11 @@ def _waits_anyway(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLa
     return all(maker in before for maker in makers)
 
 
-def _joined(conv: ConvLayer, op: ir.Eltwise) -> ConvLayer:
+def _joined(conv: ConvLayer, op: ir.Eltwise, *, broadcast: bool) -> ConvLayer:
     own = op.inputs.index(conv.output)
     other = op.inputs[1 - own]
     factors = (op.ma, op.mb)
-    addition = Addition(op, conv.output, other, factors[own], factors[1 - own])
+    addition = Addition(op, conv.output, other, factors[own], factors[1 - own], broadcast)
     return replace(
         conv, inputs=[*conv.inputs, other], output=op.output, kind=f"{conv.kind}+add", addition=addition
     )  # fmt: skip

@@ -82,6 +82,7 @@ class Addition:
     other: str
     m_own: int
     m_other: int
+    broadcast: bool = False  #: the second operand is one pixel, the same for all
 
 
 @dataclass(eq=False)
@@ -117,13 +118,18 @@ class ConvLayer(Layer):
 
     @property
     def in_place(self) -> bool:
-        """With an addition: the sum is stored tile by tile, right after its other operand was read."""
-        return self.addition is not None
+        """With an addition of tensors: the sum is stored tile by tile, right after its other operand was read."""
+        return self.addition is not None and not self.addition.broadcast
 
     @property
     def replaceable(self) -> list[str]:
         """The other operand of the addition."""
-        return [self.addition.other] if self.addition else []
+        return [self.addition.other] if self.addition and self.in_place else []
+
+    @property
+    def table(self) -> npt.NDArray[np.uint8] | None:
+        """The table of the result, of the addition if there is one."""
+        return self.addition.op.requantise.table if self.addition else self.requantise.table
 
     def macs(self, graph: Graph) -> int:
         """Multiply-accumulates of a convolution; 0 for average pools."""

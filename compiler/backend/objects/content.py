@@ -25,7 +25,7 @@ def _nothing(_: Any) -> None:
 #: What counts of fields of which not all does.
 _COUNTS: dict[type, dict[str, Callable[[Any], Any]]] = {
     ConvLayer: {"weights": _shape, "requantise": lambda requantise: requantise.table},
-    Addition: {"op": lambda op: op.kind_, "m_own": _nothing, "m_other": _nothing},
+    Addition: {"op": lambda op: (op.kind_, op.requantise.table), "m_own": _nothing, "m_other": _nothing},
     OutputArea: {"bias": _shape, "scale": _shape},
 }
 

@@ -131,7 +131,7 @@ def _tiling(
     groups = -(-min(params.out_channels, layer.weights.shape[0]) // params.vec_lanes)
     out_size = -(-rows * cols * groups * params.vec_lanes // word) * word
     params_size = params_bytes(params)
-    table = TABLE_BYTES if layer.requantise.table is not None else 0
+    table = TABLE_BYTES if layer.table is not None else 0
     free = context.lv1(params) - 2 * out_size - PARAMS_SLOTS * params_size - -(-table // word) * word
     if layer.addition:
         free -= 2 * out_size + sum_params_bytes(params)
