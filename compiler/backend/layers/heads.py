@@ -41,7 +41,8 @@ def _chain(graph: ir.Graph, last: ir.Product) -> list[ir.Operation]:
         if isinstance(maker, ir.Product):
             first = maker.joined == (True, True, False) and maker.heads == last.heads and not maker.of
             return chain if first and graph.tensors[maker.output].shape[0] == last.heads else []
-        if not isinstance(maker, ir.Softmax | ir.Table | ir.Reshape):
+        mask = isinstance(maker, ir.Eltwise) and len(set(graph.tensors[maker.inputs[1]].nhwc[:3])) == 1
+        if not mask and not isinstance(maker, ir.Softmax | ir.Table | ir.Reshape):
             return []
 
 

@@ -25,6 +25,8 @@ def region_shares(layers: Sequence[Layer], edges: Collection[Edge], idle: Collec
     for edge in edges:
         reader = edge[1]
         wanted = Share.ANY if reader in idle else _wanted(layers[reader])
+        if wanted is None and _masks(layers[edge[0]], layers[reader]):
+            wanted = Share.MATRICES
         if wanted is None:
             return None
         if wanted is not Share.ANY:
@@ -56,6 +58,11 @@ def _wanted(layer: Layer) -> Share | None:
     if isinstance(layer, ConvLayer):
         return Share.ROWS if layer.flat else None
     return Share.ANY if isinstance(layer, EltwiseLayer) and not layer.broadcast else None
+
+
+def _masks(maker: Layer, reader: Layer) -> bool:
+    """Whether ``reader`` adds one row to all rows of the scores that ``maker`` makes."""
+    return isinstance(maker, ProductLayer) and isinstance(reader, EltwiseLayer) and reader.broadcast == "pixels"
 
 
 def _spread(shares: list[Share], edges: Collection[Edge]) -> bool:
