@@ -92,6 +92,53 @@ class GraphBuilder:
         self.graph.ops.append(ir.Pool(y, [x], y, kind, kernel, strides, pads, how, include, bias))
         return y
 
+    def product(
+        self, a: str, b: str, heads: int, joined: tuple[bool, bool, bool], transposed: bool, dtype: str = "int8",
+        first: int = 0, of: int = 0,
+    ) -> str:  # fmt: skip
+        """Of tensors of three axes."""
+        images, rows, depth = self.shape(a)
+        held = of or heads
+        images, depth = (images, depth // held) if joined[0] else (images // heads, depth)
+        columns = self.shape(b)[1] if transposed else self.shape(b)[2] // (held if joined[1] else 1)
+        shape = (images, rows, heads * columns) if joined[2] else (images * heads, rows, columns)
+        y = self.tensor(shape, dtype)
+        how = self.requantise(y, 5000 * depth**0.5)
+        self.graph.ops.append(ir.Product(y, [a, b], y, heads, joined, transposed, how, first, of))
+        return y
+
+    def softmax(self, x: str, dtype: str = "int8") -> str:
+        y = self.tensor(self.shape(x), dtype)
+        scale = float(self.rng.uniform(0.02, 0.3))
+        steps = float(self.rng.uniform(100, 255))
+        real = np.exp(-np.arange(256) * scale)
+        sum_bits = 31 - int(np.ceil(np.log2(max(2, self.shape(x)[-1]))))
+        tables = [np.rint(real * 2.0**bits).astype(np.int32) for bits in (min(sum_bits, 30), 22)]
+        tables[1] = np.rint(real * steps * 2.0**22).astype(np.int32)
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        self.graph.ops.append(ir.Softmax(y, [x], y, *tables, min(sum_bits, 30) - 22, int(low), int(low), int(high)))
+        return y
+
+    def layer_norm(self, x: str, dtype: str = "int8") -> str:
+        y, channels = self.tensor(self.shape(x), dtype), self.shape(x)[-1]
+        how = self.requantise(y, 1 << 18, channels)
+        how.scale *= self.rng.choice([-1, 1], channels).astype(np.float32)
+        bias = self.rng.integers(-(1 << 18), 1 << 18, channels).astype(np.int32)
+        self.graph.ops.append(ir.LayerNorm(y, [x], y, int(self.rng.integers(0, 1 << 20)), 18, bias, how))
+        return y
+
+    def attention(self, length: int, heads: int, width: int, keys: int = 0, mask: bool = False) -> str:
+        """Scores, softmax and sums of values of ``heads`` heads of ``width`` channels."""
+        keys = keys or length
+        q = self.input((1, length, heads * width))
+        k, v = self.input((1, keys, heads * width)), self.input((1, keys, heads * width), "uint8")
+        scores = self.table(self.product(q, k, heads, (True, True, False), transposed=True))
+        if mask:
+            scores = self.reshape(scores, (1, heads, length, keys))
+            scores = self.eltwise("add", scores, self.input((1, 1, 1, keys)))
+            scores = self.reshape(scores, (heads, length, keys))
+        return self.product(self.softmax(scores), v, heads, (False, True, True), transposed=False)
+
     def table(self, x: str) -> str:
         y = self.tensor(self.shape(x))
         self.graph.ops.append(ir.Table(y, [x], y, self.rng.permutation(256).astype(np.uint8)))

@@ -33,6 +33,11 @@ class RowJob:
         for name, data in constants.items():
             self.at[name] = self._next + len(held)
             held += data + bytes(-len(data) % context.params.lv1_word)
+        if len(held) > context.budget.windows:
+            raise CompileError(
+                f"tables and parameters take {len(held)} bytes, a weight window {context.budget.windows}: choose a preset "
+                "with a larger lv2_bytes"
+            )
         self._ring = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, self.reserve(len(held)), len(held), 1)
         self._held = self._ring.fill("constants")
         self._ring.filled_by(self._held, self.job.load_window(self.job.keep(held), self._held.address, len(held)))

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from compiler import ir
-from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.layer import ConvLayer, Layer, NormLayer, SoftmaxLayer
 from compiler.backend.layers.region import flattened
 from compiler.backend.layers.vec_params import params_bytes
 from compiler.backend.memory.operand import StagingArea
+from hw.contract.isa import WIDE_TABLE_BYTES
 from hw.contract.params import SocParams
 
 _SLACK = 1024  #: per layer: parameter blocks, tables, padding
@@ -88,10 +89,12 @@ def divide(
     quarter holds. Tensors get the rest; what these leave is given out again by :meth:`Lv2Budget.extended`."""
     word, layers = params.lv1_word, flattened(layers)
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
-    total = sum(count * size for count, size in tiles) + _SLACK * len(layers)
+    constants = [_row_constants(layer, params) for layer in layers]
+    total = sum(count * size for count, size in tiles) + sum(constants) + _SLACK * len(layers)
     useful = -(-total // word) * word
     quarter = lv2_bytes // 4 // engines // word * word
-    largest = max((size + _SLACK for _, size in tiles if size + _SLACK <= quarter), default=0)
+    sizes = [*(size for _, size in tiles), *constants]
+    largest = max((size + _SLACK for size in sizes if size + _SLACK <= quarter), default=0)
     staging = max(lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
     outside = max((_outside_bytes(graph, layer, lv2_bytes, params, engines) for layer in layers), default=0)
     pair = 2 * max((size for _, size in tiles), default=0)
@@ -116,6 +119,15 @@ def _outside_bytes(graph: ir.Graph, layer: Layer, lv2_bytes: int, params: SocPar
     if any(port.tensor == y.name for port in graph.outputs):
         total += 2 * min(y.size, pixels * y.nhwc[3])
     return total * 3 // 2 if total * 3 // 2 * engines <= lv2_bytes // 2 else 0
+
+
+def _row_constants(layer: Layer, params: SocParams) -> int:
+    """Tables and parameters of a layer that works on rows."""
+    if isinstance(layer, SoftmaxLayer):
+        return 2 * WIDE_TABLE_BYTES
+    if isinstance(layer, NormLayer):
+        return -(-len(layer.bias) // params.out_channels) * params_bytes(params)
+    return 0
 
 
 def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
