@@ -35,8 +35,8 @@ class RowJob:
             held += data + bytes(-len(data) % context.params.lv1_word)
         if len(held) > context.budget.windows:
             raise CompileError(
-                f"tables and parameters take {len(held)} bytes, a weight window {context.budget.windows}: choose a preset "
-                "with a larger lv2_bytes"
+                f"tables and parameters take {len(held)} bytes, a weight window {context.budget.windows}: choose a "
+                "preset with a larger lv2_bytes"
             )
         self._ring = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, self.reserve(len(held)), len(held), 1)
         self._held = self._ring.fill("constants")
