@@ -38,6 +38,7 @@ from compiler.ir import (
     Pool,
     Product,
     Reshape,
+    Softmax,
     Table,
     Tensor,
 )
@@ -141,7 +142,11 @@ def _golden(graph: Graph, op: Operation, values: Values) -> tuple[npt.NDArray, b
     computed = [name for name in op.inputs if graph.tensors[name].data is None]
     sources, held = zip(*(_in_onnx(graph, name, values[name]) for name in computed), strict=True)
     if isinstance(op, Table) and not tensor.onnx_name:
-        return _requantised(graph.tensors[op.inputs[0]], tensor, values[op.inputs[0]]), True
+        return _between(graph.tensors[op.inputs[0]], tensor, values[op.inputs[0]]), True
+    if isinstance(op, Softmax):
+        return _between(
+            graph.tensors[op.inputs[0]], tensor, values[op.inputs[0]].reshape(tensor.shape), "Softmax"
+        ), False
     if not tensor.onnx_name or not all(source.onnx_name for source in sources) or isinstance(op, Permute | Reshape):
         # Inserted by the front end between tensors of ONNX: the operator's own definition is the golden one.
         return reference.run_op(op, graph, values)[op.output], True
@@ -171,19 +176,21 @@ def _in_onnx(graph: Graph, name: str, value: npt.NDArray) -> tuple[Tensor, npt.N
     return tensor, value
 
 
-def _requantised(source: Tensor, target: Tensor, value: npt.NDArray) -> npt.NDArray:
-    """A table that the front end inserted in front of Concat: DequantizeLinear, then QuantizeLinear."""
-    feeds, nodes, constants = {"x": value}, [], []
-    for op_type, ends, tensor in (("DequantizeLinear", "xr", source), ("QuantizeLinear", "ry", target)):
+def _between(source: Tensor, target: Tensor, value: npt.NDArray, function: str = "Identity") -> npt.NDArray:
+    """DequantizeLinear, a function, then QuantizeLinear, in float32: a softmax, or a table that the front end inserted
+    in front of Concat."""
+    feeds, nodes, constants = {"x": value}, [helper.make_node(function, ["r"], ["f"])], []
+    for op_type, ends, tensor in (("DequantizeLinear", "xr", source), ("QuantizeLinear", "fy", target)):
         scale, zero = f"{op_type}/scale", f"{op_type}/zero_point"
         constants.append(numpy_helper.from_array(np.array(tensor.scale, np.float32), scale))
         constants.append(numpy_helper.from_array(np.array(tensor.zero_point, tensor.dtype), zero))
-        nodes.append(helper.make_node(op_type, [ends[0], scale, zero], [ends[1]]))
+        at = 0 if op_type == "DequantizeLinear" else len(nodes)
+        nodes.insert(at, helper.make_node(op_type, [ends[0], scale, zero], [ends[1]]))
     elem_type = helper.np_dtype_to_tensor_dtype(value.dtype)
     x = helper.make_tensor_value_info("x", elem_type, value.shape)
     graph = helper.make_graph(nodes, "requantise", [x], [onnx.ValueInfoProto(name="y")], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-    return session(model).run(["y"], feeds)[0]
+    return session(model, as_written=True).run(["y"], feeds)[0]
 
 
 def _layer(source: OnnxSource, inputs: list[Tensor], output: Tensor, *, as_written: bool) -> _NodeSession:
