@@ -11,6 +11,7 @@ from hw.contract.params import preset
 from hw.vec.unit import VecUnit
 from sim.functional.machine import FunctionalFault, Machine
 from tests.support.memories import serve_read, serve_write
+from tests.support.row_programs import layer_norm, softmax
 from tests.support.streams import Stalls, check_held, feed, simulate
 
 TINY = preset("tiny").replace(lv1_bytes=4096)
@@ -317,3 +318,45 @@ def test_faults(fields, code):
     assert seen["done"] == 0
     with pytest.raises(FunctionalFault):
         bench.machine.execute(insn, SEGMENTS)
+
+
+def test_softmax_and_layer_normalisation_equal_the_model():
+    rng, params = np.random.default_rng(5), TINY
+    scores, x = rng.integers(-128, 128, (5, 21)).astype(np.int8), rng.integers(0, 256, (4, 32)).astype(np.uint8)
+    gain, shift = rng.uniform(0.2, 1.5, 32), rng.uniform(-1, 1, 32)
+    for program in (softmax(params, scores, 0.07), layer_norm(params, x, gain, shift, 1 / 32, 0.01)):
+        bench = Bench(params, 0)
+        for at, raw in program.memory.items():
+            bench.write(at, raw)
+        bench.run(program.insns)
+        bench.expect(program.insns)
+
+
+@pytest.mark.parametrize("op", ACROSS)
+def test_rows_enter_at_one_vector_per_cycle(op):
+    """Rows of one vector: a record leaves in every cycle. Operands A and B of LOOKUP lie in different banks."""
+    params, rows = WIDE, 120
+    bench = Bench(params, 1)
+    bench.row_block()
+    lanes, word = params.vec_lanes, params.lv1_word
+    fields = {"op": op, "across": 1, "n1": rows, "a": 2048, "a_s1": lanes, "d": 4096, "d_s1": lanes, "p": ROW_BLOCK}
+    if op == VecOp.LOOKUP:
+        fields |= {"b_en": 1, "row": 1, "b": RECORDS, "b_s1": 0, "t": 1024}
+    insn = Insn(Op.VEC, {name: int(value) for name, value in fields.items()})
+    seen = bench.run([insn])
+    bench.expect([insn])
+    loading = 1024 // word * (word // 8 + 1) if op == VecOp.LOOKUP else 0
+    assert seen["active"] == rows
+    assert seen["cycles"] - loading <= rows + 40
+
+
+def test_squares_beyond_32_bits_wrap():
+    """Windows that read one vector of extremes over and over."""
+    params = TINY
+    bench = Bench(params, 3)
+    bench.block(ROW_BLOCK, params.vec_lanes, zp_a=-128, ma=1 << 21, mb=40)
+    bench.write(1024, b"\xff" * params.vec_lanes)
+    fields = {"across": 1, "a": 1024, "p": ROW_BLOCK, "k1": 255, "k0": 60}
+    insns = [Insn(Op.VEC, fields | {"op": int(op), "d": 2048 + 64 * op}) for op in (VecOp.SUM, VecOp.MOMENTS)]
+    bench.run(insns, limit=40_000)
+    bench.expect(insns)
