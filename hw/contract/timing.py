@@ -35,6 +35,7 @@ TABLE_ROW_BYTES = 8  #: bytes of its table that a lane takes per cycle
 VEC_CHECK = 2  #: from the acceptance of a VEC to its first parameter
 VEC_PIPELINE = 14  #: from the last operand to the signal
 VEC_RAW_PIPELINE = 4  #: the same for RAW
+VEC_RECORD = 1  #: what the record of a row takes beyond, besides a cycle for each doubling of the lanes
 
 # -- ends ------------------------------------------------------------------------------------------------------------
 DRAINED = 20  #: from the last signal to HALTED, and the rest of what is in a pipeline behind the commands in flight

@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VEC_HEADER
+from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VEC_HEADER, WIDE_TABLE_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import TABLE_ROW_BYTES
 from hw.vec.walker import LV1_ADDR
@@ -17,19 +17,20 @@ HEADER = data.StructLayout({name: signed(8 * size) for name, size, _ in VEC_HEAD
 class ParameterLoader(wiring.Component):
     """Reads header, channel entries and table of one instruction and keeps them.
 
-    ``start`` takes ``p``, ``t``, ``groups`` (vectors of channel entries to load) and ``table`` (load it). ``busy``
-    until everything is in place. ``read_valid``, ``addr`` (LV1 byte address) and ``read_ready`` ask for words, each of
-    which comes back with ``rsp_valid`` one cycle later; ``hold`` stops asking. ``header`` holds the scalars. Entries of
-    ``group`` appear on ``entries`` a cycle with ``en`` later. Tables are written ``TABLE_ROW_BYTES`` at a time.
+    ``start`` takes ``p``, ``t``, ``groups`` (vectors of channel entries to load), ``table`` (load one) and ``wide`` (it
+    is that of LOOKUP). ``busy`` until everything is in place. ``read_valid``, ``addr`` (LV1 byte address) and
+    ``read_ready`` ask for words, each of which comes back with ``rsp_valid`` one cycle later; ``hold`` stops asking.
+    ``header`` holds the scalars. Entries of ``group`` appear on ``entries`` a cycle with ``en`` later. Tables are
+    written ``TABLE_ROW_BYTES`` at a time.
     """
 
     def __init__(self, params: SocParams) -> None:
         self._params = params
-        rows = TABLE_BYTES // TABLE_ROW_BYTES
+        rows = WIDE_TABLE_BYTES // TABLE_ROW_BYTES
         super().__init__(
             {
                 "start": In(1), "p": In(LV1_ADDR), "t": In(LV1_ADDR), "groups": In(range(params.vec_groups + 1)),
-                "table": In(1), "hold": In(1), "busy": Out(1),
+                "table": In(1), "wide": In(1), "hold": In(1), "busy": Out(1),
                 "read_valid": Out(1), "read_ready": In(1), "addr": Out(LV1_ADDR),
                 "rsp_valid": In(1), "rsp_data": In(8 * params.lv1_word),
                 "header": Out(HEADER),
@@ -46,12 +47,13 @@ class ParameterLoader(wiring.Component):
         header_words = params.vec_header_bytes // word
         group_words = params.vec_lanes * VEC_CHANNEL_BYTES // word
         block_words = Signal(range(header_words + params.vec_groups * group_words + 1))
-        table_words = TABLE_BYTES // word
+        most_words = WIDE_TABLE_BYTES // word
+        table_words = Signal(range(most_words + 1))
         shifts = word // TABLE_ROW_BYTES  # cycles one word keeps the table's write port busy
 
         # Ask for the block, then for the table, one word at a time.
         asking, in_table, table_wanted = Signal(), Signal(), Signal()
-        asked = Signal(range(max(header_words + params.vec_groups * group_words, table_words) + 1))
+        asked = Signal(range(max(header_words + params.vec_groups * group_words, most_words) + 1))
         table_addr = Signal(LV1_ADDR)
         taken = Signal()
         shifting = Signal(range(shifts + 1))
@@ -115,6 +117,7 @@ class ParameterLoader(wiring.Component):
         with m.If(self.start):
             m.d.sync += [
                 asking.eq(1), in_table.eq(0), asked.eq(0), arrived.eq(0), row.eq(0), table_wanted.eq(self.table),
+                table_words.eq(Mux(self.wide, most_words, TABLE_BYTES // word)),
                 self.addr.eq(self.p), table_addr.eq(self.t), block_words.eq(header_words + self.groups * group_words),
             ]  # fmt: skip
         return m

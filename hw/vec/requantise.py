@@ -4,7 +4,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.vec.normalise import normalise
+
 MANTISSA = 24  #: bits of a float32 significand, hidden one included
+RESULT = 24  #: bits of the result
 LATENCY = 6  #: enabled cycles from operands to result
 
 
@@ -26,7 +29,7 @@ class Requantise(wiring.Component):
         super().__init__(
             {
                 "en": In(1), "s": In(signed(32)), "bias": In(signed(32)), "scale": In(32),
-                "zp_y": In(signed(16)), "lo": In(signed(16)), "hi": In(signed(16)), "y": Out(signed(16)),
+                "zp_y": In(signed(16)), "lo": In(signed(RESULT)), "hi": In(signed(RESULT)), "y": Out(signed(RESULT)),
             }
         )  # fmt: skip
 
@@ -41,18 +44,9 @@ class Requantise(wiring.Component):
             # 2: sign and magnitude, shifted until bit 31 is set: a binary search for the leading one.
             magnitude = Signal(32)
             m.d.comb += magnitude.eq(Mux(total[-1], -total, total))
-            leading: list[Signal] = []
-            shifted: Signal = magnitude
-            for step in (16, 8, 4, 2, 1):
-                move = Signal(name=f"move{step}")
-                stage = Signal(32, name=f"shift{step}")
-                m.d.comb += [
-                    move.eq(shifted[32 - step :] == 0),
-                    stage.eq(Mux(move, Cat(Const(0, step), shifted[:-step]), shifted)),
-                ]
-                shifted, leading = stage, [move, *leading]
+            shifted, leading = normalise(m, magnitude)
             normal2, zeros2, negative2, scale2 = Signal(32), Signal(5), Signal(), Signal(31)
-            m.d.sync += [normal2.eq(shifted), zeros2.eq(Cat(leading)), negative2.eq(total[-1]), scale2.eq(scale1)]
+            m.d.sync += [normal2.eq(shifted), zeros2.eq(leading), negative2.eq(total[-1]), scale2.eq(scale1)]
 
             # 3: round to a float32 significand; the exponent of the product so far.
             rounded = Signal(MANTISSA + 1)
@@ -90,14 +84,14 @@ class Requantise(wiring.Component):
                 exponent5.eq(exponent),
                 negative5.eq(negative4),
                 small5.eq(zero4 | (exponent < -1)),  # below one half
-                huge5.eq(exponent > 16),  # beyond any zero point
+                huge5.eq(exponent > RESULT - 2),  # beyond any result
             ]
 
             # 6: round to an integer, add the zero point, clamp. The integer has exponent5 + 1 bits.
             places = Signal(5)
-            aligned = Signal(MANTISSA + 20)
-            integer = Signal(19)
-            result, clamped = Signal(signed(20)), Signal(signed(20))
+            aligned = Signal(MANTISSA + RESULT)
+            integer = Signal(RESULT)
+            result, clamped = Signal(signed(RESULT + 2)), Signal(signed(RESULT + 2))
             m.d.comb += [
                 places.eq(exponent5 + 1),
                 aligned.eq(significand5 << places),
@@ -106,7 +100,7 @@ class Requantise(wiring.Component):
             with m.If(small5):
                 m.d.comb += integer.eq(0)
             with m.Elif(huge5):
-                m.d.comb += integer.eq(1 << 17)
+                m.d.comb += integer.eq(1 << (RESULT - 1))
             m.d.comb += [
                 result.eq(Mux(negative5, -integer, integer) + self.zp_y),
                 clamped.eq(Mux(result < self.lo, self.lo, Mux(result > self.hi, self.hi, result))),

@@ -1,7 +1,7 @@
 """The vector unit of an engine."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from hw.contract.isa import Op, VecOp
@@ -10,14 +10,11 @@ from hw.contract.params import SocParams
 from hw.interfaces import ReadPort, UnitPort, WritePort, struct_layout
 from hw.mac.accumulators import AccReadPort
 from hw.scratchpad import word_bits
-from hw.vec import lane
+from hw.vec import check
 from hw.vec.combine import WriteCombiner
-from hw.vec.lane import Lane
+from hw.vec.datapath import Datapath
 from hw.vec.parameters import ParameterLoader
-from hw.vec.walker import LV1_ADDR, Walker
-
-#: What travels beside the operands: destination and place of a step in its window and instruction.
-STEP = data.StructLayout({"valid": 1, "d": LV1_ADDR, "group": 8, "first": 1, "final": 1, "last": 1})
+from hw.vec.walker import LV1_ADDR, STEP, Walker
 
 
 class VecUnit(wiring.Component):
@@ -25,7 +22,7 @@ class VecUnit(wiring.Component):
 
     One operand vector per cycle; results leave through a write combiner. The parameter block is read before the first
     operand, and an instruction starts when the one before has landed. Operands that share an LV1 word with the one
-    before do not read it again. RAW takes a shorter way: operands go to the combiner as they are.
+    before do not read it again.
 
     Members: ``unit``: Out(UnitPort); ``a``, ``b``: Out(ReadPort), operands (``a`` also reads parameters);
     ``d``: Out(WritePort), results; ``acc``: Out(AccReadPort), accumulators.
@@ -56,13 +53,19 @@ class VecUnit(wiring.Component):
         m.d.comb += insn.eq(cmd.insn)
         m.submodules.walker = walker = Walker((params.vec_groups - 1).bit_length())
         m.submodules.loader = loader = ParameterLoader(params)
+        m.submodules.datapath = datapath = Datapath(params)
         m.submodules.combiner = combiner = WriteCombiner(params)
         wiring.connect(m, wiring.flipped(self.d), combiner.port)
-        m.d.comb += [walker.insn.eq(insn), loader.p.eq(insn.p), loader.t.eq(insn.t), loader.table.eq(insn.table)]
-        m.d.comb += loader.groups.eq(Mux(insn.per_channel, insn.n0, 1))
-        illegal = self._illegal(m, insn)
-        raw = Signal()
-        m.d.comb += raw.eq(insn.op == VecOp.RAW)
+        m.d.comb += [walker.insn.eq(insn), loader.p.eq(insn.p), loader.t.eq(insn.t)]
+        raw, lookup = Signal(), Signal()
+        m.d.comb += [
+            raw.eq(insn.op == VecOp.RAW),
+            lookup.eq(insn.op == VecOp.LOOKUP),
+            loader.table.eq(insn.table | lookup),
+            loader.wide.eq(lookup),
+            loader.groups.eq(Mux(insn.per_channel, insn.n0, 1)),
+        ]
+        illegal, (outside, outside_at) = check.illegal(m, insn, params), check.beyond(m, insn, params)
         dead, walking = Signal(), Signal()
         fault, fault_code, fault_addr = Signal(), Signal(8), Signal(LV1_ADDR)
         stop = Signal()
@@ -79,6 +82,8 @@ class VecUnit(wiring.Component):
             with m.State("CHECK"):
                 with m.If(illegal):
                     m.d.comb += [fault.eq(1), fault_code.eq(Fault.ILLEGAL)]
+                with m.Elif(outside):
+                    m.d.comb += [fault.eq(1), fault_code.eq(Fault.LIMIT), fault_addr.eq(outside_at)]
                 with m.Else():
                     m.d.comb += [loader.start.eq(~raw), walker.start.eq(1)]
                     m.next = "PARAMETERS"
@@ -148,16 +153,13 @@ class VecUnit(wiring.Component):
         with m.If(fetched_free):
             m.d.sync += [
                 fetched.valid.eq(leave), fetched.d.eq(walker.d), fetched.group.eq(walker.group),
+                fetched.part.eq(walker.part),
                 fetched.first.eq(walker.first), fetched.final.eq(walker.final), fetched.last.eq(walker.last),
                 a_at.eq(walker.a[lane_low:word_low]), b_at.eq(walker.b[lane_low:word_low]),
             ]  # fmt: skip
         a_vector, b_vector, acc_vector = Signal(8 * lanes), Signal(8 * lanes), Signal(32 * lanes)
         ready = Signal(STEP)
-        fetched_part, part = Signal(2), Signal(2)
-        with m.If(fetched_free):
-            m.d.sync += fetched_part.eq(walker.part)
         with m.If(en):
-            m.d.sync += part.eq(fetched_part)
             m.d.sync += [
                 ready.eq(fetched),
                 a_vector.eq(a_word.word_select(a_at, 8 * lanes)),
@@ -165,43 +167,20 @@ class VecUnit(wiring.Component):
                 acc_vector.eq(acc_data),
             ]
 
-        # Lanes, and what travels beside them.
-        delay = [ready]
-        for k in range(lane.LATENCY):
-            delay.append(Signal(STEP, name=f"delay{k}"))
-            with m.If(en):
-                m.d.sync += delay[-1].eq(delay[-2])
-        with m.If(raw):
-            m.d.sync += delay[1].valid.eq(0)
-        settings = Signal(lane.SETTINGS)
-        for name in ("op", "src_acc", "b_en", "a_signed", "b_signed", "table"):
-            m.d.comb += settings[name].eq(insn[name])
-        for name in ("zp_a", "zp_b", "ma", "mb", "zp_y", "lo", "hi"):
-            m.d.comb += settings[name].eq(loader.header[name])
-        m.d.comb += [loader.en.eq(en), loader.group.eq(Mux(insn.per_channel, delay[lane.PARAM_LATENCY - 1].group, 0))]
-        results = []
-        for k in range(lanes):
-            m.submodules[f"lane{k}"] = one = Lane()
-            entry = loader.entries.word_select(k, 64)
-            m.d.comb += [
-                one.en.eq(en), one.settings.eq(settings), one.valid.eq(ready.valid & ~raw), one.first.eq(ready.first),
-                one.a.eq(a_vector.word_select(k, 8)), one.b.eq(b_vector.word_select(k, 8)),
-                one.acc.eq(acc_vector.word_select(k, 32)), one.bias.eq(entry[:32]), one.scale.eq(entry[32:]),
-                one.table_write.eq(loader.table_write), one.table_addr.eq(loader.table_addr),
-                one.table_data.eq(loader.table_data),
-            ]  # fmt: skip
-            results.append(one.y)
-        result = Signal(STEP)
         m.d.comb += [
-            result.eq(Mux(raw, ready, delay[-1])),
-            combiner.valid.eq(result.valid & result.final & ~stop),
-            combiner.d.eq(result.d),
-            combiner.last.eq(result.last),
-            combiner.vector.eq(Mux(raw, acc_vector.word_select(part, 8 * lanes), Cat(results))),
+            loader.en.eq(en), loader.group.eq(datapath.group),
+            datapath.en.eq(en), datapath.clear.eq(stop), datapath.insn.eq(insn), datapath.header.eq(loader.header),
+            datapath.step.eq(ready), datapath.a.eq(a_vector), datapath.b.eq(b_vector), datapath.acc.eq(acc_vector),
+            datapath.entries.eq(loader.entries), datapath.table_write.eq(loader.table_write),
+            datapath.table_addr.eq(loader.table_addr), datapath.table_data.eq(loader.table_data),
+            combiner.valid.eq(datapath.result.valid & datapath.result.final & ~stop),
+            combiner.d.eq(datapath.result.d),
+            combiner.last.eq(datapath.result.last),
+            combiner.vector.eq(datapath.vector),
             en.eq(~combiner.valid | combiner.ready),
-        ]
+        ]  # fmt: skip
         with m.If(stop):
-            m.d.sync += [fetched.valid.eq(0), *(step.valid.eq(0) for step in delay)]
+            m.d.sync += [fetched.valid.eq(0), ready.valid.eq(0)]
 
         with m.If(fault):
             m.d.sync += dead.eq(1)
@@ -215,31 +194,6 @@ class VecUnit(wiring.Component):
             unit.mon_stalled.eq(walking & ~leave),
         ]
         return m
-
-    def _illegal(self, m: Module, insn):
-        """What the fields of an instruction alone tell."""
-        params = self._params
-        word_low = (params.lv1_word - 1).bit_length()
-        window = (insn.k1 != 1) | (insn.k0 != 1)
-        reduces = (insn.op == VecOp.MAX) | (insn.op == VecOp.SUM)
-        block = params.vec_header_bytes + 8 * params.vec_lanes * insn.n0
-        raw, illegal = Signal(), Signal()
-        flags = insn.b_en | insn.a_signed | insn.b_signed | insn.table | insn.per_channel
-        m.d.comb += raw.eq(insn.op == VecOp.RAW)
-        m.d.comb += illegal.eq(
-            (insn.op > VecOp.RAW)
-            | (raw & (~insn.src_acc | (insn.n2 != 4) | flags))
-            | (insn.src_acc & (((insn.op != VecOp.LIN) & ~raw) | insn.b_en))
-            | ((insn.op == VecOp.MUL) & ~insn.b_en)
-            | (reduces & insn.b_en)
-            | (~reduces & window)
-            | ((insn.per_channel | insn.src_acc) & (insn.n0 > params.vec_groups))
-            | (~raw & insn.p[:word_low].any())
-            | (insn.table & insn.t[:word_low].any())
-            | (~raw & (insn.p + block > params.lv1_bytes))
-            | (insn.table & (insn.t + 256 > params.lv1_bytes))
-        )
-        return illegal
 
     def _operand(self, m: Module, name: str, port, asks, wanted, start):
         """One operand's reads: whether to ask for the current step's word, the word of the step before, which arrives

@@ -81,5 +81,5 @@ class Walker(wiring.Component):
                 carry = carry & end
 
 
-#: What travels with the operands of a window through the lanes.
-RESULT = data.StructLayout({"d": LV1_ADDR, "last": 1})
+#: What travels beside the operands: destination and place of a step in its window and instruction.
+STEP = data.StructLayout({"valid": 1, "d": LV1_ADDR, "group": 8, "part": 2, "first": 1, "final": 1, "last": 1})

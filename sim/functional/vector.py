@@ -153,7 +153,7 @@ class VectorUnit(CheckedMemories):
             made["number"][..., 0] = a.max(axis=axes, where=counts, initial=-(1 << 31))
             return made
         if op == VecOp.MOMENTS:
-            total = a.sum(axis=axes, where=counts)
+            total = a.sum(axis=axes, where=counts).astype(np.int32).astype(np.int64)
             squares = (a * a).sum(axis=axes, where=counts) & 0xFFFFFFFF
             argument = head["ma"] * squares - total * total + (bias & 0xFFFFFFFF)
         else:

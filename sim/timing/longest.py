@@ -12,11 +12,12 @@ from math import gcd
 
 import numpy as np
 
-from hw.contract.isa import FORMATS, TABLE_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Unit
+from hw.contract.isa import FORMATS, Insn, Op, Unit
 from hw.contract.params import SocParams
-from hw.contract.timing import MAC_IN_FLIGHT, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
+from hw.contract.timing import MAC_IN_FLIGHT, TABLE_ROW_BYTES, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
 from sim.timing.contention import Rivals, WorstDram
 from sim.timing.copies import COPY_FIELDS, run_steps, runs_of
+from sim.timing.pipelines import record_cycles, vec_words
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}
@@ -33,7 +34,7 @@ _COPY = COPY_FIELDS
 #: What a duration depends on, by operation.
 _MATTERS = dict.fromkeys((Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0), _COPY) | {
     Op.MAC: (*_LOOPS, "p1", "p0", "acc_s"),
-    Op.VEC: (*_LOOPS, "k1", "k0", "src_acc", "b_en", "per_channel", "table"),
+    Op.VEC: ("op", *_LOOPS, "k1", "k0", "src_acc", "b_en", "per_channel", "table", "across"),
 }
 _DEFAULTS = {op: {f.name: f.default for f in FORMATS[op] if f.name in names} for op, names in _MATTERS.items()}
 
@@ -107,9 +108,9 @@ def _vec(insn: Fields, params: SocParams, rivals: Rivals) -> Work:
     vectors = insn["n2"] * insn["n1"] * insn["n0"]
     window = insn["k1"] * insn["k0"]
     block, table = _vec_words(insn, params)
-    cycles = block * reads_a + _VEC_FIXED
+    cycles = block * reads_a + _VEC_FIXED + (record_cycles(params) if insn["across"] else 0)
     if table:
-        cycles += table * (reads_a + 2) + TABLE_BYTES // 8
+        cycles += table * (reads_a + 2 + params.lv1_word // TABLE_ROW_BYTES)
     per_step = 1 if insn["src_acc"] else max(reads_a, reads_b if insn["b_en"] else 1)
     # An operand word and a result word are asked for once per LV1 word at best, once per vector at worst.
     steps = max(vectors * window * per_step, vectors * rivals.lv1_writes("d"))
@@ -120,9 +121,7 @@ def _vec(insn: Fields, params: SocParams, rivals: Rivals) -> Work:
 
 def _vec_words(insn: Fields, params: SocParams) -> tuple[int, int]:
     """LV1 words of the parameter block and of the table."""
-    groups = insn["n0"] if insn["per_channel"] else 1
-    block = (params.vec_header_bytes + groups * params.vec_lanes * VEC_CHANNEL_BYTES) // params.lv1_word
-    return block, TABLE_BYTES // params.lv1_word if insn["table"] else 0
+    return vec_words(params, insn["op"], insn["table"], insn["n0"] if insn["per_channel"] else 1)
 
 
 def parameter_words(insn: Insn, params: SocParams) -> int:

@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, VecOp
+from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, WIDE_TABLE_BYTES, VecOp
 from hw.contract.params import SocParams
-from hw.contract.timing import TABLE_ROW_BYTES, VEC_CHECK, VEC_PIPELINE, VEC_RAW_PIPELINE
+from hw.contract.timing import TABLE_ROW_BYTES, VEC_CHECK, VEC_PIPELINE, VEC_RAW_PIPELINE, VEC_RECORD
 
 MAC_FIELDS = ("n2", "n1", "n0", "p1", "p0", "acc_s", "accumulate")
 #: Addresses count modulo a row of all banks of LV1.
 VEC_FIELDS = (
-    "op", "table", "per_channel", "n2", "n1", "n0", "k1", "k0", "src_acc", "b_en", "a", "b",
+    "op", "table", "per_channel", "across", "n2", "n1", "n0", "k1", "k0", "src_acc", "b_en", "a", "b",
     "a_s2", "a_s1", "a_s0", "a_k1", "a_k0", "b_s2", "b_s1", "b_s0",
 )  # fmt: skip
 
@@ -70,21 +70,31 @@ class VecSteps(NamedTuple):
 @lru_cache(maxsize=1 << 14)
 def vec_steps(params: SocParams, *values: int) -> VecSteps:
     """Of the VEC instruction with ``VEC_FIELDS`` of the values given."""
-    op, table, per_channel, n2, n1, n0, k1, k0, src_acc, b_en, *_ = values
+    op, table, per_channel, across, n2, n1, n0, k1, k0, src_acc, b_en, *_ = values
     accepted = n2 * n1 * n0 * k1 * k0
     f = dict(zip(VEC_FIELDS, values, strict=True))
     steps = accepted + (_operand_conflicts(params, f) if b_en and not src_acc else 0)
     if op == VecOp.RAW:
         return VecSteps(VEC_CHECK + 1, steps, VEC_RAW_PIPELINE, accepted)
-    word = params.lv1_word
-    groups = n0 if per_channel else 1
-    words = (params.vec_header_bytes + groups * params.vec_lanes * VEC_CHANNEL_BYTES) // word
-    setup = VEC_CHECK + words + 2
-    if table:
-        rows = word // TABLE_ROW_BYTES
-        tables = TABLE_BYTES // word
+    block, tables = vec_words(params, op, table, n0 if per_channel else 1)
+    setup = VEC_CHECK + block + 2
+    if tables:
+        rows = params.lv1_word // TABLE_ROW_BYTES
         setup += 1 + (tables - 1) * (rows + 1) + rows + 1
-    return VecSteps(setup, steps, VEC_PIPELINE, accepted)
+    return VecSteps(setup, steps, VEC_PIPELINE + (record_cycles(params) if across else 0), accepted)
+
+
+def vec_words(params: SocParams, op: int, table: int, groups: int) -> tuple[int, int]:
+    """LV1 words that a VEC instruction reads before its first operand: of the parameter block with the entries of
+    ``groups`` vectors of channels, and of its table."""
+    block = params.vec_header_bytes + groups * params.vec_lanes * VEC_CHANNEL_BYTES
+    table_bytes = WIDE_TABLE_BYTES if op == VecOp.LOOKUP else TABLE_BYTES if table else 0
+    return block // params.lv1_word, table_bytes // params.lv1_word
+
+
+def record_cycles(params: SocParams) -> int:
+    """By which the record of a row leaves later than a vector of results."""
+    return VEC_RECORD + (params.vec_lanes - 1).bit_length()
 
 
 def _operand_conflicts(params: SocParams, f: dict[str, int]) -> int:

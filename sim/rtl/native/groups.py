@@ -180,6 +180,19 @@ def _repeat_cheap(design: Design, groups: list[Group], homes: dict[int, int]) ->
         home = groups[homes[node]]
         if not crossing[node] and not _used_within(design, home, node):
             home.nodes.remove(node)
+    for group in groups:
+        _drop_unused_copies(design, group)
+
+
+def _drop_unused_copies(design: Design, group: Group) -> None:
+    """What was repeated for an operation that others then did themselves is of no use here."""
+    needs = nodes_of(word for sink in group.sinks for word in sink_words(design, sink))
+    for node in sorted(group.nodes, reverse=True):
+        if node in group.copies and node not in needs:
+            group.nodes.remove(node)
+            group.copies.discard(node)
+        else:
+            needs |= nodes_of(design.nodes[node].args)
 
 
 def _used_within(design: Design, group: Group, node: int) -> bool:

@@ -1,6 +1,7 @@
 """Requantisation against NumPy: random values, ties, powers of two, extremes."""
 
 import numpy as np
+import pytest
 
 from hw.vec.requantise import LATENCY, Requantise
 from tests.support.streams import simulate
@@ -33,9 +34,11 @@ def expected(s: int, bias: int, scale: np.float32, zp: int, lo: int, hi: int) ->
     return int(np.clip(np.float64(product) + zp, lo, hi))
 
 
-def test_equals_numpy_bit_for_bit():
+@pytest.mark.parametrize(
+    ("zp", "lo", "hi"), [(3, -128, 127), (-(2**15), -(2**15), 2**15 - 1), (0, -(2**23), 2**23 - 1)]
+)
+def test_equals_numpy_bit_for_bit(zp, lo, hi):
     dut, todo = Requantise(), cases(seed=7)
-    zp, lo, hi = 3, -128, 127
 
     async def testbench(ctx) -> None:
         for port, value in ((dut.zp_y, zp), (dut.lo, lo), (dut.hi, hi), (dut.en, 1)):

@@ -5,17 +5,20 @@ import random
 import numpy as np
 import pytest
 
-from hw.contract.isa import VEC_HEADER, Insn, Op, VecOp
+from hw.contract.isa import RECORD_BYTES, VEC_HEADER, Insn, Op, VecOp
 from hw.contract.job import Fault
 from hw.contract.params import preset
 from hw.vec.unit import VecUnit
 from sim.functional.machine import FunctionalFault, Machine
 from tests.support.memories import serve_read, serve_write
+from tests.support.row_programs import layer_norm, softmax
 from tests.support.streams import Stalls, check_held, feed, simulate
 
 TINY = preset("tiny").replace(lv1_bytes=4096)
 WIDE = preset("base").replace(lv1_bytes=8192, lv0_acc_rows=32)
 SEGMENTS = [(0, 0)] * 8
+ACROSS = (VecOp.MAX, VecOp.SUM, VecOp.LOOKUP, VecOp.MOMENTS)
+ROW_BLOCK, RECORDS = 512, 704  #: where parameters of instructions with ``across`` lie, and records they may read
 
 
 def command(insn: Insn, pc: int = 0) -> dict:
@@ -64,6 +67,18 @@ class Bench:
         scale = np.exp2(self.rng.uniform(-18, -8, entries)).astype(np.float32)
         for b, s in zip(bias, scale, strict=True):
             raw += b.tobytes() + s.tobytes()
+        self.write(at, raw)
+
+    def row_block(self) -> None:
+        """Parameters for ``across`` at ``ROW_BLOCK`` and records at ``RECORDS``."""
+        lanes, rng = self.params.vec_lanes, self.rng
+        self.block(ROW_BLOCK, lanes, ma=int(rng.integers(-(1 << 22) + 1, 1 << 22)), mb=int(rng.integers(-64, 64)))
+        for at in range(RECORDS, 1024, lanes):
+            record = np.array([rng.integers(-(2**31), 2**31) >> rng.integers(0, 24)]).astype("<i4").tobytes()
+            self.write(at, (record + np.exp2(rng.uniform(-24, 4)).astype("<f4").tobytes())[:lanes])
+
+    def write(self, at: int, raw: bytes) -> None:
+        """Write ``raw`` into both memories."""
         self.lv1[at : at + len(raw)] = raw
         self.machine.engines[0].lv1[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
 
@@ -133,23 +148,36 @@ class Bench:
 
 
 def random_insn(params, rand: random.Random) -> Insn:
-    """Legal: operands in the second quarter, results in the upper half, parameters at 0, table at 1 KiB."""
+    """Legal: operands in the second quarter, results in the upper half, parameters at 0 or ``ROW_BLOCK``, records at
+    ``RECORDS``, table at 1 KiB."""
     lanes, quarter = params.vec_lanes, params.lv1_bytes // 4
-    op = rand.choice(list(VecOp))
+    records = lanes >= RECORD_BYTES
+    op = rand.choice([op for op in VecOp if records or op not in (VecOp.LOOKUP, VecOp.MOMENTS)])
     if op == VecOp.RAW:
         return random_raw(params, rand)
-    fields = {"op": op, "p": 0, "t": 1024, "table": rand.random() < 0.3, "a_signed": rand.randrange(2)}
-    fields |= {"b_signed": rand.randrange(2), "per_channel": rand.random() < 0.4}
-    fields |= {"n2": rand.randint(1, 3), "n1": rand.randint(1, 4), "n0": rand.randint(1, params.vec_groups)}
-    if op == VecOp.LIN and rand.random() < 0.5:
+    across = records and (op == VecOp.MOMENTS or (op in ACROSS and rand.random() < 0.5))
+    fields = {"op": op, "p": 0, "t": 1024, "table": op != VecOp.LOOKUP and not across and rand.random() < 0.3}
+    fields |= {"a_signed": rand.randrange(2), "b_signed": rand.randrange(2)}
+    fields |= {"per_channel": not across and rand.random() < 0.4}
+    fields |= {"n2": rand.randint(1, 3), "n1": rand.randint(1, 4)}
+    fields |= {"n0": 1 if across else rand.randint(1, params.vec_groups)}
+    if not across and not fields["table"] and rand.random() < 0.3:
+        fields |= {"planes": 1, "n2": 3}
+    if op == VecOp.LIN and rand.random() < 0.4:
         fields |= {"src_acc": 1, "a": rand.randint(0, 8), "a_s2": rand.randint(0, 4), "a_s1": rand.randint(0, 3)}
     else:
         fields |= {"a": quarter + lanes * rand.randint(0, 8)}
         fields |= {f"a_s{i}": lanes * rand.randint(0, 4) for i in range(3)}
-    if op in (VecOp.MAX, VecOp.SUM):
+    if across or op in (VecOp.MAX, VecOp.SUM, VecOp.WIDE):
         fields |= {"k1": rand.randint(1, 3), "k0": rand.randint(1, 3)}
         fields |= {"a_k1": lanes * rand.randint(0, 3), "a_k0": lanes * rand.randint(0, 2)}
-    if op == VecOp.MUL or (op == VecOp.LIN and not fields.get("src_acc") and rand.random() < 0.7):
+    if across:
+        fields |= {"across": 1, "tail": rand.randint(0, lanes), "p": ROW_BLOCK}
+    lin_b = op == VecOp.LIN and not fields.get("src_acc") and rand.random() < 0.8
+    if records and (op == VecOp.LOOKUP or (lin_b and rand.random() < 0.5)):
+        fields |= {"b_en": 1, "row": 1, "b": RECORDS + lanes * rand.randint(0, 4)}
+        fields |= {f"b_s{i}": lanes * rand.randint(0, 2) for i in range(3)}
+    elif op == VecOp.MUL or lin_b:
         fields |= {"b_en": 1, "b": quarter + lanes * rand.randint(0, 16)}
         fields |= {f"b_s{i}": lanes * rand.randint(0, 3) for i in range(3)}
     d_s0 = lanes
@@ -176,6 +204,7 @@ def test_random_instructions_equal_the_model(params, seed):
     rand = random.Random(seed)
     bench = Bench(params, seed)
     bench.block(0, params.out_channels)
+    bench.row_block()
     insns = [random_insn(params, rand) for _ in range(6)]
     bench.run(insns, stall=rand.choice([0.0, 0.3]), seed=seed)
     bench.expect(insns)
@@ -187,6 +216,7 @@ def test_raw_dumps_between_other_instructions(params, seed):
     rand = random.Random(seed)
     bench = Bench(params, seed)
     bench.block(0, params.out_channels)
+    bench.row_block()
     insns = [make(params, rand) for make in (random_raw, random_insn, random_raw, random_insn)]
     bench.run(insns, stall=rand.choice([0.0, 0.3]), seed=seed)
     bench.expect(insns)
@@ -233,6 +263,7 @@ def test_abort_ends_in_mid_flight(when, stall):
     rand = random.Random(when)
     bench = Bench(TINY, when)
     bench.block(0, TINY.out_channels)
+    bench.row_block()
     before = bytes(bench.lv1)
     insns = [random_insn(TINY, rand) for _ in range(8)]
     allowed = [{byte} for byte in before]
@@ -287,3 +318,45 @@ def test_faults(fields, code):
     assert seen["done"] == 0
     with pytest.raises(FunctionalFault):
         bench.machine.execute(insn, SEGMENTS)
+
+
+def test_softmax_and_layer_normalisation_equal_the_model():
+    rng, params = np.random.default_rng(5), TINY
+    scores, x = rng.integers(-128, 128, (5, 21)).astype(np.int8), rng.integers(0, 256, (4, 32)).astype(np.uint8)
+    gain, shift = rng.uniform(0.2, 1.5, 32), rng.uniform(-1, 1, 32)
+    for program in (softmax(params, scores, 0.07), layer_norm(params, x, gain, shift, 1 / 32, 0.01)):
+        bench = Bench(params, 0)
+        for at, raw in program.memory.items():
+            bench.write(at, raw)
+        bench.run(program.insns)
+        bench.expect(program.insns)
+
+
+@pytest.mark.parametrize("op", ACROSS)
+def test_rows_enter_at_one_vector_per_cycle(op):
+    """Rows of one vector: a record leaves in every cycle. Operands A and B of LOOKUP lie in different banks."""
+    params, rows = WIDE, 120
+    bench = Bench(params, 1)
+    bench.row_block()
+    lanes, word = params.vec_lanes, params.lv1_word
+    fields = {"op": op, "across": 1, "n1": rows, "a": 2048, "a_s1": lanes, "d": 4096, "d_s1": lanes, "p": ROW_BLOCK}
+    if op == VecOp.LOOKUP:
+        fields |= {"b_en": 1, "row": 1, "b": RECORDS, "b_s1": 0, "t": 1024}
+    insn = Insn(Op.VEC, {name: int(value) for name, value in fields.items()})
+    seen = bench.run([insn])
+    bench.expect([insn])
+    loading = 1024 // word * (word // 8 + 1) if op == VecOp.LOOKUP else 0
+    assert seen["active"] == rows
+    assert seen["cycles"] - loading <= rows + 40
+
+
+def test_squares_beyond_32_bits_wrap():
+    """Windows that read one vector of extremes over and over."""
+    params = TINY
+    bench = Bench(params, 3)
+    bench.block(ROW_BLOCK, params.vec_lanes, zp_a=-128, ma=1 << 21, mb=40)
+    bench.write(1024, b"\xff" * params.vec_lanes)
+    fields = {"across": 1, "a": 1024, "p": ROW_BLOCK, "k1": 255, "k0": 60}
+    insns = [Insn(Op.VEC, fields | {"op": int(op), "d": 2048 + 64 * op}) for op in (VecOp.SUM, VecOp.MOMENTS)]
+    bench.run(insns, limit=40_000)
+    bench.expect(insns)

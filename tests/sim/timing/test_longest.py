@@ -1,12 +1,16 @@
 """Longest durations, by hand."""
 
+import random
+
 import pytest
 
 from hw.contract.assembly import assemble
 from hw.contract.isa import Insn, Op
-from hw.contract.params import preset
+from hw.contract.params import PRESETS, preset
 from sim.timing.contention import PORTS, Others, Rivals, WorstDram, lost, rivals_of
 from sim.timing.longest import essence, work
+from sim.timing.pipelines import VEC_FIELDS, vec_steps
+from tests.hw.vec.test_vec_unit import random_insn as random_vec
 
 TINY, BASE = preset("tiny"), preset("base")
 ALL = Rivals()
@@ -123,3 +127,23 @@ def test_copies_of_one_essence_take_as_long(op):
     assert short == essence(other, params) == essence(short, params) != essence(Insn(op, fields), params)
     found = [work(insn, params, rivals, WorstDram(params, rivals)) for insn in (first, other, short)]
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("params", PRESETS.values(), ids=lambda p: p.name)
+def test_vec_instructions_alone_end_within_their_bound(params):
+    """Their cycles in the fast model, which are those of the RTL; what their essences leave out does not matter."""
+    rand = random.Random(params.vec_lanes)
+    for _ in range(400):
+        insn = random_vec(params, rand)
+        setup, steps, tail, _ = vec_steps(params, *(insn[name] for name in VEC_FIELDS))
+        rivals = rivals_of([insn], Others())
+        longest = work(insn, params, rivals, WorstDram(params, rivals))
+        assert setup + steps - 1 + tail <= longest.cycles + longest.latency, insn
+        assert work(essence(insn, params), params, rivals, WorstDram(params, rivals)) == longest
+
+
+def test_records_and_wide_tables_take_longer():
+    row = "VEC op=MAX k0=4 p=0x400 a_k0=8"
+    assert cycles(f"{row} across=1") > cycles(row)
+    table = "VEC op=LOOKUP b_en=1 row=1 p=0x400"
+    assert cycles(table) - cycles("VEC b_en=1 row=1 p=0x400") >= 1024 // TINY.lv1_word

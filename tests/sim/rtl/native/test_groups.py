@@ -1,0 +1,43 @@
+"""Groups of operations: what is repeated where."""
+
+from amaranth.hdl import Module, Signal
+
+from sim.rtl import SimTop
+from sim.rtl.native.cells import read_cells
+from sim.rtl.native.groups import make_groups, nodes_of, sink_words
+from sim.rtl.native.lower import lower
+from tests.sim.rtl.native.test_refusals import PARAMS, Part
+
+
+def chain_of_cheap_operations(m: Module) -> Signal:
+    """Three modules use ``last`` and all that it depends on; ``last`` depends on ``first`` alone."""
+    state = Signal(8)
+    first, last = Signal(), Signal()
+    m.d.sync += state.eq(state + 3)
+    m.d.comb += [first.eq(state[:3] == 5), last.eq(state[7] & first)]
+    seen = Signal(3)
+    for k in range(3):
+        m.submodules[f"user{k}"] = user = Module()
+        kept = Signal(24, name=f"kept{k}")
+        with user.If(last):
+            user.d.sync += kept.eq(kept + state)
+        with user.Elif(first):
+            user.d.sync += kept.eq(kept ^ state)
+        m.d.comb += seen[k].eq(kept.xor())
+    return seen
+
+
+def test_no_group_computes_what_it_does_not_use():
+    cells = read_cells(SimTop(PARAMS, Part(chain_of_cheap_operations)))
+    design = lower(cells, [])
+    groups = make_groups(design)
+    published = set().union(*(_read(design, group) for group in groups))
+    for group in groups:
+        used = _read(design, group)
+        for node in group.nodes:
+            assert node in used or (node in published and node not in group.copies), design.nodes[node]
+
+
+def _read(design, group):
+    words = [word for sink in group.sinks for word in sink_words(design, sink)]
+    return nodes_of([*words, *(word for node in group.nodes for word in design.nodes[node].args)])
