@@ -63,8 +63,9 @@ class ConvKernel(Kernel[ConvPlan]):
             tiled, engines = _of_band(layer, bands[-1]), 1
         addend = None
         if layer.addition:
-            own = context.placement.tensors[layer.addition.own]
-            addend = Addend(others[0], own.dtype == "int8", own.zero_point, layer.addition.broadcast)
+            own, added = context.placement.tensors[layer.addition.own], layer.addition
+            table_behind = added.op.requantise.table is not None
+            addend = Addend(others[0], own.dtype == "int8", own.zero_point, added.broadcast, table_behind)
         around = TilingContext(
             x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, engines,
             x.view.strides[2], context.lv1.size,

@@ -151,7 +151,7 @@ class ConvEmitter:
             "op": VecOp.LIN, "src_acc": 1, "per_channel": 1, "a": acc.address, "a_s1": 1, "n1": pixels.pixels,
             "n0": groups, "d": out.address, "d_s1": pitch, "d_s0": p.vec_lanes, "p": parameters,
         }  # fmt: skip
-        if self.work.layer.table is not None and not self.work.addend:
+        if self.work.layer.requantise.table is not None:
             fields |= {"table": 1, "t": self._buffers.table}
         vec = self._job.emit(Op.VEC, fields)
         self._constants.params_read_by(block, vec)
@@ -207,7 +207,7 @@ class ConvEmitter:
         }  # fmt: skip
         for name in "abd":
             fields |= {f"{name}_s1": 0 if name == "b" and addend.broadcast else pitch, f"{name}_s0": lanes}
-        if self.work.layer.table is not None:
+        if addend.table:
             fields |= {"table": 1, "t": self._buffers.table}
         task = self._job.emit(Op.VEC, fields)
         task.waits.add(Sem.OWN_READY)

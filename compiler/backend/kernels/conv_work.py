@@ -18,6 +18,7 @@ class Addend:
     own_signed: bool
     own_zero_point: int
     broadcast: bool = False  #: the second operand is one pixel, the same for all
+    table: bool = False  #: the sum passes through the layer's table
 
 
 @dataclass(frozen=True)

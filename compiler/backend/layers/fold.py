@@ -35,6 +35,8 @@ def _maker(layer: Layer, before: Sequence[Layer]) -> ConvLayer | EltwiseLayer | 
     if not isinstance(layer.op, ir.Table):
         return None
     found = next((one for one in before if one.output == layer.inputs[0]), None)
+    if isinstance(found, ConvLayer) and found.addition and found.requantise.table is not None:
+        return None  # a convolution has one table at most
     return found if isinstance(found, ConvLayer | EltwiseLayer | ProductLayer) else None
 
 

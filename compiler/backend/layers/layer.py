@@ -128,8 +128,10 @@ class ConvLayer(Layer):
 
     @property
     def table(self) -> npt.NDArray[np.uint8] | None:
-        """The table of the result, of the addition if there is one."""
-        return self.addition.op.requantise.table if self.addition else self.requantise.table
+        """Its table: that of the products, or that of the addition. It has one at most."""
+        if self.requantise.table is None and self.addition:
+            return self.addition.op.requantise.table
+        return self.requantise.table
 
     def macs(self, graph: Graph) -> int:
         """Multiply-accumulates of a convolution; 0 for average pools."""

@@ -9,7 +9,7 @@ from compiler.backend.layers.region_share import Share, first_row, region_shares
 from hw.contract.params import preset
 from tests.support.graphs import GraphBuilder
 
-ANY, CHANNELS, ROWS = Share
+ANY, CHANNELS, ROWS, MATRICES = Share
 
 
 @pytest.fixture(scope="module")
