@@ -22,8 +22,8 @@ def test_the_program_that_takes_least_wins():
         measured.append(image)
         return 10.0 if len(measured) == 4 else 1000.0 - len(measured)
 
-    graph = branchy(5, operators=12, channels=24)
-    found = build_measured(graph, TINY, Options(), measure, 4.0, lambda tried, cycles: told.append((tried, cycles)))
+    graph = branchy(3, operators=9, channels=24)
+    found = build_measured(graph, TINY, Options(), measure, 8.0, lambda tried, cycles: told.append((tried, cycles)))
     assert len({image.code for image in measured}) > 3
     assert found.image is measured[3] and found.cycles == 10 and found.priced == 999
     assert found.tried == len(measured) == told[-1][0] and told[-1][1] == 10
