@@ -1,4 +1,4 @@
-"""Workloads by name: whole networks, branchy ones, matrix multiplications, single convolutions."""
+"""Workloads by name: whole networks, branchy ones, encoders, matrix multiplications, single convolutions."""
 
 import difflib
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from benchmarks.workloads import branchy, conv, gemm, networks, qdq, tables
+from benchmarks.workloads import attention, branchy, conv, encoders, gemm, networks, qdq, tables
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.export import float_model
 from benchmarks.workloads.images import image
@@ -18,7 +18,7 @@ from benchmarks.workloads.quantise import quantise
 VERSION = 2  #: of all generators; raise it when what one of them generates for the same parameters changes
 SEED = 2024
 CALIBRATION_IMAGES = 2
-MAX_MACS = 1 << 36  #: of one layer: larger ones are typing errors, and their tensors would not fit an ONNX file
+MAX_MACS = 1 << 36  #: of a layer or an encoder: more is a typing error, and may not fit an ONNX file
 
 NETWORKS: dict[str, Callable[[], Network]] = {
     "resnet50": networks.resnet50,
@@ -35,12 +35,13 @@ class UnknownWorkload(ValueError):
 
 
 def names() -> list[str]:
-    """The workloads of the benchmarks: networks, products, convolutions. Products and convolutions of other sizes can
-    be had as well, by names of the same form."""
+    """The workloads of the benchmarks: networks, encoders, products, convolutions. Those of other sizes can be had as
+    well, by names of the same form (:func:`encoders.parse`)."""
     cases = [*tables.first_layers(), *tables.resnet50_convolutions(), *tables.depthwise_convolutions()]
     return [
         *NETWORKS,
         *branchy.NETWORKS,
+        *encoders.ENCODERS,
         *(product.name for product in tables.GEMMS),
         *(case.conv.name for case in cases),
     ]
@@ -52,6 +53,8 @@ def workload(name: str) -> Path:
     parameters = (VERSION, SEED, subject, onnx.__version__, onnxruntime.__version__)
     if isinstance(subject, Network):
         return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_network(subject, path))
+    if isinstance(subject, encoders.Encoder):
+        return cached(name, (*parameters, CALIBRATION_IMAGES), lambda path: write_encoder(subject, path))
     return cached(name, parameters, lambda path: onnx.save(_layer_model(subject), path))
 
 
@@ -61,6 +64,10 @@ def inputs(name: str, index: int = 0) -> Inputs:
     subject = _find(name)
     if isinstance(subject, Network):
         return {subject.input: image(subject.in_shape, (SEED, 1, index))}
+    if isinstance(subject, encoders.Encoder):
+        return {**encoders.inputs(subject, (SEED, 1, index))}
+    if isinstance(subject, attention.Attention):
+        return {**attention.inputs(subject, (SEED, 1, index))}
     return {qdq.INPUT: qdq.activations(subject.in_shape, (SEED, 1, index))}
 
 
@@ -70,12 +77,18 @@ def write_network(network: Network, path: Path) -> None:
     quantise(float_model(network, SEED), feeds, path)
 
 
-def _find(name: str) -> Network | gemm.Gemm | conv.ConvShape:
+def write_encoder(encoder: encoders.Encoder, path: Path) -> None:
+    """Generate the weights of an encoder, quantise it, and write it to ``path``."""
+    feeds = [encoders.inputs(encoder, (SEED, 0, index)) for index in range(CALIBRATION_IMAGES)]
+    quantise(encoders.float_model(encoder, SEED), feeds, path)
+
+
+def _find(name: str) -> Network | encoders.Encoder | attention.Attention | gemm.Gemm | conv.ConvShape:
     if name in NETWORKS:
         return NETWORKS[name]()
     if name in branchy.NETWORKS:
         return branchy.NETWORKS[name]()
-    layer = gemm.parse(name) or conv.parse(name)
+    layer = encoders.parse(name) or attention.parse(name) or gemm.parse(name) or conv.parse(name)
     if layer is None:
         raise UnknownWorkload(_unknown(name))
     problem = layer.problem()
@@ -86,7 +99,9 @@ def _find(name: str) -> Network | gemm.Gemm | conv.ConvShape:
     return layer
 
 
-def _layer_model(layer: gemm.Gemm | conv.ConvShape) -> onnx.ModelProto:
+def _layer_model(layer: attention.Attention | gemm.Gemm | conv.ConvShape) -> onnx.ModelProto:
+    if isinstance(layer, attention.Attention):
+        return attention.model(layer)
     return gemm.model(layer, SEED) if isinstance(layer, gemm.Gemm) else conv.model(layer, SEED)
 
 
@@ -96,5 +111,6 @@ def _unknown(name: str) -> str:
     return (
         f"no workload {name!r}; {hint}; "
         "layers are gemm_MxKxN and conv_CINxHxW_COUT_kKERNEL_sSTRIDE_pPAD[_gGROUPS], "
+        "attention_HEADSxWIDTH_LENGTH, encoders bert_base[_LAYERSxLENGTH][_masked][_erf] and the like, "
         "and python -m benchmarks.workloads lists all that are measured"
     )

@@ -1,20 +1,10 @@
-"""The trained network as ONNX: in float, and quantised to int8 QDQ by onnxruntime."""
-
-from collections.abc import Iterator
-from pathlib import Path
+"""The trained network as ONNX, in float."""
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-from onnxruntime.quantization import (
-    CalibrationDataReader,
-    CalibrationMethod,
-    QuantFormat,
-    QuantType,
-    quantize_static,
-)
 
-from examples.digits.network import CONVOLUTIONS, KERNEL, PAD, Array, Parameters
+from examples.digits.network import CONVOLUTIONS, KERNEL, PAD, Parameters
 
 OPSET = 17
 IR_VERSION = 10
@@ -61,32 +51,3 @@ def float_model(parameters: Parameters) -> onnx.ModelProto:
     model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
     onnx.checker.check_model(model, full_check=True)
     return model
-
-
-def quantise(float_path: Path, int8_path: Path, calibration_images: Array) -> None:
-    """Write the int8 QDQ form of a float model.
-
-    Activations are int8 per tensor with a zero point, weights int8 per output channel and symmetric.
-    Ranges are the smallest and largest values seen on `calibration_images`, float32 [N, 1, 8, 8].
-    """
-    quantize_static(
-        float_path,
-        int8_path,
-        _Calibration(calibration_images),
-        quant_format=QuantFormat.QDQ,
-        per_channel=True,
-        activation_type=QuantType.QInt8,
-        weight_type=QuantType.QInt8,
-        calibrate_method=CalibrationMethod.MinMax,
-        extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
-    )
-
-
-class _Calibration(CalibrationDataReader):
-    """Feeds images to onnxruntime's calibration, one at a time: the model's batch size is 1."""
-
-    def __init__(self, images: Array) -> None:
-        self._feeds: Iterator[dict[str, Array]] = iter([{INPUT: image[np.newaxis]} for image in images])
-
-    def get_next(self) -> dict[str, Array] | None:
-        return next(self._feeds, None)

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from examples.digits import MODEL, SAMPLES, network
 from examples.digits.data import load_split
 from examples.digits.evaluate import accuracy
-from examples.digits.export import float_model, quantise
+from examples.digits.export import INPUT, float_model
+from examples.training.adam import Adam, cosine
+from examples.training.quantise import quantise
 
 TRAIN_SEED = 1
 EPOCHS = 60
@@ -34,8 +36,7 @@ def train(images: NDArray[np.float32], labels: NDArray[np.int64], epochs: int = 
     """Minimise cross-entropy with Adam and a cosine schedule, on images [N, 1, 8, 8] and labels [N]."""
     rng = np.random.default_rng(TRAIN_SEED)
     parameters = network.initial_parameters(rng)
-    first = {name: np.zeros(value.shape) for name, value in parameters.items()}
-    second = {name: np.zeros(value.shape) for name, value in parameters.items()}
+    optimiser = Adam(parameters, WEIGHT_DECAY)
     steps_per_epoch = len(images) // BATCH
     total_steps = epochs * steps_per_epoch
     step = 0
@@ -45,14 +46,8 @@ def train(images: NDArray[np.float32], labels: NDArray[np.int64], epochs: int = 
         for batch in np.split(order[: steps_per_epoch * BATCH], steps_per_epoch):
             loss, gradient = network.loss_and_gradient(parameters, images[batch], labels[batch])
             losses.append(loss)
-            rate = LEARNING_RATE * 0.5 * (1 + np.cos(np.pi * step / total_steps))
+            optimiser.step(gradient, LEARNING_RATE * cosine(step / total_steps))
             step += 1
-            for name, value in parameters.items():
-                slope = gradient[name] + WEIGHT_DECAY * value
-                first[name] = 0.9 * first[name] + 0.1 * slope
-                second[name] = 0.999 * second[name] + 0.001 * slope**2
-                direction = first[name] / (1 - 0.9**step) / (np.sqrt(second[name] / (1 - 0.999**step)) + 1e-8)
-                parameters[name] = (value - rate * direction).astype(np.float32)
         if epoch % 10 == 9:
             print(f"epoch {epoch + 1:3}: loss {np.mean(losses):.4f}")
     return parameters
@@ -70,7 +65,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         float_path, int8_path = Path(folder) / "float.onnx", Path(folder) / MODEL.name
         onnx.save(float_model(parameters), float_path)
-        quantise(float_path, int8_path, split.train_images)
+        quantise(float_path, int8_path, ({INPUT: image[np.newaxis]} for image in split.train_images))
         float_accuracy = accuracy(float_path, split.held_out_images, split.held_out_labels)
         int8_accuracy = accuracy(int8_path, split.held_out_images, split.held_out_labels)
         count = len(split.held_out_labels)

@@ -1,0 +1,1 @@
+"""What the examples train and quantise their networks with."""
