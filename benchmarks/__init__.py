@@ -1,4 +1,14 @@
 """Benchmarks of Caesura: their workloads, and the runs that measure them."""
 
 #: What ``caesura bench`` can measure: modules of this package with a function ``figures``.
-BENCHES = ("utilisation", "preemption", "simspeed", "scheduling", "accuracy", "modelspeed", "order", "kernels")
+BENCHES = (
+    "utilisation",
+    "preemption",
+    "simspeed",
+    "scheduling",
+    "accuracy",
+    "modelspeed",
+    "order",
+    "kernels",
+    "attention",
+)

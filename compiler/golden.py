@@ -38,6 +38,7 @@ from compiler.ir import (
     Pool,
     Product,
     Reshape,
+    Slice,
     Softmax,
     Table,
     Tensor,
@@ -46,7 +47,7 @@ from sim.host import session
 
 TOLERATED = 1e-3  #: share of elements of inexact operators that may differ
 TIE = 1e-4  #: distance from a half, in LSB, below which float32 error decides the rounding
-_MOVEMENT = (Concat, Permute, Reshape, Pad)
+_MOVEMENT = (Concat, Permute, Reshape, Pad, Slice)
 _INTEGER_KERNELS = {"QLinearConv", "QLinearMatMul", "QGemm"}  # requantise too; others go on in float
 
 AS_WRITTEN = ("softmax", "layernorm")  #: kinds of operators that are judged by their nodes as they are written

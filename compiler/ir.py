@@ -192,6 +192,14 @@ class Concat(Operation):
 
 
 @dataclass
+class Slice(Operation):
+    """A stretch of physical ``axis`` from index ``first`` on, as long as the result's."""
+
+    axis: int
+    first: int
+
+
+@dataclass
 class Permute(Operation):
     """``numpy.transpose(x, perm)`` on physical axes, dense result."""
 

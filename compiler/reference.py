@@ -23,6 +23,7 @@ from compiler.ir import (
     Product,
     Requantisation,
     Reshape,
+    Slice,
     Softmax,
     Table,
 )
@@ -208,8 +209,14 @@ def _table(op: Table, graph: Graph, values: Values) -> npt.NDArray:
 
 
 def _concat(op: Concat, graph: Graph, values: Values) -> npt.NDArray:
-    parts = [values[name].reshape(graph.tensors[name].shape) for name in op.inputs]
+    parts = [value_of(graph, values, name).reshape(graph.tensors[name].shape) for name in op.inputs]
     return np.concatenate(parts, op.axis)
+
+
+def _slice(op: Slice, graph: Graph, values: Values) -> npt.NDArray:
+    count = graph.tensors[op.output].shape[op.axis]
+    x = value_of(graph, values, op.inputs[0]).reshape(graph.tensors[op.inputs[0]].shape)
+    return np.take(x, range(op.first, op.first + count), axis=op.axis)
 
 
 def _permute(op: Permute, graph: Graph, values: Values) -> npt.NDArray:
@@ -237,6 +244,7 @@ _RUN: dict[type[Operation], Callable[..., npt.NDArray]] = {
     Table: _table,
     Concat: _concat,
     Permute: _permute,
+    Slice: _slice,
     Reshape: _reshape,
     Pad: _pad,
 }

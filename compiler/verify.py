@@ -21,6 +21,7 @@ from compiler.ir import (
     Product,
     Requantisation,
     Reshape,
+    Slice,
     Softmax,
     Table,
     Tensor,
@@ -214,6 +215,17 @@ def _concat(op: Concat, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
             yield f"input {tensor.name!r} is not quantised like the output"
 
 
+def _slice(op: Slice, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
+    shape = inputs[0].shape
+    if not 0 <= op.axis < len(shape) or len(output.shape) != len(shape):
+        yield f"axis {op.axis} of {shape}"
+        return
+    end = op.first + output.shape[op.axis]
+    wanted = (*shape[: op.axis], output.shape[op.axis], *shape[op.axis + 1 :])
+    if not 0 <= op.first < end <= shape[op.axis] or output.shape != wanted:
+        yield f"{op.first} to {end} of {shape} along axis {op.axis} is not {output.shape}"
+
+
 def _permute(op: Permute, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
     shape = inputs[0].shape
     if sorted(op.perm) != list(range(len(shape))):
@@ -243,6 +255,7 @@ _CHECKS: dict[type[Operation], Callable[..., Iterator[str]]] = {
     Table: _table,
     Concat: _concat,
     Permute: _permute,
+    Slice: _slice,
     Reshape: _reshape,
     Pad: _pad,
     Product: verify_rows.product,

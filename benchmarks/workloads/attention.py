@@ -3,6 +3,7 @@ them between its projections."""
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ def model(block: Attention) -> onnx.ModelProto:
         constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
         return name
 
-    def node(op_type: str, name: str, *sources: str, **attributes: object) -> str:
+    def node(op_type: str, name: str, *sources: str, **attributes: Any) -> str:
         nodes.append(helper.make_node(op_type, sources, [name], name, **attributes))
         return name
 

@@ -23,7 +23,7 @@ class MovePlan(Plan):
 
 @kernel
 class MoveKernel(Kernel[MovePlan]):
-    """Concatenations and permutations, on the first engine."""
+    """Concatenations, permutations and slices, on the first engine."""
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Any layer of strided copies."""
@@ -41,7 +41,7 @@ class MoveKernel(Kernel[MovePlan]):
         target = context.operand(plan.output).view
         mover = _Mover(context)
         for copy in plan.copies:
-            mover.move(context.placement.view(copy.src), target, copy.offset, copy.dims)
+            mover.move(context.placement.view(copy.src), target, copy)
         return [mover.job]
 
 
@@ -55,11 +55,11 @@ class _Mover:
         self._stage = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
         self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)
 
-    def move(self, source: TensorView, target: TensorView, offset: int, dims: Dims) -> None:
-        """Copy from the start of ``source`` to byte ``offset`` of ``target``."""
-        dims = merge(dims)
-        for src, dst, tile in tiles(dims, self._size):
-            self._tile(source, source.offset + src, target, target.offset + offset + dst, tile)
+    def move(self, source: TensorView, target: TensorView, copy: StridedCopy) -> None:
+        """Copy from ``source`` to ``target``."""
+        for src, dst, tile in tiles(merge(copy.dims), self._size):
+            first = source.offset + copy.start + src
+            self._tile(source, first, target, target.offset + copy.offset + dst, tile)
 
     def _tile(self, source: TensorView, src: int, target: TensorView, dst: int, tile: Dims) -> None:
         packed, size = [], 1

@@ -238,16 +238,17 @@ class PadLayer(Layer):
 @dataclass
 class StridedCopy:
     """A strided copy from dense tensor ``src``: loops of (count, source stride, destination stride), outermost first,
-    from the start of the source to byte ``offset`` of the destination."""
+    from byte ``start`` of the source to byte ``offset`` of the destination."""
 
     src: str
     offset: int
     dims: list[tuple[int, int, int]]
+    start: int = 0
 
 
 @dataclass(eq=False)
 class MoveLayer(Layer):
-    """Copies that change the order of bytes (concatenation, permutation)."""
+    """Copies that change the order of bytes (concatenation, permutation) or leave some out."""
 
     copies: list[StridedCopy] = field(default_factory=list)
 

@@ -237,6 +237,16 @@ def _concat(graph: ir.Graph, op: ir.Concat, params: SocParams) -> list[Layer]:
     return [MoveLayer(op, op.inputs, op.output, "concat", moves)]
 
 
+@lowers(ir.Slice)
+def _slice(graph: ir.Graph, op: ir.Slice, params: SocParams) -> list[Layer]:
+    before, after = graph.tensors[op.inputs[0]].shape, graph.tensors[op.output].shape
+    outer = int(np.prod(after[: op.axis], dtype=np.int64))
+    line, taken = (int(np.prod(shape[op.axis :], dtype=np.int64)) for shape in (before, after))
+    step = int(np.prod(after[op.axis + 1 :], dtype=np.int64))
+    copy = StridedCopy(op.inputs[0], 0, [(outer, line, taken), (taken, 1, 1)], op.first * step)
+    return [MoveLayer(op, op.inputs, op.output, "slice", [copy])]
+
+
 @lowers(ir.Permute)
 def _permute(graph: ir.Graph, op: ir.Permute, params: SocParams) -> list[Layer]:
     shuffled = _shuffle(graph, op, params)

@@ -15,7 +15,7 @@ from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.values import Const, Float, Padding, Quant, QuantConst, Quantisation, Real
-from compiler.ir import Concat, Table
+from compiler.ir import Concat, Slice, Table
 
 MOVES = pointwise.MOVES
 Step = tuple[str, Any]  #: ("reshape", shape) or ("transpose", perm)
@@ -178,6 +178,9 @@ class Joined(Pending):
 
     def _requantised(self, draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
         before = draft.graph.tensors[tensor]
+        if before.data is not None:
+            stored = pointwise.requantisation_table(source, target)[before.data.view(np.uint8)]
+            return draft.new_constant(f"{tensor}:requantised", stored.view(target.dtype), target)
         name = draft.unique(f"{tensor}:requantised")
         draft.graph.tensors[name] = dataclasses.replace(
             before, name=name, dtype=target.dtype, scale=float(target.scale), zero_point=target.zero_point,
@@ -196,7 +199,74 @@ def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         params = draft.quantisation(values[0].tensor)  # type: ignore[union-attr]
         reals = [Real(v, params, n) for v, n in zip(values, node.input, strict=True) if isinstance(v, Quant)]
         return [joined(node, tuple(reals), axis).emit(draft, params, node.output[0])]
-    return [joined(node, tuple(draft.real(name) for name in node.input), axis)]
+    return [joined(node, tuple(_part(draft, name) for name in node.input), axis)]
+
+
+def _part(draft: Draft, name: str) -> Real:
+    """A dequantised tensor, or a constant in memory."""
+    value = draft.value(name)
+    if not isinstance(value, QuantConst) or value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
+        return draft.real(name)
+    params = Quantisation(np.float32(value.scale[0]), int(value.zero_point[0]), value.data.dtype.name)
+    shape = value.data.shape
+    tensor = draft.new_constant(f"{name}:constant", value.data, params)
+    return Real(Quant(tensor, shape, TensorLayout.plain(shape), params.dtype), params, name)
+
+
+@operator("Gather")
+def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """One index along an axis, such as the class token of an encoder."""
+    value, indices = draft.value(node.input[0]), draft.constant(node, 1, "indices")
+    assert indices is not None
+    if not isinstance(value, Real | Quant):
+        raise Unsupported("it takes elements of a float tensor")
+    if indices.size != 1:
+        raise Unsupported(f"{indices.size} indices; the accelerator takes one")
+    rank = len(value.shape)
+    axis = attributes(node).get("axis", 0) % rank
+    first = int(indices.reshape(-1)[0]) % value.shape[axis]
+    shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
+    return [_sliced(draft, node, value, axis, first, 1, shape)]
+
+
+@operator("Slice")
+def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
+    """A stretch of one axis."""
+    value = draft.value(node.input[0])
+    if not isinstance(value, Real | Quant):
+        raise Unsupported("it takes elements of a float tensor")
+    starts, ends, axes, steps = (
+        draft.constant(node, index, what) for index, what in enumerate(("starts", "ends", "axes", "steps"), start=1)
+    )
+    if starts is None or ends is None or starts.size != 1 or (steps is not None and int(steps.reshape(-1)[0]) != 1):
+        raise Unsupported("several axes or steps; the accelerator takes a stretch of one axis")
+    axis = 0 if axes is None else int(axes.reshape(-1)[0]) % len(value.shape)
+    first, end, _ = slice(int(starts.reshape(-1)[0]), int(ends.reshape(-1)[0])).indices(value.shape[axis])
+    if end <= first:
+        raise Unsupported(f"an empty stretch {first} to {end} of {value.shape[axis]}")
+    shape = (*value.shape[:axis], end - first, *value.shape[axis + 1 :])
+    return [_sliced(draft, node, value, axis, first, end - first, shape)]
+
+
+def _sliced(
+    draft: Draft, node: onnx.NodeProto, value: Real | Quant, axis: int, first: int, count: int, shape: Shape
+) -> Real | Quant:
+    """Indices ``first`` to ``first + count`` of an axis of ``value``, as a tensor of ``shape``."""
+    quant = draft.dense(value.quant if isinstance(value, Real) else value)
+    layout = _own_axes(quant) or TensorLayout.plain(quant.shape)
+    source = draft.relayout(quant, layout)
+    view = (*quant.shape[:axis], count, *quant.shape[axis + 1 :])
+    name = node.output[0] if isinstance(value, Quant) else _stored_as(draft, node.output[0])
+    made = draft.new_tensor(name, shape, TensorLayout(view, layout.perm), draft.quantisation(source))
+    draft.add(Slice(node.name, [source], made.tensor, axis=layout.perm.index(axis), first=first))
+    return dataclasses.replace(value, quant=made) if isinstance(value, Real) else made
+
+
+def _stored_as(draft: Draft, name: str) -> str:
+    """The 8-bit ONNX tensor as which a real one is stored next; itself if it is not."""
+    readers = draft.source.consumers.get(name, [])
+    stored = [reader.output[0] for reader in readers if reader.op_type == "QuantizeLinear"]
+    return stored[0] if len(readers) == len(stored) == 1 else name
 
 
 def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
