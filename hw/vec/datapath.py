@@ -93,11 +93,13 @@ class Datapath(wiring.Component):
             m.d.comb += [self.result.eq(steps[lane.LATENCY]), self.vector.eq(Cat(one.y for one in made))]
         if rows:
             m.submodules.records = made_of = Records(lanes)
+            moves = Signal()  # it stands still while nothing needs it
             m.d.comb += [
-                made_of.en.eq(self.en), made_of.op.eq(insn.op), made_of.ma.eq(self.header.ma),
-                made_of.exponent.eq(self.header.mb), made_of.bias.eq(self.entries[:32]),
+                moves.eq(self.en & insn.across), made_of.en.eq(moves),
+                made_of.op.eq(insn.op), made_of.ma.eq(self.header.ma), made_of.exponent.eq(self.header.mb),
+                made_of.bias.eq(self.entries[:32]),
                 made_of.totals.eq(Cat(one.total for one in made)), made_of.squares.eq(Cat(one.squares for one in made)),
-                made_of.number.eq(delayed(m, self.en, number, lane.PARAM_LATENCY, "number")),
+                made_of.number.eq(delayed(m, moves, number, lane.PARAM_LATENCY, "number")),
             ]  # fmt: skip
             with m.If(insn.across):
                 m.d.comb += self.vector.eq(made_of.record)

@@ -21,6 +21,9 @@ ACROSS = (VecOp.MAX, VecOp.SUM, VecOp.LOOKUP, VecOp.MOMENTS)
 ROW_BLOCK, RECORDS = 512, 704  #: where parameters of instructions with ``across`` lie, and records they may read
 
 
+LOOKUP = {"op": VecOp.LOOKUP, "b_en": 1, "row": 1, "b": 1024, "t": 1024}
+
+
 def command(insn: Insn, pc: int = 0) -> dict:
     word = int.from_bytes(insn.encode(), "little")
     return {"insn": word, "pc": pc, "src_base": 0, "src_limit": 0, "dst_base": 0, "dst_limit": 0}
@@ -307,6 +310,18 @@ def test_accumulators_leave_at_one_vector_per_cycle():
         ({"d": 4096}, Fault.LIMIT),
         ({"src_acc": 1, "a": 64}, Fault.LIMIT),
         ({"n1": 2, "b_en": 1, "b": 64, "b_s1": -128}, Fault.LIMIT),
+        ({"p": 4080}, Fault.LIMIT),
+        ({"table": 1, "t": 3848}, Fault.LIMIT),
+        (LOOKUP | {"t": 3080}, Fault.LIMIT),
+        (LOOKUP | {"b": 4096}, Fault.LIMIT),
+        (LOOKUP | {"t": 4}, Fault.ILLEGAL),
+        (LOOKUP | {"b": 1028}, Fault.ILLEGAL),
+        (LOOKUP | {"k0": 2}, Fault.ILLEGAL),
+        ({"op": VecOp.MOMENTS}, Fault.ILLEGAL),
+        ({"op": VecOp.MAX, "across": 1, "tail": 9}, Fault.ILLEGAL),
+        ({"op": VecOp.WIDE, "across": 1}, Fault.ILLEGAL),
+        ({"planes": 1, "n2": 2}, Fault.ILLEGAL),
+        ({"row": 1}, Fault.ILLEGAL),
     ],
 )
 def test_faults(fields, code):
@@ -316,8 +331,9 @@ def test_faults(fields, code):
     seen = bench.run([insn])
     assert seen["fault"] is not None and seen["fault"][:2] == (code, 0)
     assert seen["done"] == 0
-    with pytest.raises(FunctionalFault):
+    with pytest.raises(FunctionalFault) as caught:
         bench.machine.execute(insn, SEGMENTS)
+    assert caught.value.code is code
 
 
 def test_softmax_and_layer_normalisation_equal_the_model():
