@@ -227,6 +227,7 @@ MAC_FORMAT = (
 #                              and B at b + i2*b_s2 + i1*b_s1 + i0*b_s0   (A = byte - zp_a, B = byte - zp_b)
 #   with src_acc: s = accumulator row a + i2*a_s2 + i1*a_s1 (strides in rows) of lane group i0
 #   y = clamp(rint(float32(s + bias) * scale) + zp_y, lo, hi)      round half to even at each step, float32
+#     (scale may be negative)
 #   with table: y = table[y & 0xff]
 # bias and scale are those of channel i0*vec_lanes + lane with `per_channel`, of channel `lane` otherwise.
 # RAW (src_acc, n2 = 4, no window, no other flag): vector i2 holds bytes i2*vec_lanes ... of the vec_lanes int32

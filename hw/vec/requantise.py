@@ -20,7 +20,7 @@ def _round_half_even(value, drop: int):
 class Requantise(wiring.Component):
     """``clip(rint(float32(s + bias) * scale) + zp_y, lo, hi)`` with float32 steps, all rounded half to even.
 
-    ``scale`` is the bit pattern of a positive float32; zero and subnormal numbers act as zero. The pipeline moves when
+    ``scale`` is the bit pattern of a float32; zero and subnormal numbers act as zero. The pipeline moves when
     ``en`` is high; ``y`` belongs to the operands of ``LATENCY`` enabled cycles ago. ``zp_y``, ``lo`` and ``hi`` must
     hold while operands are under way.
     """
@@ -38,15 +38,16 @@ class Requantise(wiring.Component):
         with m.If(self.en):
             # 1: add the bias.
             total = Signal(signed(32))
-            scale1 = Signal(31)
-            m.d.sync += [total.eq(self.s + self.bias), scale1.eq(self.scale[:31])]
+            scale1 = Signal(32)
+            m.d.sync += [total.eq(self.s + self.bias), scale1.eq(self.scale)]
 
             # 2: sign and magnitude, shifted until bit 31 is set: a binary search for the leading one.
             magnitude = Signal(32)
             m.d.comb += magnitude.eq(Mux(total[-1], -total, total))
             shifted, leading = normalise(m, magnitude)
             normal2, zeros2, negative2, scale2 = Signal(32), Signal(5), Signal(), Signal(31)
-            m.d.sync += [normal2.eq(shifted), zeros2.eq(leading), negative2.eq(total[-1]), scale2.eq(scale1)]
+            m.d.sync += [normal2.eq(shifted), zeros2.eq(leading), scale2.eq(scale1)]
+            m.d.sync += negative2.eq(total[-1] ^ scale1[31])
 
             # 3: round to a float32 significand; the exponent of the product so far.
             rounded = Signal(MANTISSA + 1)

@@ -15,7 +15,7 @@ from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.values import Const, Float, Padding, Quant, QuantConst, Quantisation, Real
-from compiler.ir import Concat, Slice, Table
+from compiler.ir import Concat, Table
 
 MOVES = pointwise.MOVES
 Step = tuple[str, Any]  #: ("reshape", shape) or ("transpose", perm)
@@ -123,7 +123,7 @@ def reshape_all(draft: Draft, quant: Quant, steps: tuple[Step, ...]) -> Quant:
         if kind == "reshape":
             quant = dataclasses.replace(quant, shape=argument)
             continue
-        layout = _own_axes(quant)
+        layout = own_axes(quant)
         if layout is None:
             layout = TensorLayout.plain(quant.shape)
             quant = dataclasses.replace(quant, tensor=draft.relayout(quant, layout), layout=layout)
@@ -132,7 +132,7 @@ def reshape_all(draft: Draft, quant: Quant, steps: tuple[Step, ...]) -> Quant:
     return quant
 
 
-def _own_axes(quant: Quant) -> TensorLayout | None:
+def own_axes(quant: Quant) -> TensorLayout | None:
     """The tensor's layout in terms of its present shape, if there is one."""
     if quant.layout.view == quant.shape:
         return quant.layout
@@ -211,62 +211,6 @@ def _part(draft: Draft, name: str) -> Real:
     shape = value.data.shape
     tensor = draft.new_constant(f"{name}:constant", value.data, params)
     return Real(Quant(tensor, shape, TensorLayout.plain(shape), params.dtype), params, name)
-
-
-@operator("Gather")
-def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """One index along an axis, such as the class token of an encoder."""
-    value, indices = draft.value(node.input[0]), draft.constant(node, 1, "indices")
-    assert indices is not None
-    if not isinstance(value, Real | Quant):
-        raise Unsupported("it takes elements of a float tensor")
-    if indices.size != 1:
-        raise Unsupported(f"{indices.size} indices; the accelerator takes one")
-    rank = len(value.shape)
-    axis = attributes(node).get("axis", 0) % rank
-    first = int(indices.reshape(-1)[0]) % value.shape[axis]
-    shape = (*value.shape[:axis], *indices.shape, *value.shape[axis + 1 :])
-    return [_sliced(draft, node, value, axis, first, 1, shape)]
-
-
-@operator("Slice")
-def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """A stretch of one axis."""
-    value = draft.value(node.input[0])
-    if not isinstance(value, Real | Quant):
-        raise Unsupported("it takes elements of a float tensor")
-    starts, ends, axes, steps = (
-        draft.constant(node, index, what) for index, what in enumerate(("starts", "ends", "axes", "steps"), start=1)
-    )
-    if starts is None or ends is None or starts.size != 1 or (steps is not None and int(steps.reshape(-1)[0]) != 1):
-        raise Unsupported("several axes or steps; the accelerator takes a stretch of one axis")
-    axis = 0 if axes is None else int(axes.reshape(-1)[0]) % len(value.shape)
-    first, end, _ = slice(int(starts.reshape(-1)[0]), int(ends.reshape(-1)[0])).indices(value.shape[axis])
-    if end <= first:
-        raise Unsupported(f"an empty stretch {first} to {end} of {value.shape[axis]}")
-    shape = (*value.shape[:axis], end - first, *value.shape[axis + 1 :])
-    return [_sliced(draft, node, value, axis, first, end - first, shape)]
-
-
-def _sliced(
-    draft: Draft, node: onnx.NodeProto, value: Real | Quant, axis: int, first: int, count: int, shape: Shape
-) -> Real | Quant:
-    """Indices ``first`` to ``first + count`` of an axis of ``value``, as a tensor of ``shape``."""
-    quant = draft.dense(value.quant if isinstance(value, Real) else value)
-    layout = _own_axes(quant) or TensorLayout.plain(quant.shape)
-    source = draft.relayout(quant, layout)
-    view = (*quant.shape[:axis], count, *quant.shape[axis + 1 :])
-    name = node.output[0] if isinstance(value, Quant) else _stored_as(draft, node.output[0])
-    made = draft.new_tensor(name, shape, TensorLayout(view, layout.perm), draft.quantisation(source))
-    draft.add(Slice(node.name, [source], made.tensor, axis=layout.perm.index(axis), first=first))
-    return dataclasses.replace(value, quant=made) if isinstance(value, Real) else made
-
-
-def _stored_as(draft: Draft, name: str) -> str:
-    """The 8-bit ONNX tensor as which a real one is stored next; itself if it is not."""
-    readers = draft.source.consumers.get(name, [])
-    stored = [reader.output[0] for reader in readers if reader.op_type == "QuantizeLinear"]
-    return stored[0] if len(readers) == len(stored) == 1 else name
 
 
 def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:

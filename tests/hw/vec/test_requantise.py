@@ -21,13 +21,14 @@ def cases(seed: int) -> list[tuple[int, int, np.float32]]:
     scale = np.exp2(rng.uniform(-30, 0, len(sums))).astype(np.float32)
     exact = rng.random(len(sums)) < 0.4  # powers of two make ties
     scale[exact] = np.exp2(rng.integers(-12, 3, exact.sum())).astype(np.float32)
+    scale *= rng.choice([-1, 1], len(sums)).astype(np.float32)
     scale[:6] = [0, 1e-42, 3e38, 1.0, 1.17549435e-38, 0.5]
     return list(zip(sums.tolist(), bias.tolist(), scale, strict=True))
 
 
 def expected(s: int, bias: int, scale: np.float32, zp: int, lo: int, hi: int) -> int:
     total = np.int64(s + bias).astype(np.int32)
-    if scale < np.finfo(np.float32).tiny:
+    if abs(scale) < np.finfo(np.float32).tiny:
         scale = np.float32(0)
     with np.errstate(over="ignore"):
         product = np.rint(np.float32(total) * scale)

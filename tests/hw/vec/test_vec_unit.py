@@ -68,6 +68,7 @@ class Bench:
         raw = raw.ljust(self.params.vec_header_bytes, b"\0")
         bias = self.rng.integers(-5000, 5000, entries).astype(np.int32)
         scale = np.exp2(self.rng.uniform(-18, -8, entries)).astype(np.float32)
+        scale *= self.rng.choice([-1, 1], entries, p=[0.3, 0.7]).astype(np.float32)
         for b, s in zip(bias, scale, strict=True):
             raw += b.tobytes() + s.tobytes()
         self.write(at, raw)
