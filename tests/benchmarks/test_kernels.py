@@ -13,6 +13,9 @@ def rows(monkeypatch):
     monkeypatch.setattr(kernels, "REQUESTS", 12)
     monkeypatch.setattr(kernels, "CHECKED", 12)
     monkeypatch.setattr(kernels, "LOOKUPS", 500)
+    monkeypatch.setattr(kernels, "ENCODER", "bert_tiny_1x{}")
+    monkeypatch.setattr(kernels, "ENCODED", 2)
+    monkeypatch.setattr(kernels, "LONGEST", 40)
     with Progress() as progress, Lab(preset("tiny"), "model", progress) as lab:
         yield {figure.name: (lambda figure=figure: figure.row(lab)) for figure in kernels.figures()}
 
@@ -53,3 +56,10 @@ def test_what_did_not_happen_is_no_pass(rows, monkeypatch):
     with Progress() as progress, Lab(preset("tiny"), "model", progress) as lab:
         row = lab_row.row(lab)
     assert row.value == 100 and not row.ok
+
+
+def test_encoders_are_compared_with_the_next_length_of_the_ladder(rows):
+    row = rows["encoder_against_ladder"]()
+    assert row.correct and row.detail["macs"] < row.detail["macs_of_the_ladder"] and row.value > 0
+    waste = rows["encoder_padding_waste"]()
+    assert waste.detail["macs"] == waste.detail["needed"] == row.detail["macs"] and waste.value == 0
