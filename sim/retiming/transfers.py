@@ -83,9 +83,12 @@ def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine
     graph.edges(done[:-1], done[1:], 0, [(Unit.LD2, steps[1:])])
     some = split.some
     first, last = split.starts[some], split.lasts[some]
-    graph.edges(ends[last], done[some], AXI_RETURN + COPY_LANDED)
+    trail = np.array([work.trail for work in transfers.work], np.int64)
+    graph.edges(ends[last], done[some], AXI_RETURN + COPY_LANDED, [(Unit.LD2, trail[some])])
     begin = bursts.beats[numbers[first]] - 1
-    graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, [(Unit.LD2, steps[some]), ("beat", -begin)])
+    ahead = np.array([work.bursts[0].pause for work in transfers.work if work.bursts], np.int64)  # of the first word
+    behind = steps[some] - ahead
+    graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, [(Unit.LD2, behind), ("beat", -begin)])
     nothing = COPY_PLANNED + COPY_FILLED + COPY_LANDED - 1
     graph.edges(taken[~some], done[~some], nothing, [(Unit.LD2, steps[~some])])
 
