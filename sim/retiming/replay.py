@@ -79,11 +79,14 @@ class Replay:
             "heap": np.empty((4 * len(bursts["beats"]) + 8) * _EVENT_BYTES, np.uint8),
         }  # fmt: skip
 
-    def calibrate(self, lags: Floats) -> Floats:
-        """What is missing in the graph stays as it was: by how much each moment was later than it explains."""
+    def calibrate(self, lags: Floats, *, begins_only: bool = False) -> Floats:
+        """What is missing in the graph stays as it was: by how much each moment was later than it explains.
+        ``begins_only``: only moments that wait for nothing are when they were."""
         run = self._run(lags)
         self._library.caesura_calibrate(ctypes.byref(run), _at(self._recorded), _at(self._late))
         self._late[self._driven] = 0
+        if begins_only:
+            self._late[self._arrays["sources"] > 0] = 0
         return self._late[self._place]
 
     def times(self, lags: Floats, params: SocParams) -> Floats:
