@@ -43,9 +43,9 @@ class MemoryModel:
         self._last = [-1, -1]  # whose request was accepted last
         self._current: Accepted | None = None  # what moves
         self._end = 0  # the cycle of its last beat
-        #: What goes on behind it, the cycle of its last beat, and how many cycles later that is.
+        #: What goes on behind it, the cycle of its last beat, and how many of its beats are left.
         self._interrupted: tuple[Accepted, int, int] | None = None
-        self.broken = 0  #: for how many cycles the burst that has just ended was interrupted
+        self.resumed = 0  #: beats of the burst that has just ended that moved behind an interruption
         self._free = 0  # first cycle in which the next beat may move
         self._paced = (0, 0)  # where pacing began, and beats since
         self._write_next = False
@@ -144,12 +144,12 @@ class MemoryModel:
         (reads, writes), waiting, current = self._queues, self._waiting, self._current
         if (
             current is None or current[2] or writes or self._interrupted or waiting[0] or waiting[1]
-            or len(reads) >= DRAM_QUEUE_BURSTS
+            or self._registers[0] or len(reads) > DRAM_QUEUE_BURSTS
         ):  # fmt: skip
             return 0, 0
         accept, last_beat, end = self._accept, self._last_beat, self._end
         quiet, log, ends = self._agenda.quiet_until() - STREAM_GAP, self.log, self.served
-        if time > quiet:
+        if time > quiet or (len(reads) == DRAM_QUEUE_BURSTS and end < time + STREAM_GAP):
             return 0, 0
         offered = at = 0
         self._last[False] = client.port
@@ -158,16 +158,25 @@ class MemoryModel:
                 # The burst that moves is one of the client's, the next may follow at once, and the client may offer.
                 if end > quiet or current[3] is not served or reads[0][0] > end + 1 or at > end + STREAM_GAP:
                     break
+                before = self._registers[0]
+                if before is not None and reads[0][1] < STREAM_GAP:
+                    break
                 time = end
                 if ends is not None:
                     ends.append((time, False))
                 current = reads.popleft()
                 client.moved = time
+                if before is not None:
+                    self._registers[0] = None
+                    accept(time, False, before)
                 held_up = current[6] and current[5].moved + current[6] - time
                 end = last_beat(time + 1 + held_up if held_up > 0 else time + 1, current[1])
             asked = time + STREAM_GAP
             held = (client, asked, base + offset, beats, served, subject, pause)
-            at = accept(asked, False, held)
+            if len(reads) < DRAM_QUEUE_BURSTS:
+                at = accept(asked, False, held)
+            else:  # until the burst that moves ends, which is not before
+                self._registers[0], at = held, asked + AXI_STAGE
             if log is not None:
                 self._note(at, held, False)
             offered += 1
@@ -235,8 +244,12 @@ class MemoryModel:
         pause = burst[6]
         if pause and burst[5].moved + pause >= time:
             time = burst[5].moved + pause + 1
-        self._end = self._last_beat(time, burst[1])
-        if self._queues[not burst[2]] and self._write_next != burst[2]:
+        end = time + burst[1] - 1
+        if self._bandwidth == FULL and self._opens <= time and end < self._shuts_next:  # as `_last_beat`, in place
+            self._end = end
+        else:
+            self._end = self._last_beat(time, burst[1])
+        if (writes if queue is reads else reads) and self._write_next != burst[2]:
             self._interrupt(not burst[2])
 
     def _interrupt(self, write: bool) -> None:
@@ -246,8 +259,9 @@ class MemoryModel:
         if due <= end and moving is not None:
             self._current = queue.popleft()
             last = self._last_beat(end + 1, self._current[1])
-            self._interrupted = moving, last, last - end
-            self._end = last - (end - due + 1)
+            left = end - due + 1  # cycles for the beats that are left
+            self._interrupted = moving, last, left
+            self._end = last - left
 
     def _last_beat(self, time: int, beats: int) -> int:
         """The cycle of the last of ``beats`` that may move from ``time`` on: not amid a refresh, nor too fast."""
@@ -309,12 +323,12 @@ class MemoryModel:
             if self._interrupted is None:
                 self._serve(time + 1)
                 served(time, subject)
-                self.broken = 0
+                self.resumed = 0
             else:
-                self._current, self._end, broken = self._interrupted
+                self._current, self._end, left = self._interrupted
                 self._interrupted = None
                 served(time, subject)
-                self.broken = broken
+                self.resumed = left
             following = self._current
             if following is None:
                 return

@@ -69,10 +69,13 @@ class RingModel(Part):
         generation, beats, address = subject
         if generation != self.generation:
             return
-        self._first = self._first or time - beats + 1 - self.engine.memory.broken
+        per_beat = self.engine.params.dram_word // 8
+        resumed = self.engine.memory.resumed
+        if not self._first:
+            # Words are taken apart as they come: what came before an interruption has been.
+            self._first = time - resumed + 1 - (beats - resumed) * per_beat if resumed else time - beats + 1
         self._left -= 1
         if not self._left:
-            per_beat = self.engine.params.dram_word // 8
             last = max(self._first + AXI_RETURN + 1 + _WORDS, time + AXI_RETURN + 1 + per_beat)
             self.later(last + 1, self._stored, address)
 
