@@ -6,7 +6,8 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_RETURN, FETCH_AHEAD, FETCH_BUFFERED, FETCH_BURST_BYTES, FETCH_STARTS
 from sim.model.agenda import Agenda
-from sim.model.dram import HELD, MemoryModel
+from sim.model.dram import MemoryModel
+from sim.model.requests import HELD
 
 _NEVER = 1 << 60
 
@@ -26,7 +27,7 @@ class FetchModel:
         self.per_insn = INSN_BYTES // params.dram_word
         self._chunk = min(params.axi_burst_beats, FETCH_BURST_BYTES // params.dram_word)
         self._capacity = FETCH_AHEAD * self.per_insn
-        self.port = port
+        self.port, self.moved = port, 0
         self._offered = False  # a request waits
         self._taken = 0  # words that were assembled, as far as it mattered
         self.outstanding = 0  #: bursts that have not come, those nobody waits for included

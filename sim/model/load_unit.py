@@ -5,7 +5,8 @@ from collections import deque
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_RETURN, COPY_FILLED, COPY_LANDED, COPY_PLANNED, SETTLED, UNIT_IN_FLIGHT
 from sim.model.agenda import Agenda
-from sim.model.dram import HELD, MemoryModel
+from sim.model.dram import MemoryModel
+from sim.model.requests import HELD
 from sim.model.transfer import BODY, LOADER, Told, Transfer
 
 _FEW = 2  #: bursts that are not worth the look ahead
@@ -27,6 +28,8 @@ class LoadUnit:
         self._latest: Transfer | None = None  # the last accepted
         self._next_accept = self._next_ask = 0
         self._end = 0  # first cycle in which the realigner is free
+        self.moved = 0
+        self._trail = 0  # steps behind the last word that was asked for
         self._recovered: Told | None = None
         self._generation = 0
         self._served = self._came  # one object, by which the memory knows whose bursts follow each other
@@ -69,8 +72,10 @@ class LoadUnit:
                 self._asking.append(chosen)
                 if len(self._asking) == 1:
                     self.agenda.at(at + COPY_PLANNED + 1, self._ask, self._generation)
-            elif len(self.flying) == 1:
-                self._finish(chosen)
+            else:
+                self._trail += chosen.trail
+                if len(self.flying) == 1:
+                    self._finish(chosen)
             chosen.accepted(at)
 
     def _ask(self, time: int, generation: int) -> None:
@@ -87,13 +92,17 @@ class LoadUnit:
             self.agenda.at(at, self._ask, generation)
             return
         at = time
-        offset, beats = transfer.bursts[transfer.next]
+        offset, beats, pause = transfer.bursts[transfer.next]
+        if not transfer.next:
+            pause += self._trail
+            self._trail = transfer.trail
         transfer.next += 1
         self._in_flight += 1
         if transfer.next == len(transfer.bursts):
             self._asking.popleft()
         self._held = True
-        accepted = self._memory.request(at + 1, self, False, transfer.base + offset, beats, self._served, transfer)
+        base = transfer.base
+        accepted = self._memory.request(at + 1, self, False, base + offset, beats, self._served, transfer, pause)
         if accepted != HELD:
             self._held = False
             self._next_ask = accepted - 1
@@ -115,8 +124,6 @@ class LoadUnit:
             self._in_flight -= 1
             self._recover(time)
             return
-        if transfer.left == len(transfer.bursts):
-            transfer.first = time - transfer.bursts[0][1] + 1 + AXI_RETURN
         transfer.left -= 1
         if not transfer.left:
             transfer.last = time + AXI_RETURN
@@ -139,7 +146,7 @@ class LoadUnit:
             end = transfer.lead - 1
         if following + coming.left < end:
             end = following + coming.left
-        if end - following < _FEW or self._in_flight != self._outstanding - 1:
+        if not following or end - following < _FEW or self._in_flight != self._outstanding - 1:
             return False
         if max(transfer.begin + COPY_PLANNED, self._next_ask - 1) > time + AXI_RETURN:
             return False
@@ -156,9 +163,12 @@ class LoadUnit:
 
     def _finish(self, transfer: Transfer) -> None:
         """The oldest command has all its words."""
-        steps = transfer.steps.steps
-        begin = transfer.first or transfer.begin + COPY_PLANNED + COPY_FILLED
-        self._end = max(max(self._end, begin) + steps, transfer.last + 1)
+        end = self._end + transfer.steps.steps
+        if transfer.bursts:
+            last = transfer.last + 1 + transfer.trail
+        else:
+            last = transfer.begin + COPY_PLANNED + COPY_FILLED + transfer.steps.steps
+        self._end = max(end, last)
         self.agenda.at(self._end + COPY_LANDED - 1, self._done, (transfer, self._generation))
 
     def _done(self, time: int, subject: tuple[Transfer, int]) -> None:
@@ -193,6 +203,7 @@ class LoadUnit:
         self.flying.clear()
         self._asking.clear()
         self._latest = None
+        self._trail = 0
 
     def _recover(self, time: int) -> None:
         if self._in_flight == 0:

@@ -72,6 +72,8 @@ class LoaderModel(Part):
         self._looking = False
         self._state = _WINDOW
         self.consider(time)
+        if self.engine.paused:
+            self.engine.executor.consider(time)
 
     def _free(self) -> bool:
         after = self._job.members["window_after"]

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.isa import Unit
-from sim.model.dram import BurstLog, ServedLog
 from sim.model.jobs import Job
 from sim.model.queues import QueueModel
+from sim.model.requests import BurstLog, ServedLog
 from sim.timing.program import ProgramTable
 from sim.timing.runs import InstructionRun
 

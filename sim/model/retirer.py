@@ -2,9 +2,9 @@
 
 from hw.contract.job import COMPLETION, COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.timing import AXI_RETURN
-from sim.model.dram import HELD
 from sim.model.jobs import Job
 from sim.model.parts import Part
+from sim.model.requests import HELD
 
 COPIED = COMPLETION[COUNTERS[0][0]].offset // 4 + len(COUNTERS)  #: words of a completion, one per cycle
 
@@ -15,7 +15,7 @@ class RetirerModel(Part):
 
     def reset(self) -> None:
         self.generation += 1
-        self.port = 2 * self.engine.number + 1
+        self.port, self.moved = 2 * self.engine.number + 1, 0
         self.retired = 0
         self.free = True
         self.failed: Job | None = None

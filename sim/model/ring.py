@@ -2,9 +2,9 @@
 
 from hw.contract.job import JOB
 from hw.contract.timing import AXI_RETURN, FETCH_BURST_BYTES
-from sim.model.dram import HELD
 from sim.model.jobs import BAD_DESCRIPTOR, BAD_READ, Job, JobFault, read_job
 from sim.model.parts import Part
+from sim.model.requests import HELD
 
 _WORDS = JOB.size // 8
 
@@ -14,7 +14,7 @@ class RingModel(Part):
 
     def reset(self) -> None:
         self.generation += 1
-        self.port = 3 * self.engine.number + 1
+        self.port, self.moved = 3 * self.engine.number + 1, 0
         self.tail = self.fetched = 0
         self.fetching = False
         self.stored = 0
@@ -69,10 +69,13 @@ class RingModel(Part):
         generation, beats, address = subject
         if generation != self.generation:
             return
-        self._first = self._first or time - beats + 1
+        per_beat = self.engine.params.dram_word // 8
+        resumed = self.engine.memory.resumed
+        if not self._first:
+            # Words are taken apart as they come: what came before an interruption has been.
+            self._first = time - resumed + 1 - (beats - resumed) * per_beat if resumed else time - beats + 1
         self._left -= 1
         if not self._left:
-            per_beat = self.engine.params.dram_word // 8
             last = max(self._first + AXI_RETURN + 1 + _WORDS, time + AXI_RETURN + 1 + per_beat)
             self.later(last + 1, self._stored, address)
 

@@ -13,7 +13,8 @@ from hw.contract.timing import (
     WORDS_BEHIND,
 )
 from sim.model.agenda import Agenda
-from sim.model.dram import HELD, MemoryModel
+from sim.model.dram import MemoryModel
+from sim.model.requests import HELD
 from sim.model.transfer import Transfer
 
 
@@ -24,7 +25,7 @@ class StoreUnit:
     BUFFERED = WORDS_BEHIND + DRAM_WRITE_BEATS + 2
 
     def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
-        self.port = port
+        self.port, self.moved = port, 0
         self._memory, self.agenda = memory, agenda
         self._unanswered_most = params.axi_outstanding
         self.flying: deque[Transfer] = deque()
@@ -76,14 +77,14 @@ class StoreUnit:
         if generation != self._generation:
             return
         transfer = self._announcing[0]
-        offset, beats = transfer.bursts[transfer.next]
+        offset, beats, _ = transfer.bursts[transfer.next]
         transfer.next += 1
         self._backlog += beats
         self.outstanding += 1
         self._scheduled = False
         if transfer.next == len(transfer.bursts):
             self._announcing.popleft()
-            self._free += transfer.steps.steps - sum(beats for _, beats in transfer.bursts)
+            self._free += transfer.steps.steps - sum(burst.beats for burst in transfer.bursts)
         self._held = True
         accepted = self._memory.request(
             time, self, True, transfer.base + offset, beats, self._went, (transfer, beats, generation)

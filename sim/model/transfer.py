@@ -18,20 +18,20 @@ class Transfer:
         "begin",
         "bursts",
         "done",
-        "first",
         "last",
         "lead",
         "left",
         "next",
         "side",
         "steps",
+        "trail",
     )
 
     def __init__(self, work: BusCopy, base: int, accepted: Told, done: Told, side: int = BODY) -> None:
-        self.bursts, self.lead = work.bursts, work.lead
+        self.bursts, self.lead, self.trail = work.bursts, work.lead, work.trail
         self.steps, self.base = work.steps, base
         self.accepted, self.done, self.side = accepted, done, side
         self.begin = 0
         self.next = 0  #: burst to ask for
         self.left = len(work.bursts)  #: bursts to come
-        self.first = self.last = 0  #: when the first and the last word came, or went
+        self.last = 0  #: when the last word came, or went

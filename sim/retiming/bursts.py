@@ -17,8 +17,8 @@ class Bursts:
 
     def __init__(self, graph: Dependencies, history: History) -> None:
         log = history.bursts
-        columns = np.array([entry[2:] for entry in log], np.int64).reshape(len(log), 6)
-        offered, taken, bank, row, self.beats, write = columns.T
+        columns = np.array([entry[2:] for entry in log], np.int64).reshape(len(log), 7)
+        offered, taken, bank, row, self.beats, write, pause = columns.T
         self._owners: dict[tuple[type, int], list[int]] = defaultdict(list)
         for number, (client, *_) in enumerate(log):
             self._owners[type(client), client.port].append(number)
@@ -28,7 +28,7 @@ class Bursts:
         self.ends = graph.moments(self._recorded_ends)
         self.columns = {
             "offered": self.offered, "taken": self.taken, "ended": self.ends, "beats": self.beats, "bank": bank,
-            "row": row, "write": write,
+            "row": row, "write": write, "pause": pause,
             "port": np.array([entry[0].port for entry in log], np.int64),
             "early": np.array([isinstance(entry[0], LoadUnit) for entry in log], np.int64),
         }  # fmt: skip

@@ -60,22 +60,26 @@ class Dependencies:
         for (cause, _), amount in zip(terms, amounts, strict=True):
             self._terms.setdefault(cause, []).append(_Term(numbers, amount[there].astype(np.float64)))
 
-    def timings(self, params: SocParams, bursts: Mapping[str, Ints]) -> "Timings":
-        """Ready to be priced; ``params``: of the machine on which the run was recorded, ``bursts``: see ``Replay``."""
+    def timings(self, params: SocParams, bursts: Mapping[str, Ints], *, calibrate: bool = True) -> "Timings":
+        """Ready to be priced; ``params``: of the machine on which the run was recorded, ``bursts``: see ``Replay``.
+        Without ``calibrate`` what the graph does not explain of the recorded run is left out, but for the moments that
+        wait for nothing."""
         terms = {
             cause: _Term(*(np.concatenate(column) for column in zip(*parts, strict=True)))
             for cause, parts in self._terms.items()
         }
         sources, targets = np.concatenate(self._sources), np.concatenate(self._targets)
         replay = Replay(np.concatenate(self._recorded), sources, targets, bursts)
-        return Timings(replay, params, np.concatenate(self._lags), terms)
+        return Timings(replay, params, np.concatenate(self._lags), terms, calibrate)
 
 
 class Timings:
     """Prices a run. ``unexplained``: by how many cycles each moment of the recording is later than the graph explains
     (negative: earlier); it stays so."""
 
-    def __init__(self, replay: Replay, params: SocParams, lags: Floats, terms: Mapping[Cause, _Term]) -> None:
+    def __init__(
+        self, replay: Replay, params: SocParams, lags: Floats, terms: Mapping[Cause, _Term], calibrate: bool
+    ) -> None:  # fmt: skip
         self._replay = replay
         self._present = _values(params, {})
         place = np.empty(len(lags), np.int64)
@@ -84,7 +88,7 @@ class Timings:
         self._lags = lags[replay.edges]
         for cause, term in self._terms.items():
             self._lags[term.edges] += term.amounts * self._present[cause]
-        self.unexplained = replay.calibrate(self._lags)
+        self.unexplained = replay.calibrate(self._lags, begins_only=not calibrate)
 
     def times(self, params: SocParams, durations: Mapping[Unit, float]) -> Floats:
         """When the moments are with the DRAM of ``params`` and instructions of a unit that take ``durations`` times as

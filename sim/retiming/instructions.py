@@ -39,10 +39,12 @@ class UnitMoments:
         self.work: list[Any] = [body.program.work[pc] for _, body, run in runs for pc in run.pcs]
         waits = [body.program.waits[pc] for _, body, run in runs for pc in run.pcs]
         self.waits = np.array([bool(one) for one in waits], np.int64)
-        self.issued = graph.moments(_joined([run.issued for *_, run in runs]))
+        self.recorded_issue = _joined([run.issued for *_, run in runs])
+        self.issued = graph.moments(self.recorded_issue)
         self.recorded = _joined([run.taken for *_, run in runs])
         self.taken = graph.moments(self.recorded)
-        self.done = graph.moments(_joined([run.done for *_, run in runs]))
+        self.recorded_end = _joined([run.done for *_, run in runs])
+        self.done = graph.moments(self.recorded_end)
 
     def earlier(self, moments: Ints, distance: int) -> Ints:
         """Those of the instruction ``distance`` before, in the same body."""

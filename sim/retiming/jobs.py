@@ -49,16 +49,22 @@ def job_moments(graph: Dependencies, bodies: Sequence[BodyRun]) -> JobMoments:
 
 
 class BodyStream:
-    """Instructions of one engine's bodies in program order, and the bursts that bring them."""
+    """Instructions of one engine's bodies in program order, and the bursts that bring them. ``found``: the recorded
+    number of each body."""
 
-    def __init__(self, params: SocParams, units: Sequence[UnitMoments], bursts: Bursts, engine: int) -> None:
+    def __init__(
+        self, params: SocParams, units: Sequence[UnitMoments], bursts: Bursts, engine: int, found: Sequence[int]
+    ) -> None:
         body = np.concatenate([unit.body for unit in units])
         pcs = np.concatenate([unit.pcs for unit in units])
         order = np.lexsort((pcs, body))
         self.body, self.pcs = body[order], pcs[order]
         self.issued = np.concatenate([unit.issued for unit in units])[order]
         self.per_insn = INSN_BYTES // params.dram_word
-        self.fetches = fetch_groups(bursts, 3 * engine)
+        fetches = fetch_groups(bursts, 3 * engine)
+        if len(fetches) != len(found):
+            raise ValueError("bodies were abandoned while the run was recorded: a run with faults cannot be retimed")
+        self.fetches = [fetches[number] for number in found]
 
 
 def fetch_groups(bursts: Bursts, port: int) -> list[Ints]:
@@ -76,8 +82,6 @@ def connect_bodies(
     jobs: JobMoments,
 ) -> None:
     """Fetch and dispatch of instructions, and the end of the body."""
-    if len(stream.fetches) != len(bodies):
-        raise ValueError("bodies were abandoned while the run was recorded: a run with faults cannot be retimed")
     spacing = stream.per_insn + 1
     same = stream.body[1:] == stream.body[:-1]
     before = np.where(same, stream.issued[:-1], NOBODY)

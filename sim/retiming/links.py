@@ -23,13 +23,16 @@ from sim.retiming.replay import Ints
 
 
 class EngineMoments(NamedTuple):
-    """What jobs of one engine are connected by. ``fetches``: when the first instructions of each are asked for."""
+    """What jobs of one engine are connected by. ``fetches``: when the first instructions of each are asked for;
+    ``recorded``: the bodies in the order in which they were recorded, ``found``: which of those is where."""
 
     number: int
     bodies: Sequence[BodyRun]
     jobs: JobMoments
     units: Sequence[UnitMoments]
     fetches: Ints
+    recorded: Sequence[BodyRun]
+    found: Sequence[int]
 
 
 def connect_jobs(
@@ -45,7 +48,7 @@ def connect_jobs(
     _doorbells(graph, doorbells, bursts, engines, retired)
     signals: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for engine in engines:
-        bodies, jobs = engine.bodies, engine.jobs
+        jobs = engine.jobs
         for unit in engine.units:
             if len(unit.body):
                 last = np.append(np.flatnonzero(np.diff(unit.body)), len(unit.body) - 1)
@@ -53,15 +56,20 @@ def connect_jobs(
         graph.edges(jobs.end[:-1], jobs.start[1:], 1 + RETIRE_STARTS + COPIED)
         following = np.where(jobs.loaded[1:] >= 0, jobs.loads[1:], NOBODY)
         graph.edges(jobs.loaded[:-1], following, 1 + SAVE)
-        completions = retired[engine.number]
+        completions = retired[engine.number].tolist()
+        place = {number: where for where, number in enumerate(engine.found)}
         _descriptors(graph, params, bursts, engine)
         windows = _Links(graph)
-        for number, (body, completion) in enumerate(zip(bodies, completions.tolist(), strict=True)):
+        for number, body in enumerate(engine.recorded):
             after = body.job.members["window_after"]
             if 0 < after <= number:
-                windows.add(bursts, int(completions[number - after]), int(jobs.loads[number]), "prologue_start", body)
+                ended = bursts.recorded_end(completions[number - after])
+                behind = completions[place[number - after]]
+                windows.add(bursts, behind, ended, int(jobs.loads[place[number]]), "prologue_start", body)
             if body.job.has(JobFlag.SIGNAL):
-                signals[body.job.members["signal_id"]].append((bursts.recorded_end(completion), completion))
+                # The completions of a ring lie in its order, whichever jobs they are of.
+                ended = bursts.recorded_end(completions[number])
+                signals[body.job.members["signal_id"]].append((ended, completions[place[number]]))
         windows.connect()
     events = _Links(graph)
     for engine in engines:
@@ -72,7 +80,8 @@ def connect_jobs(
                     past = sorted(signals[body.job.members[f"{wait}_id"]])
                     value = body.job.members[f"{wait}_value"]
                     if 0 < value <= len(past):
-                        events.add(bursts, past[value - 1][1], int(engine.jobs.start[number]), "start", body)
+                        ended, completion = past[value - 1]
+                        events.add(bursts, completion, ended, int(engine.jobs.start[number]), "start", body)
     events.connect()
 
 
@@ -85,7 +94,7 @@ def _doorbells(
     told = sorted(
         (bursts.recorded_end(number), number)
         for engine in engines
-        for body, number in zip(engine.bodies, retired[engine.number].tolist(), strict=True)
+        for body, number in zip(engine.recorded, retired[engine.number].tolist(), strict=True)
         if body.job.has(JobFlag.INTERRUPT)
     )
     times = [time for time, _ in told]
@@ -144,9 +153,9 @@ class _Links:
         self._graph = graph
         self._links: list[tuple[int, int, int]] = []
 
-    def add(self, bursts: Bursts, completion: int, target: int, time: str, body: BodyRun) -> None:
-        """``target``, the moment ``time`` of a job, came behind a ``completion``."""
-        lag = body.job.times[time] - bursts.recorded_end(completion)
+    def add(self, bursts: Bursts, completion: int, ended: int, target: int, time: str, body: BodyRun) -> None:
+        """``target``, the moment ``time`` of a job, comes behind a ``completion``, which was at ``ended``."""
+        lag = body.job.times[time] - ended
         if lag > 0 and target >= 0:
             self._links.append((int(bursts.ends[completion]), target, lag))
 

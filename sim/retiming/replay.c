@@ -1,8 +1,10 @@
 /* When the moments of a run are: see dependencies.py for what they are, sim/model/dram.py for the memory. */
 #include <stdint.h>
 
-enum { OFFERED, DUE, ENDED };
-enum { QUEUE = 1024, FULL = 100 };
+enum { OFFERED, CHOOSE, DUE, ENDED };
+enum { QUEUE = 1024, FULL = 100, PORTS = 64, NONE = -1 };
+#define LATE ((int64_t)1 << 60) /* more than there are events, or cycles */
+#define NEVER LATE
 
 /* The layouts of dram_t, run_t and space_t are those of replay.py. */
 typedef struct {
@@ -10,8 +12,8 @@ typedef struct {
 } dram_t;
 
 /* A graph: edges out of node v are first[v] .. first[v + 1] - 1. Of each burst: the nodes in which it is offered, its
- * address is taken, and its last beat moves; its client, direction, bank, row and beats; and how many cycles before it
- * is offered the memory knows of it. */
+ * address is taken, and its last beat moves; its client, direction, bank, row and beats; for how many steps of its
+ * client's realigner it is held; and how many cycles before it is offered the memory knows of it. */
 typedef struct {
     int64_t nodes, bursts;
     const int64_t *first;
@@ -19,7 +21,7 @@ typedef struct {
     const double *lag, *late;
     const int32_t *sources;
     const int32_t *burst_of; /* the burst that is offered at a node, or -1 */
-    const int32_t *taken, *ended, *port, *bank, *row, *beats;
+    const int32_t *taken, *ended, *port, *bank, *row, *beats, *pause;
     const uint8_t *write, *early;
 } run_t;
 
@@ -32,6 +34,12 @@ typedef struct {
     int32_t burst;
     int64_t due;
 } queued_t;
+
+/* A request, and since when. */
+typedef struct {
+    int32_t burst;
+    int64_t since;
+} waiting_t;
 
 /* What a replay works in: as many of each as there are nodes, nodes, 4 * bursts + 8, and banks. */
 typedef struct {
@@ -48,29 +56,30 @@ typedef struct {
     int64_t known, events, count;
     queued_t queue[2][QUEUE];
     int64_t head[2], size[2], last_taken[2], waiting_size[2];
-    int32_t waiting[2][QUEUE];
-    int64_t last_port[2], free, end, paced_from, paced_beats, plan;
-    int32_t current;
+    waiting_t waiting[2][QUEUE];
+    int64_t last_port[2], free, end, paced_from, paced_beats, plan, moved[PORTS], resumed_end, choosing[2];
+    int32_t current, interrupted, held[2]; /* bursts, or NONE; held: in the register of an address channel */
     int write_next;
 } replay_t;
 
+static int before(const event_t *a, const event_t *b)
+{
+    return a->time < b->time || (a->time == b->time && a->number < b->number);
+}
+
 static void push(replay_t *r, int64_t time, int32_t kind, int32_t subject)
 {
-    event_t *heap = r->s->heap, event = {time, r->count++, kind, subject};
+    int64_t place = kind == CHOOSE ? LATE : kind == ENDED ? -LATE : 0;
+    event_t *heap = r->s->heap, event = {time, r->count++ + place, kind, subject};
     int64_t at = r->events++;
     while (at) {
         int64_t up = (at - 1) / 2;
-        if (heap[up].time <= time)
+        if (before(&heap[up], &event))
             break;
         heap[at] = heap[up];
         at = up;
     }
     heap[at] = event;
-}
-
-static int before(const event_t *a, const event_t *b)
-{
-    return a->time < b->time || (a->time == b->time && a->number < b->number);
 }
 
 static event_t pop(replay_t *r)
@@ -135,9 +144,42 @@ static int64_t pace(replay_t *r, int64_t time, int64_t beats)
     return r->paced_from + FULL * (r->paced_beats - 1) / r->p->bandwidth;
 }
 
-static void serve(replay_t *r, int64_t time)
+/* The cycle of the last of so many beats that may move from ``time`` on. */
+static int64_t last_beat(replay_t *r, int64_t time, int64_t beats)
 {
     const dram_t *p = r->p;
+    int64_t phase = (time + p->closed) % p->interval;
+    if (phase < p->closed) {
+        time += p->closed - phase;
+        phase = p->closed;
+    }
+    int64_t end = p->bandwidth == FULL ? time + beats - 1 : pace(r, time, beats), spare = p->interval - phase;
+    if (end - time >= spare)
+        end += p->closed * (1 + (end - time - spare) / (p->interval - p->closed));
+    return end;
+}
+
+static queued_t take(replay_t *r, int write)
+{
+    queued_t head = r->queue[write][r->head[write]];
+    r->head[write] = (r->head[write] + 1) % QUEUE;
+    r->size[write]--;
+    return head;
+}
+
+static void interrupt(replay_t *r, int write)
+{
+    int64_t due = r->queue[write][r->head[write]].due;
+    if (due > r->end)
+        return;
+    r->interrupted = r->current;
+    r->current = take(r, write).burst;
+    r->resumed_end = last_beat(r, r->end + 1, r->run->beats[r->current]);
+    r->end = r->resumed_end - (r->end - due + 1);
+}
+
+static void serve(replay_t *r, int64_t time)
+{
     int write;
     if (!r->size[0] && !r->size[1])
         return;
@@ -154,19 +196,15 @@ static void serve(replay_t *r, int64_t time)
         push(r, heads[write]->due, DUE, (int32_t)r->plan);
         return;
     }
-    r->current = heads[write]->burst;
-    r->head[write] = (r->head[write] + 1) % QUEUE;
-    r->size[write]--;
-    int64_t phase = (time + p->closed) % p->interval, beats = r->run->beats[r->current];
-    if (phase < p->closed) {
-        time += p->closed - phase;
-        phase = p->closed;
+    r->current = take(r, write).burst;
+    if (r->run->pause[r->current]) {
+        int64_t held = r->moved[r->run->port[r->current]] + r->run->pause[r->current] + 1;
+        time = held > time ? held : time;
     }
-    int64_t end = p->bandwidth == FULL ? time + beats - 1 : pace(r, time, beats), spare = p->interval - phase;
-    if (end - time >= spare)
-        end += p->closed * (1 + (end - time - spare) / (p->interval - p->closed));
-    r->end = end;
-    push(r, end, ENDED, r->current);
+    r->end = last_beat(r, time, r->run->beats[r->current]);
+    if (r->size[!write] && r->write_next != write)
+        interrupt(r, !write);
+    push(r, r->end, ENDED, r->current);
 }
 
 static int64_t accept(replay_t *r, int64_t time, int32_t burst)
@@ -180,7 +218,6 @@ static int64_t accept(replay_t *r, int64_t time, int32_t burst)
     if (at == r->last_taken[!write])
         at++;
     r->last_taken[write] = at;
-    r->last_port[write] = g->port[burst];
     int64_t elapsed = at + p->closed, epoch = elapsed / p->interval, phase = elapsed % p->interval, begin = at;
     if (phase < p->closed)
         begin += p->closed - phase;
@@ -211,21 +248,69 @@ static int64_t accept(replay_t *r, int64_t time, int32_t burst)
     return at;
 }
 
-static void admit(replay_t *r, int64_t time, int write)
+/* A request enters the register of its channel, and leaves it if the queue has room. */
+static void grant(replay_t *r, int64_t time, int32_t burst)
+{
+    int write = r->run->write[burst];
+    int served = (r->current >= 0 && r->run->write[r->current] == write)
+        || (r->interrupted >= 0 && r->run->write[r->interrupted] == write);
+    int64_t at = time + r->p->stage;
+    r->last_port[write] = r->run->port[burst];
+    if (r->size[write] < r->p->queue_bursts + !served) {
+        at = accept(r, time, burst);
+        if (r->size[write] == 1 && r->interrupted < 0) {
+            if (r->current < 0) {
+                serve(r, at > r->free ? at : r->free);
+            } else if (!served && r->write_next == write) {
+                interrupt(r, write);
+                if (r->interrupted >= 0)
+                    push(r, r->end, ENDED, r->current);
+            }
+        }
+    } else {
+        r->held[write] = burst;
+    }
+    set(r, r->run->taken[burst], at);
+}
+
+static void choose_at(replay_t *r, int64_t time, int write)
+{
+    if (time < r->choosing[write]) {
+        r->choosing[write] = time;
+        push(r, time, CHOOSE, write);
+    }
+}
+
+/* Grant one of the requests that wait, round robin. */
+static void choose(replay_t *r, int64_t time, int write)
 {
     const int32_t *port = r->run->port;
-    int32_t *waiting = r->waiting[write];
-    int64_t best = 0, last = r->last_port[write];
-    for (int64_t i = 1; i < r->waiting_size[write]; i++) {
-        int wraps = port[waiting[i]] <= last, best_wraps = port[waiting[best]] <= last;
-        if (wraps < best_wraps || (wraps == best_wraps && port[waiting[i]] < port[waiting[best]]))
+    waiting_t *waiting = r->waiting[write];
+    int64_t best = NONE, last = r->last_port[write], soonest = 0;
+    if (time != r->choosing[write])
+        return;
+    r->choosing[write] = NEVER;
+    for (int64_t i = 0; i < r->waiting_size[write]; i++) {
+        if (!i || waiting[i].since < soonest)
+            soonest = waiting[i].since;
+        if (waiting[i].since > time)
+            continue;
+        int32_t mine = port[waiting[i].burst], other = best < 0 ? mine : port[waiting[best].burst];
+        int wraps = mine <= last, other_wraps = other <= last;
+        if (best < 0 || wraps < other_wraps || (wraps == other_wraps && mine < other))
             best = i;
     }
-    int32_t burst = waiting[best];
+    if (best < 0) {
+        choose_at(r, soonest, write);
+        return;
+    }
+    int32_t burst = waiting[best].burst;
     r->waiting_size[write]--;
     for (int64_t i = best; i < r->waiting_size[write]; i++)
         waiting[i] = waiting[i + 1];
-    set(r, r->run->taken[burst], accept(r, time, burst));
+    grant(r, time, burst);
+    if (r->waiting_size[write] && r->held[write] < 0)
+        choose_at(r, r->last_taken[write], write);
 }
 
 static void happen(replay_t *r, const event_t *event)
@@ -234,26 +319,39 @@ static void happen(replay_t *r, const event_t *event)
     if (event->kind == OFFERED) {
         int32_t burst = event->subject;
         int write = r->run->write[burst];
-        if (r->size[write] > r->p->queue_bursts || r->waiting_size[write]) {
-            r->waiting[write][r->waiting_size[write]++] = burst;
+        int64_t since = time + r->run->early[burst];
+        if (r->held[write] < 0 && !r->waiting_size[write] && (!r->events || r->s->heap[0].time > since)) {
+            grant(r, since, burst);
             return;
         }
-        int64_t at = accept(r, time + r->run->early[burst], burst);
-        if (r->current < 0 && r->size[write] == 1)
-            serve(r, at > r->free ? at : r->free);
-        set(r, r->run->taken[burst], at);
+        r->waiting[write][r->waiting_size[write]++] = (waiting_t){burst, since};
+        if (r->held[write] < 0)
+            choose_at(r, since, write);
+    } else if (event->kind == CHOOSE) {
+        choose(r, time, event->subject);
     } else if (event->kind == DUE) {
         if (event->subject == r->plan && r->current < 0)
             serve(r, time);
-    } else {
+    } else if (event->subject == r->current && time == r->end) {
         int32_t burst = r->current;
         int write = r->run->write[burst];
         r->write_next = !write;
         r->free = time + 1;
-        if (r->waiting_size[write])
-            admit(r, time, write);
-        r->current = -1;
-        serve(r, time + 1);
+        if (!write)
+            r->moved[r->run->port[burst]] = time;
+        if (r->held[write] >= 0) {
+            int64_t at = accept(r, time, r->held[write]);
+            r->held[write] = NONE;
+            if (r->waiting_size[write])
+                choose_at(r, at, write);
+        }
+        r->current = r->interrupted;
+        r->end = r->resumed_end;
+        r->interrupted = NONE;
+        if (r->current >= 0)
+            push(r, r->end, ENDED, r->current);
+        else
+            serve(r, time + 1);
         set(r, r->run->ended[burst], time);
     }
 }
@@ -265,9 +363,11 @@ int64_t caesura_replay(const dram_t *p, const run_t *run, space_t *space)
     r->p = p;
     r->run = run;
     r->s = space;
-    r->current = -1;
-    for (int way = 0; way < 2; way++)
-        r->last_taken[way] = r->last_port[way] = -1;
+    r->current = r->interrupted = NONE;
+    for (int way = 0; way < 2; way++) {
+        r->last_taken[way] = r->last_port[way] = r->held[way] = NONE;
+        r->choosing[way] = NEVER;
+    }
     for (int64_t bank = 0; bank < p->banks; bank++)
         space->row[bank] = space->epoch[bank] = -1;
     for (int64_t v = 0; v < run->nodes; v++) {

@@ -29,7 +29,7 @@ _Dram = structure(
 _Run = structure(
     "_Run",
     "nodes bursts",
-    "first target lag late sources burst_of taken ended port bank row beats write early",
+    "first target lag late sources burst_of taken ended port bank row beats pause write early",
 )
 _Space = structure("_Space", "", "time missing ready heap row free epoch")
 
@@ -37,7 +37,7 @@ MOMENTS = ("offered", "taken", "ended")  #: of a burst
 #: Columns of the bursts, by name: see ``replay.c``.
 BURST_COLUMNS = {
     "taken": np.int32, "ended": np.int32, "port": np.int32, "bank": np.int32, "row": np.int32, "beats": np.int32,
-    "write": np.uint8, "early": np.uint8,
+    "pause": np.int32, "write": np.uint8, "early": np.uint8,
 }  # fmt: skip
 
 
@@ -79,11 +79,14 @@ class Replay:
             "heap": np.empty((4 * len(bursts["beats"]) + 8) * _EVENT_BYTES, np.uint8),
         }  # fmt: skip
 
-    def calibrate(self, lags: Floats) -> Floats:
-        """What is missing in the graph stays as it was: by how much each moment was later than it explains."""
+    def calibrate(self, lags: Floats, *, begins_only: bool = False) -> Floats:
+        """What is missing in the graph stays as it was: by how much each moment was later than it explains.
+        ``begins_only``: only moments that wait for nothing are when they were."""
         run = self._run(lags)
         self._library.caesura_calibrate(ctypes.byref(run), _at(self._recorded), _at(self._late))
         self._late[self._driven] = 0
+        if begins_only:
+            self._late[self._arrays["sources"] > 0] = 0
         return self._late[self._place]
 
     def times(self, lags: Floats, params: SocParams) -> Floats:

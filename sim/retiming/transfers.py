@@ -24,12 +24,14 @@ from sim.timing.copies import BusCopy
 
 
 class BusCommands(NamedTuple):
-    """Commands of a unit in the order in which it took them; ``side``: of the body, or of the loader."""
+    """Commands of a unit in the order in which it takes them; ``side``: of the body, or of the loader; ``recorded``:
+    when it took them in the recorded run, in cycles."""
 
     taken: Ints
     done: Ints
     side: Ints
     work: Sequence[BusCopy]
+    recorded: Ints
 
 
 class _Split:
@@ -39,11 +41,19 @@ class _Split:
         counts = np.array([len(work.bursts) for work in transfers.work], np.int64)
         if counts.sum() != len(numbers):
             raise ValueError("loads were abandoned while the run was recorded: a run with pauses cannot be retimed")
-        self.numbers = numbers
+        self.numbers = self._in_order(numbers, counts, np.argsort(transfers.recorded, kind="stable"))
         self.owner = np.repeat(np.arange(len(counts)), counts)
         self.starts = np.concatenate([[0], np.cumsum(counts)])[:-1].astype(np.int64)
         self.some = counts > 0
         self.lasts = self.starts + counts - 1
+
+    @staticmethod
+    def _in_order(numbers: Ints, counts: Ints, before: Ints) -> Ints:
+        """The bursts by command; they were accepted by the commands ``before``."""
+        first = np.empty(len(counts), np.int64)
+        first[before] = np.cumsum(counts[before]) - counts[before]
+        within = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return numbers[np.repeat(first, counts) + within]
 
     def lead(self, transfers: BusCommands) -> Ints:
         """The burst that each command must have asked for before the next is taken, or -1."""
@@ -83,9 +93,12 @@ def connect_loads(graph: Dependencies, params: SocParams, bursts: Bursts, engine
     graph.edges(done[:-1], done[1:], 0, [(Unit.LD2, steps[1:])])
     some = split.some
     first, last = split.starts[some], split.lasts[some]
-    graph.edges(ends[last], done[some], AXI_RETURN + COPY_LANDED)
+    trail = np.array([work.trail for work in transfers.work], np.int64)
+    graph.edges(ends[last], done[some], AXI_RETURN + COPY_LANDED, [(Unit.LD2, trail[some])])
     begin = bursts.beats[numbers[first]] - 1
-    graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, [(Unit.LD2, steps[some]), ("beat", -begin)])
+    ahead = np.array([work.bursts[0].pause for work in transfers.work if work.bursts], np.int64)  # of the first word
+    behind = steps[some] - ahead
+    graph.edges(ends[first], done[some], AXI_RETURN + COPY_LANDED - 1, [(Unit.LD2, behind), ("beat", -begin)])
     nothing = COPY_PLANNED + COPY_FILLED + COPY_LANDED - 1
     graph.edges(taken[~some], done[~some], nothing, [(Unit.LD2, steps[~some])])
 

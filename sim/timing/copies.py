@@ -103,21 +103,25 @@ def _ahead(steps: Ints, words: Ints) -> int:
 
 
 class Burst(NamedTuple):
-    """``beats`` words of DRAM from byte ``offset`` on."""
+    """``beats`` words of DRAM from byte ``offset`` on; of a load, ``pause``: steps of the realigner since the word
+    before that take none."""
 
     offset: int
     beats: int
+    pause: int = 0
 
 
 class BusCopy(NamedTuple):
     """What a copy from or to DRAM asks of the bus, beyond its ``steps``.
 
-    ``bursts`` in order; ``lead``: how many of them must have been asked for before the planner lets go of the last run.
+    ``bursts`` in order; ``lead``: how many of them must have been asked for before the planner lets go of the last run;
+    ``trail``: steps behind the last word.
     """
 
     steps: CopySteps
     bursts: Sequence[Burst]
     lead: int
+    trail: int
 
 
 @lru_cache(maxsize=1 << 14)
@@ -129,16 +133,33 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
     if from_bus:
         first = runs.src[runs.reads] + f["lo"]
         last = runs.src[runs.reads] + min(f["hi"], f["len"]) - 1
+        pauses, trail = _pauses(f, runs, word)
     else:
+        pauses, trail = [0] * len(runs.dst), 0
         first, last = runs.dst, runs.dst + f["len"] - 1
     first, last = first // word, last // word
     per_burst = burst_bytes // word
     counts = last // per_burst - first // per_burst + 1
     bursts: list[Burst] = []
-    for at, end in zip(first.tolist(), last.tolist(), strict=True):
+    for at, end, pause in zip(first.tolist(), last.tolist(), pauses, strict=True):
         while at <= end:
             stop = min(end, (at // per_burst + 1) * per_burst - 1)
-            bursts.append(Burst(at * word, stop - at + 1))
-            at = stop + 1
+            bursts.append(Burst(at * word, stop - at + 1, pause))
+            at, pause = stop + 1, 0
     behind = 2 if from_bus else 2 + -(-WORDS_AHEAD // max(1, int((last - first).max(initial=0)) + 1))
-    return BusCopy(copy_steps(word, *values), tuple(bursts), int(counts[:-behind].sum()))
+    return BusCopy(copy_steps(word, *values), tuple(bursts), int(counts[:-behind].sum()), trail)
+
+
+def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[list[int], int]:
+    """Steps that take no word, before the first word of each run that reads and since the one before it, and behind the
+    last: they fill, or end a word with the rest of the last source word."""
+    steps, words = run_steps(f, runs, word)
+    first = (f["lo"] + (runs.dst & (word - 1)) + ((runs.src - runs.dst) & (word - 1))) // word
+    # The first source word is taken in the step of the destination word of its number, or one before.
+    shifted = ((runs.src - runs.dst) & (word - 1) != 0) & (first + words > 1)
+    before = np.where(runs.reads, np.maximum(0, first - shifted), 0)
+    behind = steps - words - before
+    total = np.cumsum(before + behind)
+    at = (total - behind)[runs.reads]
+    since = np.diff(at, prepend=0)
+    return since.tolist(), int(total[-1] - (at[-1] if len(at) else 0))

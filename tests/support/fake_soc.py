@@ -117,6 +117,10 @@ class FakeSoc:
         self._cycle += self.costs.interrupt
         return True
 
+    def step(self) -> None:
+        """Let a little happen: a job goes on to its next cancellation point."""
+        self.advance(1)
+
     def advance(self, cycles: int) -> None:
         end = self._cycle + cycles
         while self._cycle < end and self._run_one():

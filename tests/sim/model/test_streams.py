@@ -6,8 +6,9 @@ import pytest
 
 from hw.contract.params import SocParams, preset
 from sim.model.agenda import Agenda
-from sim.model.dram import HELD, MemoryModel
+from sim.model.dram import MemoryModel
 from sim.model.load_unit import LoadUnit
+from sim.model.requests import HELD
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import Transfer
 from sim.timing.copies import Burst, BusCopy, CopySteps
@@ -26,6 +27,7 @@ class _Single:
     """A client of single bursts, such as instruction fetch."""
 
     def __init__(self, memory: MemoryModel, agenda: Agenda) -> None:
+        self.moved = 0
         self.port, self._memory, self._agenda, self._held = 0, memory, agenda, False
 
     def offer(self, time: int, address: int) -> None:
@@ -43,9 +45,12 @@ def _copy(rng: random.Random, params: SocParams) -> BusCopy:
     beats = [
         rng.choice([longest, longest, 1, rng.randint(1, longest)]) for _ in range(rng.choice([1, 3, 40, 120, 300]))
     ]
-    bursts = tuple(Burst(number * most * word, count) for number, count in enumerate(beats))
+    paused = rng.random() < 0.5
+    bursts = tuple(
+        Burst(number * most * word, count, rng.choice([0, 0, 3]) if paused else 0) for number, count in enumerate(beats)
+    )
     lead = rng.choice([0, max(0, len(bursts) - 2), rng.randint(0, len(bursts))])
-    return BusCopy(CopySteps(rng.randint(1, 8), sum(beats) + 3, 0, 0), bursts, lead)
+    return BusCopy(CopySteps(rng.randint(1, 8), sum(beats) + 3, 0, 0), bursts, lead, rng.choice([0, 2]))
 
 
 def _traffic(params: SocParams, seed: int) -> tuple[list, list, list, int]:

@@ -32,8 +32,8 @@ def check_copy(device, model, seed=0):
 
 
 # -- identification ------------------------------------------------------------------------------------------
-def test_hardware_of_other_parameters_is_refused():
-    soc = FakeSoc(TINY)
+def test_hardware_of_other_parameters_is_refused(soc):
+    soc = soc(TINY)
     soc.params = TINY.replace(events=16)
     with pytest.raises(DeviceMismatch, match="register PARAMS reads"):
         Device(soc)
@@ -48,8 +48,8 @@ def test_other_hardware_is_refused(name):
 
 
 # -- loading -------------------------------------------------------------------------------------------------
-def test_load_writes_code_and_unload_gives_everything_back():
-    device = Device(FakeSoc(TINY))
+def test_load_writes_code_and_unload_gives_everything_back(soc):
+    device = Device(soc(TINY))
     before = device.dram.free_bytes, device.lv2.free_bytes
     model = device.load(copy_image(TINY))
     base, size = model.segments[0]
@@ -60,13 +60,13 @@ def test_load_writes_code_and_unload_gives_everything_back():
         device.unload(model)
 
 
-def test_image_for_other_parameters_is_refused():
+def test_image_for_other_parameters_is_refused(soc):
     with pytest.raises(ImageError, match="compile it for this device"):
-        Device(FakeSoc(TINY)).load(copy_image(BASE))
+        Device(soc(TINY)).load(copy_image(BASE))
 
 
-def test_image_that_does_not_fit_leaves_nothing_allocated():
-    device = Device(FakeSoc(TINY))
+def test_image_that_does_not_fit_leaves_nothing_allocated(soc):
+    device = Device(soc(TINY))
     image = copy_image(TINY)
     image.meta.segment_sizes[4] = TINY.dram_bytes
     before = device.dram.free_bytes
@@ -75,8 +75,8 @@ def test_image_that_does_not_fit_leaves_nothing_allocated():
     assert device.dram.free_bytes == before
 
 
-def test_an_overlaid_image_has_one_block_of_lv2():
-    device = Device(FakeSoc(TINY))
+def test_an_overlaid_image_has_one_block_of_lv2(soc):
+    device = Device(soc(TINY))
     image = copy_image(TINY)
     image.meta.segment_sizes[6:], image.meta.overlaid = [SIZE, TINY.lv2_bytes // 2], True
     assert image.meta.lv2_bytes == TINY.lv2_bytes // 2
@@ -92,8 +92,8 @@ def test_an_overlaid_image_has_one_block_of_lv2():
     check_copy(device, models[1])
 
 
-def test_too_many_events_leave_nothing_allocated():
-    device = Device(FakeSoc(TINY))
+def test_too_many_events_leave_nothing_allocated(soc):
+    device = Device(soc(TINY))
     image = copy_image(TINY)
     image.meta.events = 33
     before = device.dram.free_bytes, device.lv2.free_bytes
@@ -102,8 +102,8 @@ def test_too_many_events_leave_nothing_allocated():
     assert (device.dram.free_bytes, device.lv2.free_bytes) == before
 
 
-def test_models_that_share_lv2_take_turns_and_unload_cleanly():
-    device = Device(FakeSoc(TINY))
+def test_models_that_share_lv2_take_turns_and_unload_cleanly(soc):
+    device = Device(soc(TINY))
     large = [copy_image(TINY, name=f"m{i}") for i in range(2)]
     for image in large:
         image.meta.segment_sizes[6] = TINY.lv2_bytes
@@ -133,8 +133,8 @@ def test_relocation_adds_the_base_of_a_segment():
 
 # -- jobs ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(4))
-def test_jobs_on_several_engines_keep_their_order_by_events(seed):
-    device = Device(FakeSoc(BASE, seed=seed))
+def test_jobs_on_several_engines_keep_their_order_by_events(soc, seed):
+    device = Device(soc(BASE, seed=seed))
     model = device.load(copy_image(BASE, engines=4))
     for turn in range(3):
         results = check_copy(device, model, seed=turn)
@@ -143,8 +143,8 @@ def test_jobs_on_several_engines_keep_their_order_by_events(seed):
 
 
 @pytest.mark.parametrize("ring_log2", [0, 1, 2])
-def test_more_jobs_than_the_ring_holds(ring_log2):
-    device = Device(FakeSoc(TINY), ring_log2=ring_log2)
+def test_more_jobs_than_the_ring_holds(soc, ring_log2):
+    device = Device(soc(TINY), ring_log2=ring_log2)
     model = device.load(copy_image(TINY, engines=13))
     for turn in range(2):
         assert len(check_copy(device, model, seed=turn)) == 13
@@ -159,8 +159,8 @@ def test_free_costs_spend_accelerator_cycles_only():
     assert device.cycle_count() == 300
 
 
-def test_unload_with_outstanding_jobs_is_refused():
-    device = Device(FakeSoc(TINY))
+def test_unload_with_outstanding_jobs_is_refused(soc):
+    device = Device(soc(TINY))
     model = device.load(copy_image(TINY))
     device.begin(model, LIMIT)
     device.submit(model, [0], limit=LIMIT)
@@ -168,8 +168,8 @@ def test_unload_with_outstanding_jobs_is_refused():
         device.unload(model)
 
 
-def test_wrong_tensor_is_refused():
-    model = Device(FakeSoc(TINY)).load(copy_image(TINY))
+def test_wrong_tensor_is_refused(soc):
+    model = Device(soc(TINY)).load(copy_image(TINY))
     with pytest.raises(DriverError, match=r"tensor 'x' of model 'copy' is int8\[1, 8, 8\], not uint8\[64\]"):
         model.write_tensor("x", np.zeros(SIZE, np.uint8))
 
@@ -194,8 +194,8 @@ def test_fault_names_job_layer_unit_pc_address_and_instruction(fault_completion)
     check_copy(device, good)
 
 
-def test_fault_of_one_model_leaves_the_other_engine_running():
-    device = Device(FakeSoc(BASE))
+def test_fault_of_one_model_leaves_the_other_engine_running(soc):
+    device = Device(soc(BASE))
     bad = device.load(copy_image(BASE, RESIDUE, name="bad"))
     good = copy_image(BASE)
     good.meta.jobs[0].engine = 1
@@ -243,8 +243,8 @@ def test_reset_that_never_ends_is_reported():
         device.queues.reset(0)
 
 
-def test_bytes_of_a_job_are_its_traffic():
-    device = Device(FakeSoc(TINY))
+def test_bytes_of_a_job_are_its_traffic(soc):
+    device = Device(soc(TINY))
     (result,) = check_copy(device, device.load(copy_image(TINY)))
     traffic = result.traffic
     assert (traffic.ahead.bytes, traffic.loads.bytes, traffic.stores.bytes) == (0, SIZE, SIZE)
@@ -257,8 +257,8 @@ def test_counters_by_name():
     assert Device(soc).counters(0)["prologue_bytes"] == 77
 
 
-def test_equal_weights_are_shared_if_wanted():
-    device, free = Device(FakeSoc(TINY)), []
+def test_equal_weights_are_shared_if_wanted(soc):
+    device, free = Device(soc(TINY)), []
     images = [copy_image(TINY, name=name) for name in ("a", "b", "c")]
     for image, weights in zip(images, (b"w" * 100, b"w" * 100, b"v" * 100), strict=True):
         image.weights, image.meta.segment_sizes[1] = weights, 100

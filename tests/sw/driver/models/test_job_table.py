@@ -5,15 +5,14 @@ from hw.contract.params import preset
 from sim.bus import HostCosts
 from sw.driver import Device
 from sw.driver.models.job_table import JobTable
-from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image
 
 BASE = preset("base")
 
 
 @pytest.fixture
-def model():
-    return Device(FakeSoc(BASE, costs=HostCosts.free())).load(copy_image(BASE, engines=2))
+def model(soc):
+    return Device(soc(BASE, costs=HostCosts.free())).load(copy_image(BASE, engines=2))
 
 
 def completion(job_id):

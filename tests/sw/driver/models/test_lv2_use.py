@@ -16,8 +16,8 @@ def begun(device, model, jobs):
     return device.submit(model, jobs, limit=LIMIT)
 
 
-def test_reserved_is_what_loaded_models_have():
-    device = Device(FakeSoc(TINY))
+def test_reserved_is_what_loaded_models_have(soc):
+    device = Device(soc(TINY))
     assert (device.lv2_use().reserved, device.lv2_use().free) == (0, TINY.lv2_bytes)
     models = [device.load(walking_image(TINY, name=f"m{i}", windows=WINDOWS)) for i in range(2)]
     use = device.lv2_use()
@@ -28,8 +28,8 @@ def test_reserved_is_what_loaded_models_have():
     assert device.lv2_use().free == TINY.lv2_bytes - sum(WINDOWS)
 
 
-def test_models_that_take_turns_count_once():
-    device = Device(FakeSoc(TINY))
+def test_models_that_take_turns_count_once(soc):
+    device = Device(soc(TINY))
     halves = (TINY.lv2_bytes // 2, TINY.lv2_bytes // 2)
     for i in range(2):
         device.load(walking_image(TINY, name=f"m{i}", windows=halves))
@@ -42,7 +42,7 @@ def test_held_rises_with_prefetched_weights_and_falls_as_jobs_end():
     model = device.load(walking_image(TINY, jobs=3, windows=WINDOWS))
     ids = begun(device, model, [0, 1, 2])
     assert device.lv2_use().held == 0  # nothing has been loaded yet
-    device.bus.advance(1)  # prologues run ahead, the first body begins
+    device.bus.step()  # prologues run ahead, the first body begins
     assert device.lv2_use().held == 3 * WEIGHT
     device.collect(ids[:1], LIMIT)
     left = len(device.outstanding)

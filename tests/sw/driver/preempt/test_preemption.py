@@ -56,15 +56,15 @@ EVERY_POINT = [
 
 
 @pytest.mark.parametrize(("params", "jobs", "point"), EVERY_POINT)
-def test_preempted_at_every_point_by_a_model_that_overwrites_everything(params, jobs, point):
-    device = Device(FakeSoc(params, seed=point, costs=HostCosts.free()))
+def test_preempted_at_every_point_by_a_model_that_overwrites_everything(soc, params, jobs, point):
+    device = Device(soc(params, seed=point, costs=HostCosts.free()))
     poison(device)
     victim = device.load(walking_image(params, jobs=jobs))
     urgent = device.load(smashing_image(params, engines=params.engines))
     data, ids = start(device, victim)
     device.bus.advance(1 if point >= 0 else 0)
     for _ in range(point):
-        device.bus.advance(1)
+        device.bus.step()
     suspension = device.suspend(range(params.engines), urgent, verify=True)
     device.admit(urgent)
     run(device, urgent)
@@ -77,8 +77,8 @@ def test_preempted_at_every_point_by_a_model_that_overwrites_everything(params, 
 
 
 @pytest.mark.parametrize("overlaid", [False, True])
-def test_dump_only_what_the_incoming_model_displaces(overlaid):
-    device = Device(FakeSoc(TINY))
+def test_dump_only_what_the_incoming_model_displaces(soc, overlaid):
+    device = Device(soc(TINY))
     victim = device.load(walking_image(TINY))
     image = smashing_image(TINY, windows=(1024, 2048 if overlaid else 0))
     image.meta.overlaid = overlaid
@@ -94,8 +94,8 @@ def test_dump_only_what_the_incoming_model_displaces(overlaid):
     finish(device, victim, data, ids)
 
 
-def test_the_first_jobs_of_all_engines_are_announced_before_others_are_written(monkeypatch):
-    device = Device(FakeSoc(BASE))
+def test_the_first_jobs_of_all_engines_are_announced_before_others_are_written(soc, monkeypatch):
+    device = Device(soc(BASE))
     victim = device.load(walking_image(BASE, jobs=6))
     data, ids = start(device, victim)
     suspension = device.suspend([0, 1])
@@ -117,8 +117,8 @@ def _noting(name, real, calls):
     return call
 
 
-def test_pause_can_be_withdrawn():
-    device = Device(FakeSoc(TINY))
+def test_pause_can_be_withdrawn(soc):
+    device = Device(soc(TINY))
     victim = device.load(walking_image(TINY))
     data, ids = start(device, victim)
     records = device.pause([0], LIMIT, verify=True)
@@ -127,14 +127,14 @@ def test_pause_can_be_withdrawn():
     assert not any(r.resumed for r in finish(device, victim, data, ids))
 
 
-def test_word_of_a_halt_that_was_withdrawn_is_not_taken_for_the_next():
-    device = Device(FakeSoc(TINY, costs=HostCosts.free()))
+def test_word_of_a_halt_that_was_withdrawn_is_not_taken_for_the_next(soc):
+    device = Device(soc(TINY, costs=HostCosts.free()))
     victim = device.load(walking_image(TINY))
     data, ids = start(device, victim)
     queue = device.engines[0]
     queue.pause()
     while queue.state() != EngineState.HALTED:
-        device.bus.advance(1)
+        device.bus.step()
     queue.go_on()  # before anyone has looked at the interrupt
     record = device.pause([0], LIMIT, verify=True)[0]
     assert queue.state() == EngineState.HALTED and record.cycle <= device.bus.cycle
@@ -142,15 +142,15 @@ def test_word_of_a_halt_that_was_withdrawn_is_not_taken_for_the_next():
     finish(device, victim, data, ids)
 
 
-def test_idle_engine_counts_as_halted():
-    device = Device(FakeSoc(BASE))
+def test_idle_engine_counts_as_halted(soc):
+    device = Device(soc(BASE))
     before = device.bus.cycle
     assert [r.in_job for r in device.pause([0, 1]).values()] == [False, False]
     assert device.bus.cycle == before
 
 
-def test_no_room_for_the_dump_pauses_nothing():
-    device = Device(FakeSoc(TINY))
+def test_no_room_for_the_dump_pauses_nothing(soc):
+    device = Device(soc(TINY))
     victim = device.load(walking_image(TINY))
     urgent = device.load(smashing_image(TINY))
     device.dram.allocate(device.dram.largest_block - 8192)
@@ -171,7 +171,7 @@ def test_failure_in_the_middle_of_a_dump_loses_nothing(params, again, failing):
     urgent = device.load(smashing_image(params, engines=params.engines))
     data, ids = start(device, victim)
     for _ in range(failing % 6 + 1):
-        device.bus.advance(1)
+        device.bus.step()
     suspension = device.suspend(range(params.engines), urgent)
     count = [0]
 
@@ -199,11 +199,11 @@ def test_failure_in_the_middle_of_a_dump_loses_nothing(params, again, failing):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_nesting(seed):
+def test_random_nesting(soc, seed):
     print("seed", seed)
     random = np.random.default_rng(seed)
     params = (TINY, BASE)[seed % 2]
-    device = Device(FakeSoc(params, seed=seed, costs=HostCosts.free()), ring_log2=int(random.integers(0, 4)))
+    device = Device(soc(params, seed=seed, costs=HostCosts.free()), ring_log2=int(random.integers(0, 4)))
     poison(device)
     sizes = [
         (4096, 1024),
@@ -227,7 +227,7 @@ def test_random_nesting(seed):
         ids = device.submit(model, range(len(model.image.meta.jobs)), limit=LIMIT)
         stack.append([model, d, ids])
         for _ in range(int(random.integers(0, 12))):
-            device.bus.advance(1)
+            device.bus.step()
     while stack:
         model, data, ids, *suspension = stack.pop()
         if suspension:

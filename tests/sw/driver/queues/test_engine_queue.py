@@ -4,18 +4,18 @@ from sw.driver.device import Device
 from tests.support.fake_soc import FakeSoc
 
 
-def queue(ring_log2=2):
-    device = Device(FakeSoc(preset("tiny")), ring_log2=ring_log2)
+def queue(soc, ring_log2=2):
+    device = Device(soc(preset("tiny")), ring_log2=ring_log2)
     return device, device.engines[0]
 
 
 def stored(device, slot):
-    base = device.bus._regs["E0.RING_BASE"]
+    base = device.engines[0].register("RING_BASE")
     return JOB.unpack(device.bus.read_mem(base + slot * JOB.size, JOB.size))
 
 
-def test_prologues_wait_for_a_barrier():
-    device, q = queue(3)
+def test_prologues_wait_for_a_barrier(soc):
+    device, q = queue(soc, 3)
     q.push(magic=1, flags=0, window_after=0)
     q.requeue({"magic": 1, "flags": 0}, barrier=True)
     for after in (0, 1, 2, 9):
@@ -24,7 +24,7 @@ def test_prologues_wait_for_a_barrier():
 
 
 def test_what_the_ring_does_not_hold_follows_later():
-    device, q = queue(1)
+    device, q = queue(FakeSoc, 1)
     for i in range(5):
         q.requeue({"magic": 1, "flags": 0, "job_id": i})
     assert q.outstanding == 5 and q.free == 0
@@ -36,8 +36,8 @@ def test_what_the_ring_does_not_hold_follows_later():
     assert stored(device, 0)["job_id"] == 2 and q.outstanding == 4
 
 
-def test_an_emptied_engine_needs_three_accesses():
-    device, q = queue()
+def test_an_emptied_engine_needs_three_accesses(soc):
+    device, q = queue(soc)
     q.push(magic=1, flags=0)
     before = device.bus.cycle
     q.empty()

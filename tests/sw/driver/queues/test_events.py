@@ -4,12 +4,11 @@ from hw.contract.params import preset
 from sw.driver.errors import DriverError
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.registers import RegisterAccess
-from tests.support.fake_soc import FakeSoc
 
 
 @pytest.fixture
-def regs():
-    return RegisterAccess(FakeSoc(preset("tiny")))
+def regs(soc):
+    return RegisterAccess(soc(preset("tiny")))
 
 
 def test_waits_count_from_the_beginning_of_the_inference(regs):

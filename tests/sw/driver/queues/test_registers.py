@@ -2,12 +2,11 @@ import pytest
 
 from hw.contract.params import preset
 from sw.driver.queues.registers import RegisterAccess, field_value
-from tests.support.fake_soc import FakeSoc
 
 
 @pytest.fixture
-def regs():
-    return RegisterAccess(FakeSoc(preset("base")))
+def regs(soc):
+    return RegisterAccess(soc(preset("base")))
 
 
 def test_read_and_write_by_name(regs):

@@ -1,0 +1,31 @@
+"""What clients of the DRAM ask for, and what is kept of it."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+Served = Callable[[int, Any], None]  #: told the cycle in which the last beat moved
+HELD = -1  #: the answer to a request that waits
+
+
+class Client(Protocol):
+    """Whoever asks for bursts, one at a time; ``port``: its number among those that read, or write; ``moved``: the
+    cycle in which the last beat of one of its bursts moved, which the memory notes."""
+
+    port: int
+    moved: int
+
+    def accepted(self, time: int) -> None:
+        """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""
+
+
+#: Client, since when, address, beats, whom to tell, and steps of the client's realigner since its last word, before
+#: which it does not take the first.
+Request = tuple[Client, int, int, int, Served, Any, int]
+#: One that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell, its
+#: client, and such steps.
+Accepted = tuple[int, int, bool, Served, Any, Client, int]
+
+BurstLog = list[tuple[Client, Any, int, int, int, int, int, bool, int]]
+"""Of each burst, in the order in which they were accepted: client, what it is told, when it was
+offered, when its address was taken, bank, row, beats, whether it writes, steps that it waits for."""
+ServedLog = list[tuple[int, bool]]  #: of each burst, in order: the cycle of its last beat, and whether it writes
