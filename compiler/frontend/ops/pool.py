@@ -114,16 +114,18 @@ def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
 
 @operator("ReduceMean")
 def reduce_mean(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """The mean over height and width, wherever they stand."""
+    """The mean over height and width, wherever they stand, or over the tokens of a sequence."""
     x = draft.real(node.input[0])
     given = attributes(node)
     constant = draft.constant(node, 1, "axes")
     axes = given.get("axes") if constant is None else [int(axis) for axis in constant.reshape(-1)]
     rank = len(x.shape)
     reduced = sorted(axis % rank for axis in axes or ())
-    if rank != 4 or len(reduced) != 2 or 0 in reduced:
-        raise Unsupported(f"a mean over axes {axes} of a tensor of rank {rank}; the accelerator has height and width")
-    channel = ({1, 2, 3} - set(reduced)).pop()
+    if rank not in (3, 4) or len(reduced) != rank - 2 or 0 in reduced:
+        raise Unsupported(
+            f"a mean over axes {axes} of a tensor of rank {rank}; the accelerator has height and width, or a sequence"
+        )
+    channel = ({*range(1, rank)} - set(reduced)).pop()
     front = (0, channel, *reduced)
     x = dataclasses.replace(x, quant=move.reshape_all(draft, x.quant, (("transpose", front),)))
     result: Pending = over_image(node, x)
@@ -133,6 +135,6 @@ def reduce_mean(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def _original(x: Real, channel: int) -> list[int]:
-    sizes = [x.shape[0], 1, 1, 1]
+    sizes = [x.shape[0], *[1] * (len(x.shape) - 1)]
     sizes[channel] = x.shape[1]
     return sizes

@@ -91,3 +91,13 @@ def test_pooled_values_may_be_reshaped_before_they_are_stored():
     weights, _ = net.weights((8, 5), None)
     graph = check_model(net.model(net.q(net.node("MatMul", [y, weights]), 0.3)))
     assert kinds(graph) == ["pool", "reshape", "conv"]
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_mean_over_a_sequence(axis, keepdims):
+    net = Net()
+    x = net.dq(net.input((1, 9, 12)), 0.04, -9)
+    y = net.q(net.node("ReduceMean", [x], axes=[axis], keepdims=keepdims), 0.02, 3)
+    graph = check_model(net.model(y))
+    assert graph.outputs[0].shape == ((1, 1, 12), (1, 9, 1))[axis - 1] if keepdims else (1, 12 if axis == 1 else 9)
