@@ -220,7 +220,7 @@ def _check_records(op: ir.Operation, params: SocParams) -> None:
     if params.vec_lanes < RECORD_BYTES:
         raise ir.CompileError(
             f"operator {op.name!r}: a {op.kind} needs vec_lanes of at least {RECORD_BYTES}, the machine has "
-            f"{params.vec_lanes}: choose another, or leave it to the CPU with fallback"
+            f"{params.vec_lanes}: choose another"
         )
 
 
