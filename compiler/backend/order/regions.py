@@ -38,6 +38,9 @@ from hw.contract.params import SocParams
 
 _MOST = 8  #: layers of a region
 _PART = 0.25  #: of a network that a region may be: it is scheduled as one
+#: Of the cycles of the source order, what another must save: layers stand there where they hold least memory, of which
+#: the price of an order knows little.
+_WORTH = 0.0025
 _TENSORS = 5 / 8  #: of LV2 that tensors of a region may take: windows take a quarter, and not all can be packed
 
 
@@ -206,7 +209,8 @@ def _ordered(
         ends = time.monotonic() + limits.seconds
         report = _search(whole, rules, params, replace(limits, seconds=limits.seconds / 2))
         grown = _grown(whole, rules, params, price, lambda: time.monotonic() > ends)
-        order = min(report.order, whole.source, greedy_order(whole), *grown, key=price)
+        found = min(greedy_order(whole), report.order, *grown, key=price)
+        order = found if price(found) < (1 - _WORTH) * price(order) else order
     if choose is not None:
         order = choose(whole, price, order)
     return OrderedRun(graph, run, order, price), report
