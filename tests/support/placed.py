@@ -57,6 +57,15 @@ def two_branches(seed: int, depth: int, size: int = 6, channels: int = 8) -> ir.
     return make.graph
 
 
+def branches(seed: int, count: int = 2, channels: int = 32, size: int = 12) -> ir.Graph:
+    """Branches of a 1×1 and a 3×3 convolution that read one tensor and meet in a concatenation."""
+    make = GraphBuilder(seed)
+    x = make.conv(make.input((1, size, size, 8)), 64, (1, 1))
+    ends = [make.conv(make.conv(x, channels, (1, 1)), channels, pads=(1, 1, 1, 1)) for _ in range(count)]
+    make.output(make.conv(make.concat(ends, 3), 16, (1, 1)))
+    return make.graph
+
+
 def compiled(graph: ir.Graph, params: SocParams, **options) -> Image:
     """A placed image over all engines, as it is read from its file."""
     image, _ = build(graph, params, Options(engines=params.engines, placed=True, **options))

@@ -16,7 +16,7 @@ from sim.simulators import open_simulator
 from sw.driver import Device
 from tests.support.exhaustive import Task, Walk, places
 from tests.support.graphs import random_inputs
-from tests.support.placed import branchy
+from tests.support.placed import branches, branchy
 from tests.support.preempt_images import smashing_image
 from tests.support.random_preemption import Case, Coverage
 
@@ -83,4 +83,26 @@ def test_random_preemption(device, first):
         Case(device, device.bus, tasks, seed, coverage).run()
     for task in tasks:
         device.unload(task.model)
+    assert coverage.preempted and coverage.dumps, f"seeds from {first}: {coverage}"
+
+
+@pytest.mark.parametrize(
+    "first", [0, pytest.param(40, marks=pytest.mark.slow), pytest.param(60, marks=pytest.mark.slow)]
+)
+def test_random_preemption_of_engines_on_different_layers(first):
+    """Two engines, regions in which each computes layers of its own."""
+    two, coverage = TINY.replace(engines=2), Coverage()
+    with closing(open_simulator(two, backends.DEFAULT_BACKEND, costs=HostCosts.free())) as bus:
+        device, tasks = Device(bus), []
+        for number in range(3):
+            graph = branches(first + number, 2 + number % 2, channels=12, size=8)
+            image, report = build(graph, two, Options(engines=2, cancel_interval=400 + 300 * number))
+            assert any("on one engine each" in layer.tile for layer in report.layers), f"seed {first + number}"
+            task = Task(device, image, random_inputs(graph, number))
+            expected = reference.run_all(graph, random_inputs(graph, number))
+            for port in graph.outputs:
+                np.testing.assert_array_equal(task.expected[port.name], expected[port.tensor])
+            tasks.append(task)
+        for seed in range(first, first + 8):
+            Case(device, bus, tasks, seed, coverage).run()
     assert coverage.preempted and coverage.dumps, f"seeds from {first}: {coverage}"

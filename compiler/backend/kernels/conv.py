@@ -2,21 +2,21 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.conv_emitter import ConvEmitter
+from compiler.backend.kernels.conv_share import Bands, EngineSplit, of_band, row_bands
 from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
-from compiler.backend.layers.engine_share import EngineShare, imbalance
+from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import ChannelTile, ConvLayer, Layer
-from compiler.backend.layers.region_share import Share, first_row
+from compiler.backend.layers.region_share import Share
 from compiler.backend.layers.vec_params import params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import schedule
-from compiler.backend.tiling.conv_geometry import Band, PixelTile, pixel_tiles
+from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from compiler.backend.tiling.end_tiles import ENDS
@@ -29,7 +29,8 @@ from hw.contract.params import SocParams
 class ConvPlan(Plan):
     """The tiling of a convolution. ``layer`` and its operands may be flattened: all pixels as one row. ``sizes``: bytes
     of window that each channel tile takes, ``table``: that all share; ``streamed``: weights come chunk by chunk,
-    because those of one tile exceed the window. ``bands``: by engine the pixels that it makes, if they share rows."""
+    because those of one tile exceed the window. Engines share channel tiles (``by_channels``), pixel tiles, or rows
+    (``bands``: by engine the pixels that it makes)."""
 
     layer: ConvLayer
     x: TensorOperand
@@ -40,7 +41,8 @@ class ConvPlan(Plan):
     sizes: tuple[int, ...]
     table: int
     streamed: bool
-    bands: tuple[tuple[Band, ...], ...] | None = None
+    by_channels: bool = True
+    bands: Bands | None = None
 
 
 @kernel
@@ -57,20 +59,29 @@ class ConvKernel(Kernel[ConvPlan]):
         operands = [context.operand(name) for name in (layer.output, *layer.inputs)]
         images, height, width, _ = operands[0].view.shape
         layer, [y, x, *others] = _flattened(layer, operands)
-        bands, tiled, engines = None, layer, budget.engines
-        if context.share is Share.ROWS:
-            bands = _bands(images, height, width, engines, flat=y.view.shape[1] < height)
-            tiled, engines = _of_band(layer, bands[-1]), 1
         addend = None
         if layer.addition:
             own, added = context.placement.tensors[layer.addition.own], layer.addition
             table_behind = added.op.requantise.table is not None
             addend = Addend(others[0], own.dtype == "int8", own.zero_point, added.broadcast, table_behind)
         around = TilingContext(
-            x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, engines,
+            x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines,
             x.view.strides[2], context.lv1.size,
         )  # fmt: skip
-        tiling = best_tiling(tiled, around, params)
+        bands = row_bands(images, height, width, budget.engines, flat=y.view.shape[1] < height)
+        by_channels, found = context.share is Share.CHANNELS, None
+        if context.share is not Share.ROWS:
+            tiling = best_tiling(layer, around, params)
+            if budget.engines > 1 and context.share is Share.ANY:
+                split = EngineSplit(layer, tiling, around, bands)
+                loads_input = around.in_dram and math.prod(x.view.shape) > layer.weights.size
+                by_channels = split.channels(loads_input)
+                found = bands if split.rows(loads_input, params) else None
+        else:
+            found = bands
+        if found:
+            around = replace(around, engines=1)
+            tiling = best_tiling(of_band(layer, bands[-1]), around, params)
         fixed = len(layer.areas) * params_bytes(params)
         table = (TABLE_BYTES if layer.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
         sizes = [fixed + tiling.weight_size * len(tiling.chunks(layer, tile.channels)) for tile in layer.tiles]
@@ -83,7 +94,7 @@ class ConvKernel(Kernel[ConvPlan]):
                 f"window {budget.windows}: choose a preset with a larger lv2_bytes"
             )
         summary = tiling.summary + ", streamed" * streamed
-        return ConvPlan(summary, layer, x, y, addend, around, tiling, tuple(sizes), table, streamed, bands)
+        return ConvPlan(summary, layer, x, y, addend, around, tiling, tuple(sizes), table, streamed, by_channels, found)
 
     def emit(self, plan: ConvPlan, context: KernelContext) -> list[JobProgram]:
         """Jobs of each engine, as many as it takes for their weights to fit."""
@@ -92,7 +103,7 @@ class ConvKernel(Kernel[ConvPlan]):
 
 def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[JobProgram]:
     params, budget, layer, tiling = context.params, context.budget, plan.layer, plan.tiling
-    channels, mine = _shares(plan, engine, context.share)
+    channels, mine = _shares(plan, engine, budget.engines)
     if not mine:
         return []
     work = ConvWork(
@@ -144,46 +155,13 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     return budget.windows // 2 if load > compute else budget.job_weights
 
 
-def _shares(plan: ConvPlan, engine: int, share: Share) -> tuple[EngineShare, list[PixelTile]]:
-    """Parts of an engine: of the channel tiles and of the pixel tiles. Channels are split where that balances as well:
-    then no engine loads the weights of another; but pixels if the input comes from DRAM and is larger than those."""
-    layer, tiling, engines = plan.layer, plan.tiling, plan.context.engines
+def _shares(plan: ConvPlan, engine: int, engines: int) -> tuple[EngineShare, list[PixelTile]]:
+    """Parts of an engine: of the channel tiles and of the pixel tiles."""
+    layer, tiling, part = plan.layer, plan.tiling, EngineShare(engine, engines)
     if plan.bands:
         return EngineShare(), pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images, plan.bands[engine])
-    part, pixels = EngineShare(engine, engines), pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images)
-    if share is Share.CHANNELS:
-        return part, pixels
-    by_channels, by_pixels = imbalance(len(layer.tiles), engines), imbalance(len(pixels), engines)
-    large = math.prod(plan.x.view.shape) > layer.weights.size
-    if plan.context.in_dram and large and by_pixels <= max(1.05, by_channels):
-        return EngineShare(), part.of(pixels)
-    if by_channels <= max(1.05, by_pixels):
-        return part, pixels
-    return EngineShare(), part.of(pixels)
-
-
-def _bands(images: int, height: int, width: int, engines: int, flat: bool) -> tuple[tuple[Band, ...], ...]:
-    """By engine its rows of every image of ``height`` x ``width`` pixels; ``flat``: all pixels of all images are one
-    row."""
-    bounds = [first_row(height, engine, engines) for engine in range(engines + 1)]
-    if not flat:
-        return tuple((Band(low, high, 0, width),) for low, high in itertools.pairwise(bounds))
-    starts = [image * height * width for image in range(images)]
-    return tuple(
-        tuple(Band(0, 1, start + low * width, start + high * width) for start in starts)
-        for low, high in itertools.pairwise(bounds)
-    )
-
-
-def _of_band(layer: ConvLayer, bands: Sequence[Band]) -> ConvLayer:
-    """``layer`` with the pixels that ``bands`` hold of it, to be cut into tiles."""
-    top, bottom, width = bands[0].top, bands[0].bottom, sum(band.right - band.left for band in bands)
-    areas = [
-        replace(area, y=max(area.y, top), rows=rows, cols=min(area.cols, width))
-        for area in layer.areas
-        if (rows := min(area.y + area.rows, bottom) - max(area.y, top)) > 0
-    ]
-    return replace(layer, areas=areas)
+    pixels = pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images)
+    return (part, pixels) if plan.by_channels else (EngineShare(), part.of(pixels))
 
 
 def _batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list[ChannelTile]]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel, kernel_for
-from compiler.backend.layers.layer import ConvLayer, Layer, MoveLayer, ProductLayer
-from compiler.backend.layers.region import Region
-from compiler.backend.layers.region_share import Share, region_shares
+from compiler.backend.layers.layer import ConvLayer, Layer, ProductLayer
+from compiler.backend.layers.region import Place, Region
+from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.operand import KeptInput, Lv1Area
 from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.dependencies import apart, dependencies
@@ -30,9 +30,9 @@ _LONGEST = 1024  #: cycles of an instruction of the vector unit beside convoluti
 
 @dataclass(frozen=True)
 class RegionPlan(Plan):
-    """The members, each with the bytes of LV1 that it may use."""
+    """The members, each with the bytes of LV1 that it may use, and its place."""
 
-    members: tuple[tuple[Layer, Lv1Area], ...]
+    members: tuple[tuple[Layer, Lv1Area, Place], ...]
 
 
 @kernel
@@ -54,7 +54,9 @@ class RegionKernel(Kernel[RegionPlan]):
             constant = any(isinstance(member, ConvLayer) for member in layer.members)
             most = whole.size * 3 // 4 if constant else whole.size // 2
             areas = [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
-        return RegionPlan("side by side", tuple(zip(layer.members, areas, strict=True)))
+        alone = sum(not isinstance(place, Share) for place in layer.places)
+        summary = "side by side" + f", {alone} on one engine each" * bool(alone)
+        return RegionPlan(summary, tuple(zip(layer.members, areas, layer.places, strict=True)))
 
     def emit(self, plan: RegionPlan, context: KernelContext) -> list[JobProgram]:
         """One job for each engine that has a part in it."""
@@ -72,7 +74,7 @@ class RegionKernel(Kernel[RegionPlan]):
 def _alone(plan: RegionPlan, context: KernelContext) -> int:
     """Cycles of the members one after the other, if each were a layer of its own."""
     total = 0
-    for member, _ in plan.members:
+    for member, *_ in plan.members:
         work = kernel_for(member, context)
         took = [0] * context.budget.engines
         for job in work.emit(work.plan(member, context), context):
@@ -87,15 +89,16 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
     parts: list[list[JobProgram]] = [[] for _ in engines]
     total = 0
     first = context.number == 0 and not context.budget.placed
-    members = [member for member, _ in plan.members]
-    shares = _shares(context, members) if len(engines) > 1 else [Share.ANY] * len(members)
-    for at, (member, area) in enumerate(plan.members):
+    for member, area, place in plan.members:
         around = replace(
             context, region_lv1=area, made=made, own_loads=first, longest=min(context.longest or _LONGEST, _LONGEST),
-            share=shares[at],
+            budget=context.budget if isinstance(place, Share) else context.budget.of_one(place),
+            share=place if isinstance(place, Share) else Share.ANY,
         )  # fmt: skip
         work = kernel_for(member, around)
         jobs = work.emit(work.plan(member, around), around)
+        for job in jobs:
+            job.engine = job.engine if isinstance(place, Share) else place
         took = [0 for _ in engines]
         for job in jobs:
             if first and not job.own_loads:
@@ -107,26 +110,6 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
             parts[job.engine].append(job)
         total += max(took)
     return parts
-
-
-def _shares(context: KernelContext, members: Sequence[Layer]) -> list[Share]:
-    """How the engines share each of ``members``."""
-    placement = context.placement
-
-    def home(name: str) -> int:
-        while name in placement.inside:
-            name = placement.inside[name][0]
-        return id(placement.by_tensor[name])
-
-    made = [{home(name) for name in member.outputs} for member in members]
-    read = [{home(name) for name in member.inputs} for member in members]
-    count = range(len(members))
-    edges = [(maker, reader) for reader in count for maker in range(reader) if made[maker] & read[reader]]
-    moves = [number for number, member in enumerate(members) if isinstance(member, MoveLayer)]
-    shares = region_shares(members, edges, moves)
-    if shares is None:
-        raise RegionError("an engine would read what another makes")
-    return shares
 
 
 def _merged(parts: Sequence[JobProgram], context: KernelContext, engine: int) -> tuple[JobProgram, int]:

@@ -6,25 +6,33 @@ from typing import ClassVar
 
 from compiler import ir
 from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.region_share import Share
+
+Place = Share | int  #: how all engines share a member, or the engine that computes all of it
 
 
 @dataclass(eq=False)
 class Region(Layer):
     """``members``, in an order in which they could run one after the other. It stands in the layer table as one layer:
-    it has one job on each engine, and is scheduled, paused and measured as one."""
+    it has one job on each engine, and is scheduled, paused and measured as one.
+
+    ``places``: by member how all engines share it, or the one that computes it while others compute other members.
+    """
 
     members: tuple[Layer, ...]
+    places: tuple[Place, ...]
     strided: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, graph: ir.Graph, members: Sequence[Layer]) -> "Region":
-        """The region of ``members``."""
+    def of(cls, graph: ir.Graph, members: Sequence[Layer], places: Sequence[Place] = ()) -> "Region":
+        """The region of ``members``, which all engines share as they like unless ``places`` says otherwise."""
         roots = graph.roots()
         made = {roots[name] for member in members for name in member.outputs}
         read = [name for member in members for name in member.inputs if roots[name] not in made]
         last = members[-1]
         kind = "+".join(dict.fromkeys(member.kind for member in members))
-        return cls(last.op, list(dict.fromkeys(read)), last.output, kind, tuple(members))
+        where = tuple(places) or (Share.ANY,) * len(members)
+        return cls(last.op, list(dict.fromkeys(read)), last.output, kind, tuple(members), where)
 
     @property
     def name(self) -> str:

@@ -18,9 +18,12 @@ class Share(Enum):
 Edge = tuple[int, int]  #: a member that reads another: the number of that, and its own
 
 
-def region_shares(layers: Sequence[Layer], edges: Collection[Edge], idle: Collection[int] = ()) -> list[Share] | None:
+def region_shares(
+    layers: Sequence[Layer], edges: Collection[Edge], idle: Collection[int] = (), either: Share = Share.CHANNELS
+) -> list[Share] | None:  # fmt: skip
     """By member of a region how engines share it; None if an engine would have to see what another makes. ``idle``:
-    members that nobody computes, as a concatenation in place."""
+    members that nobody computes, as a concatenation in place; ``either``: how they share what joins two members, where
+    nothing else says so."""
     shares = [Share.MATRICES if isinstance(layer, ProductLayer | SoftmaxLayer) else Share.ANY for layer in layers]
     for edge in edges:
         reader = edge[1]
@@ -39,7 +42,7 @@ def region_shares(layers: Sequence[Layer], edges: Collection[Edge], idle: Collec
     for reader, layer in enumerate(layers):
         makers = [maker for maker, other in edges if other == reader]
         if isinstance(layer, EltwiseLayer) and len(makers) > 1 and shares[reader] is Share.ANY:
-            shares[reader] = Share.CHANNELS  # both operands of a tile must come from one engine
+            shares[reader] = either  # both operands of a tile must come from one engine
             _spread(shares, edges)
     return shares
 

@@ -41,6 +41,10 @@ class Lv2Budget:
         """The staging area of an engine."""
         return StagingArea(self.area.base + engine * self.area.size, self.area.size)
 
+    def of_one(self, engine: int) -> "Lv2Budget":
+        """As ``engine`` sees it where it computes a layer alone: it is the only one."""
+        return replace(self, engines=1, parts=1, area=self.staging(engine))
+
     @property
     def staging_base(self) -> int:
         """Start of the staging areas in segment 6."""

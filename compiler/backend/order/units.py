@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from compiler import ir
-from compiler.backend.layers.engine_share import imbalance
+from compiler.backend.layers.engine_share import EngineShare, imbalance
 from compiler.backend.layers.layer import (
     ConvLayer,
     EltwiseLayer,
@@ -31,14 +31,14 @@ _TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as th
 
 @dataclass(frozen=True, eq=False)
 class LayerTimes:
-    """Cycles of MAC, VEC, LD1 and ST1 on an engine, bytes of weights that it loads, bytes of the result, and in how
-    many ``blocks`` of channels a convolution would compute it. ``by_rows``: cycles if engines share its rows, where
-    each loads ``all_weights``."""
+    """Cycles of MAC, VEC, LD1 and ST1 on an engine, bytes of weights that it loads, and bytes of the result.
+    ``by_channels``: cycles on the engine with the most to do if they share whole blocks of channels; ``by_rows``: if
+    they share rows, where each loads ``all_weights``."""
 
     busy: npt.NDArray[np.float64]
     weight_bytes: int
     out_bytes: int
-    blocks: int
+    by_channels: npt.NDArray[np.float64]
     by_rows: npt.NDArray[np.float64]
     all_weights: int
 
@@ -48,12 +48,13 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     busy = np.zeros(4)
     inputs = sum(graph.tensors[name].size for name in layer.inputs)
     outputs = sum(graph.tensors[name].size for name in layer.outputs)
-    weights, blocks = 0, -(-graph.tensors[layer.output].shape[-1] // params.out_channels)
+    weights, channels = 0, graph.tensors[layer.output].shape[-1]
+    blocks = [min(params.out_channels, channels - first) for first in range(0, channels, params.out_channels)]
     if isinstance(layer, HostLayer) or _in_place(graph, layer):
-        return LayerTimes(busy, 0, outputs, blocks, busy, 0)
+        return LayerTimes(busy, 0, outputs, busy, busy, 0)
     if isinstance(layer, ConvLayer):
         busy[MAC], weights = _convolved(graph, layer, params)
-        blocks = len(layer.tiles)
+        blocks = [tile.outs for tile in layer.tiles]
         busy[VEC] = outputs / params.vec_lanes * (1 + _TWO_OPERANDS if layer.addition else 1)
     elif isinstance(layer, MaxLayer):
         busy[VEC] = outputs * math.prod(layer.kernel) / params.vec_lanes
@@ -73,7 +74,9 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     by_rows *= imbalance(rows, engines)
     if isinstance(layer, ConvLayer) and not layer.depthwise and len(layer.tiles) >= engines:
         busy[LD1] *= engines  # they share the channels of the result, and each reads all of the input
-    return LayerTimes(busy / engines, weights // engines, outputs, blocks, by_rows, weights)
+    largest = max(sum(EngineShare(engine, engines).of(blocks)) for engine in range(engines)) * engines / channels
+    by_channels = busy / engines * np.array([imbalance(len(blocks), engines), *([largest] * 3)])
+    return LayerTimes(busy / engines, weights // engines, outputs, by_channels, by_rows, weights)
 
 
 def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> float:

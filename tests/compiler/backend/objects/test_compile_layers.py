@@ -10,12 +10,13 @@ from compiler import ir
 from compiler.backend import pipeline
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
+from compiler.backend.layers.region_share import Share
 from compiler.backend.objects import compile_layers
 from compiler.backend.objects.layer_object import LayerObject
 from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
-from compiler.backend.order.regions import RegionRules
+from compiler.backend.order.region_rules import RegionRules
 from compiler.backend.pipeline import build
 from compiler.ir import CompileError
 from hw.contract.params import KIB, SocParams, preset
@@ -142,8 +143,8 @@ def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
 def test_regions_that_are_refused_are_cut_otherwise(monkeypatch, jobs):
     """The search takes all it may for one region; what has no gain is compiled one by one, from what is known."""
     monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0)
-    for price in ("cycles", "quick_cycles"):
-        monkeypatch.setattr(RegionRules, price, lambda *_: 1.0)
+    for price in ("placed", "quick_placed"):
+        monkeypatch.setattr(RegionRules, price, lambda _, members, shared: (1.0, (Share.ANY,) * len(members)))
     monkeypatch.setattr(RegionRules, "least", lambda *_: 0.0)
     monkeypatch.setattr(RegionRules, "possible", lambda *_: True)
     refused = []
