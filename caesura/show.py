@@ -16,13 +16,24 @@ from hw.contract.params import SocParams
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
 
 
+class ReportTable(Table):
+    """A table of which numbers are never shortened: where there is little room, names are, the first column's too."""
+
+    def add_row(self, *cells: Any, **more: Any) -> None:
+        """As ``rich`` does it."""
+        first = Text(cells[0], no_wrap=True, overflow="ellipsis") if isinstance(cells[0], str) else cells[0]
+        super().add_row(first, *cells[1:], **more)
+
+
 def table(title: str, *columns: str) -> Table:
-    """An empty table; a column whose name starts with ``>`` is right-aligned, the first one cuts long names off."""
-    result = Table(title=title or None, title_justify="left", header_style="bold", expand=False)
+    """An empty table; a column whose name starts with ``>`` is right-aligned and holds numbers, the first one cuts long
+    names off."""
+    result = ReportTable(title=title or None, title_justify="left", header_style="bold", expand=False)
     for i, column in enumerate(columns):
-        justify: JustifyMethod = "right" if column.startswith(">") else "left"
+        number = column.startswith(">")
+        justify: JustifyMethod = "right" if number else "left"
         width = 40 if i == 0 else None
-        result.add_column(column.lstrip(">"), justify=justify, overflow="ellipsis", no_wrap=i == 0, max_width=width)
+        result.add_column(column.lstrip(">"), justify=justify, overflow="ellipsis", no_wrap=number, max_width=width)
     return result
 
 

@@ -1,0 +1,35 @@
+"""Tables for terminals: numbers stay whole where there is little room."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from caesura.show import show_params, table
+from hw.contract.params import preset
+
+
+def _lines(renderable, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_numbers_are_never_shortened(width):
+    rows = table("layers", "layer", "kind", ">MACs", ">cycles", ">utilisation")
+    numbers = [("1,253,683,200", "2,938,839", "83.3%"), ("7", "12,345", "0.1%")]
+    for first, row in zip(
+        ("a very long name of a region + and another one + more", "[b]short[/b]"), numbers, strict=True
+    ):
+        rows.add_row(first, "convolution+addition+table+softmax", *row)
+    printed = _lines(rows, width)
+    assert all(number in printed for row in numbers for number in row)
+    assert max(map(len, printed.splitlines())) <= width
+    assert "[b]" in printed, "a name is no markup"
+    assert "…" in printed, "the first column has forty characters at most"
+
+
+def test_parameters_in_sixty_columns():
+    printed = _lines(show_params(preset("base")), 60)
+    assert f"{preset('base').dram_bytes:,}" in printed
