@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compiler.backend.kernels.buffered_job import in_words
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
-from compiler.backend.kernels.row_job import RowJob, in_words
+from compiler.backend.kernels.row_job import RowJob
 from compiler.backend.layers.layer import Layer, SoftmaxLayer
 from compiler.backend.layers.row_share import own_rows
 from compiler.backend.layers.vec_params import vec_params

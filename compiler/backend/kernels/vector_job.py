@@ -2,15 +2,15 @@
 
 import numpy as np
 
+from compiler.backend.kernels.buffered_job import BufferedJob
 from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.vec_params import sum_params_bytes, vec_params
-from compiler.backend.memory.operand import Lv1Area, TensorOperand
+from compiler.backend.memory.operand import Lv1Area
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.program.task import Task
-from compiler.ir import CompileError, Requantisation
+from compiler.ir import Requantisation
 from hw.contract.isa import TABLE_BYTES, Op
 from hw.contract.params import SocParams
 
@@ -21,56 +21,25 @@ def free_lv1(params: SocParams, lv1: Lv1Area, q: Requantisation) -> int:
     return lv1.size - table - sum_params_bytes(params)
 
 
-class VectorJob:
+class VectorJob(BufferedJob):
     """A job of the vector unit alone on ``engine``, under construction. Its parameters (``q`` and the
     fields of ``header``) are in LV1 from the start; buffers in LV1 and staging are handed out in turn."""
 
     def __init__(self, context: KernelContext, engine: int, q: Requantisation, **header: int) -> None:
-        self.params, self.staging = context.params, context.budget.staging(engine)
-        self.job = JobProgram(self.params, context.number, engine, context.own_loads)
-        self._at, self._stage_at = context.lv1.base, self.staging.base
+        super().__init__(context, engine)
         params = self.params
         self._table = q.table
         lanes, bias = params.vec_lanes, header.pop("bias", 0)
         scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
         block = vec_params(params, np.full(lanes, bias, np.int32), scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi, **header)
-        self.table_at = self._reserve(TABLE_BYTES) if q.table is not None else 0
-        self._block = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, self._reserve(len(block)), len(block), 1)
+        self.table_at = self.reserve(TABLE_BYTES) if q.table is not None else 0
+        self._block = Ring(Sem.PARAMS_FULL, Sem.PARAMS_FREE, self.reserve(len(block)), len(block), 1)
         self.block = self._block.fill("params")
         loads: list[Task] = []
         if q.table is not None:
             loads += self.job.load_constant(q.table.tobytes(), self.table_at)
         loads += self.job.load_window(self.job.keep(block), self.block.address, len(block))
         self._block.filled_by(self.block, loads)
-
-    def _reserve(self, size: int) -> int:
-        word = self.params.lv1_word
-        at, self._at = self._at, self._at + -(-size // word) * word
-        return at
-
-    def ring(self, full: Sem, free: Sem, size: int, slots: int = 2) -> Ring:
-        """A ring of LV1 buffers of ``size`` bytes."""
-        size = -(-size // self.params.lv1_word) * self.params.lv1_word
-        return Ring(full, free, self._reserve(size * slots), size, slots)
-
-    def stage_ring(self, size: int) -> tuple[int, int]:
-        """(base, size of one) of two LV2 staging buffers."""
-        size = -(-size // self.params.lv1_word) * self.params.lv1_word
-        base, self._stage_at = self._stage_at, self._stage_at + 2 * size
-        if self._stage_at > self.staging.base + self.staging.size:
-            raise CompileError(
-                f"staging needs {self._stage_at - self.staging.base} bytes of LV2, {self.staging.size} are set aside: "
-                "choose a preset with a larger lv2_bytes"
-            )
-        return base, size
-
-    def stage(self, operand: TensorOperand, size: int, full: Sem, free: Sem) -> StagingRing | None:
-        """A stage for an operand in DRAM; None if it lies in LV2."""
-        return None if operand.view.on_chip else StagingRing(full, free, *self.stage_ring(size), 2)
-
-    def spill(self, operand: TensorOperand, size: int) -> Ring | None:
-        """A ring for results that live in DRAM; None if they live in LV2."""
-        return None if operand.view.on_chip else Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, *self.stage_ring(size), 2)
 
     def finished(self) -> JobProgram | None:
         """The job; None if it computes nothing."""
