@@ -77,6 +77,12 @@ class Device:
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
+        with self.ownership.one_thread():
+            return self._load(image, engines, like)
+
+    def _load(
+        self, image: Image, engines: Sequence[int] | Literal["least_used"] | None, like: Sequence[LoadedModel]
+    ) -> LoadedModel:
         self.ownership.refuse_superseded()
         image.validate(f"image {image.meta.model!r}")
         image.check_params(self.params)
@@ -119,6 +125,10 @@ class Device:
     def unload(self, model: LoadedModel) -> None:
         """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding, or while requests for
         it have not ended."""
+        with self.ownership.one_thread():
+            self._unload(model)
+
+    def _unload(self, model: LoadedModel) -> None:
         self._refuse_outstanding(model)
         if model.users:
             raise DriverError(

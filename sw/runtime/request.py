@@ -63,7 +63,7 @@ class Request:
     deadline: float | None
     arrival: int
     drive: Callable[[], None]  #: one turn of the run time
-    withdraw: Callable[["Request"], None]  #: stop what is planned for it
+    withdraw: Callable[["Request"], None]  #: cancel it: stop what is planned for it
     tag: object = None
     announced: bool = False
     engines: Sequence[int] | None = None
@@ -134,7 +134,6 @@ class Request:
         """Give it up: nothing more is queued for it, and what is runs out. False if it was done already."""
         if self.done():
             return False
-        self.cancelling = True
         self.withdraw(self)
         return True
 

@@ -220,12 +220,14 @@ class Runtime:
                 self._in_turn = False
 
     def _withdraw(self, request: Request) -> None:
-        if request.state is State.WAITING:
-            self._end(request)
-            return
-        for level in self._levels:
-            level.close(request)
-        self._advance_all()
+        with self.device.ownership.one_thread():
+            request.cancelling = True
+            if request.state is State.WAITING:
+                self._end(request)
+                return
+            for level in self._levels:
+                level.close(request)
+            self._advance_all()
 
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
@@ -325,16 +327,16 @@ class Runtime:
         self._log.stops(request, max((result.end for result in request.results), default=self.device.bus.cycle))
         request.end(self.device.bus.cycle, error)
         request.model.users.remove(request.name)
-        if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
-            reference.store(request.model.image, request.results)
         self._switching.forget(request)
         self._switching.reconsider()
         self._unfinished -= 1
-        if self._on_end is not None:
-            try:
+        try:
+            if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
+                reference.store(request.model.image, request.results)
+            if self._on_end is not None:
                 self._on_end(request)
-            except Exception as failure:
-                request.failed_at_end(failure)
+        except Exception as failure:
+            request.failed_at_end(failure)
         if not self._unfinished:
             self.device.ownership.release(self)
 

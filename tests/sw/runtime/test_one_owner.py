@@ -53,7 +53,7 @@ def test_a_run_inside_a_run_is_refused():
     assert refused
 
 
-@pytest.mark.parametrize("use", ["submit", "step", "run"])
+@pytest.mark.parametrize("use", ["submit", "step", "run", "load", "unload", "cancel"])
 def test_a_second_thread_is_refused(use):
     soc = FakeSoc(TINY)
     device = Device(soc)
@@ -62,6 +62,9 @@ def test_a_second_thread_is_refused(use):
     calls = {
         "submit": lambda: runtime.submit(model, Y),
         "step": runtime.step,
+        "load": lambda: device.load(copy_image(TINY)),
+        "unload": lambda: device.unload(model),
+        "cancel": lambda: request.cancel(),
         "run": lambda: Session(device, model).run(Y),
     }
 
