@@ -32,7 +32,7 @@ def run(workload: Workload, way: Way, frames: int = 3) -> FramesRun:
     parsing is announced, as it is in the published schedule."""
     pipeline = Pipeline(workload, frames, alone=way == "alone")
     rule = _rule(Mechanism.DUMP if way == "with preemption" else Mechanism.WAIT)
-    runtime = Runtime(workload.device, "fcfs", preemptive=True, rule=rule, on_end=pipeline.ended)
+    runtime = Runtime(workload.device, "fcfs", preemptive=True, rule=rule, on_end=pipeline.ended, history=None)
 
     def submit(model: LoadedModel, inputs: Inputs, *, priority: int, arrival: int) -> Request:
         return runtime.submit(model, inputs, priority=priority, arrival=arrival, announced=True)

@@ -68,6 +68,7 @@ class DeviceExecutor:
             preemptive=machine.preemption is not None, at_arrival=policies.at_arrival, rule=rule, on_end=self._ended,
             initial_waits=machine.initial_waits if machine.placed else None,
             initial_waits_decay=machine.initial_waits_decay, layers_per_decision=machine.layers_per_decision,
+            history=None,
         )  # fmt: skip
         self._origin = device.bus.cycle
 
@@ -166,7 +167,7 @@ class DeviceExecutor:
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
             preemptions=self._runtime.switches,
             host_time=sum(request.host for request in self._runtime.requests) / self.ticks,
-            decision_seconds=measured.decision_seconds,
+            decision_seconds=list(measured.decision_seconds),
         )
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:

@@ -6,6 +6,7 @@ Each check yields problems as text that names the place; ``Image.validate`` turn
 import math
 from collections.abc import Iterator
 
+from hw.contract.image_limits import impossible_numbers
 from hw.contract.image_tables import Contents, LiveRange
 from hw.contract.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, IsaError, Op, Segment
 from hw.contract.kernel_attributes import AttributeProblem, KernelAttributes
@@ -35,6 +36,7 @@ def problems(image: Contents) -> Iterator[str]:
     yield from _points(image, params)
     yield from _relocations(image)
     yield from _kernel(image)
+    yield from impossible_numbers(image, params)
 
 
 def _code(image: Contents) -> Iterator[str]:

@@ -7,6 +7,7 @@ from sw.driver.errors import (
     DeviceTimeout,
     DriverError,
     FaultRecord,
+    NotSuspendable,
     OutOfMemory,
     SupervisorFault,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "HaltRecord",
     "JobResult",
     "LoadedModel",
+    "NotSuspendable",
     "OutOfMemory",
     "SupervisorFault",
     "Suspension",

@@ -1,6 +1,8 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from typing import Literal
 
 from hw.contract.image import Image
@@ -15,6 +17,7 @@ from sw.driver.models.job_table import JobResult, SubmittedJob
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
 from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.ownership import Ownership
 from sw.driver.preempt.halting import LIMIT, HaltRecord
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.preemption import Preemption, UpcomingJobs
@@ -29,10 +32,12 @@ class Device:
     """One SoC behind a bus. Identifies the hardware, sets all queues up, and owns DRAM, LV2 and events.
 
     ``ring_log2``: log2 of the entries of each job and completion ring. Raises :class:`DeviceMismatch` if the hardware
-    is not the one ``bus.params`` describes.
+    is not the one ``bus.params`` describes, :class:`DriverError` if another driver
+    has loaded models there. One that has not cannot load any from now on.
     """
 
     def __init__(self, bus: Bus, *, ring_log2: int = RING_LOG2) -> None:
+        self.ownership = Ownership(bus)
         self.bus = bus
         self.params = bus.params
         self.regs = RegisterAccess(bus)
@@ -72,6 +77,13 @@ class Device:
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
+        with self.ownership.one_thread():
+            return self._load(image, engines, like)
+
+    def _load(
+        self, image: Image, engines: Sequence[int] | Literal["least_used"] | None, like: Sequence[LoadedModel]
+    ) -> LoadedModel:
+        self.ownership.refuse_superseded()
         image.validate(f"image {image.meta.model!r}")
         image.check_params(self.params)
         chosen = self._chosen(image, engines)
@@ -79,18 +91,19 @@ class Device:
         shared = next((model.segments[Segment.WEIGHTS] for model in same), (None, 0))
         fits = shared[1] == image.meta.segment_sizes[Segment.WEIGHTS]
         placement = place(image, self.dram, self.lv2, shared[0] if fits else None)
-        try:
+        with ExitStack() as undo:
+            undo.callback(placement.release, self.dram, self.lv2)
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
-        except (DriverError, ValueError):
-            placement.release(self.dram, self.lv2)
-            raise
-        model = LoadedModel(self.bus, image, placement, events, self._loads, chosen)
+            undo.callback(self.events.release, events)
+            model = LoadedModel(self.bus, image, placement, events, self._loads, chosen)
+            for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
+                if data:
+                    self.bus.write_mem(base, data, charge=False)
+            undo.pop_all()
         self._loads += 1
-        for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
-            if data:
-                self.bus.write_mem(base, data, charge=False)
         self._models.append(model)
+        self.ownership.models += 1
         return model
 
     def _chosen(self, image: Image, engines: Sequence[int] | str | None) -> tuple[int, ...]:
@@ -110,25 +123,41 @@ class Device:
         model.engines = check_engines(model.image, engines, self.params.engines)
 
     def unload(self, model: LoadedModel) -> None:
-        """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding."""
+        """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding, or while requests for
+        it have not ended."""
+        with self.ownership.one_thread():
+            self._unload(model)
+
+    def _unload(self, model: LoadedModel) -> None:
         self._refuse_outstanding(model)
+        if model.users:
+            raise DriverError(
+                f"model {model.name!r} cannot be unloaded under {', '.join(model.users)}: wait until they have ended, "
+                "or cancel them"
+            )
         self._models.remove(model)
+        self.ownership.models -= 1
+        self.jobs.table.forget_results(model)
+        model.loaded = False
         self.events.release(model.events)
         if model.chain is not None:
             self.events.release(model.chain)
         model.placement.release(self.dram, self.lv2)
 
-    def _refuse_outstanding(self, model: LoadedModel) -> None:
+    def refuse_unloaded(self, model: LoadedModel) -> None:
+        """:class:`DriverError` unless ``model`` is loaded on this device."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
+
+    def _refuse_outstanding(self, model: LoadedModel) -> None:
+        self.refuse_unloaded(model)
         if self.preemption.holds(model) or self.jobs.table.engines_of(model):
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
 
     # -- jobs ------------------------------------------------------------------------------------------------
     def begin(self, model: LoadedModel, limit: int) -> None:
         """Start an inference of ``model``: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
-        if model not in self._models:
-            raise DriverError(f"model {model.name!r} is not loaded on this device")
+        self.refuse_unloaded(model)
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self.jobs.begin(model, limit)
@@ -152,6 +181,7 @@ class Device:
         compiled for one engine: these stay in order with the model's jobs on other engines, and :meth:`chain` has to be
         called first.
         """
+        self.refuse_unloaded(model)
         return self.jobs.submit(model, jobs, limit=limit, cycle_limit=cycle_limit, engine=engine)
 
     def collect(self, ids: Sequence[int], limit: int) -> list[JobResult]:
@@ -208,8 +238,13 @@ class Device:
 
     @property
     def operations(self) -> list[StateTransfer]:
-        """Dumps and restores so far, oldest first."""
-        return self.preemption.transfers.operations
+        """Dumps and restores so far, as far as they are remembered, oldest first."""
+        return list(self.preemption.transfers.operations)
+
+    def remember(self, operations: int | None) -> None:
+        """Keep no more than so many of :attr:`operations`, the newest; None: all."""
+        transfers = self.preemption.transfers
+        transfers.operations = deque(transfers.operations, operations)
 
     @property
     def transferring(self) -> bool:

@@ -17,6 +17,15 @@ class OutOfMemory(DriverError):
     """A DRAM or LV2 allocation that does not fit; names size and what is left."""
 
 
+class NotSuspendable(DriverError):
+    """A task stands where its image says nothing useful about it, so it cannot be taken off its engines, which go on.
+    ``model``: whose image that is, a ``LoadedModel``."""
+
+    def __init__(self, model: object, message: str) -> None:
+        self.model = model
+        super().__init__(message)
+
+
 class DeviceTimeout(DriverError):
     """The device did not finish within a limit in cycles; the message says what each engine was doing."""
 

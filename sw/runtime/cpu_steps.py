@@ -23,11 +23,12 @@ class CpuSteps:
         request.on_cpu = CpuStep(self._free, outputs)
 
     def ended(self, requests: Iterable[Request]) -> list[Request]:
-        """Those of ``requests`` whose step has ended by now; its outputs are on the device."""
+        """Those of ``requests`` whose step has ended by now: :meth:`store` is next."""
         now = self.device.bus.cycle
-        done = [request for request in requests if request.on_cpu is not None and request.on_cpu.end <= now]
-        for request in done:
-            assert request.on_cpu is not None
-            request.session.store_host(request.on_cpu.outputs)
-            request.on_cpu = None
-        return done
+        return [request for request in requests if request.on_cpu is not None and request.on_cpu.end <= now]
+
+    def store(self, request: Request) -> None:
+        """Write the outputs of its step to the device. Raises what that raises; the step is over in any case."""
+        assert request.on_cpu is not None
+        outputs, request.on_cpu = request.on_cpu.outputs, None
+        request.session.store_host(outputs)

@@ -3,9 +3,9 @@
 
 from collections.abc import Callable
 
-from hw.contract.image import ImageError
-from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
+from sw.driver import Device, DeviceFault, DeviceTimeout
 from sw.driver.errors import OutOfMemory
+from sw.runtime.blame import Blamed, blaming
 from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
@@ -34,8 +34,9 @@ class LevelChanges:
     def turn(self) -> None:
         """Take the engines for a more urgent arrival, or give them back to an older level, if it is time to."""
         best = self._waiting.most_urgent() if self._preemptive else None
-        if self._levels and best is not None and best > self._levels[-1].priority:
-            self._preempt(next(r for r in self._waiting.arrived() if r.priority == best))
+        urgent = self._urgent(best)
+        if urgent is not None and not self._switching.declined(urgent):
+            self._preempt(urgent)
         elif (known := self.foreseen()) is not None and known[1] <= self._device.bus.cycle:
             self._preempt(known[0])
             best = self._waiting.most_urgent()
@@ -48,6 +49,12 @@ class LevelChanges:
         level = self._levels[-1]
         if level.suspension is not None and (best is None or best <= level.priority):
             self._resume(level)
+
+    def _urgent(self, best: int | None) -> Request | None:
+        """The first arrival that is more urgent than what runs; ``best``: the highest priority that has arrived."""
+        if not self._levels or best is None or best <= self._levels[-1].priority:
+            return None
+        return next(r for r in self._waiting.arrived() if r.priority == best)
 
     def foreseen(self) -> tuple[Request, int] | None:
         """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
@@ -64,11 +71,12 @@ class LevelChanges:
     def _preempt(self, incoming: Request) -> None:
         """Suspend or kill the running level for a more urgent request, unless it is cheaper to wait for it."""
         level = self._levels[-1]
-        if level.suspension is not None or not level.requests or self._switching.declined(incoming):
+        if level.suspension is not None or not level.requests:
             return
         begin = self._device.bus.cycle
         self._device.bus.advance(self._device.bus.costs.decision)
-        choice = self._switching.decide(incoming, self._situation(level, incoming))
+        with blaming(incoming):  # the rule may be the user's
+            choice = self._switching.decide(incoming, self._situation(level, incoming))
         if choice is Mechanism.WAIT:
             return
         self._switching.begin(incoming, begin)
@@ -84,9 +92,14 @@ class LevelChanges:
         oldest = level.requests[0]
         try:
             suspension = self._device.suspend(range(self._device.params.engines), incoming.model, level.upcoming())
-        except (OutOfMemory, ImageError):  # nothing was taken off the engines
+        except OutOfMemory:  # nothing was taken off the engines
             self._switching.decline(incoming)
             return
+        except (DeviceFault, DeviceTimeout):
+            raise
+        except Exception as error:  # the engines go on; who cannot be suspended ends, so that they are free
+            at_fault = [r for r in level.requests if r.model is getattr(error, "model", None)]
+            raise Blamed((at_fault or level.requests)[0], error) from error
         self.count += 1
         self._log.paused(oldest, suspension.sent, suspension.halts.values(), self._device.bus.cycle)
         level.suspend(suspension)
@@ -102,7 +115,7 @@ class LevelChanges:
             announced, restore = level.resume()
         except (DeviceFault, DeviceTimeout):
             raise
-        except DriverError as error:  # there is no room to bring it back
+        except Exception as error:  # there is no room to bring it back, or its image makes no sense
             self._recovery.give_up(list(level.requests), error)
             return
         self._log.moves(level.requests[0], restore)

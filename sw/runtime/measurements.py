@@ -1,5 +1,6 @@
 """What a run time measures: how long engines were busy and idle, and how long decisions took."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +11,9 @@ from sw.driver import JobResult
 class Measurements:
     """Measurements of one run time, of all priority levels together."""
 
-    decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer
+    decision_seconds: deque[float] = field(
+        default_factory=deque
+    )  #: wall time of decisions on this computer, newest last
     compute_busy: dict[int, int] = field(default_factory=dict)  #: cycles in bodies, by engine
     load_busy: dict[int, int] = field(default_factory=dict)  #: cycles in prologues, by engine
     turnaround: int = 0  #: cycles from one body to the next on an engine: the least that was measured

@@ -3,12 +3,14 @@
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from hw.contract.isa import Segment
 from sw.driver import Device, LoadedModel
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.runtime import scheduler
+from sw.runtime.blame import Blamed, blaming
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
@@ -18,7 +20,7 @@ from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
 from sw.runtime.request import Request, State
 from sw.runtime.rules import Rules
-from sw.runtime.scheduler import LayerScheduler
+from sw.runtime.scheduler import LayerScheduler, PolicyFailed
 
 
 class PriorityLevel:
@@ -34,6 +36,7 @@ class PriorityLevel:
         self.requests: list[Request] = []  #: started, not ended
         self.groups: dict[tuple[int, int], GroupRun] = {}  #: decided on, not ended, in the order of decision
         self.finished: list[GroupRun] = []
+        self.failed: list[tuple[Request, Exception]] = []  #: requests to be ended with these errors
         self._device, self._rules, self._estimates = device, rules, estimates
         self._measured, self._numbers = measured, numbers
         self._holders: dict[str, list[int | None]] = {}
@@ -85,7 +88,8 @@ class PriorityLevel:
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.key]
         self._forecast.drop(run.key)
-        self._scheduler.ended(*run.key)
+        with suppress(Exception):  # of a policy that is told of it: the request ends or starts over anyway
+            self._scheduler.ended(*run.key)
 
     def busy(self, request: Request) -> bool:
         """Whether any of its groups is decided on or still to be decided on."""
@@ -132,7 +136,10 @@ class PriorityLevel:
     def _decide(self) -> None:
         bus = self._device.bus
         begin = time.perf_counter()
-        decision = self._scheduler.decide(bus.cycle)
+        try:
+            decision = self._scheduler.decide(bus.cycle)
+        except PolicyFailed as failure:
+            raise Blamed(self._open[failure.request], failure.error) from failure
         self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
         request = self._open[decision.request.number]
@@ -163,7 +170,8 @@ class PriorityLevel:
     def _submit(self, run: GroupRun) -> None:
         """Queue as many of its jobs as there is room for."""
         engine = run.decision.engine if self._rules.placed else None
-        ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
+        with blaming(run.request):
+            ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
         run.ids += ids
         for _ in ids:
             run.left.popleft()
@@ -199,7 +207,10 @@ class PriorityLevel:
             if run.left or len(ended) < len(run.ids):
                 continue
             run.results = self._device.collect(run.ids, 0)
-            self._finish(run)
+            try:
+                self._finish(run)
+            except Exception as error:  # of a policy
+                self.failed.append((run.request, error))
 
     def _finish(self, run: GroupRun) -> None:
         run.idle = self._measured.idle(run.results, run.decided)

@@ -34,12 +34,16 @@ class Recovery:
         return next((run.request for run in groups), None)
 
     def fail(self, victim: Request, error: Exception) -> None:
-        """End ``victim``. Requests that had jobs on the engines it used start over."""
-        level = next(level for level in self._levels if victim in level.requests)
-        for request in self._on_same_engines(level, victim):
-            self.restart(level, request)
-        self._drop(level, victim)
-        self._end(victim, error)
+        """End ``victim``, whether it has started or waits. Requests that had jobs on the engines it used start over."""
+        level = next((level for level in self._levels if victim in level.requests), None)
+        try:
+            if level is not None:
+                others = self._on_same_engines(level, victim)
+                self._drop(level, victim)
+                for request in others:
+                    self.restart(level, request)
+        finally:  # also if its engines do not come out of reset
+            self._end(victim, error)
 
     def start_over(self) -> None:
         """A dump or restore failed: what was queued behind it starts over, what was to be restored stays suspended."""
@@ -70,8 +74,8 @@ class Recovery:
 
     def _drop(self, level: PriorityLevel, request: Request) -> None:
         level.drop(request)
-        self._device.abort(request.model)
         level.requests.remove(request)
+        self._device.abort(request.model)
         self._log.stops(request, self._device.bus.cycle)
 
     def _on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:

@@ -63,7 +63,7 @@ class Request:
     deadline: float | None
     arrival: int
     drive: Callable[[], None]  #: one turn of the run time
-    withdraw: Callable[["Request"], None]  #: stop what is planned for it
+    withdraw: Callable[["Request"], None]  #: cancel it: stop what is planned for it
     tag: object = None
     announced: bool = False
     engines: Sequence[int] | None = None
@@ -81,6 +81,11 @@ class Request:
     on_cpu: CpuStep | None = field(default=None, repr=False)
     step: int = field(default=0, repr=False)
     groups_ended: int = field(default=0, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"request {self.number}"
 
     @property
     def model(self) -> LoadedModel:
@@ -129,7 +134,6 @@ class Request:
         """Give it up: nothing more is queued for it, and what is runs out. False if it was done already."""
         if self.done():
             return False
-        self.cancelling = True
         self.withdraw(self)
         return True
 
@@ -165,13 +169,23 @@ class Request:
         if self.cancelling:
             self._become(State.CANCELLED)
             self.error = RequestCancelled(f"request {self.number} was cancelled")
-        elif error is not None:
-            self._become(State.FAILED)
-            self.error = error
         else:
-            self._become(State.DONE)
-            self.outputs = self.session.fetch()
+            outputs = None
+            if error is None:
+                try:
+                    outputs = self.session.fetch()
+                except Exception as failure:  # whatever it is, it is this request's own
+                    error = failure
+            self._become(State.DONE if error is None else State.FAILED)
+            self.outputs, self.error = outputs, error
         self.ended = cycle
+
+    def failed_at_end(self, error: Exception) -> None:
+        """What was called with it at its end raised ``error``: it has failed, unless it had anyway."""
+        if self.error is not None:
+            self.error.add_note(f"at its end there was another error: {error!r}")
+            return
+        self.state, self.outputs, self.error = State.FAILED, None, error
 
     def _become(self, state: State) -> None:
         if state not in _NEXT[self.state]:

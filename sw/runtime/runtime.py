@@ -2,6 +2,7 @@
 balancing**), with preemption by priority (**Cancellation points**) if wanted.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
@@ -9,6 +10,7 @@ from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedMod
 from sw.driver.errors import SupervisorFault
 from sw.driver.models.engine_choice import check_engines
 from sw.runtime import reference
+from sw.runtime.blame import Blamed, blaming
 from sw.runtime.cpu_steps import CpuSteps
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
@@ -27,6 +29,7 @@ from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
 from sw.runtime.waiting_requests import WaitingRequests
 
+HISTORY = 1000  #: requests, and other things of the past, that a run time remembers unless told otherwise
 _TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
 _RETRIES = 3  #: attempts at a dump or restore that fails
 
@@ -63,6 +66,7 @@ class Runtime:
     on_end : called with each request when it has ended; it may submit others
     initial_waits : of each engine's queue, for queue-time balancing, in cycles
     initial_waits_decay : they fall with every cycle from now on, as of engines that warm up
+    history : how many requests, groups, spans, decisions and dumps are remembered, the newest of each; None: all
     """
 
     def __init__(
@@ -82,11 +86,14 @@ class Runtime:
         initial_waits: Sequence[float] | None = None,
         initial_waits_decay: bool = False,
         layers_per_decision: int = 1,
+        history: int | None = HISTORY,
     ) -> None:
         self.device = device = driver_of(device)
-        self.requests: list[Request] = []  #: all that were submitted
-        self.measured = Measurements()
-        self.groups: list[GroupRun] = []  #: all that ended, in that order
+        device.remember(history)
+        self.measured = Measurements(deque(maxlen=history))
+        self._requests: deque[Request] = deque(maxlen=history)
+        self._groups: deque[GroupRun] = deque(maxlen=history)
+        self._submitted = count()
         self._rules = Rules.chosen(
             device, order, placement, placed=placed, ahead=ahead, at_arrival=at_arrival,
             per_decision=layers_per_decision, initial_waits=initial_waits, decay=initial_waits_decay,
@@ -96,9 +103,11 @@ class Runtime:
         self._sessions: dict[int, Session] = {}
         self._numbers = count(1)
         self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
+        self._unfinished = 0  #: requests
+        self._in_turn = False
         self._failures = 0
         self._cpu = CpuSteps(device)
-        self._log = SpanLog()
+        self._log = SpanLog(history)
         self._switching = Switching(rule, gain)
         self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
         self._recovery = Recovery(device, self._levels, self._waiting, self._log, self._end)
@@ -106,6 +115,16 @@ class Runtime:
             device, self._levels, self._waiting, self._switching, self._recovery, self._log,
             preemptive=preemptive, may_kill=may_kill, collect=self._advance_all,
         )  # fmt: skip
+
+    @property
+    def requests(self) -> list[Request]:
+        """What was submitted, ended or not, in that order: as many as ``history`` says. Others are the caller's."""
+        return list(self._requests)
+
+    @property
+    def groups(self) -> list[GroupRun]:
+        """What ended, in that order: as many as ``history`` says."""
+        return list(self._groups)
 
     @property
     def switches(self) -> int:
@@ -135,9 +154,27 @@ class Runtime:
         ``engines``: the engines that run it, see ``Device.assign``; by default those of the model's last inference.
 
         Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines, or if it
-        cannot run on ``engines``.
+        cannot run on ``engines``, is not loaded, or the device is used by somebody else.
         """
-        model = loaded_of(model, inputs)
+        with self.device.ownership.one_thread():
+            model = loaded_of(model, inputs)
+            self.device.refuse_unloaded(model)
+            chosen = self._engines_for(model, engines)
+            arrival = max(arrival, self._waiting.present())
+            session = self._session(model)
+            self.device.ownership.claim(self, "a run time with requests that have not ended")
+            request = Request(
+                next(self._submitted), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag,
+                announced, chosen,
+            )  # fmt: skip
+            model.users.append(request.name)
+            self._unfinished += 1
+            self._requests.append(request)
+            self._waiting.add(request)
+            return request
+
+    def _engines_for(self, model: LoadedModel, engines: Sequence[int] | None) -> Sequence[int] | None:
+        """``engines``, if ``model`` can run on them under this run time's rules; otherwise raises as :meth:`submit`."""
         if engines is not None:
             if self._rules.placed:
                 raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")
@@ -149,26 +186,12 @@ class Runtime:
                     f"model {model.name!r} may be placed on engines {list(model.engines)} only, and this run time "
                     f"places on all {self.device.params.engines}: compile it for all of them"
                 )
+        return engines
+
+    def _session(self, model: LoadedModel) -> Session:
         if id(model) not in self._sessions:
             self._sessions[id(model)] = Session(self.device, model)
-        session = self._sessions[id(model)]
-        arrival = max(arrival, self._waiting.present())
-        request = Request(
-            len(self.requests),
-            session,
-            inputs,
-            priority,
-            deadline,
-            arrival,
-            self.step,
-            self._withdraw,
-            tag,
-            announced,
-            engines,
-        )
-        self.requests.append(request)
-        self._waiting.add(request)
-        return request
+        return self._sessions[id(model)]
 
     def run_until_done(self, source: RequestSource | None = None) -> None:
         """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
@@ -184,17 +207,27 @@ class Runtime:
         return self._log.spans()
 
     def step(self) -> None:
-        """One turn: start what has arrived, decide, queue, and wait for the next event."""
-        self._guarded(self._turn)
-        self._guarded(self._wait)
+        """One turn: start what has arrived, decide, queue, and wait for the next event. ``DriverError`` within another
+        turn, as from ``on_end``, and from a second thread."""
+        with self.device.ownership.one_thread():
+            if self._in_turn:
+                raise DriverError("this run time is in a turn already: results are waited for outside of what it calls")
+            self._in_turn = True
+            try:
+                self._guarded(self._turn)
+                self._guarded(self._wait)
+            finally:
+                self._in_turn = False
 
     def _withdraw(self, request: Request) -> None:
-        if request.state is State.WAITING:
-            self._end(request)
-            return
-        for level in self._levels:
-            level.close(request)
-        self._advance_all()
+        with self.device.ownership.one_thread():
+            request.cancelling = True
+            if request.state is State.WAITING:
+                self._end(request)
+                return
+            for level in self._levels:
+                level.close(request)
+            self._advance_all()
 
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
@@ -207,7 +240,8 @@ class Runtime:
 
     def _start(self, request: Request) -> None:
         if not self._levels or self._levels[-1].suspension is not None:
-            self._levels.append(self._new_level(request.priority))
+            with blaming(request):  # it makes policies
+                self._levels.append(self._new_level(request.priority))
         level, begin = self._levels[-1], max(request.arrival, self.device.bus.cycle)
         self._waiting.discard(request)
         try:
@@ -224,7 +258,7 @@ class Runtime:
         except DeviceFault:  # of a job of another request, or of a dump
             self._waiting.add(request)
             raise
-        except (DriverError, ValueError, TypeError) as error:  # inputs that the model does not take are a ValueError
+        except Exception as error:  # inputs may be any object, and raise anything
             self._end(request, error)
             return
         request.run(self.device.bus.cycle)
@@ -245,7 +279,10 @@ class Runtime:
             step = request.steps[request.step]
             if step.kind == "jobs" and step.count:
                 request.groups_ended = 0
-                level.open(request)
+                try:
+                    level.open(request)
+                except Exception as error:
+                    self._recovery.fail(request, error)
                 return
             if step.kind == "host":
                 try:
@@ -262,6 +299,11 @@ class Runtime:
         """Go on with requests whose step on the CPU has ended."""
         for level in list(self._levels):
             for request in self._cpu.ended(level.requests):
+                try:
+                    self._cpu.store(request)
+                except Exception as error:  # the step gave what the model has no place for
+                    self._recovery.fail(request, error)
+                    continue
                 request.step += 1
                 self._enter_step(level, request)
 
@@ -269,8 +311,12 @@ class Runtime:
         """Take what has ended, and go on with requests whose step has."""
         for level in list(self._levels):
             level.collect()
-            self.groups += level.finished
+            self._groups += level.finished
             level.finished.clear()
+            while level.failed:
+                request, error = level.failed.pop()
+                if not request.done():
+                    self._recovery.fail(request, error)
             for request in [r for r in level.requests if r.on_cpu is None and not level.busy(r)]:
                 request.step += 1
                 request.groups_ended = 0
@@ -280,11 +326,19 @@ class Runtime:
         self._waiting.discard(request)
         self._log.stops(request, max((result.end for result in request.results), default=self.device.bus.cycle))
         request.end(self.device.bus.cycle, error)
-        if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
-            reference.store(request.model.image, request.results)
+        request.model.users.remove(request.name)
+        self._switching.forget(request)
         self._switching.reconsider()
-        if self._on_end is not None:
-            self._on_end(request)
+        self._unfinished -= 1
+        try:
+            if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
+                reference.store(request.model.image, request.results)
+            if self._on_end is not None:
+                self._on_end(request)
+        except Exception as failure:
+            request.failed_at_end(failure)
+        if not self._unfinished:
+            self.device.ownership.release(self)
 
     # -- waiting ---------------------------------------------------------------------------------------------
     def _wait(self) -> None:
@@ -299,6 +353,7 @@ class Runtime:
             self._advance_all()
             return
         if not self.device.outstanding:
+            self._advance_all()  # what ended together with a fault has not been looked at
             if arrivals and all(r.on_cpu is not None for level in self._levels[-1:] for r in level.requests):
                 self.device.bus.advance(min(arrivals))
             return
@@ -328,6 +383,8 @@ class Runtime:
             if self._failures >= _RETRIES:
                 self._failures = 0
                 self._recovery.give_up(blocked, fault)
+        except Blamed as blamed:
+            self._recovery.fail(blamed.request, blamed.error)
         except DeviceFault as fault:
             victim = self._recovery.owner(fault.record.job_id)
             if victim is None:

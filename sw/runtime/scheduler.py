@@ -46,6 +46,14 @@ class Decision:
     candidates: int  #: how many there were to choose from
 
 
+class PolicyFailed(RuntimeError):
+    """A policy raised ``error`` while it decided for ``request``, by number; for the oldest, before it had chosen."""
+
+    def __init__(self, request: int, error: Exception) -> None:
+        super().__init__(f"a policy failed at request {request}: {error!r}")
+        self.request, self.error = request, error
+
+
 class LayerScheduler:
     """Open requests, an order policy and a placement policy.
 
@@ -71,6 +79,7 @@ class LayerScheduler:
         self._holders = {} if holders is None else holders
         self._open: dict[int, LayerChain] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
+        self._deciding = 0  #: the request that a failing policy is to be blamed on
 
     @property
     def open_requests(self) -> list[LayerChain]:
@@ -95,9 +104,16 @@ class LayerScheduler:
         self._open.pop(number, None)
 
     def decide(self, now: float) -> Decision | None:
-        """The next layer; None if all layers of all requests are scheduled."""
+        """The next layer; None if all layers of all requests are scheduled. Raises :class:`PolicyFailed`."""
         if not self._open:
             return None
+        self._deciding = next(iter(self._open))
+        try:
+            return self._decide(now)
+        except Exception as error:
+            raise PolicyFailed(self._deciding, error) from error
+
+    def _decide(self, now: float) -> Decision:
         state = self._forecast.state(now)
         for request in self._open.values():
             if request.committed:
@@ -170,6 +186,7 @@ class LayerScheduler:
 
     def _schedule(self, state: AcceleratorState, chosen: Candidate, candidates: int) -> Decision:
         request, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
+        self._deciding = request.number
         graph = self._graphs[request.model]
         request.scheduled.add(layer)
         new = [other for other in graph.freed(layer, request.scheduled) if other not in request.committed]

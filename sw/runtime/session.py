@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy.typing as npt
 
 from hw.contract.image import StepInfo
-from sw.driver import Device, DriverError, JobResult, LoadedModel
+from sw.driver import Device, JobResult, LoadedModel
 from sw.runtime import reference
 from sw.runtime.host_steps import HostSteps
 from sw.runtime.job_groups import job_groups
@@ -43,8 +43,21 @@ class Session:
         ``Device.assign``; those of the inference before by default.
 
         Returns outputs by name and the statistics. Raises :class:`InputError` before anything runs,
-        :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails.
+        :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails, the model was unloaded, or a run
+        time, another session or another thread uses the device.
         """
+        with self.device.ownership.one_thread():
+            run = object()  # not the session: a run inside a run is refused, too
+            self.device.ownership.claim(run, f"a session of model {self.model.name!r}")
+            try:
+                return self._run(inputs, engines)
+            finally:
+                self.device.ownership.release(run)
+
+    def _run(
+        self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike], engines: Sequence[int] | None
+    ) -> tuple[Arrays, RunStats]:
+        self.device.refuse_unloaded(self.model)
         if engines is not None:
             self.device.assign(self.model, engines)
         self.store(inputs)
@@ -54,7 +67,7 @@ class Session:
             self.device.begin(self.model, self.limit)
             steps = self.model.image.meta.steps
             results = [result for step in steps for result in self._run_step(step)]
-        except DriverError:  # faults and time-outs above all
+        except Exception:  # faults and time-outs above all; a step on the CPU may raise anything
             self.device.abort(self.model)
             raise
         latency = self.device.bus.cycle - begin

@@ -1,5 +1,6 @@
 """What the run time did, as spans of time: for traces and for figures."""
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -37,11 +38,12 @@ class RunSpan:
 
 
 class SpanLog:
-    """The spans of one run time. Where several requests are paused or resumed at once, the span names the oldest."""
+    """The spans of one run time, and dumps and restores: the newest ``history`` of each, or all. Where several requests
+    are paused or resumed at once, the span names the oldest."""
 
-    def __init__(self) -> None:
-        self._spans: list[RunSpan] = []
-        self._operations: list[tuple[Request, StateTransfer]] = []
+    def __init__(self, history: int | None = None) -> None:
+        self._spans: deque[RunSpan] = deque(maxlen=history)
+        self._operations: deque[tuple[Request, StateTransfer]] = deque(maxlen=history)
         self._since: dict[int, int] = {}  #: when running requests began or went on, by number
 
     def runs(self, requests: Iterable[Request], cycle: int) -> None:
@@ -71,7 +73,7 @@ class SpanLog:
             self._operations.append((request, operation))
 
     def spans(self) -> list[RunSpan]:
-        """All spans so far, by beginning."""
+        """All spans that are remembered, by beginning."""
         moved = [
             RunSpan(
                 "dump" if isinstance(operation, Dump) else "restore",

@@ -47,6 +47,12 @@ class Switching:
         """A running request has ended: decide again on all that wait."""
         self._declined.clear()
 
+    def forget(self, request: Request) -> None:
+        """``request`` has ended."""
+        for numbers in (self._decided, self._expected, self._declined):
+            numbers.discard(request.number)
+        self._begun.pop(request.number, None)
+
     def decide(self, request: Request, now: Situation) -> Mechanism:
         """What to do for ``request``. To wait is final until :meth:`reconsider`, or, if that was decided before it
         arrived, until it does."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hw.contract.image import Image, ImageError
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, Segment
-from sw.driver.errors import OutOfMemory
+from sw.driver.errors import DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
 
 #: Bursts may not cross a 4 KiB page, so page-aligned segments give the same bursts wherever a model is loaded.
@@ -45,7 +45,7 @@ def place(image: Image, dram: Allocator, lv2: Allocator, weights: int | None = N
                 else:
                     blocks.append(dram.allocate(size, SEGMENT_ALIGN, f"{_PURPOSE[i]} of model {image.meta.model!r}"))
                 segments[i] = (blocks[-1], size)
-    except OutOfMemory:
+    except DriverError:
         for address in blocks:
             dram.free(address)
         raise

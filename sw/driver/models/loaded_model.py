@@ -38,6 +38,8 @@ class LoadedModel:
         self._edges = EdgeWaits(image.meta.parts)
         self._layers: dict[int, int] = {}  #: of a placed model: engine by layer, of those queued in this inference
         self._latest: dict[int, int] = {}  #: likewise: the layer queued last, by engine
+        self.users: list[str] = []  #: requests that have not ended, which it may not vanish under
+        self.loaded = True  #: its memory is its own: False once it was unloaded
         self._bus = bus
 
     @property
@@ -110,7 +112,8 @@ class LoadedModel:
         return [p.name for p in self.image.meta.inputs], [p.name for p in self.image.meta.outputs]
 
     def write_tensor(self, name: str, value: npt.NDArray) -> None:
-        """Store an array of the tensor's own shape and dtype. Not charged: see ``Bus.write_mem``."""
+        """Store an array of the tensor's own shape and dtype; :class:`DriverError` for another, or once the model was
+        unloaded. Not charged: see ``Bus.write_mem``."""
         info = self.image.tensor(name)
         if list(value.shape) != info.shape or value.dtype != info.dtype:
             raise DriverError(
@@ -120,13 +123,16 @@ class LoadedModel:
         self._bus.write_mem(self._address(info), np.ascontiguousarray(value).tobytes(), charge=False)
 
     def read_tensor(self, name: str) -> npt.NDArray:
-        """An array of the tensor's shape and dtype. Not charged: see ``Bus.read_mem``."""
+        """An array of the tensor's shape and dtype; :class:`DriverError` once the model was unloaded. Not charged: see
+        ``Bus.read_mem``."""
         info = self.image.tensor(name)
         size = int(np.prod(info.shape, dtype=np.int64)) * np.dtype(info.dtype).itemsize
         raw = self._bus.read_mem(self._address(info), size, charge=False)
         return np.frombuffer(raw, info.dtype).reshape(info.shape)
 
     def _address(self, info: TensorInfo) -> int:
+        if not self.loaded:
+            raise DriverError(f"model {self.name!r} was unloaded, so tensor {info.name!r} has no memory: load it again")
         return self.segments[info.segment][0] + info.offset
 
     def overlaps(self, other: "LoadedModel") -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hw.contract.regs import EngineState
-from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.errors import DeviceTimeout, DriverError, NotSuspendable
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.queues.engine_queue import EngineQueue
@@ -41,7 +41,8 @@ class Halting:
         """Halt engines at their next cancellation point or before a body; idle ones count as halted at once.
 
         ``verify``: also compare PC and semaphores with the image's table, at the cost of more than 30 register reads
-        per engine. Raises ``DeviceFault`` if an engine stops on a fault instead, ``DeviceTimeout`` at the limit.
+        per engine. Raises ``DeviceFault`` if an engine stops on a fault instead, ``DeviceTimeout`` at the limit,
+        ``NotSuspendable`` for a point that the image does not know; the engines go on then.
         """
         queues = [self._queues.engines[e] for e in sorted(engines)]
         busy = [queue for queue in queues if queue.outstanding]
@@ -53,7 +54,13 @@ class Halting:
             self.go_on(queue.number for queue in busy)
             raise
         self.go_on(queue.number for queue in busy if not queue.outstanding)  # nothing left that could halt
-        return {queue.number: self._record(queue.number, in_job.get(queue.number, False), verify) for queue in queues}
+        try:
+            return {
+                queue.number: self._record(queue.number, in_job.get(queue.number, False), verify) for queue in queues
+            }
+        except DriverError:
+            self.go_on(queue.number for queue in busy)
+            raise
 
     def _wait_halted(self, busy: Sequence[EngineQueue], limit: int) -> dict[int, bool]:
         """Whether each has halted inside a job.
@@ -102,10 +109,16 @@ class Halting:
         number = queue.register("HALT_POINT")
         job_id = queue.unfinished[0][1]["job_id"]
         model = self._jobs.table.outstanding[job_id].model
-        points = model.image.meta.cancel_points
+        points, job = model.image.meta.cancel_points, self._jobs.table.outstanding[job_id].job
         if number >= len(points):
-            raise DriverError(
-                f"engine {engine} halted at point {number}; the table of {model.name!r} has {len(points)}"
+            raise NotSuspendable(
+                model, f"engine {engine} halted at point {number}; the table of {model.name!r} has {len(points)}"
+            )
+        if points[number].job != job:
+            raise NotSuspendable(
+                model,
+                f"engine {engine} halted in job {job} of {model.name!r} at point {number}, which the table has in job "
+                f"{points[number].job}",
             )
         if verify:
             self._verify(engine, job_id, model, number)
@@ -119,7 +132,8 @@ class Halting:
         for name, value in expected.items():
             found = queue.register(name)
             if found != value:
-                raise DriverError(
+                raise NotSuspendable(
+                    model,
                     f"engine {engine} at point {number} of {model.name!r}: {name} reads {found}, "
-                    f"the image says {value}; compile the model again"
+                    f"the image says {value}; compile the model again",
                 )

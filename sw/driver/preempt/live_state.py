@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from hw.contract.image import ImageError, LiveRange
+from hw.contract.image import LiveRange
 from hw.contract.isa import Segment
 from hw.contract.job import JobFlag
 from hw.contract.spaces import Space
+from sw.driver.errors import NotSuspendable
 from sw.driver.memory.footprint import LV2, MemoryId, row_bytes
 from sw.driver.memory.ranges import Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
@@ -27,13 +28,13 @@ Live = tuple[LoadedModel, int, Sequence[LiveRange]]  #: model, engine, its live 
 
 
 def dirty_ranges(lives: Iterable[Live]) -> list[DirtyRange]:
-    """The union of the dirty ranges, by memory and address. ``ImageError`` for dirty LV0, which nothing can dump."""
+    """The union of the dirty ranges, by memory and address; ``NotSuspendable`` for dirty LV0: nothing dumps it."""
     by_memory: dict[MemoryId, list[Range]] = {}
     for model, engine, ranges in lives:
         for live in ranges:
             if live.dirty and live.space in (Space.LV0_ACT, Space.LV0_WGT):
-                raise ImageError(
-                    f"image {model.name!r} declares dirty {live.space}, which cannot be dumped: compile again"
+                raise NotSuspendable(
+                    model, f"image {model.name!r} declares dirty {live.space}, which cannot be dumped: compile again"
                 )
             if live.dirty:
                 memory, where = absolute(model, live, engine)

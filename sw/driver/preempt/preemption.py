@@ -6,9 +6,9 @@ an engine is paused.
 """
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from hw.contract.image import CancelPoint, ImageError
+from hw.contract.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.footprint import LV2, footprint
@@ -62,7 +62,8 @@ class Preemption:
         Nothing leaves the chip yet: :meth:`admit` does that for the model that comes in. ``incoming``: DRAM for the
         worst case of that is set aside first (:class:`OutOfMemory`, and nothing was paused). ``upcoming``: jobs of the
         suspended tasks that are not queued yet; what they find in LV2 is kept, too. Other engines run on; a model with
-        jobs on both sides is refused with :class:`DriverError`, as half of it could not be dumped.
+        jobs on both sides is refused with :class:`DriverError`, as half of it could not be dumped. A task that stands
+        where its image makes no sense is :class:`NotSuspendable`; it goes on.
         """
         engines = tuple(sorted(engines))
         self._refuse_halves(engines)
@@ -72,7 +73,7 @@ class Preemption:
         halts = self.halting.pause(engines, limit, verify=verify)
         try:
             suspended = self._take_off(engines, halts, upcoming, sent)
-        except (DriverError, ImageError):
+        except Exception:  # whatever an image makes go wrong, the engines must not stay halted
             self.halting.go_on(engines)
             raise
         self.tasks.add(suspended)
@@ -165,7 +166,20 @@ class Preemption:
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
         self.place(model)
         engines = model.engines if engines is None else engines
-        return self.transfers.make_room(footprint(self._params, model.windows(), engines), engines)
+        with self._whole():
+            return self.transfers.make_room(footprint(self._params, model.windows(), engines), engines)
+
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What queues a dump or restore does so whole, or leaves nothing of it queued."""
+        try:
+            yield
+        except (DeviceFault, DeviceTimeout):  # of the device: the caller recovers
+            raise
+        except Exception:
+            if self.supervisor.jobs:
+                self.recover()
+            raise
 
     # -- resume ----------------------------------------------------------------------------------------------
     def resume(self, suspended: Suspension) -> StateTransfer | None:
@@ -181,9 +195,10 @@ class Preemption:
         if busy:
             raise DriverError(f"engines {busy} are in use: suspend what runs there before resuming this task")
         wanted = footprint(self._params, [w for m in suspended.models for w in m.windows()], engines)
-        self.transfers.make_room(wanted, engines, keep=suspended)
-        self.transfers.settle()
-        operation = self.transfers.restore(suspended)
+        with self._whole():
+            self.transfers.make_room(wanted, engines, keep=suspended)
+            self.transfers.settle()
+            operation = self.transfers.restore(suspended)
         # All stopped jobs first, so that the engines continue together while the host writes the others.
         for first in (True, False):
             for e in engines:

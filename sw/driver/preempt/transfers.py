@@ -1,5 +1,6 @@
 """Moving what suspended tasks hold on chip to DRAM and back, by supervisor jobs (of **Cancellation points**)."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from hw.contract.isa import Insn, Op
@@ -26,12 +27,12 @@ _POLL = 200
 
 
 class Transfers:
-    """Dumps and restores of one device, of ``tasks``. ``operations``: all so far, oldest first, for traces."""
+    """Dumps and restores of one device, of ``tasks``. ``operations``: those remembered, oldest first, for traces."""
 
     def __init__(self, queues: JobQueues, jobs: ModelJobs, supervisor: Supervisor, tasks: SuspendedTasks) -> None:
         self._queues, self._jobs, self._supervisor, self._tasks = queues, jobs, supervisor, tasks
         self._params = queues.params
-        self.operations: list[StateTransfer] = []
+        self.operations: deque[StateTransfer] = deque()
 
     def running(self) -> list[Range]:
         """LV2 windows of models with jobs on engines."""

@@ -56,8 +56,11 @@ class EventPool:
                 f"model {model!r} needs {count} hardware events, {len(self._free)} of {self._count} are free; "
                 "unload a model or compile for fewer engines"
             )
-        numbers, self._free = self._free[:count], self._free[count:]
-        return EventLease(self._regs, numbers)
+        if count < 0:
+            raise DriverError(f"model {model!r} cannot have {count} hardware events")
+        lease = EventLease(self._regs, self._free[:count])  # reads registers: it may fail
+        self._free = self._free[count:]
+        return lease
 
     def release(self, lease: EventLease) -> None:
         """Give the events of a lease back."""

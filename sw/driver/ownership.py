@@ -1,0 +1,74 @@
+"""Who uses a device: one run time or session at a time, from one thread at a time."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from weakref import WeakValueDictionary
+
+from sim.bus import Bus
+from sw.driver.errors import DriverError
+
+_DRIVERS: WeakValueDictionary[int, "Ownership"] = (
+    WeakValueDictionary()
+)  #: by id of the bus, which its owner keeps alive
+
+
+class Ownership:
+    """The owner of one device. Everything that queues jobs claims it first, so nobody gets the result of another.
+
+    ``models``: how many the driver has loaded; while there are any, a second driver of the ``bus`` is a
+    :class:`DriverError`, as it would give the same memory and the same rings away again.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self.models = 0
+        before = _DRIVERS.get(id(bus))
+        if before is not None and before.models:
+            raise DriverError(
+                f"this bus has a driver already, with {before.models} models: use that, or unload them first"
+            )
+        _DRIVERS[id(bus)] = self
+        self._bus = bus
+        self._lock = threading.Lock()
+        self._owner: object = None
+        self._name = ""
+        self._thread: int | None = None
+        self._depth = 0  #: of calls of that thread
+
+    def refuse_superseded(self) -> None:
+        """:class:`DriverError` if another driver was made for the bus since."""
+        if _DRIVERS.get(id(self._bus)) is not self:
+            raise DriverError("another driver was opened for this bus, which has the device now: use that")
+
+    def claim(self, owner: object, name: str) -> None:
+        """Let ``owner``, called ``name`` in messages, use the device until :meth:`release`; :class:`DriverError` while
+        another does. The owner may claim it again."""
+        with self._lock:
+            if self._owner is not None and self._owner is not owner:
+                raise DriverError(
+                    f"{self._name} uses this device, so {name} cannot: wait until it is done, or open another device"
+                )
+            self._owner, self._name = owner, name
+
+    def release(self, owner: object) -> None:
+        """``owner`` has no jobs any more; nothing happens if it is not the owner."""
+        with self._lock:
+            if self._owner is owner:
+                self._owner = None
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """While this lasts, calls from other threads are a :class:`DriverError`."""
+        me = threading.get_ident()
+        with self._lock:
+            if self._depth and self._thread != me:
+                raise DriverError(
+                    "another thread uses this device: use a device from one thread at a time, or open one for each"
+                )
+            self._thread = me
+            self._depth += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._depth -= 1
