@@ -13,7 +13,8 @@ from sim.model.jobs import Job
 from sim.model.load_unit import LoadUnit
 from sim.model.parts import Surroundings
 from sim.model.pipes import CopyPipe, MacPipe, VecPipe
-from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel
+from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel, StoreQueueModel
+from sim.model.requests import READ_PORTS
 from sim.model.store_unit import StoreUnit
 from sim.timing.program import ProgramTable
 
@@ -52,7 +53,7 @@ class DispatchModel:
         self, engine: Surroundings, wake: Callable[[int], None], progress: Callable[[int, list[QueueModel]], None]
     ) -> None:
         self._engine, self._progress = engine, progress
-        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, wake, 3 * engine.number)
+        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, wake, READ_PORTS * engine.number)
         self.semaphores = SemaphoreModel(engine.params.semaphores)
         self._depth = engine.params.unit_queue_depth + 1
         self.reset()
@@ -71,13 +72,18 @@ class DispatchModel:
         engine = self._engine
         carriers: dict[Unit, LoadUnit | StoreUnit] = {Unit.LD2: engine.ld2, Unit.ST2: engine.st2}
         if unit in carriers:
-            return BusQueueModel(unit, self.semaphores, self.program, carriers[unit], self._burst_base, self._progress)
+            return BusQueueModel(unit, self.semaphores, self.program, carriers[unit], self._bases, self._progress)
+        if unit is Unit.ST1:
+            writes = engine.memory.lv2_writes
+            return StoreQueueModel(
+                unit, self.semaphores, self.program, engine.number, writes, lambda pc: self._bases(pc)[1]
+            )
         if unit is Unit.MAC:
             return QueueModel(unit, self.semaphores, self.program, MacPipe(engine.params.rows))
         return QueueModel(unit, self.semaphores, self.program, VecPipe() if unit is Unit.VEC else CopyPipe())
 
-    def _burst_base(self, pc: int) -> int:
-        return self._engine.burst_base(self.program, pc, self._segments)
+    def _bases(self, pc: int) -> tuple[int, int]:
+        return self._engine.bases(self.program, pc, self._segments)
 
     def clear(self) -> None:
         """A job begins: nothing is queued."""

@@ -7,7 +7,8 @@ from typing import Any
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_RETURN, AXI_STAGE, DRAM_QUEUE_BURSTS, DRAM_QUEUED, WRITE_BUFFERED
 from sim.model.agenda import Agenda
-from sim.model.requests import HELD, Accepted, BurstLog, Client, Request, Served, ServedLog
+from sim.model.lv2_writes import Lv2Writes
+from sim.model.requests import HELD, READ_PORTS, Accepted, BurstLog, Client, Request, Served, ServedLog
 from sim.timing.copies import Burst
 
 FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
@@ -51,6 +52,8 @@ class MemoryModel:
         self._write_next = False
         self._plan = 0
         self._set_epoch(0)
+        self.lv2_writes = Lv2Writes(params)
+        self._held_up = 0  # cycles by which LV2 holds the read that moves up
         self.log: BurstLog | None = None  #: of bursts, if somebody wants one
         self.served: ServedLog | None = None  #: of their ends, likewise
 
@@ -61,12 +64,13 @@ class MemoryModel:
 
     def request(
         self, time: int, client: Client, write: bool, address: int, beats: int, served: Served, subject: Any,
-        pause: int = 0,
+        pause: int = 0, into: int = -1,
     ) -> int:  # fmt: skip
         """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
         cycle from which it may offer the next, or :data:`HELD`: it will be told. It does not take the first word of a
-        read before it has done ``pause`` steps since the last that it has taken."""
-        held = (client, time, address, beats, served, subject, pause)
+        read before it has done ``pause`` steps since the last that it has taken. ``into``: the byte of LV2 for that
+        word, if it goes there."""
+        held = (client, time, address, beats, served, subject, pause, into)
         if self._registers[write] is not None:  # until a burst ends
             self._waiting[write].append(held)
             return HELD
@@ -132,13 +136,13 @@ class MemoryModel:
         return at
 
     def stream(
-        self, time: int, client: Client, base: int, bursts: Sequence[Burst], served: Served, subject: Any
-    ) -> tuple[int, int]:
+        self, time: int, client: Client, base: int, into: int, bursts: Sequence[Burst], served: Served, subject: Any,
+    ) -> tuple[int, int]:  # fmt: skip
         """Go on with reads of ``client`` as long as nothing else can happen: called as one of its bursts has come,
         for those that are to be offered next, each :data:`STREAM_GAP` cycles after one of its bursts has come.
 
-        Offsets of ``bursts`` count from address ``base``, and ``served`` is what the client passes with
-        all its bursts. Returns how many were offered, before each of which but the first one more has come without
+        ``bursts`` count from address ``base`` and byte ``into`` of LV2; ``served`` is what the client passes with all
+        its bursts. Returns how many were offered, before each of which but the first one more has come without
         ``served`` being called, and when the last was accepted. 0 if there is anything to decide.
         """
         (reads, writes), waiting, current = self._queues, self._waiting, self._current
@@ -153,7 +157,8 @@ class MemoryModel:
             return 0, 0
         offered = at = 0
         self._last[False] = client.port
-        for offset, beats, pause in bursts:
+        writes_lv2 = self.lv2_writes
+        for offset, beats, pause, landing in bursts:
             if offered:
                 # The burst that moves is one of the client's, the next may follow at once, and the client may offer.
                 if end > quiet or current[3] is not served or reads[0][0] > end + 1 or at > end + STREAM_GAP:
@@ -163,16 +168,20 @@ class MemoryModel:
                     break
                 time = end
                 if ends is not None:
-                    ends.append((time, False))
+                    ends.append((time, False, self._held_up))
                 current = reads.popleft()
                 client.moved = time
                 if before is not None:
                     self._registers[0] = None
                     accept(time, False, before)
                 held_up = current[6] and current[5].moved + current[6] - time
-                end = last_beat(time + 1 + held_up if held_up > 0 else time + 1, current[1])
+                begin = time + 1 + held_up if held_up > 0 else time + 1
+                end = last_beat(begin, current[1])
+                self._held_up = 0
+                if end >= writes_lv2.soonest and current[7] >= 0:
+                    end = self._lv2_holds(begin, end, current)
             asked = time + STREAM_GAP
-            held = (client, asked, base + offset, beats, served, subject, pause)
+            held = (client, asked, base + offset, beats, served, subject, pause, into + landing)
             if len(reads) < DRAM_QUEUE_BURSTS:
                 at = accept(asked, False, held)
             else:  # until the burst that moves ends, which is not before
@@ -185,7 +194,7 @@ class MemoryModel:
 
     def _accept(self, time: int, write: bool, held: Request) -> int:
         """Queue a burst with the cycle in which it is due; returns when its address is at the memory."""
-        client, _, address, beats, served, subject, pause = held
+        client, _, address, beats, served, subject, pause, into = held
         taken = self._taken
         at = time + AXI_STAGE
         if at <= taken[write]:
@@ -219,7 +228,7 @@ class MemoryModel:
                 due = begin
             if time + WRITE_BUFFERED > due:
                 due = time + WRITE_BUFFERED
-        self._queues[write].append((due, beats, write, served, subject, client, pause))
+        self._queues[write].append((due, beats, write, served, subject, client, pause, into))
         return at
 
     def _serve(self, time: int) -> None:
@@ -248,9 +257,18 @@ class MemoryModel:
         if self._bandwidth == FULL and self._opens <= time and end < self._shuts_next:  # as `_last_beat`, in place
             self._end = end
         else:
-            self._end = self._last_beat(time, burst[1])
+            self._end = end = self._last_beat(time, burst[1])
+        if not burst[2]:
+            self._held_up = 0
+            if end >= self.lv2_writes.soonest and burst[7] >= 0:
+                self._end = self._lv2_holds(time, end, burst)
         if (writes if queue is reads else reads) and self._write_next != burst[2]:
             self._interrupt(not burst[2])
+
+    def _lv2_holds(self, time: int, end: int, burst: Accepted) -> int:
+        """The cycle of the last beat of a load that moves from ``time`` on, which were ``end`` if LV2 had no banks."""
+        self._held_up = held = self.lv2_writes.held(burst[5].port // READ_PORTS, time, burst[7], burst[1])
+        return end + held
 
     def _interrupt(self, write: bool) -> None:
         """Let the next burst of the other kind go first if it becomes due amid the one that moves."""
@@ -258,6 +276,8 @@ class MemoryModel:
         due = queue[0][0]
         if due <= end and moving is not None:
             self._current = queue.popleft()
+            if not write:
+                self._held_up = 0
             last = self._last_beat(end + 1, self._current[1])
             left = end - due + 1  # cycles for the beats that are left
             self._interrupted = moving, last, left
@@ -310,12 +330,12 @@ class MemoryModel:
         if burst is not self._current or time != self._end:
             return  # it was interrupted
         while True:
-            _, _, write, served, subject, client, _ = burst
+            _, _, write, served, subject, client, _, _ = burst
             client.moved = time
             self._write_next = not write
             self._free = time + 1
             if self.served is not None:
-                self.served.append((time, write))
+                self.served.append((time, write, 0 if write else self._held_up))
             held = self._registers[write]
             if held is not None:
                 self._refill(self._accept(time, write, held), write)
@@ -360,7 +380,7 @@ class MemoryModel:
     def _note(self, at: int, held: Request, write: bool) -> None:
         """Keep that a burst was accepted."""
         assert self.log is not None
-        client, offered, address, beats, _, subject, pause = held
+        client, offered, address, beats, _, subject, pause, _ = held
         line = address >> self._row_shift
         bank, row = line & self._bank_mask, line >> self._bank_bits
         self.log.append((client, subject, offered, at, bank, row, beats, write, pause))

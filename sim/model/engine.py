@@ -12,6 +12,7 @@ from sim.model.jobs import Job
 from sim.model.load_unit import LoadUnit
 from sim.model.loader import LoaderModel
 from sim.model.queues import QueueModel
+from sim.model.requests import READ_PORTS
 from sim.model.retirer import RetirerModel
 from sim.model.ring import RingModel
 from sim.model.shared import Shared
@@ -33,7 +34,7 @@ class EngineModel:
         self.regs = dict.fromkeys((*KEPT, "CPL_HEAD"), 0)
         self.enabled = self.paused = self.resetting = self.stopped = False
         self.irq_pending = 0
-        self.ld2 = LoadUnit(self.params, self.memory, self.agenda, 3 * number + 2)
+        self.ld2 = LoadUnit(self.params, self.memory, self.agenda, READ_PORTS * number + 2)
         self.st2 = StoreUnit(self.params, self.memory, self.agenda, 2 * number)
         self.ring = RingModel(self)
         self.retirer = RetirerModel(self)
@@ -59,9 +60,10 @@ class EngineModel:
         self.shared.execute(program, pc, segments, self.number)
 
     @staticmethod
-    def burst_base(program: ProgramTable, pc: int, segments: Segments) -> int:
-        """What the offsets of an instruction's bursts count from."""
-        return segments[program.segment[pc]][0] + program.at[pc]
+    def bases(program: ProgramTable, pc: int, segments: Segments) -> tuple[int, int]:
+        """What the offsets of an instruction's bursts count from, and what it writes in LV2."""
+        into = segments[program.into_segment[pc]][0] + program.into[pc]
+        return segments[program.segment[pc]][0] + program.at[pc], into
 
     def event_changed(self, time: int) -> None:
         """An event counter was changed."""

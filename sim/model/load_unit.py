@@ -92,7 +92,7 @@ class LoadUnit:
             self.agenda.at(at, self._ask, generation)
             return
         at = time
-        offset, beats, pause = transfer.bursts[transfer.next]
+        offset, beats, pause, landing = transfer.bursts[transfer.next]
         if not transfer.next:
             pause += self._trail
             self._trail = transfer.trail
@@ -102,7 +102,8 @@ class LoadUnit:
             self._asking.popleft()
         self._held = True
         base = transfer.base
-        accepted = self._memory.request(at + 1, self, False, base + offset, beats, self._served, transfer, pause)
+        into = transfer.into + landing
+        accepted = self._memory.request(at + 1, self, False, base + offset, beats, self._served, transfer, pause, into)
         if accepted != HELD:
             self._held = False
             self._next_ask = accepted - 1
@@ -151,7 +152,7 @@ class LoadUnit:
         if max(transfer.begin + COPY_PLANNED, self._next_ask - 1) > time + AXI_RETURN:
             return False
         asked, accepted = self._memory.stream(
-            time, self, transfer.base, transfer.bursts[following:end], self._served, transfer
+            time, self, transfer.base, transfer.into, transfer.bursts[following:end], self._served, transfer
         )
         if not asked:
             return False

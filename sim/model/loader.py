@@ -7,6 +7,7 @@ from sim.model.completion import Spans
 from sim.model.fetch import FetchModel
 from sim.model.jobs import JobFault, no_job
 from sim.model.parts import Part
+from sim.model.requests import READ_PORTS
 from sim.model.transfer import LOADER, Transfer
 from sim.timing.program import CANCEL, END, ProgramTable
 
@@ -20,7 +21,9 @@ class LoaderModel(Part):
 
     def build(self) -> None:
         engine = self.engine
-        self.fetch = FetchModel(engine.params, engine.memory, engine.agenda, self._fetched, 3 * engine.number + 1)
+        self.fetch = FetchModel(
+            engine.params, engine.memory, engine.agenda, self._fetched, READ_PORTS * engine.number + 1
+        )
 
     def reset(self) -> None:
         self.generation += 1
@@ -145,7 +148,7 @@ class LoaderModel(Part):
             time,
             Transfer(
                 program.work[pc],
-                engine.burst_base(program, pc, job.segments),
+                engine.bases(program, pc, job.segments),
                 lambda at: self._accepted(at, pc) if generation == self.generation else None,
                 lambda at: self._landed(at, pc) if generation == self.generation else None,
                 LOADER,

@@ -50,8 +50,8 @@ class Surroundings(Protocol):
     def execute(self, program: ProgramTable, pc: int, segments: Segments) -> None:
         """Carry out what an instruction does to the memories; raises ``FunctionalFault``."""
 
-    def burst_base(self, program: ProgramTable, pc: int, segments: Segments) -> int:
-        """What the offsets of an instruction's bursts count from."""
+    def bases(self, program: ProgramTable, pc: int, segments: Segments) -> tuple[int, int]:
+        """What the offsets of an instruction's bursts count from, and what it writes in LV2."""
 
     def event_changed(self, time: int) -> None:
         """An event counter was changed."""

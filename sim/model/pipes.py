@@ -31,7 +31,7 @@ class CopyPipe:
         end = begin + COPY_PLANNED + COPY_FILLED
         if end < self.end:
             end = self.end
-        runs, steps, late, ahead = work
+        runs, steps, late, ahead, _ = work
         end += steps
         if late:
             fetched = begin + COPY_PLANNED + COPY_FETCHED + late

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from hw.contract.isa import Unit
 from hw.contract.timing import QUEUED, UNIT_IN_FLIGHT
 from sim.model.load_unit import LoadUnit
+from sim.model.lv2_writes import Lv2Writes
 from sim.model.pipes import CopyPipe
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import Transfer
@@ -150,20 +151,44 @@ class QueueModel:
             place += 1
 
 
+class StoreQueueModel(QueueModel):
+    """The queue of ST1 of an engine, which tells what it ``writes``; ``locate(pc)`` is the byte of LV2 it begins at."""
+
+    __slots__ = ("_engine", "_locate", "_writes")
+
+    def __init__(
+        self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, engine: int, writes: Lv2Writes,
+        locate: Callable[[int], int],
+    ) -> None:  # fmt: skip
+        self._engine, self._writes, self._locate = engine, writes, locate
+        super().__init__(unit, semaphores, program, CopyPipe())
+
+    def clear(self) -> None:
+        super().clear()
+        self._writes.forget(self._engine)
+
+    def advance(self, work: list[QueueModel]) -> None:
+        known = len(self.done)
+        super().advance(work)
+        for place in range(known, len(self.done)):
+            pc = self.pcs[place]
+            self._writes.store(self._engine, self.done[place], self._locate(pc), self.program.work[pc])
+
+
 _NO_PIPE = CopyPipe()  #: never run
 
 
 class BusQueueModel(QueueModel):
     """The queue of LD2 or ST2, whose ends are known when they have come.
 
-    ``locate(pc)`` is the address its bursts count from; ``progress`` is called when something has begun or ended.
+    ``locate(pc)`` are the ``bases`` of a ``Transfer``; ``progress`` is called when something has begun or ended.
     """
 
     __slots__ = ("_at_unit", "_carrier", "_generation", "_locate", "_progress")
 
     def __init__(
         self, unit: Unit, semaphores: SemaphoreModel, program: ProgramTable, carrier: LoadUnit | StoreUnit,
-        locate: Callable[[int], int], progress: Callable[[int, list[QueueModel]], None],
+        locate: Callable[[int], tuple[int, int]], progress: Callable[[int, list[QueueModel]], None],
     ) -> None:  # fmt: skip
         self._carrier, self._locate, self._progress = carrier, locate, progress
         self._generation = 0

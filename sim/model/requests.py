@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 Served = Callable[[int, Any], None]  #: told the cycle in which the last beat moved
+READ_PORTS = 3  #: of an engine: fetch of the body, fetch of loader and ring, LD2
 HELD = -1  #: the answer to a request that waits
 
 
@@ -19,13 +20,14 @@ class Client(Protocol):
 
 
 #: Client, since when, address, beats, whom to tell, and steps of the client's realigner since its last word, before
-#: which it does not take the first.
-Request = tuple[Client, int, int, int, Served, Any, int]
+#: which it does not take the first; and the byte of LV2 for the first word of a load, or -1.
+Request = tuple[Client, int, int, int, Served, Any, int, int]
 #: One that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell, its
-#: client, and such steps.
-Accepted = tuple[int, int, bool, Served, Any, Client, int]
+#: client, such steps, and such a byte.
+Accepted = tuple[int, int, bool, Served, Any, Client, int, int]
 
 BurstLog = list[tuple[Client, Any, int, int, int, int, int, bool, int]]
 """Of each burst, in the order in which they were accepted: client, what it is told, when it was
 offered, when its address was taken, bank, row, beats, whether it writes, steps that it waits for."""
-ServedLog = list[tuple[int, bool]]  #: of each burst, in order: the cycle of its last beat, and whether it writes
+#: Of each burst, in order: the cycle of its last beat, whether it writes, and for how long LV2 has held its data up.
+ServedLog = list[tuple[int, bool, int]]

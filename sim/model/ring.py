@@ -4,7 +4,7 @@ from hw.contract.job import JOB
 from hw.contract.timing import AXI_RETURN, FETCH_BURST_BYTES
 from sim.model.jobs import BAD_DESCRIPTOR, BAD_READ, Job, JobFault, read_job
 from sim.model.parts import Part
-from sim.model.requests import HELD
+from sim.model.requests import HELD, READ_PORTS
 
 _WORDS = JOB.size // 8
 
@@ -14,7 +14,7 @@ class RingModel(Part):
 
     def reset(self) -> None:
         self.generation += 1
-        self.port, self.moved = 3 * self.engine.number + 1, 0
+        self.port, self.moved = READ_PORTS * self.engine.number + 1, 0
         self.tail = self.fetched = 0
         self.fetching = False
         self.stored = 0

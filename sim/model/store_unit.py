@@ -77,7 +77,7 @@ class StoreUnit:
         if generation != self._generation:
             return
         transfer = self._announcing[0]
-        offset, beats, _ = transfer.bursts[transfer.next]
+        offset, beats, *_ = transfer.bursts[transfer.next]
         transfer.next += 1
         self._backlog += beats
         self.outstanding += 1

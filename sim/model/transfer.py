@@ -9,8 +9,8 @@ BODY, LOADER = 0, 1  #: who gives commands to LD2
 
 
 class Transfer:
-    """A command of LD2 or ST2. ``base``: address that the offsets of its bursts count from; ``accepted`` and ``done``
-    are told the cycle."""
+    """A command of LD2 or ST2. ``bases``: the address that the offsets of its bursts count from, and the byte of LV2
+    that a load's words count from; ``accepted`` and ``done`` are told the cycle."""
 
     __slots__ = (
         "accepted",
@@ -18,6 +18,7 @@ class Transfer:
         "begin",
         "bursts",
         "done",
+        "into",
         "last",
         "lead",
         "left",
@@ -27,9 +28,10 @@ class Transfer:
         "trail",
     )
 
-    def __init__(self, work: BusCopy, base: int, accepted: Told, done: Told, side: int = BODY) -> None:
+    def __init__(self, work: BusCopy, bases: tuple[int, int], accepted: Told, done: Told, side: int = BODY) -> None:
         self.bursts, self.lead, self.trail = work.bursts, work.lead, work.trail
-        self.steps, self.base = work.steps, base
+        self.steps = work.steps
+        self.base, self.into = bases
         self.accepted, self.done, self.side = accepted, done, side
         self.begin = 0
         self.next = 0  #: burst to ask for

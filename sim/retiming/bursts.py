@@ -24,11 +24,11 @@ class Bursts:
             self._owners[type(client), client.port].append(number)
         self._subjects = [entry[1] for entry in log]
         self.offered, self.taken = graph.moments(offered), graph.moments(taken)
-        self._recorded_ends = self._ends(history, write, taken)
+        self._recorded_ends, held = self._served(history, write, taken)
         self.ends = graph.moments(self._recorded_ends)
         self.columns = {
             "offered": self.offered, "taken": self.taken, "ended": self.ends, "beats": self.beats, "bank": bank,
-            "row": row, "write": write, "pause": pause,
+            "row": row, "write": write, "pause": pause, "held": held,
             "port": np.array([entry[0].port for entry in log], np.int64),
             "early": np.array([isinstance(entry[0], LoadUnit) for entry in log], np.int64),
         }  # fmt: skip
@@ -46,13 +46,14 @@ class Bursts:
         return int(self._recorded_ends[number])
 
     @staticmethod
-    def _ends(history: History, write: Ints, taken: Ints) -> Ints:
-        """When bursts ended; of those that have not yet, when they were taken."""
-        ends = taken.copy()
-        times, way = np.array(history.served, np.int64).reshape(-1, 2).T
+    def _served(history: History, write: Ints, taken: Ints) -> tuple[Ints, Ints]:
+        """When bursts ended, and for how long LV2 held them up; of those that have not yet, when they were taken."""
+        ends, held = taken.copy(), np.zeros_like(taken)
+        times, way, waited = np.array(history.served, np.int64).reshape(-1, 3).T
         for number in range(2):
             served, accepted = times[way == number], np.flatnonzero(write == number)
             if len(served) > len(accepted):
                 raise ValueError("bursts were on their way when recording began; begin where the device is idle")
             ends[accepted[: len(served)]] = served
-        return ends
+            held[accepted[: len(served)]] = waited[way == number]
+        return ends, held

@@ -13,7 +13,8 @@ typedef struct {
 
 /* A graph: edges out of node v are first[v] .. first[v + 1] - 1. Of each burst: the nodes in which it is offered, its
  * address is taken, and its last beat moves; its client, direction, bank, row and beats; for how many steps of its
- * client's realigner it is held; and how many cycles before it is offered the memory knows of it. */
+ * client's realigner it is held, and for how many cycles by LV2, as recorded; and how many cycles before it is offered
+ * the memory knows of it. */
 typedef struct {
     int64_t nodes, bursts;
     const int64_t *first;
@@ -21,7 +22,7 @@ typedef struct {
     const double *lag, *late;
     const int32_t *sources;
     const int32_t *burst_of; /* the burst that is offered at a node, or -1 */
-    const int32_t *taken, *ended, *port, *bank, *row, *beats, *pause;
+    const int32_t *taken, *ended, *port, *bank, *row, *beats, *pause, *held;
     const uint8_t *write, *early;
 } run_t;
 
@@ -201,7 +202,7 @@ static void serve(replay_t *r, int64_t time)
         int64_t held = r->moved[r->run->port[r->current]] + r->run->pause[r->current] + 1;
         time = held > time ? held : time;
     }
-    r->end = last_beat(r, time, r->run->beats[r->current]);
+    r->end = last_beat(r, time, r->run->beats[r->current]) + r->run->held[r->current];
     if (r->size[!write] && r->write_next != write)
         interrupt(r, !write);
     push(r, r->end, ENDED, r->current);

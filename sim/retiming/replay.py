@@ -29,7 +29,7 @@ _Dram = structure(
 _Run = structure(
     "_Run",
     "nodes bursts",
-    "first target lag late sources burst_of taken ended port bank row beats pause write early",
+    "first target lag late sources burst_of taken ended port bank row beats pause held write early",
 )
 _Space = structure("_Space", "", "time missing ready heap row free epoch")
 
@@ -37,7 +37,7 @@ MOMENTS = ("offered", "taken", "ended")  #: of a burst
 #: Columns of the bursts, by name: see ``replay.c``.
 BURST_COLUMNS = {
     "taken": np.int32, "ended": np.int32, "port": np.int32, "bank": np.int32, "row": np.int32, "beats": np.int32,
-    "pause": np.int32, "write": np.uint8, "early": np.uint8,
+    "pause": np.int32, "held": np.int32, "write": np.uint8, "early": np.uint8,
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ use, and the realigner takes a *step* per destination word, and one more where t
 source words. A run never has more source words than steps, so steps are what a copy takes once data has arrived.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,13 +29,14 @@ class CopySteps(NamedTuple):
 
     ``runs`` and ``steps`` in all; ``late``: from the first run to the end, had every run before the first that reads
     taken one cycle (0: nothing is read); ``ahead``: steps that are left when the planner has let go of the last run,
-    where queues are full.
+    where queues are full; ``fields``: the copy's, see :func:`copy_steps`.
     """
 
     runs: int
     steps: int
     late: int
     ahead: int
+    fields: tuple[int, ...] = ()
 
 
 class Runs(NamedTuple):
@@ -83,7 +85,22 @@ def copy_steps(word: int, *values: int) -> CopySteps:
     if runs.reads.any():
         first = int(runs.reads.argmax())
         late = first + int(steps[first:].sum())
-    return CopySteps(count, total, late, _ahead(steps, words))
+    return CopySteps(count, total, late, _ahead(steps, words), values)
+
+
+@lru_cache(maxsize=1 << 8)
+def written_words(word: int, fields: tuple[int, ...]) -> Sequence[int]:
+    """The word that each step writes, counted from that of byte 0, or -1: none. ``fields``: see :func:`copy_steps`."""
+    f = dict(zip(COPY_FIELDS, fields, strict=True))
+    runs = runs_of(f)
+    steps, _ = run_steps(f, runs, word)
+    first = runs.dst // word
+    counts = (runs.dst + f["len"] - 1) // word - first + 1
+    found = array("i")
+    for at, count, taken in zip(first.tolist(), counts.tolist(), steps.tolist(), strict=True):
+        found.extend([-1] * (taken - count))
+        found.extend(range(at, at + count))
+    return found
 
 
 def _ahead(steps: Ints, words: Ints) -> int:
@@ -104,11 +121,12 @@ def _ahead(steps: Ints, words: Ints) -> int:
 
 class Burst(NamedTuple):
     """``beats`` words of DRAM from byte ``offset`` on; of a load, ``pause``: steps of the realigner since the word
-    before that take none."""
+    before that take none; ``into``: the byte of LV2 for its first, counted from what the copy's own are."""
 
     offset: int
     beats: int
     pause: int = 0
+    into: int = 0
 
 
 class BusCopy(NamedTuple):
@@ -134,17 +152,19 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
         first = runs.src[runs.reads] + f["lo"]
         last = runs.src[runs.reads] + min(f["hi"], f["len"]) - 1
         pauses, trail = _pauses(f, runs, word)
+        shifts = runs.dst[runs.reads] - runs.src[runs.reads]
     else:
         pauses, trail = [0] * len(runs.dst), 0
+        shifts = np.zeros(len(runs.dst), np.int64)
         first, last = runs.dst, runs.dst + f["len"] - 1
     first, last = first // word, last // word
     per_burst = burst_bytes // word
     counts = last // per_burst - first // per_burst + 1
     bursts: list[Burst] = []
-    for at, end, pause in zip(first.tolist(), last.tolist(), pauses, strict=True):
+    for at, end, pause, shift in zip(first.tolist(), last.tolist(), pauses, shifts.tolist(), strict=True):
         while at <= end:
             stop = min(end, (at // per_burst + 1) * per_burst - 1)
-            bursts.append(Burst(at * word, stop - at + 1, pause))
+            bursts.append(Burst(at * word, stop - at + 1, pause, at * word + shift))
             at, pause = stop + 1, 0
     behind = 2 if from_bus else 2 + -(-WORDS_AHEAD // max(1, int((last - first).max(initial=0)) + 1))
     return BusCopy(copy_steps(word, *values), tuple(bursts), int(counts[:-behind].sum()), trail)

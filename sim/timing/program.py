@@ -37,7 +37,8 @@ class ProgramTable:
 
     ``units``: number of ``Unit``, :data:`END`, :data:`CANCEL` or :data:`ILLEGAL`. ``waits``, ``signals``: numbers of
     semaphores. ``work``: what the formulas of :mod:`sim.timing` say, None for what no unit executes; for copies from or
-    to DRAM, ``at`` is what offsets of bursts are added to, itself an offset in segment ``segment``. ``amount``: bytes
+    to DRAM, ``at`` is what offsets of bursts are added to, itself an offset in segment ``segment``; ``into`` and
+    ``into_segment`` are the destination of what writes to LV2, rounded down to a word. ``amount``: bytes
     that a copy reads, operands that MAC or VEC accepts; ``extent``: the end of what a copy writes.
     """
 
@@ -54,6 +55,8 @@ class ProgramTable:
         self.signals: list[tuple[int, ...]] = [()] * count
         self.at = [0] * count
         self.segment = [0] * count
+        self.into = [0] * count
+        self.into_segment = [0] * count
         self.points = [0] * count
         self.amount = [0] * count
         self.extent = [0] * count
@@ -146,6 +149,11 @@ class ProgramTable:
         p = self.params
         if op in _COPIES:
             self._amounts(op, rows)
+        if op in (Op.LD2, Op.ST1):
+            word = p.dram_word if op is Op.LD2 else p.lv1_word
+            into = (self.column(op, "dst", rows) & -word).tolist()
+            for row, at, segment in zip(rows.tolist(), into, self.column(op, "dst_seg", rows).tolist(), strict=True):
+                self.into[row], self.into_segment[row] = at, segment
         if op is Op.MAC:
             self._each(op, rows, MAC_FIELDS, lambda *values: mac_blocks(p, *values))
         elif op is Op.VEC:

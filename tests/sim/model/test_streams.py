@@ -66,7 +66,7 @@ def _traffic(params: SocParams, seed: int) -> tuple[list, list, list, int]:
 
     def transfer(name: str) -> Transfer:
         return Transfer(
-            _copy(rng, params), rng.randrange(64) * 4096, lambda at: told.append((f"{name} accepted", at)),
+            _copy(rng, params), (rng.randrange(64) * 4096, 0), lambda at: told.append((f"{name} accepted", at)),
             lambda at: told.append((f"{name} done", at)),
         )  # fmt: skip
 
