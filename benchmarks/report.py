@@ -82,8 +82,8 @@ def run_bench(
 
 def _explanation(row: Row) -> str:
     """Short: why there is no value, what is wrong, or which layer or part of the cycles is behind the value."""
-    if "error" in row.detail:
-        return row.detail["error"]
+    if row.value is None:
+        return str(row.detail.get("error", ""))
     if not row.correct:
         return row.detail.get("outputs", "outputs differ from onnxruntime's")
     if "worst" in row.detail:
