@@ -333,7 +333,9 @@ def retime(
 def bench(
     name: Annotated[
         str,
-        typer.Argument(help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels"),
+        typer.Argument(
+            help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels, attention"
+        ),
     ],
     preset: Preset = None,
     params: ParamsFile = None,
