@@ -3,6 +3,7 @@
 import numpy as np
 
 from compiler import ir
+from compiler.backend.memory.budget import divide
 from compiler.backend.memory.place import place
 from compiler.backend.options import Options
 from compiler.backend.order.units import layer_times
@@ -13,9 +14,10 @@ from hw.contract.params import SocParams
 
 def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple[float, int, int]:
     """Cycles of the layers of ``graph`` one after the other, bytes that pass from or to DRAM because they do not fit on
-    chip, and bytes that LV2 has for tensors. Raises :class:`compiler.ir.CompileError`."""
+    chip, and bytes that LV2 has for tensors at most. Raises :class:`compiler.ir.CompileError`."""
     graph, layers = prepared(graph, params, options)
-    budget, placement = place(graph, layers, params, options)
+    _, placement = place(graph, layers, params, options)
+    budgets = divide(graph, layers, params, options.engines, options.lv2_bytes(params))
     total = 0.0
     for layer in layers:
         times = layer_times(graph, layer, params, options.engines)
@@ -24,4 +26,4 @@ def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple
             names = {*layer.inputs, *layer.outputs}
             moved = sum(graph.tensors[name].size for name in names if not placement.view(name).on_chip)
             total += max(busy, (moved + times.all_weights) / params.dram_bytes_per_cycle) + BETWEEN
-    return total, placement.moved, budget.tensors_end - budget.staging_end
+    return total, placement.moved, max(one.tensors_end - one.staging_end for one in budgets)
