@@ -34,6 +34,7 @@ from compiler.order.report import OrderReport
 from compiler.order.residency import spills
 from compiler.order.search import SearchLimits
 from compiler.order.split import threshold
+from compiler.order.subgraphs import subgraphs
 from hw.contract.params import SocParams
 
 _MOST = 8  #: layers of a region
@@ -215,11 +216,23 @@ def _ordered(
         ends = time.monotonic() + limits.seconds
         report = _search(whole, rules, replace(limits, seconds=limits.seconds / 2))
         grown = _grown(whole, rules, price, lambda: time.monotonic() > ends)
-        found = min(greedy_order(whole), report.order, *grown, key=price)
+        found = _mixed(whole, [greedy_order(whole), report.order, *grown, order], price)
         order = found if price(found) < (1 - _WORTH) * price(order) else order
     if choose is not None:
         order = choose(whole, price, order)
     return OrderedRun(graph, run, order, price), report
+
+
+def _mixed(whole: OrderGraph, orders: Sequence[Order], price: Price) -> Order:
+    """The cheapest of ``orders``, with those of single subgraphs from others where that is cheaper still: every order
+    is one of the first subgraph, then one of the second, and so on."""
+    best = min(orders, key=price)
+    for part in map(frozenset, subgraphs(whole)):
+        places = [place for place, number in enumerate(best) if number in part]
+        for other in orders:
+            numbers = (number for number in other if number in part)
+            best = min(best, (*best[: places[0]], *numbers, *best[places[-1] + 1 :]), key=price)
+    return best
 
 
 def _search(whole: OrderGraph, rules: RegionRules, limits: SearchLimits) -> OrderReport:
