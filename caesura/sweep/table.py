@@ -1,0 +1,80 @@
+"""The one table of a sweep: on a terminal, as CSV, as JSON."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.text import Text
+
+from caesura.show import table
+from caesura.sweep.measure import SCENARIO_FIGURES
+from caesura.sweep.spec import Point
+from caesura.sweep.store import Figures
+
+_PERCENT = {"utilisation", "sla_violation_rate"}
+#: On a terminal: few columns, so that they have room.
+_SHOWN = {"cycles", "utilisation", *SCENARIO_FIGURES} - {"access_utilisation"}
+_NAMES = {"model", "scenario", "policy", "placement"}
+_LEAST = 8  #: characters of a name
+
+
+def rows(points: Sequence[Point], figures: Sequence[Figures]) -> list[dict[str, Any]]:
+    """A row for each point, all with the same columns: labels, figures, and ``error``, which is empty where all went
+    well."""
+    labels = list(dict.fromkeys(name for point in points for name in point.labels))
+    columns = list(dict.fromkeys(name for one in figures for name in one if name != "error"))
+    return [
+        {
+            **{name: point.labels.get(name) for name in labels},
+            **{name: one.get(name) for name in columns},
+            "error": one.get("error", ""),
+        }
+        for point, one in zip(points, figures, strict=True)
+    ]
+
+
+def to_csv(found: Sequence[dict[str, Any]]) -> str:
+    """Comma-separated values with a header."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(found[0]) if found else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return out.getvalue()
+
+
+def to_table(title: str, points: Sequence[Point], found: Sequence[dict[str, Any]]) -> Group:
+    """For a terminal: a table without columns that are empty throughout, and below it what went wrong."""
+    labels = {name for point in points for name in point.labels}
+    names = [
+        name for name in (found[0] if found else [])
+        if name in labels | _SHOWN and any(row[name] not in (None, "") for row in found)
+    ]  # fmt: skip
+    shown = table(title, *(f">{name}" for name in names))
+    for column, name in zip(shown.columns, names, strict=True):
+        cells = [_cell(name, row[name]) for row in found]
+        longest = max(len(text) for text in (*name.split("_"), *cells))
+        column.header, column.max_width = name.replace("_", " "), None
+        if name in _NAMES:  # cut where there is little room
+            column.justify, column.min_width = "left", min(longest, _LEAST)
+        else:  # whole; the header wraps instead
+            column.no_wrap, column.min_width = False, longest
+    for row in found:
+        shown.add_row(*(_cell(name, row[name]) for name in names))
+    wrong = [Text(f"{_label(point)}: {row['error']}") for point, row in zip(points, found, strict=True) if row["error"]]
+    return Group(shown, *wrong)
+
+
+def _label(point: Point) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.labels.items())
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name in _PERCENT:
+        return f"{value:.1%}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
