@@ -17,7 +17,6 @@ _PERCENT = {"utilisation", "sla_violation_rate"}
 #: On a terminal: few columns, so that they have room.
 _SHOWN = {"cycles", "utilisation", *SCENARIO_FIGURES} - {"access_utilisation"}
 _NAMES = {"model", "scenario", "policy", "placement"}
-_LEAST = 8  #: characters of a name
 
 
 def rows(points: Sequence[Point], figures: Sequence[Figures]) -> list[dict[str, Any]]:
@@ -53,21 +52,21 @@ def to_table(title: str, points: Sequence[Point], found: Sequence[dict[str, Any]
     ]  # fmt: skip
     shown = table(title, *(f">{name}" for name in names))
     for column, name in zip(shown.columns, names, strict=True):
-        cells = [_cell(name, row[name]) for row in found]
-        longest = max(len(text) for text in (*name.split("_"), *cells))
-        column.header, column.max_width = name.replace("_", " "), None
-        if name in _NAMES:  # cut where there is little room
-            column.justify, column.min_width = "left", min(longest, _LEAST)
-        else:  # whole; the header wraps instead
-            column.no_wrap, column.min_width = False, longest
+        column.header = name.replace("_", "\n")
+        if name in _NAMES:  # cut where there is little room; numbers are not
+            column.justify, column.no_wrap, column.max_width = "left", False, None
     for row in found:
-        shown.add_row(*(_cell(name, row[name]) for name in names))
+        shown.add_row(*(_shown(name, row[name]) for name in names))
     wrong = [Text(f"{_label(point)}: {row['error']}") for point, row in zip(points, found, strict=True) if row["error"]]
     return Group(shown, *wrong)
 
 
 def _label(point: Point) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.labels.items())
+
+
+def _shown(name: str, value: Any) -> Text:
+    return Text(_cell(name, value), no_wrap=True, overflow="ellipsis")
 
 
 def _cell(name: str, value: Any) -> str:

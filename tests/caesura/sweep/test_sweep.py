@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from caesura.sweep import run
 from caesura.sweep.measure import measure
@@ -73,8 +74,6 @@ def test_a_point_that_fails_is_a_row(tmp_path, capsys):
     found = rows(points[:2], figures)
     assert all("lv2_limit" in row["error"] for row in found)
     assert to_csv(found).splitlines()[0] == "pes,lv1_bytes,model,error"
-    from rich.console import Console
-
     Console(width=80).print(to_table("title", points[:2], found))
     assert "pes=2, lv1_bytes=4KiB" in capsys.readouterr().out
 
@@ -147,6 +146,18 @@ def test_no_scheduler_is_an_error(tmp_path, monkeypatch):
     _, points = load_sweep(write(tmp_path))
     with pytest.raises(SweepError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         run_sweep(points, Store(tmp_path), scheduler="tcp://127.0.0.1:9", jobs=1, told=silent)
+
+
+def test_numbers_are_whole_at_80_columns(tmp_path, capsys):
+    _, points = load_sweep(write(tmp_path, SPEC.replace("pes =", "dram_latency = [20, 100]\npes =")))
+    figures = [{"cycles": 12_345_678, "utilisation": 0.987} for _ in points]
+    found = rows(points, figures)
+    for row in found:
+        row["model"] = "a name that is much longer than there is room for"
+    Console(width=80).print(to_table("title", points, found))
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("12,345,678" in line and "98.7%" in line for line in lines) == len(points) == 8
+    assert all(len(line) <= 80 for line in lines) and "…" in lines[-2]
 
 
 def test_figures_do_not_hide_labels(tmp_path):
