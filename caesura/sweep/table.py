@@ -9,13 +9,13 @@ from rich.console import Group
 from rich.text import Text
 
 from caesura.show import table
-from caesura.sweep.measure import SCENARIO_FIGURES
 from caesura.sweep.spec import Point
 from caesura.sweep.store import Figures
 
 _PERCENT = {"utilisation", "sla_violation_rate"}
 #: On a terminal: few columns, so that they have room.
-_SHOWN = {"cycles", "utilisation", *SCENARIO_FIGURES} - {"access_utilisation"}
+_SHOWN = {"cycles", "utilisation", "antt", "stp", "fairness", "sla_violation_rate", "preemptions", "makespan"}
+_LARGE = 1000  #: from here on without a fraction
 _NAMES = {"model", "scenario", "policy", "placement"}
 
 
@@ -76,4 +76,6 @@ def _cell(name: str, value: Any) -> str:
         return f"{value:.1%}"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.3f}" if value < _LARGE else f"{value:,.0f}"
+    return str(value)
