@@ -204,6 +204,10 @@ class Device:
         """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
         return self.queues.poll(limit)
 
+    def look(self) -> bool:
+        """Serve interrupts that are pending although none came; False if there are none. Raises as :meth:`collect`."""
+        return self.queues.look()
+
     def chain(self, model: LoadedModel) -> None:
         """Let jobs of ``model`` run on any engine, in order; those of a placed model can anyway. :class:`DriverError`
         for a model whose layers are shared by several engines, or without a free hardware event."""
