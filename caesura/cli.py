@@ -453,7 +453,7 @@ def _print_profile(where: "Profile") -> None:
     Console().print(profile_table(where))
 
 
-def _user_errors() -> tuple[type[Exception], ...]:
+def user_errors() -> tuple[type[Exception], ...]:
     """Errors that are told in one message, without a traceback."""
     from sim.rtl.toolchain import BuildError
     from sim.simulators import NoWaveforms
@@ -466,7 +466,7 @@ def main() -> None:
     """Entry point of the ``caesura`` command."""
     try:
         app()
-    except _user_errors() as error:
+    except user_errors() as error:
         Console(stderr=True).print(Text(f"error: {error}", "red"), soft_wrap=True)
         sys.exit(2)
 

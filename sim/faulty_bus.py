@@ -1,6 +1,6 @@
 """A bus whose host side goes wrong on request: interrupts that come late or never, memory that reads otherwise."""
 
-from sim.bus import Bus, HostCosts
+from sim.bus import Bus
 
 
 class FaultyBus:
@@ -12,6 +12,7 @@ class FaultyBus:
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
         self.params = bus.params
+        self.costs = bus.costs
         self._deaf_until = 0
         self._lost = 0
         self._damage: list[tuple[int, int]] = []
@@ -44,11 +45,6 @@ class FaultyBus:
         set_fault(kind, base, size, after=after, cycles=cycles)
 
     # -- Bus -------------------------------------------------------------------------------------------------
-    @property
-    def costs(self) -> HostCosts:
-        """Those of the bus behind."""
-        return self.bus.costs
-
     @property
     def cycle(self) -> int:
         """Cycles simulated since power-on."""

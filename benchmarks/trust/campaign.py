@@ -13,7 +13,7 @@ _SAVE_SECONDS = 5.0
 BLOCK = 200  #: rounds after which a campaign is made anew: whatever fails is seen again from the block's first seed
 
 
-class Campaign(Protocol):
+class TrustCampaign(Protocol):
     """Rounds that depend on nothing but their seeds and on the state that earlier rounds left behind."""
 
     def round(self, seed: int) -> str:
@@ -72,7 +72,7 @@ class ProgressFile:
 
 def run_campaign(
     name: str,
-    make: Callable[[], Campaign],
+    make: Callable[[], TrustCampaign],
     tally: Tally,
     *,
     seconds: float,
@@ -82,7 +82,7 @@ def run_campaign(
 ) -> Tally:
     """Go on with ``tally`` for so many seconds, or until it has ``rounds`` rounds; ``save`` is called now and then.
     ``told``: called with a line about how far it is."""
-    campaign: Campaign | None = None
+    campaign: TrustCampaign | None = None
     begin = saved = time.monotonic()
     before, began = tally.seconds, tally.first
     try:

@@ -6,24 +6,30 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.rows import Row, Target
-from benchmarks.trust.campaign import Campaign, ProgressFile, Tally, run_campaign
+from benchmarks.trust.campaign import ProgressFile, Tally, TrustCampaign, run_campaign
+from benchmarks.trust.faults import FaultCampaign
+from benchmarks.trust.front_door import FrontDoorCampaign
 from benchmarks.trust.program_campaign import ProgramCampaign
 from benchmarks.trust.soc import PARAMS
+from benchmarks.trust.storms import REQUESTS, StormCampaign
 from caesura.api import UsageError
 
 
 @dataclass(frozen=True)
-class Kind:
+class CampaignKind:
     """A kind of campaign. ``must``, ``aim``: how many rounds show something; ``make`` takes the simulator's backend."""
 
     must: int
     aim: int
-    make: Callable[[str], Campaign]
+    make: Callable[[str], TrustCampaign]
 
 
-KINDS: dict[str, Kind] = {
-    "hostile": Kind(20_000, 100_000, partial(ProgramCampaign, hostile=True)),
-    "differential": Kind(20_000, 100_000, partial(ProgramCampaign, hostile=False)),
+KINDS: dict[str, CampaignKind] = {
+    "hostile": CampaignKind(20_000, 100_000, partial(ProgramCampaign, hostile=True)),
+    "differential": CampaignKind(20_000, 100_000, partial(ProgramCampaign, hostile=False)),
+    "frontdoor": CampaignKind(20_000, 100_000, FrontDoorCampaign),
+    "faults": CampaignKind(2_000, 10_000, FaultCampaign),
+    "storms": CampaignKind(10_000 // REQUESTS, 100_000 // REQUESTS, StormCampaign),
 }
 
 

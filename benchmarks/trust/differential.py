@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from benchmarks.trust.programs import Author, Program, contents
+from benchmarks.trust.programs import Author, RandomProgram, contents
 from benchmarks.trust.soc import LV2_COPY, PARAMS, TENANT_BYTES, TenantSoc, segments_of
 from hw.contract.isa import LV2_SEGMENTS, Insn, Segment
 from hw.contract.job import JOB_MAGIC, Fault, FaultUnit
@@ -80,7 +80,7 @@ class Pair:
             self.bus.set_stalls(rng.randrange(1, 1 << 32), rng.choice((0, 0, 20, 100, 200)))
 
     def run_beside(
-        self, rng: random.Random, body: list[bytes], victim: Program, fields: dict[str, int],
+        self, rng: random.Random, body: list[bytes], victim: RandomProgram, fields: dict[str, int],
         prologue: list[bytes] | None = None,
     ) -> None:  # fmt: skip
         """Start the attacker's ``body`` and the victim's program in either order, and see that the victim's ends."""
@@ -92,15 +92,17 @@ class Pair:
             self.soc.ring(tenant)
         self.check_victim(victim)
 
-    def check_victim(self, victim: Program) -> None:
+    def check_victim(self, victim: RandomProgram) -> None:
         """The victim's program must have ended well; its memory is compared with the rest."""
         ended = self.soc.wait(VICTIM)
         if ended.status:
             raise Mismatch(f"the victim's program ends with {ended}")
 
-    def check(self, program: Program) -> None:
+    def check(self, program: RandomProgram) -> None:
         """Compare how the attacker's newest job ended, and all memory; make the engine usable again."""
         ended, expected = self.soc.wait(ATTACKER), program.fault
+        told: tuple[int, ...]
+        found: tuple[int, ...]
         if expected is None:
             told, found = (Fault.NONE,), (ended.status,)
         elif expected.code in (Fault.CYCLE_LIMIT, Fault.DESCRIPTOR):
@@ -121,7 +123,7 @@ class Pair:
             return
         self.recover(program)
 
-    def recover(self, program: Program | None) -> None:
+    def recover(self, program: RandomProgram | None) -> None:
         """Nothing but what the last instructions may have written differs; the engine is reset and filled anew.
         None: a program of which no model says what it does, but that must keep to its segments."""
         self.soc.reset(ATTACKER)
@@ -140,7 +142,7 @@ class Pair:
         self._fill(ATTACKER)
         self._compare_all("after the engine was made usable again", program)
 
-    def _candidates(self, program: Program) -> list[int]:
+    def _candidates(self, program: RandomProgram) -> list[int]:
         """How many instructions may have run: any number where the executor ended the body, as it decodes ahead."""
         ran = len(program.states) - 1
         assert program.fault is not None
@@ -148,7 +150,7 @@ class Pair:
             return [0]
         return list(range(ran + 1)) if program.fault.unit == FaultUnit.EXECUTOR else [ran]
 
-    def _reached(self, mine, program: Program, ran: int) -> bool:
+    def _reached(self, mine, program: RandomProgram, ran: int) -> bool:
         """Whether memory is as after ``ran`` instructions, but for what the next one stores to."""
         author = self.authors[ATTACKER]
         lv2, dram = program.states[ran]
@@ -167,7 +169,7 @@ class Pair:
         lv2 = np.frombuffer(self.soc.lv2(VICTIM), np.uint8)
         return np.frombuffer(self.bus.read_mem(0, LV2_COPY, charge=False), np.uint8), lv2
 
-    def _outside(self, dram, lv2, program: Program | None) -> None:
+    def _outside(self, dram, lv2, program: RandomProgram | None) -> None:
         """Nothing outside the attacker's segments may differ from the model, rings left out."""
         author = self.authors[ATTACKER]
         for memory, found, known, mine in (
@@ -185,7 +187,7 @@ class Pair:
                     f"{memory} at {int(differs.argmax()):#x} is not the attacker's, and changed\n{text(program)}"
                 )
 
-    def _compare_all(self, when: str, program: Program | None = None) -> None:
+    def _compare_all(self, when: str, program: RandomProgram | None = None) -> None:
         dram, lv2 = self._rtl()
         self._outside(dram, lv2, program)
         author = self.authors[ATTACKER]
@@ -219,7 +221,7 @@ def _odd_descriptor(rng: random.Random) -> dict[str, int]:
     )
 
 
-def text(program: Program | None) -> str:
+def text(program: RandomProgram | None) -> str:
     """The instructions of a program, one a line."""
     if program is None:
         return ""

@@ -7,7 +7,7 @@ anything. A victim's program beside must be exact, and the engine usable afterwa
 import random
 
 from benchmarks.trust.differential import ATTACKER, VICTIM, Mismatch, Pair, text
-from benchmarks.trust.programs import Program, candidate
+from benchmarks.trust.programs import RandomProgram, candidate
 from benchmarks.trust.soc import CODE_BYTES, Wedged
 from benchmarks.trust.words import mutated, place, raw_word, with_bits
 from hw.contract.isa import INSN_BYTES, Insn, Op
@@ -34,7 +34,7 @@ class HostilePrograms:
         if rng.random() < 0.2:
             fields["body_pc"] = rng.choice((rng.randrange(_MOST), rng.randrange(1 << 24)))
         victim = pair.authors[VICTIM].write(rng, flawed=False)
-        shown = Program(body=[*(prologue or []), *body])
+        shown = RandomProgram(body=[*(prologue or []), *body])
         try:
             pair.run_beside(rng, body, victim, fields, prologue)
             ended = self._ended()

@@ -24,7 +24,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass
-class Program:
+class RandomProgram:
     """A body, and what the functional model says of it.
 
     ``fault``: the fault that ends it, None if it ends well. ``states``: the tenant's LV2 and DRAM before the first
@@ -121,9 +121,9 @@ class Author:
             self.machine.execute(insn, self.segments, self.tenant)
         return chain(program)
 
-    def write(self, rng: random.Random, *, flawed: bool) -> Program:
+    def write(self, rng: random.Random, *, flawed: bool) -> RandomProgram:
         """A new program. ``flawed``: it holds mutated instructions, and most likely ends with a fault."""
-        made = Program(states=[self.state()])
+        made = RandomProgram(states=[self.state()])
         length = rng.randint(2, LONGEST)
         flaw = rng.randrange(length) if flawed else -1
         words: list[tuple[bytes, Op]] = []
@@ -144,7 +144,7 @@ class Author:
     def _legal_tail(self, rng: random.Random) -> list[Insn]:
         return [candidate(rng, self.tenant) for _ in range(rng.randrange(4))]
 
-    def _next(self, rng: random.Random, made: Program, flawed: bool) -> tuple[bytes, Op]:
+    def _next(self, rng: random.Random, made: RandomProgram, flawed: bool) -> tuple[bytes, Op]:
         """An instruction that the model has run or found at fault."""
         while True:
             insn = rng.choice(self._corpus) if self._corpus and rng.random() < 0.3 else candidate(rng, self.tenant)
@@ -166,7 +166,7 @@ class Author:
             if self._run(insn, made, may_fault=flawed):
                 return word, insn.op
 
-    def _run(self, insn: Insn, made: Program, may_fault: bool) -> bool:
+    def _run(self, insn: Insn, made: RandomProgram, may_fault: bool) -> bool:
         defined = is_defined(insn, self.machine.engines[self.tenant].lv1)
         if not (defined or may_fault):
             return False

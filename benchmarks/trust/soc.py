@@ -122,11 +122,12 @@ class TenantSoc:
             self.bus.advance(50)
         raise Wedged(f"engine {tenant} does not come out of reset")
 
-    def supervise(self, engine: int, program: list[Insn], **fields: int) -> None:
+    def supervise(self, engine: int, program: list[Insn]) -> None:
         """Run a program of the supervisor, which reaches all of LV2 and DRAM by segments 6 and 5; it must succeed."""
         whole = {"base5": 0, "limit5": self.bus.params.dram_bytes, "base6": 0, "limit6": self.bus.params.lv2_bytes}
         saved = self.bus.read_mem(segments_of(engine)[0][0], CODE_BYTES, charge=False)
-        self.queue(engine, [insn.encode() for insn in [*program, Insn(Op.END)]], **(whole | fields))
+        body = [insn.encode() for insn in [*program, Insn(Op.END)]]
+        self.queue(engine, body, None, **whole)
         self.ring(engine)
         ended = self.wait(engine)
         if ended.status:

@@ -45,6 +45,10 @@ class Allocator:
         """Whether an allocation starts at ``address``."""
         return address in self._used
 
+    def shared(self, address: int) -> bool:
+        """Whether the allocation at ``address`` has more than one user."""
+        return bool(self._shared.get(address))
+
     def share(self, address: int) -> int:
         """Another user of the allocation at ``address``, which then is free once both have given it back."""
         if not self.holds(address):

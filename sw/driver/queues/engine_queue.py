@@ -87,6 +87,11 @@ class EngineQueue:
         self._backlog.clear()
         self._barrier = None
 
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Where in DRAM the job ring and the completion ring lie."""
+        return self._ring, self._completions
+
     def _program(self) -> None:
         """Set the rings up from scratch and enable the engine."""
         self._forget()
