@@ -5,7 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.trust.soc import PARAMS
-from hw.contract.isa import RECORD_BYTES, VEC_CHANNEL_BYTES, Insn, Op, VecOp
+from hw.contract.isa import RECORD_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Segment, VecOp
 from sim.functional.strided import Box
 
 _TINY = float(np.finfo(np.float32).tiny)
@@ -14,7 +14,9 @@ _HUGE = 2.0
 
 def is_defined(insn: Insn, lv1: npt.NDArray[np.uint8]) -> bool:
     """Whether the result of an instruction that is legal, with this in LV1, does not depend on how it is computed.
-    True for one that faults."""
+    True for one that faults. False for one that reads the program, which the model has not been given."""
+    if insn.op is Op.LD2 and insn["src_seg"] == Segment.CODE:
+        return False
     if insn.op in (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0):
         return not _overlaps_itself(insn, "dst", ("n2", "n1", "n0"), insn["len"])
     if insn.op is Op.MAC:
