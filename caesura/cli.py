@@ -253,6 +253,35 @@ def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)"
 
 
 @app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="what varies and what is run (.toml); docs/sweeps.md describes it")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder (default: out/NAME)")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="a Dask scheduler, such as tcp://head:8786")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes (default: one for each CPU)")] = None,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="print comma-separated values")] = False,
+) -> None:
+    """Run many machines, models and policies; what was run before is not run again. Exit code 1 if points failed."""
+    from caesura.sweep.command import sweep_command
+
+    if sweep_command(file, output, scheduler, jobs, as_json, as_csv):
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="file to write")],
+) -> None:
+    """Write an image in flat form, for drivers in C that read no JSON."""
+    from hw.contract.flat import flat
+
+    raw = flat(Image.load(image))
+    output.write_bytes(raw)
+    typer.echo(f"{output}: {len(raw):,} bytes in flat form; see docs/flat-images.md")
+
+
+@app.command()
 def verilog(
     output: Annotated[Path, typer.Option("--output", "-o", help="folder for the files")],
     preset: Preset = None,
