@@ -37,12 +37,12 @@ def _arrays(path: Path) -> dict[str, npt.NDArray]:
         if size > MOST_BYTES:
             raise InputError(f"{path}: {size:,} bytes of arrays, at most {MOST_BYTES:,} are read")
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name]) for name in file.files}
-            odd = [name for name in file.files if not isinstance(file[name], np.ndarray)]
+            arrays = {name: file[name] for name in file.files}
     except InputError:
         raise
     except Exception as error:  # zipfile, zlib and NumPy's reader of headers raise errors of many kinds
         raise InputError(f"{path}: not a readable .npz file: {error}") from None
+    odd = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if odd:
         raise InputError(f"{path}: {', '.join(odd)} is no array")
     return arrays

@@ -6,6 +6,7 @@ for an error that a user would see as a traceback, ``TRACEBACK ...``.
 
 import json
 import resource
+import signal
 import sys
 import traceback
 import warnings
@@ -23,6 +24,7 @@ from hw.contract.params import preset
 from sim.simulators import open_simulator
 from sw.driver import Device
 
+SECONDS = 10.0  #: of processor time that a file may take: the process ends then
 MEMORY = 1 << 30  #: bytes that a file may take beyond what the process had before
 PARAMS = preset("tiny")
 _COMPILED = 4096  #: bytes: smaller models are compiled as well, others only read
@@ -59,12 +61,15 @@ def _take_in(kind: str, path: Path) -> None:
 
 
 def _answer(kind: str, path: Path) -> str:
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         _take_in(kind, path)
     except user_errors() as error:
         return f"refused: {type(error).__name__}: {error}"[:300]
     except BaseException:
         return f"TRACEBACK {traceback.format_exc()[-1500:]}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return "accepted"
 
 

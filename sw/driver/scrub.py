@@ -73,19 +73,18 @@ class Scrubber:
         """Clear the bytes of LV2 that ``model`` is about to use if another tenant used some of them last."""
         windows = [(base, base + size) for base, size in (model.segments[i] for i in LV2_SEGMENTS) if size]
         foreign = any(tenant != model.tenant and overlap([where], windows) for where, tenant in self._lv2)
+        if foreign and self._suspended():  # they may have data there; it stays foreign
+            return
         kept = [(piece, tenant) for where, tenant in self._lv2 for piece in subtract([where], windows)]
         self._lv2 = kept + [(window, model.tenant) for window in windows]
         if not foreign:
             return
-        program = []
-        for segment in LV2_SEGMENTS:
-            program += fill(Op.LD2, model.segments[segment][1], {"dst_seg": int(segment)})
+        low, high = min(start for start, _ in windows), max(end for _, end in windows)
+        program = fill(Op.ST1, high - low, {"dst_seg": int(Segment.LV2)})
         raw = b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
         at = self._code() + self._room() - _LV2_PROGRAM
         self._queues.bus.write_mem(at, raw)
-        members = {"limit0": len(raw)}
-        for segment in LV2_SEGMENTS:
-            members[f"base{int(segment)}"], members[f"limit{int(segment)}"] = model.segments[segment]
+        members = {"limit0": len(raw), f"base{Segment.LV2}": low, f"limit{Segment.LV2}": high - low}
         engine = model.engines[0]
         queue = self._queues.engines[engine]
         self._queues.wait(lambda: bool(queue.free), _LIMIT)
@@ -136,4 +135,4 @@ class Scrubber:
         return job_id
 
 
-_LV2_PROGRAM = 2 * 2 * INSN_BYTES + INSN_BYTES  #: bytes of a program that clears two windows
+_LV2_PROGRAM = 3 * INSN_BYTES  #: bytes of a program that clears windows
