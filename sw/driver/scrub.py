@@ -8,7 +8,7 @@ and pay nothing as long as there are no others.
 
 from collections.abc import Callable, Sequence
 
-from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, Lv0Space, Lv0View, Op, Segment
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, Lv0Space, Lv0View, Op, Segment
 from hw.contract.job import JOB_MAGIC, JobFlag
 from hw.contract.params import SocParams
 from sw.driver.errors import DeviceFault, FaultRecord
@@ -93,9 +93,8 @@ class Scrubber:
 
     def forget(self, model: LoadedModel) -> None:
         """``model`` is unloaded: its DRAM is cleared, behind the back of simulated time as it was written."""
-        for block, (base, size) in [(i, model.segments[i]) for i in range(SEGMENTS) if i not in LV2_SEGMENTS]:
-            if size and not (block == Segment.WEIGHTS and self._dram.shared(base)):
-                self._queues.bus.write_mem(base, bytes(size), charge=False)
+        for address in model.placement.dram_blocks:
+            self._queues.bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
 
     # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
     def completed(self, engine: int, completion: dict[str, int]) -> None:

@@ -45,9 +45,9 @@ class Allocator:
         """Whether an allocation starts at ``address``."""
         return address in self._used
 
-    def shared(self, address: int) -> bool:
-        """Whether the allocation at ``address`` has more than one user."""
-        return bool(self._shared.get(address))
+    def of_one_user(self, address: int) -> int:
+        """Size of the allocation at ``address`` if nobody else uses it, otherwise 0."""
+        return 0 if self._shared.get(address) else self._used.get(address, 0)
 
     def share(self, address: int) -> int:
         """Another user of the allocation at ``address``, which then is free once both have given it back."""
