@@ -65,7 +65,6 @@ class Dram(wiring.Component):
     Parameters
     ----------
     params : SocParams
-        ValueError if the refresh parameters cannot be modelled.
 
     Members
     -------
@@ -86,11 +85,6 @@ class Dram(wiring.Component):
     """
 
     def __init__(self, params: SocParams) -> None:
-        if params.dram_refresh_cycles >= params.dram_refresh_interval:
-            raise ValueError(
-                f"dram_refresh_cycles must be less than dram_refresh_interval ({params.dram_refresh_interval}), "
-                f"not {params.dram_refresh_cycles}"
-            )
         self.params = params
         words = params.dram_bytes // params.dram_word
         self.contents = MemoryData(shape=8 * params.dram_word, depth=words, init=[])
