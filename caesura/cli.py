@@ -33,6 +33,7 @@ from caesura.options import (
     NoCache,
     NoRegions,
     Order,
+    Page,
     ParamsFile,
     Placed,
     Preset,
@@ -119,7 +120,10 @@ def run(
     lv2_limit: Lv2Limit = None,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
-    units: Annotated[bool, typer.Option("--units", help="with --trace: a line for each unit (slow on RTL)")] = False,
+    page: Page = None,
+    units: Annotated[
+        bool, typer.Option("--units", help="with --trace or --report: a line for each unit (slow on RTL)")
+    ] = False,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
@@ -136,8 +140,8 @@ def run(
     backend = chosen_backend(backend, image.params)
     report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
     report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
-    if units and (trace is None or vcd is not None):
-        raise api.UsageError("--units adds lines to the timeline that --trace writes, without --vcd")
+    if units and ((trace is None and page is None) or vcd is not None):
+        raise api.UsageError("--units adds lines to the timeline that --trace or --report writes, without --vcd")
     with Progress() as progress, _device(image, backend, vcd, progress, recorded=units) as device:
         loaded, expected = device.load(image), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
@@ -151,8 +155,13 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, data, report.outputs)
+        runs = getattr(device.bus, "runs", [])
         if trace:
-            _write_trace(trace, report.stats, getattr(device.bus, "runs", []))
+            _write_trace(trace, report.stats, runs)
+    if page:
+        from caesura.page.run_page import write_run_page
+
+        write_run_page(page, report, image, runs)
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
         typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
@@ -384,6 +393,7 @@ def bench(
     resume: Annotated[
         Path | None, typer.Option(help="trust: go on where this file says, and note progress there")
     ] = None,
+    page: Page = None,
 ) -> None:
     """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong.
 
@@ -395,14 +405,19 @@ def bench(
         _show_bench(
             run_trust(backend, seconds=seconds(time_budget), seed=seed, campaigns=campaign or (), progress_file=resume),
             as_json,
+            page,
         )
         return
     hardware = machine(preset or (None if params else "base"), params, changes or ())
     report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
-    _show_bench(report, as_json)
+    _show_bench(report, as_json, page)
 
 
-def _show_bench(report: "BenchResult", as_json: bool) -> None:
+def _show_bench(report: "BenchResult", as_json: bool, page: Path | None) -> None:
+    if page:
+        from caesura.page.bench_page import write_bench_page
+
+        write_bench_page(page, report.to_dict())
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
@@ -422,11 +437,12 @@ def scenario(
     changes: Set = None,
     as_json: Json = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
+    page: Page = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
-    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or ())
+    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or (), page)
 
 
 def _graph(path: Path, fallback: bool) -> Graph:

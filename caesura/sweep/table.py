@@ -14,7 +14,7 @@ from caesura.sweep.store import Figures
 
 _PERCENT = {"utilisation", "sla_violation_rate"}
 #: On a terminal: few columns, so that they have room.
-_SHOWN = {"cycles", "utilisation", "antt", "stp", "fairness", "sla_violation_rate", "preemptions", "makespan"}
+_SHOWN = {"cycles", "utilisation", "antt", "stp", "fairness", "sla_violation_rate", "preemptions"}
 _LARGE = 1000  #: from here on without a fraction
 _NAMES = {"model", "scenario", "policy", "placement"}
 
