@@ -4,6 +4,7 @@ import importlib
 import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group
@@ -80,8 +81,26 @@ def run_bench(
         return BenchReport(name, params.name, backend, [figure.row(lab) for figure in chosen])
 
 
+def run_trust(
+    backend: str, *, seconds: float, seed: int, campaigns: Sequence[str], progress_file: Path | None
+) -> BenchReport:
+    """Run the campaigns of ``benchmarks.trust`` that are named, or all; see ``run_campaigns`` there."""
+    from benchmarks.trust.campaigns import run_campaigns
+    from benchmarks.trust.soc import PARAMS
+
+    if backend not in BACKENDS:
+        raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
+    with Progress() as progress:
+        rows = run_campaigns(
+            backend, seconds=seconds, seed=seed, only=campaigns, progress_file=progress_file, told=progress.task
+        )
+    return BenchReport("trust", PARAMS.name, backend, rows)
+
+
 def _explanation(row: Row) -> str:
     """Short: why there is no value, what is wrong, or which layer or part of the cycles is behind the value."""
+    if "explanation" in row.detail:
+        return str(row.detail["explanation"])
     if row.value is None:
         return str(row.detail.get("error", ""))
     if not row.correct:

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -50,3 +51,11 @@ def run_bench(
     """Measure the figures of benchmark ``name``: see ``benchmarks.report.run_bench``. Raises :class:`UsageError`."""
     report = benchmarks("report", "caesura bench")
     return report.run_bench(name, preset, backend, only=only, everything=everything, check_layers=check_layers)
+
+
+def run_trust(
+    backend: str, *, seconds: float, seed: int, campaigns: Sequence[str], progress_file: Path | None
+) -> BenchResult:
+    """Run campaigns that attack the device: see ``benchmarks.report.run_trust``. Raises :class:`UsageError`."""
+    report = benchmarks("report", "caesura bench")
+    return report.run_trust(backend, seconds=seconds, seed=seed, campaigns=campaigns, progress_file=progress_file)

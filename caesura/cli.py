@@ -44,6 +44,7 @@ from caesura.options import (
     engine_count,
     image_of,
     is_image,
+    seconds,
 )  # fmt: skip
 from caesura.order_table import (
     has_choice,
@@ -65,6 +66,7 @@ from sw.driver import DriverError
 from sw.runtime import InputError, RunStats
 
 if TYPE_CHECKING:
+    from caesura.bench import BenchResult
     from caesura.check import CheckResult
     from caesura.profile import Profile
     from sim.timing.runs import InstructionRun
@@ -375,7 +377,7 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels, attention"
+            help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels, attention, trust"
         ),
     ],
     preset: Preset = None,
@@ -386,13 +388,35 @@ def bench(
     only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
     everything: Annotated[bool, typer.Option("--all", help="also measure what takes many minutes")] = False,
     check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
+    campaign: Annotated[list[str] | None, typer.Option(help="trust: run only these campaigns")] = None,
+    time_budget: Annotated[
+        str, typer.Option("--budget", help="trust: time for all campaigns, such as 60s, 10m")
+    ] = "60s",
+    seed: Annotated[int, typer.Option(min=0, help="trust: of the first round")] = 0,
+    resume: Annotated[
+        Path | None, typer.Option(help="trust: go on where this file says, and note progress there")
+    ] = None,
     page: Page = None,
 ) -> None:
-    """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong."""
-    from caesura.bench import run_bench
+    """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong.
 
+    ``trust`` attacks the device in campaigns, on hardware of its own; it takes no preset.
+    """
+    from caesura.bench import run_bench, run_trust
+
+    if name == "trust":
+        _show_bench(
+            run_trust(backend, seconds=seconds(time_budget), seed=seed, campaigns=campaign or (), progress_file=resume),
+            as_json,
+            page,
+        )
+        return
     hardware = machine(preset or (None if params else "base"), params, changes or ())
     report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
+    _show_bench(report, as_json, page)
+
+
+def _show_bench(report: "BenchResult", as_json: bool, page: Path | None) -> None:
     if page:
         from caesura.page.bench_page import write_bench_page
 
@@ -477,7 +501,7 @@ def _print_profile(where: "Profile") -> None:
     Console().print(profile_table(where))
 
 
-def _user_errors() -> tuple[type[Exception], ...]:
+def user_errors() -> tuple[type[Exception], ...]:
     """Errors that are told in one message, without a traceback."""
     from sim.rtl.toolchain import BuildError
     from sim.simulators import NoWaveforms
@@ -490,7 +514,7 @@ def main() -> None:
     """Entry point of the ``caesura`` command."""
     try:
         app()
-    except _user_errors() as error:
+    except user_errors() as error:
         Console(stderr=True).print(Text(f"error: {error}", "red"), soft_wrap=True)
         sys.exit(2)
 

@@ -1,5 +1,6 @@
 """Inputs for the command line: from an .npz file, or random."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from hw.contract.image import Image, PortInfo
 from sw.runtime import InputError
 
 Sample = dict[str, npt.NDArray]
+MOST_BYTES = 1 << 29  #: of the arrays of one file: it may be packed to a thousandth of them
 
 
 def load_samples(path: Path, image: Image, count: int) -> list[Sample]:
@@ -18,17 +20,32 @@ def load_samples(path: Path, image: Image, count: int) -> list[Sample]:
     An array holds one sample (the input's shape) or several along a leading or the first axis. Raises
     :class:`InputError`.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a readable .npz file: {error}") from None
+    arrays = _arrays(path)
     ports = image.meta.inputs
     stacks = {port.name: _split(path, port, _find(path, port, len(ports) == 1, arrays)) for port in ports}
     for name, stack in stacks.items():
         if len(stack) < count:
             raise InputError(f"{path}: input {name!r} has {len(stack)} samples, {count} wanted; lower --samples")
     return [{name: stack[i] for name, stack in stacks.items()} for i in range(count)]
+
+
+def _arrays(path: Path) -> dict[str, npt.NDArray]:
+    """All arrays of an .npz file. Raises :class:`InputError`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > MOST_BYTES:
+            raise InputError(f"{path}: {size:,} bytes of arrays, at most {MOST_BYTES:,} are read")
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except InputError:
+        raise
+    except Exception as error:  # zipfile, zlib and NumPy's reader of headers raise errors of many kinds
+        raise InputError(f"{path}: not a readable .npz file: {error}") from None
+    odd = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+    if odd:
+        raise InputError(f"{path}: {', '.join(odd)} is no array")
+    return arrays
 
 
 def _find(path: Path, port: PortInfo, only: bool, arrays: dict[str, npt.NDArray]) -> npt.NDArray:

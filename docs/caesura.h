@@ -315,6 +315,7 @@ enum caesura_engine_state {
     CAESURA_ENGINE_STATE_HALTED = 4,
     CAESURA_ENGINE_STATE_FAULT = 5,
     CAESURA_ENGINE_STATE_RESETTING = 6,
+    CAESURA_ENGINE_STATE_HUNG = 7,
 };
 
 enum caesura_job_flag {

@@ -113,7 +113,8 @@ class CsrSlave(wiring.Component):
     """AXI4-Lite slave in front of ``blocks`` register files: block 0 is global, block 1 + e is engine e.
 
     One access at a time; reads and writes that wait together take turns. Unmapped addresses, addresses that are not
-    a multiple of 4, writes to read-only registers, and writes of less than a whole word answer SLVERR.
+    a multiple of 4, writes to read-only registers, and writes of less than a whole word answer SLVERR. One access of
+    each channel is taken ahead: no ready depends combinationally on a valid.
 
     Members
     -------
@@ -129,8 +130,23 @@ class CsrSlave(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         axil = self.axil
+        # What each channel brought is held until it has been answered, so that no ready depends on a valid.
         address, write, after_read = Signal(ADDR_BITS), Signal(), Signal()
+        aw_held, w_held, ar_held = Signal(), Signal(), Signal()
+        aw_addr, ar_addr, strobes = Signal(ADDR_BITS), Signal(ADDR_BITS), Signal(4)
         data, legal = Signal(32), Signal()
+        for channel, held, kept in (
+            ("aw", aw_held, [aw_addr.eq(axil.awaddr)]),
+            ("w", w_held, [data.eq(axil.wdata), strobes.eq(axil.wstrb)]),
+            ("ar", ar_held, [ar_addr.eq(axil.araddr)]),
+        ):
+            m.d.comb += getattr(axil, f"{channel}ready").eq(~held)
+            with m.If(~held & getattr(axil, f"{channel}valid")):
+                m.d.sync += [held.eq(1), *kept]
+        m.d.comb += [
+            address.eq(Mux(write, aw_addr, ar_addr)),
+            legal.eq((address[:2] == 0) & (~write | strobes.all())),
+        ]
         number = address[BLOCK_BITS:]
         valid, ready, error = Signal(), Signal(), Signal()
         rdata = Signal(32)
@@ -151,19 +167,10 @@ class CsrSlave(wiring.Component):
 
         with m.FSM():
             with m.State("IDLE"):
-                writing = axil.awvalid & axil.wvalid & (after_read | ~axil.arvalid)
-                with m.If(writing):
-                    m.d.comb += [axil.awready.eq(1), axil.wready.eq(1)]
-                    m.d.sync += [
-                        address.eq(axil.awaddr),
-                        data.eq(axil.wdata),
-                        write.eq(1),
-                        legal.eq(axil.wstrb.all() & (axil.awaddr[:2] == 0)),
-                    ]
-                    m.next = "ACCESS"
-                with m.Elif(axil.arvalid):
-                    m.d.comb += axil.arready.eq(1)
-                    m.d.sync += [address.eq(axil.araddr), write.eq(0), legal.eq(axil.araddr[:2] == 0)]
+                can_write = (aw_held | axil.awvalid) & (w_held | axil.wvalid)
+                can_read = ar_held | axil.arvalid
+                with m.If(can_write | can_read):
+                    m.d.sync += write.eq(can_write & (after_read | ~can_read))
                     m.next = "ACCESS"
             with m.State("ACCESS"):
                 m.d.comb += valid.eq(legal)
@@ -177,5 +184,9 @@ class CsrSlave(wiring.Component):
                 m.d.comb += [axil.bvalid.eq(write), axil.rvalid.eq(~write)]
                 with m.If(Mux(write, axil.bready, axil.rready)):
                     m.d.sync += after_read.eq(~write)
+                    with m.If(write):
+                        m.d.sync += [aw_held.eq(0), w_held.eq(0)]
+                    with m.Else():
+                        m.d.sync += ar_held.eq(0)
                     m.next = "IDLE"
         return m

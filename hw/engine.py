@@ -1,6 +1,6 @@
 """One engine: sequencers, load and store units, LV1, MAC array and vector unit."""
 
-from amaranth.hdl import Module, ResetInserter
+from amaranth.hdl import Module, Mux, ResetInserter
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -120,7 +120,7 @@ class Engine(wiring.Component):
                 connect(m, getattr(wires, name), getattr(control.regs, name))
         m.d.comb += wires.status.r_data.eq(control.regs.status.r_data)
         with m.If(resetter.busy):
-            m.d.comb += wires.status.r_data.state.eq(EngineState.RESETTING)
+            m.d.comb += wires.status.r_data.state.eq(Mux(resetter.hung, EngineState.HUNG, EngineState.RESETTING))
         m.d.comb += [
             resetter.request.eq(wires.control.w_stb & wires.control.w_data.reset),
             resetter.quiet.eq(control.quiet),

@@ -1,5 +1,7 @@
 """The simulated DRAM: an AXI4 slave with the timing of one DRAM channel, the same in every backend."""
 
+import enum
+
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
@@ -12,7 +14,7 @@ from hw.interfaces import ADDR, AXI_ID_WIDTH, Axi4
 
 FULL = 100  #: bandwidth in percent at which the bus carries one beat per cycle
 TIME = 32  #: bits of time stamps, compared modulo 2^32
-RESP_DECERR = 3
+RESP_OKAY, RESP_DECERR = 0, 3
 
 
 def timing_ports(params: SocParams, prefix: str = "") -> dict:
@@ -21,6 +23,24 @@ def timing_ports(params: SocParams, prefix: str = "") -> dict:
         f"{prefix}latency": In(16, init=params.dram_latency),
         f"{prefix}row_miss": In(16, init=params.dram_row_miss),
         f"{prefix}bandwidth": In(7, init=params.dram_bandwidth),
+    }
+
+
+class DramFault(enum.IntEnum):
+    """What goes wrong in a DRAM that is told to."""
+
+    NONE = 0
+    FREEZE = 1  #: no channel moves; what was offered stays
+    SLVERR = 2  #: requests are answered with this error, read zeros and write nothing
+    DECERR = 3
+
+
+def fault_ports(prefix: str = "") -> dict:
+    """Inputs for faults on purpose: see :class:`Dram`."""
+    return {
+        f"{prefix}fault_kind": In(2),
+        f"{prefix}fault_base": In(ADDR),
+        f"{prefix}fault_last": In(ADDR),
     }
 
 
@@ -45,7 +65,6 @@ class Dram(wiring.Component):
     Parameters
     ----------
     params : SocParams
-        ValueError if the refresh parameters cannot be modelled.
 
     Members
     -------
@@ -59,22 +78,23 @@ class Dram(wiring.Component):
         back-pressure tests. 0 for the timing above.
     stall_seed : In(32)
         Not zero: the generator starts from it when ``stall_rate`` leaves 0.
+    fault_kind : In(2)
+        A :class:`DramFault`: what goes wrong in this cycle; errors strike bursts that are accepted now and begin at
+        ``fault_base`` to ``fault_last``.
+    fault_base, fault_last : In(32)
     """
 
     def __init__(self, params: SocParams) -> None:
-        if params.dram_refresh_cycles >= params.dram_refresh_interval:
-            raise ValueError(
-                f"dram_refresh_cycles must be less than dram_refresh_interval ({params.dram_refresh_interval}), "
-                f"not {params.dram_refresh_cycles}"
-            )
         self.params = params
         words = params.dram_bytes // params.dram_word
         self.contents = MemoryData(shape=8 * params.dram_word, depth=words, init=[])
         self._request = data.StructLayout(
-            {"word": (words - 1).bit_length(), "left": 8, "id": AXI_ID_WIDTH, "error": 1, "ready_at": TIME}
+            {"word": (words - 1).bit_length(), "left": 8, "id": AXI_ID_WIDTH, "resp": 2, "ready_at": TIME}
         )
         axi = Axi4(data_bytes=params.dram_word, id_width=AXI_ID_WIDTH)
-        super().__init__({"axi": In(axi), "stall_rate": In(8), "stall_seed": In(32), **timing_ports(params)})
+        super().__init__(
+            {"axi": In(axi), "stall_rate": In(8), "stall_seed": In(32), **timing_ports(params), **fault_ports()}
+        )
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -92,7 +112,6 @@ class Dram(wiring.Component):
         p = self.params
         self._now = Signal(TIME)
         m.d.sync += self._now.eq(self._now + 1)
-
         phase = Signal(range(p.dram_refresh_interval), init=p.dram_refresh_cycles)
         self._closed = Signal()
         self._reopens = Signal(TIME)  # when the bank commands may start again; now if the DRAM is open
@@ -113,7 +132,8 @@ class Dram(wiring.Component):
         for shift in (13, -17, 5):
             value = (value ^ (value << shift if shift > 0 else value >> -shift))[:32]
         m.d.sync += state.eq(Mux(self.stall_rate == 0, self.stall_seed, value))
-        m.d.comb += self._stall.eq(Cat(state[6 * i :][:8] < self.stall_rate for i in range(5)))
+        frozen = self.fault_kind == DramFault.FREEZE
+        m.d.comb += self._stall.eq(Cat(state[6 * i :][:8] < self.stall_rate for i in range(5)) | frozen.replicate(5))
 
     def _accept(self, m: Module, reads: SyncFIFOBuffered, writes: SyncFIFOBuffered) -> None:
         """Take one request per cycle, look at its bank, and queue it with the time its first beat is due."""
@@ -139,13 +159,16 @@ class Dram(wiring.Component):
             length.eq(Mux(read, axi.arlen, axi.awlen)),
         ]
         begin = self._open_row(m, addr, length, read | write)
-        request = Signal(self._request)
+        request, struck = Signal(self._request), Signal()
+        m.d.comb += struck.eq(self.fault_kind[1] & (addr >= self.fault_base) & (addr <= self.fault_last))
         word_shift = (p.dram_word - 1).bit_length()
         m.d.comb += [
             request.word.eq(addr[word_shift:]),
             request.left.eq(length),
             request.id.eq(Mux(read, axi.arid, axi.awid)),
-            request.error.eq(addr[(p.dram_bytes - 1).bit_length() :].any()),
+            request.resp.eq(
+                Mux(addr[(p.dram_bytes - 1).bit_length() :].any(), RESP_DECERR, Mux(struck, self.fault_kind, RESP_OKAY))
+            ),
             # The memory is read one cycle before R is valid.
             request.ready_at.eq(begin + Mux(read, self.latency - 1, 0)),
             reads.w_data.eq(request),
@@ -217,7 +240,7 @@ class Dram(wiring.Component):
                 axi.rvalid.eq(1),
                 axi.rid.eq(read.id),
                 axi.rlast.eq(read.left == 0),
-                axi.rresp.eq(Mux(read.error, RESP_DECERR, 0)),
+                axi.rresp.eq(read.resp),
             ]
         with m.Elif(axi.rready):
             m.d.sync += axi.rvalid.eq(0)
@@ -226,13 +249,13 @@ class Dram(wiring.Component):
             beats.r_en.eq(write_moves),
             write_port.addr.eq(write.word),
             write_port.data.eq(head.data),
-            write_port.en.eq(Mux(write_moves & ~write.error, head.strb, 0)),
+            write_port.en.eq(Mux(write_moves & (write.resp == RESP_OKAY), head.strb, 0)),
         ]
         with m.If(write_moves & (write.left == 0)):
             m.d.sync += [
                 axi.bvalid.eq(1),
                 axi.bid.eq(write.id),
-                axi.bresp.eq(Mux(write.error, RESP_DECERR, 0)),
+                axi.bresp.eq(write.resp),
             ]
         with m.Elif(axi.bready):
             m.d.sync += axi.bvalid.eq(0)

@@ -55,7 +55,7 @@ class Importer:
         try:
             for name, value in zip(node.output, self._values_of(node), strict=False):
                 self.draft.values[name] = value
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
             # The checker accepts models whose shapes and attributes contradict each other.
             reason = f"its inputs and attributes do not fit together ({type(error).__name__}: {error})"
             self.problems.append(NodeProblem(node.name, node.op_type, reason))

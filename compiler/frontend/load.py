@@ -42,6 +42,8 @@ def read_model(path: Path) -> onnx.ModelProto:
         raise CompileError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (DecodeError, ValueError) as error:
         raise CompileError(f"{path}: not an ONNX model, or damaged: {error}") from None
+    except onnx.checker.ValidationError as error:  # of data in other files
+        raise CompileError(f"{path}: the model is invalid: {str(error).strip().splitlines()[0]}") from None
 
 
 def _check(proto: onnx.ModelProto, where: str) -> None:
@@ -144,4 +146,7 @@ def _signature(value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | 
             )
         dim.dim_value = size
         shape.append(size)
-    return Signature(tensor.elem_type, tuple(shape))
+    try:
+        return Signature(tensor.elem_type, tuple(shape))
+    except ValueError as error:
+        raise CompileError(f"{where}: input {value.name!r}: {error}") from None

@@ -1,6 +1,7 @@
 """The prepared ONNX model: unique node names, fixed dimensions, constants by name, and sub-models cut out of it."""
 
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -9,13 +10,19 @@ from onnx import helper, numpy_helper
 
 from sim.host import session
 
+MOST_ELEMENTS = 1 << 28  #: of one tensor: a quarter of the largest DRAM
+
 
 @dataclass(frozen=True)
 class Signature:
-    """Element type (``onnx.TensorProto.DataType``) and shape of an ONNX tensor."""
+    """Element type (``onnx.TensorProto.DataType``) and shape of an ONNX tensor; ValueError if no memory holds it."""
 
     elem_type: int
     shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if prod(self.shape) > MOST_ELEMENTS:
+            raise ValueError(f"shape {list(self.shape)} has more than {MOST_ELEMENTS:,} elements")
 
 
 @dataclass(eq=False)

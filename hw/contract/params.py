@@ -111,6 +111,14 @@ class SocParams:
         ):  # fmt: skip
             if not low <= getattr(self, name) <= high:
                 yield f"{name} must be {low} to {high}, not {getattr(self, name)}"
+        if self.dram_refresh_cycles >= self.dram_refresh_interval:
+            limit = f"less than dram_refresh_interval ({self.dram_refresh_interval})"
+            yield f"dram_refresh_cycles must be {limit}, not {self.dram_refresh_cycles}"
+        if self.dram_refresh_interval > 1 << 30:
+            yield f"dram_refresh_interval must be at most {1 << 30}, not {self.dram_refresh_interval}"
+        if not self.dram_word <= self.dram_row_bytes <= 1 << 20 or self.dram_banks > 1024:
+            rows = f"dram_row_bytes must be dram_word ({self.dram_word}) to {1 << 20}"
+            yield f"{rows} and dram_banks at most 1024, not {self.dram_row_bytes} and {self.dram_banks}"
         if self.axi_burst_beats * self.dram_word > 4096:
             burst = self.axi_burst_beats * self.dram_word
             yield f"axi_burst_beats * dram_word must stay within a 4 KiB page, not {burst}"

@@ -34,6 +34,7 @@ class EngineState(enum.IntEnum):
     HALTED = 4  #: stopped by a pause, at a cancellation point or before a body
     FAULT = 5  #: stopped by a fault; reset the engine to go on
     RESETTING = 6  #: an engine reset waits for bus transactions to end
+    HUNG = 7  #: an engine reset has waited too long for the memory; it ends if the memory answers after all
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,13 @@ ENGINE_REGS: tuple[Reg, ...] = (
     )),
     Reg("IRQ_STATUS", 0x08, Access.W1C, "pending interrupts", _IRQ),
     Reg("IRQ_ENABLE", 0x0C, Access.RW, "interrupts that drive the line", _IRQ),
-    Reg("RING_BASE", 0x10, Access.RW, "DRAM address of the job ring, a multiple of 256"),
+    Reg("RING_BASE", 0x10, Access.RW, "DRAM address of the job ring, a multiple of 256 (its low 8 bits are zero)"),
     Reg("RING_SIZE", 0x14, Access.RW, "log2 of the number of entries", (Bits("log2", 0, 4, "0 to 15"),)),
     Reg("RING_TAIL", 0x18, Access.RW, "doorbell: jobs submitted so far. Writing less than RING_FETCHED revokes "
                                       "nothing that was fetched: the tail becomes RING_FETCHED"),
     Reg("RING_FETCHED", 0x1C, Access.RO, "jobs whose descriptor was fetched: they can no longer be revoked"),
     Reg("RING_HEAD", 0x20, Access.RO, "jobs retired"),
-    Reg("CPL_BASE", 0x24, Access.RW, "DRAM address of the completion ring, a multiple of 256"),
+    Reg("CPL_BASE", 0x24, Access.RW, "DRAM address of the completion ring, likewise"),
     Reg("CPL_SIZE", 0x28, Access.RW, "log2 of the number of entries", (Bits("log2", 0, 4, "0 to 15"),)),
     Reg("CPL_HEAD", 0x2C, Access.RW, "completions the host has consumed; a full ring holds retirement back"),
     Reg("CPL_TAIL", 0x30, Access.RO, "completions written"),

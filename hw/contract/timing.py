@@ -65,3 +65,8 @@ COUNTER_READ = 2  #: what the read of a counter takes beyond
 # -- the DRAM controller in front of the chip ------------------------------------------------------------------------
 DRAM_WRITE_BEATS = 32  #: words of write data the controller buffers
 DRAM_QUEUE_BURSTS = 16  #: requests of each direction the controller looks ahead
+
+# -- resets ----------------------------------------------------------------------------------------------------------
+#: After so many cycles an engine reset that waits for the memory is HUNG: more than any burst takes with the slowest
+#: latency that the parameters allow.
+RESET_PATIENCE = 1 << 17

@@ -4,11 +4,16 @@ from amaranth.hdl import Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.contract.job import SEMAPHORES, Fault, FaultUnit
+from hw.contract.job import COMPLETION, JOB, SEMAPHORES, Fault, FaultUnit
 from hw.contract.regs import ENGINE_REGS, EngineState
 from hw.control.retire import COUNTER_WORD
 from hw.control.signatures import ENDED, CompletionRingControl, ExecutorStatus, JobRingControl
+from hw.interfaces import ADDR
 from hw.registers import Registers
+
+#: Bits of a ring's base that can be set: a burst of a descriptor or completion lies in one 4 KiB page then.
+_WHOLE_ENTRIES = (1 << ADDR) - JOB.size
+assert JOB.size == COMPLETION.size
 
 
 class EngineRegisters(wiring.Component):
@@ -91,14 +96,14 @@ class EngineRegisters(wiring.Component):
     def _rings(self, m: Module) -> None:
         regs, ring, completions = self.regs, self.ring, self.completions
         m.d.comb += [
-            ring.base.eq(self._register(m, "ring_base", kept=True)),
+            ring.base.eq(self._register(m, "ring_base", kept=True, legal=_WHOLE_ENTRIES)),
             ring.size_log2.eq(self._register(m, "ring_size", kept=True).log2),
             ring.tail_stb.eq(regs.ring_tail.w_stb),
             ring.tail_data.eq(regs.ring_tail.w_data),
             regs.ring_tail.r_data.eq(ring.tail),
             regs.ring_fetched.r_data.eq(ring.fetched),
             regs.ring_loaded.r_data.eq(self.loaded),
-            completions.base.eq(self._register(m, "cpl_base", kept=True)),
+            completions.base.eq(self._register(m, "cpl_base", kept=True, legal=_WHOLE_ENTRIES)),
             completions.size_log2.eq(self._register(m, "cpl_size", kept=True).log2),
             completions.consumed.eq(self._register(m, "cpl_head", kept=False)),
             regs.ring_head.r_data.eq(completions.retired),
@@ -141,13 +146,14 @@ class EngineRegisters(wiring.Component):
             regs.counter.ack.eq(completions.view_ack),
         ]
 
-    def _register(self, m: Module, name: str, *, kept: bool):
-        """A plain read and write register. ``kept``: only a reset of the whole clock domain clears it."""
+    def _register(self, m: Module, name: str, *, kept: bool, legal: int | None = None):
+        """A plain read and write register. ``kept``: only a reset of the whole clock domain clears it. ``legal``: bits
+        that can be set."""
         element = getattr(self.regs, name)
         value = Signal(element.w_data.shape(), name=name, reset_less=kept)
         m.d.comb += element.r_data.eq(value)
         with m.If(element.w_stb):
-            m.d.sync += value.eq(element.w_data)
+            m.d.sync += value.eq(element.w_data if legal is None else element.w_data & legal)
         if kept:
             with m.If(ResetSignal(allow_reset_less=True)):
                 m.d.sync += value.eq(0)

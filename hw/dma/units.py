@@ -65,11 +65,12 @@ class Ld0Unit(CopyUnit):
             return Mux(insn.space == Lv0Space.ACC, 4 * params.out_channels * params.lv0_acc_rows, lv0)
 
         def forbidden(insn) -> Value:
-            """There is no such memory, or the accumulators would not take whole words."""
+            """There is no such memory or PE, or the accumulators would not take whole words."""
             low = word.bit_length() - 1
             parts = [insn[name][:low] for name in _WHOLE_WORDS]
             parts += [Mux(insn[name] < insn.len, insn[name], insn.len)[:low] for name in ("lo", "hi")]
-            return (insn.space > max(Lv0Space)) | (insn.space == Lv0Space.ACC) & Cat(parts).any()
+            nobody = insn.pe_mask[params.pes :].any()
+            return (insn.space > max(Lv0Space)) | nobody | (insn.space == Lv0Space.ACC) & Cat(parts).any()
 
         super().__init__(
             word_bytes=word,

@@ -5,14 +5,21 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from hw.contract.isa import RECORD_BYTES, TABLE_BYTES, VEC_CHANNEL_BYTES, WIDE_BYTES, WIDE_TABLE_BYTES, VecOp
 from hw.contract.params import SocParams
 
+#: Base and strides of each side of an instruction, which are multiples of the lanes.
+_A = ("a", "a_s2", "a_s1", "a_s0", "a_k1", "a_k0")
+_B = ("b", "b_s2", "b_s1", "b_s0")
+_D = ("d", "d_s2", "d_s1", "d_s0")
+
 
 def illegal(m: Module, insn, params: SocParams) -> Signal:
-    """Whether the fields of ``insn`` do not fit together, or its parameters or table are not aligned; the rules of
+    """Whether the fields of ``insn`` do not fit together, or its addresses and strides are not aligned; the rules of
     ``sim.functional.vector``."""
-    word_low = (params.lv1_word - 1).bit_length()
+    word_low, lane_low = (params.lv1_word - 1).bit_length(), (params.vec_lanes - 1).bit_length()
     names = ("raw", "lin", "lookup", "window", "reduces", "crosses", "flags", "bad")
     raw, lin, lookup, window, reduces, crosses, flags, bad = (Signal(name=name) for name in names)
     acc, tabled = insn.src_acc, insn.table | lookup
+    # Strides count whatever their loops: one check of the instruction, none of its addresses.
+    a, b, d = (Cat(insn[name][:lane_low] for name in names).any() for names in (_A, _B, _D))
     m.d.comb += [
         raw.eq(insn.op == VecOp.RAW),
         lin.eq(insn.op == VecOp.LIN),
@@ -39,6 +46,7 @@ def illegal(m: Module, insn, params: SocParams) -> Signal:
             | (insn.planes & ((insn.n2 != WIDE_BYTES) | insn.table))
             | (~raw & insn.p[:word_low].any())
             | (tabled & insn.t[:word_low].any())
+            | (~acc & a) | (insn.b_en & b) | d
         ),
     ]  # fmt: skip
     return bad

@@ -102,23 +102,18 @@ class VecUnit(wiring.Component):
         en, fetched_free = Signal(), Signal()
         uses_b, uses_lv1 = insn.b_en, ~insn.src_acc
         leave = Signal()
-        misaligned, beyond, culprit = Signal(), Signal(), Signal(LV1_ADDR)
+        beyond, culprit = Signal(), Signal(LV1_ADDR)
         a_bad, b_bad = uses_lv1 & (walker.a >= params.lv1_bytes), uses_b & (walker.b >= params.lv1_bytes)
         acc_bad = insn.src_acc & (walker.a >= params.lv0_acc_rows)
         d_bad = walker.d >= params.lv1_bytes
         m.d.comb += [
-            misaligned.eq(
-                (uses_lv1 & walker.a[:lane_low].any())
-                | (uses_b & walker.b[:lane_low].any())
-                | walker.d[:lane_low].any()
-            ),
             beyond.eq(a_bad | b_bad | acc_bad | d_bad),
             culprit.eq(Mux(a_bad | acc_bad, walker.a, Mux(b_bad, walker.b, walker.d))),
         ]
         runnable = Signal()
-        m.d.comb += runnable.eq(walking & ~stop & ~misaligned & ~beyond)
-        with m.If(walking & ~stop & (misaligned | beyond)):
-            m.d.comb += [fault.eq(1), fault_code.eq(Mux(beyond, Fault.LIMIT, Fault.ILLEGAL)), fault_addr.eq(culprit)]
+        m.d.comb += runnable.eq(walking & ~stop & ~beyond)
+        with m.If(walking & ~stop & beyond):
+            m.d.comb += [fault.eq(1), fault_code.eq(Fault.LIMIT), fault_addr.eq(culprit)]
 
         may_ask = Signal()
         m.d.comb += may_ask.eq(runnable & fetched_free)

@@ -5,9 +5,19 @@ import numpy as np
 _LOOPS = ("2", "1", "0")
 
 
+def source_start(f: dict[str, int]) -> int:
+    """Offset of the source where all counts are zero, as a number without a modulus.
+
+    Offsets count modulo 2^32. The first byte that is read lies in the first 4 GiB then, and from one run that is read
+    to the next there is one stride, too little to get around them: only the way to the first may do so, under padding.
+    """
+    ahead = f["lo1"] * f["src_s1"] + f["lo0"] * f["src_s0"] + f["lo"]
+    return (f["src"] + ahead) % (1 << 32) - ahead
+
+
 def wholly_within(f: dict[str, int], src_limit: int, dst_limit: int) -> bool:
     """Whether the box around all runs of a copy, clipped or not, stays within both limits. False proves nothing."""
-    src = f["src"] - (1 << 32) if f["src"] >> 31 else f["src"]
+    src = source_start(f)
     for at, side, limit in ((src, "src", src_limit), (f["dst"], "dst", dst_limit)):
         low, high = at, at + f["len"]
         for loop in _LOOPS:
@@ -31,7 +41,7 @@ def first_beyond(fields: dict[str, int], src_limit: int, dst_limit: int) -> int 
     f = fields
     first, end = f["lo"], min(f["hi"], f["len"])
     reads = {"2": (0, f["n2"]), "1": (f["lo1"], min(f["hi1"], f["n1"])), "0": (f["lo0"], min(f["hi0"], f["n0"]))}
-    src = f["src"] - (1 << 32) if f["src"] >> 31 else f["src"]
+    src = source_start(f)
     some_read = first < end
     src, dst = src + first, f["dst"]
     for level, loop in enumerate(_LOOPS):

@@ -5,7 +5,7 @@ earlier in program order, the result equals that of the hardware, whose units ov
 that sense (no data races hidden by the order) is what :mod:`sim.check.races` checks, as an observer of this machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -69,7 +69,8 @@ class Machine(Units):
             if insn.op is Op.END:
                 return pc
             if insn.op is not Op.LD2 or insn["wait"] or insn["signal"]:
-                raise FunctionalFault(Fault.ILLEGAL, pc, 0, FaultUnit.LOADER, f"{insn.op.name} in a prologue")
+                why = f"{insn.op.name} in a prologue"
+                raise FunctionalFault(Fault.ILLEGAL, pc, pc * INSN_BYTES, FaultUnit.LOADER, why)
             self.execute(insn, segments, engine, pc)
             pc += 1
 
@@ -101,6 +102,7 @@ class Machine(Units):
 
     def step(self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0) -> None:
         """One LD2 ... VEC of a body with its waits and signals; raises :class:`FunctionalFault`."""
+        self._refuse_unknown_semaphores(insn, pc)
         self._take(insn, pc, engine)
         self.execute(insn, segments, engine, pc)
         self._give(insn, pc, engine)
@@ -109,9 +111,9 @@ class Machine(Units):
 
     def finish(self, engine: int, pc: int) -> None:
         """END at ``pc``: a fault unless all semaphores of the engine are zero."""
-        for number, count in enumerate(self.engines[engine].semaphores):
-            if count:
-                raise FunctionalFault(Fault.SEMAPHORE_RESIDUE, pc, number, why=f"semaphore {number} is {count} at END")
+        left = _mask(number for number, count in enumerate(self.engines[engine].semaphores) if count)
+        if left:
+            raise FunctionalFault(Fault.SEMAPHORE_RESIDUE, pc, left, why=f"semaphores {bits(left)} are not zero at END")
         if self.observer:
             self.observer.end(engine)
 
@@ -124,24 +126,31 @@ class Machine(Units):
         try:
             return _decode(bytes(raw))
         except IsaError as error:
-            raise FunctionalFault(Fault.ILLEGAL, pc, 0, unit, str(error)) from None
+            raise FunctionalFault(Fault.ILLEGAL, pc, pc * INSN_BYTES, unit, str(error)) from None
+
+    def _refuse_unknown_semaphores(self, insn: Insn, pc: int) -> None:
+        named = insn.fields.get("wait", 0) | insn.fields.get("signal", 0)
+        if named >> self.params.semaphores:
+            why = f"there are {self.params.semaphores} semaphores"
+            raise FunctionalFault(Fault.ILLEGAL, pc, pc * INSN_BYTES, FaultUnit.EXECUTOR, why)
 
     def _take(self, insn: Insn, pc: int, engine: int) -> None:
-        counts, mask = self.engines[engine].semaphores, insn.fields.get("wait", 0)
-        for number in bits(mask):
-            if number >= len(counts) or counts[number] == 0:
-                raise FunctionalFault(
-                    Fault.SEMAPHORE_UNDERFLOW,
-                    pc,
-                    number,
-                    UNIT_OF[insn.op],
-                    f"nothing signals semaphore {number} before",
-                )
+        counts, wanted = self.engines[engine].semaphores, bits(insn.fields.get("wait", 0))
+        missing = _mask(number for number in wanted if counts[number] == 0)
+        if missing:
+            why = f"nothing signals semaphores {bits(missing)} before"
+            raise FunctionalFault(Fault.SEMAPHORE_UNDERFLOW, pc, missing, UNIT_OF[insn.op], why)
+        for number in wanted:
             counts[number] -= 1
 
     def _give(self, insn: Insn, pc: int, engine: int) -> None:
-        counts, mask = self.engines[engine].semaphores, insn.fields.get("signal", 0)
-        for number in bits(mask):
-            if number >= len(counts) or counts[number] >= self.params.semaphore_max:
-                raise FunctionalFault(Fault.SEMAPHORE_OVERFLOW, pc, number, UNIT_OF[insn.op])
+        counts, named = self.engines[engine].semaphores, bits(insn.fields.get("signal", 0))
+        full = _mask(number for number in named if counts[number] >= self.params.semaphore_max)
+        if full:
+            raise FunctionalFault(Fault.SEMAPHORE_OVERFLOW, pc, full, UNIT_OF[insn.op])
+        for number in named:
             counts[number] += 1
+
+
+def _mask(numbers: Iterable[int]) -> int:
+    return sum(1 << number for number in numbers)

@@ -22,8 +22,7 @@ from hw.contract.isa import (
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.functional.checked import ADDRESS_SPACE
-from sim.functional.limits import first_beyond, wholly_within
+from sim.functional.limits import first_beyond, source_start, wholly_within
 from sim.functional.state import EngineMemories, MemoryAccess, Segments
 from sim.functional.strided import Box, strided
 from sim.functional.vector import VectorUnit
@@ -83,13 +82,12 @@ class Units(VectorUnit):
 
     def _read_runs(self, f: dict, memory, space: Space, base: int, limit: int) -> npt.NDArray[np.uint8]:
         """The (n2, n1, n0, len) bytes that a copy writes: source bytes inside the clip box, fill elsewhere."""
-        src = f["src"] - ADDRESS_SPACE if f["src"] >> 31 else f["src"]
         shape = (f["n2"], f["n1"], f["n0"], f["len"])
         lo1, hi1 = f["lo1"], min(f["hi1"], f["n1"])
         lo0, hi0 = f["lo0"], min(f["hi0"], f["n0"])
         lo, hi = f["lo"], min(f["hi"], f["len"])
         inner = (f["n2"], max(0, hi1 - lo1), max(0, hi0 - lo0), max(0, hi - lo))
-        start = src + lo1 * f["src_s1"] + lo0 * f["src_s0"] + lo
+        start = source_start(f) + lo1 * f["src_s1"] + lo0 * f["src_s0"] + lo
         box = Box(start, inner, (f["src_s2"], f["src_s1"], f["src_s0"], 1))
         data = self._view(memory, space, box, False, base, limit)
         if inner == shape:
@@ -118,6 +116,8 @@ class Units(VectorUnit):
     def _load_lv0(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         if f["space"] > max(Lv0Space):
             raise self._fault(Fault.ILLEGAL, 0, f"LV0 space {f['space']}")
+        if f["pe_mask"] >> self.params.pes:
+            raise self._fault(Fault.ILLEGAL, 0, f"pe_mask names more than {self.params.pes} PEs")
         space = Lv0Space(f["space"])
         if space is Lv0Space.ACC:
             self._load_accumulators(f, engine)
@@ -136,8 +136,6 @@ class Units(VectorUnit):
             box.view(linear)[...] = runs
             memory.reshape(pes, -1, row)[...] = linear.reshape(-1, pes, row).transpose(1, 0, 2)
             return
-        if f["pe_mask"] >> pes:
-            raise self._fault(Fault.ILLEGAL, f["pe_mask"], f"pe_mask names more than {pes} PEs")
         for pe in bits(f["pe_mask"]):
             box.view(memory[pe])[...] = runs
 

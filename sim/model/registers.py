@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from hw.contract.job import COUNTERS, SEMAPHORES, Fault, FaultUnit
+from hw.contract.job import COUNTERS, JOB, SEMAPHORES, Fault, FaultUnit
 from hw.contract.regs import (
     ENGINE_REGS,
     GLOBAL_REGS,
@@ -18,7 +18,14 @@ from sim.model.engine import EngineModel
 from sim.model.soc import SocModel
 
 _WORD = 0xFFFFFFFF
-_MASKS = {"RING_SIZE": 15, "CPL_SIZE": 15, "IRQ_ENABLE": 7}  #: bits of registers that have fewer than 32
+_BASE = _WORD & -JOB.size
+_MASKS = {
+    "RING_BASE": _BASE,
+    "CPL_BASE": _BASE,
+    "RING_SIZE": 15,
+    "CPL_SIZE": 15,
+    "IRQ_ENABLE": 7,
+}  #: bits of registers that have fewer than 32
 
 Read = Callable[[int], int]  #: told the cycle
 Write = Callable[[int, int], None]  #: told the cycle from which on, and the value

@@ -31,6 +31,7 @@ class RtlBus(ABC):
         self._progress = progress
         self._cycle = 0
         self._closed = False
+        self._to_come: list[tuple[int, tuple[int, int, int]]] = []  #: faults of the DRAM: cycle, arguments of the hook
 
     # -- hooks -----------------------------------------------------------------------------------------------
     @abstractmethod
@@ -61,6 +62,10 @@ class RtlBus(ABC):
     @abstractmethod
     def _stall(self, rate: int, seed: int) -> None:
         """Set ``stall_rate`` and ``stall_seed``."""
+
+    @abstractmethod
+    def _fault(self, kind: int, base: int, last: int) -> None:
+        """Set ``fault_kind``, ``fault_base`` and ``fault_last``."""
 
     @abstractmethod
     def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
@@ -145,6 +150,22 @@ class RtlBus(ABC):
         self.advance(1)
         self._stall(per_256, seed)
 
+    def set_dram_fault(self, kind: int, base: int = 0, size: int = 1 << 32, *, after: int = 0, cycles: int = 1) -> None:
+        """Let the DRAM go wrong, in place of what an earlier call asked for.
+
+        kind : ``sim.dram.DramFault``: 0 nothing, 1 it stands still, 2 it answers SLVERR, 3 DECERR
+        base, size : errors strike bursts that begin there, bytes
+        after, cycles : it begins so many cycles from now and lasts so many
+        """
+        if kind not in range(4) or base < 0 or size < 1 or base + size > 1 << 32 or after < 0 or cycles < 1:
+            raise ValueError(
+                f"no fault of kind {kind} at {base:#x}, {size} bytes, {after} cycles from now for {cycles}"
+            )
+        self._check_open()
+        self._fault(0, 0, 0)
+        begin = self._cycle + after
+        self._to_come = [(begin, (int(kind), base, base + size - 1)), (begin + cycles, (0, 0, 0))] if kind else []
+
     def set_dram_timing(self, params: SocParams) -> None:
         """From the next cycle the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be
         as in the parameters of this bus. The DRAM must be idle."""
@@ -155,8 +176,13 @@ class RtlBus(ABC):
 
     # -- shared ----------------------------------------------------------------------------------------------
     def _cycles(self, limit: int, until: Until) -> bool:
-        ran, met = self._run(limit, until)
-        self._cycle += ran
+        end, met = self._cycle + limit, False
+        while self._cycle < end and not met:
+            while self._to_come and self._to_come[0][0] <= self._cycle:
+                self._fault(*self._to_come.pop(0)[1])
+            stop = min(end, self._to_come[0][0]) if self._to_come else end
+            ran, met = self._run(stop - self._cycle, until)
+            self._cycle += ran
         return met
 
     def _access(self, write: bool, address: int, value: int) -> int:

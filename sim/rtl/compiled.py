@@ -21,6 +21,7 @@ _INTERFACE = (
     ("destroy", None, ctypes.c_void_p),
     ("start_access", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
     ("stall", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32),
+    ("fault", None, ctypes.c_void_p, *[ctypes.c_uint32] * 3),
     ("dram_timing", None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32),
     ("run", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int),
     ("outputs", ctypes.c_uint64, ctypes.c_void_p),
@@ -107,6 +108,9 @@ class CompiledBus(RtlBus):
 
     def _stall(self, rate: int, seed: int) -> None:
         self._library.caesura_stall(self._handle, rate, seed)
+
+    def _fault(self, kind: int, base: int, last: int) -> None:
+        self._library.caesura_fault(self._handle, kind, base, last)
 
     def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
         self._library.caesura_dram_timing(self._handle, latency, row_miss, bandwidth)

@@ -136,6 +136,14 @@ class PysimBus(RtlBus):
 
         self._do(job)
 
+    def _fault(self, kind: int, base: int, last: int) -> None:
+        async def job(ctx):
+            ctx.set(self._top.fault_kind, kind)
+            ctx.set(self._top.fault_base, base)
+            ctx.set(self._top.fault_last, last)
+
+        self._do(job)
+
     def _dram_timing(self, latency: int, row_miss: int, bandwidth: int) -> None:
         async def job(ctx):
             ctx.set(self._top.dram_latency, latency)

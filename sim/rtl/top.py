@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.params import SocParams
 from hw.interfaces import Axi4Lite
-from sim.dram import Dram, timing_ports
+from sim.dram import Dram, fault_ports, timing_ports
 
 
 class HostPort(wiring.Component):
@@ -91,7 +91,7 @@ class SimTop(wiring.Component):
     cmd_*, rsp_*
         See :class:`HostPort`.
     irq : Out(1)
-    stall_rate, stall_seed, dram_latency, dram_row_miss, dram_bandwidth
+    stall_rate, stall_seed, dram_latency, dram_row_miss, dram_bandwidth, fault_*
         See :class:`sim.dram.Dram`.
 
     The clock is that of ``domain``. There is no reset: a simulation starts from the initial values, and a reset
@@ -106,7 +106,7 @@ class SimTop(wiring.Component):
         self.host = HostPort()
         members = {name: m for name, m in self.host.signature.members.items() if name != "axil"}
         stalls = {"stall_rate": In(8), "stall_seed": In(32)}
-        super().__init__({**members, "irq": Out(1), **stalls, **timing_ports(params, "dram_")})
+        super().__init__({**members, "irq": Out(1), **stalls, **timing_ports(params, "dram_"), **fault_ports()})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -119,7 +119,7 @@ class SimTop(wiring.Component):
         for name, member in self.signature.members.items():
             if name == "irq":
                 m.d.comb += self.irq.eq(self.soc.irq)
-            elif name.startswith("stall_"):
+            elif name.startswith(("stall_", "fault_")):
                 m.d.comb += getattr(self.dram, name).eq(getattr(self, name))
             elif name.startswith("dram_"):
                 m.d.comb += getattr(self.dram, name.removeprefix("dram_")).eq(getattr(self, name))

@@ -26,6 +26,7 @@ from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.queues.registers import RegisterAccess, identify
+from sw.driver.scrub import Scrubber
 
 
 class Device:
@@ -46,7 +47,8 @@ class Device:
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
         self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
-        self.jobs = ModelJobs(self.queues)
+        self.scrubber = Scrubber(self.queues, self.dram, lambda: bool(self.preemption.tasks))
+        self.jobs = ModelJobs(self.queues, self.scrubber)
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
         self._loads = 0
@@ -67,21 +69,28 @@ class Device:
         engines: Sequence[int] | Literal["least_used"] | None = None,
         *,
         like: Sequence[LoadedModel] = (),
+        tenant: str | None = None,
     ) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
 
         ``engines``: the engines that run it, one for each it was compiled for, in the order of the image's numbers;
         ``least_used``: those that the fewest loaded models use; by default the first. :meth:`assign` changes them.
         ``like``: loaded models; if one has the same weights, they are shared, as nothing may store to them.
+        ``tenant``: whose it is. On-chip memories are cleared where they pass from one tenant to another; models without
+        one are all of the same.
 
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
         with self.ownership.one_thread():
-            return self._load(image, engines, like)
+            return self._load(image, engines, like, tenant)
 
     def _load(
-        self, image: Image, engines: Sequence[int] | Literal["least_used"] | None, like: Sequence[LoadedModel]
+        self,
+        image: Image,
+        engines: Sequence[int] | Literal["least_used"] | None,
+        like: Sequence[LoadedModel],
+        tenant: str | None,
     ) -> LoadedModel:
         self.ownership.refuse_superseded()
         image.validate(f"image {image.meta.model!r}")
@@ -96,7 +105,7 @@ class Device:
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
             undo.callback(self.events.release, events)
-            model = LoadedModel(self.bus, image, placement, events, self._loads, chosen)
+            model = LoadedModel(self.bus, image, placement, events, self._loads, chosen, tenant)
             for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
                 if data:
                     self.bus.write_mem(base, data, charge=False)
@@ -123,8 +132,8 @@ class Device:
         model.engines = check_engines(model.image, engines, self.params.engines)
 
     def unload(self, model: LoadedModel) -> None:
-        """Give back all that ``model`` uses; :class:`DriverError` while its jobs are outstanding, or while requests for
-        it have not ended."""
+        """Give back all that ``model`` uses, its DRAM cleared; :class:`DriverError` while its jobs are outstanding, or
+        while requests for it have not ended."""
         with self.ownership.one_thread():
             self._unload(model)
 
@@ -142,6 +151,7 @@ class Device:
         self.events.release(model.events)
         if model.chain is not None:
             self.events.release(model.chain)
+        self.scrubber.forget(model)
         model.placement.release(self.dram, self.lv2)
 
     def refuse_unloaded(self, model: LoadedModel) -> None:
@@ -168,14 +178,15 @@ class Device:
         jobs: Sequence[int],
         *,
         limit: int,
-        cycle_limit: int = 0,
+        cycle_limit: int | None = None,
         engine: int | None = None,
     ) -> list[int]:
         """Queue jobs of ``model`` by index, in ring order; returns a job id for each.
 
         Waits up to ``limit`` cycles for room where a ring is full; with 0, returns the ids of those that fitted.
-        ``cycle_limit``: the most one body may take, 0 for no limit. The last job on each engine interrupts, and so does
-        every half ring, to keep the ring filled.
+        ``cycle_limit``: the most one body may take, 0 for no limit; by default what follows from the image's bounds:
+        :func:`default_cycle_limits`. The last job on each engine interrupts, and so does every half ring, to keep the
+        ring filled.
 
         ``engine``: where to run jobs of a placed model, which wait for the jobs that they read and no others; or of one
         compiled for one engine: these stay in order with the model's jobs on other engines, and :meth:`chain` has to be
@@ -203,6 +214,10 @@ class Device:
     def poll(self, limit: int) -> bool:
         """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
         return self.queues.poll(limit)
+
+    def look(self) -> bool:
+        """Serve interrupts that are pending although none came; False if there are none. Raises as :meth:`collect`."""
+        return self.queues.look()
 
     def chain(self, model: LoadedModel) -> None:
         """Let jobs of ``model`` run on any engine, in order; those of a placed model can anyway. :class:`DriverError`

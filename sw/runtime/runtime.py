@@ -363,7 +363,7 @@ class Runtime:
         if self.device.poll(min([limit, *arrivals, *ticks])):
             self._failures = 0
             self._advance_all()
-        elif self.device.bus.cycle - self._last_event() > limit:
+        elif self.device.bus.cycle - self._last_event() > limit and not self.device.look():
             raise self.device.timed_out(limit)
 
     def _last_event(self) -> int:

@@ -115,6 +115,14 @@ void caesura_stall(void *handle, uint32_t rate, uint32_t seed) {
   sim->top.p_stall__seed.set<uint32_t>(seed);
 }
 
+// Sets what goes wrong in the DRAM.
+void caesura_fault(void *handle, uint32_t kind, uint32_t base, uint32_t last) {
+  auto *sim = static_cast<Simulation *>(handle);
+  sim->top.p_fault__kind.set<uint32_t>(kind);
+  sim->top.p_fault__base.set<uint32_t>(base);
+  sim->top.p_fault__last.set<uint32_t>(last);
+}
+
 // Sets the timing of the DRAM; the bandwidth in percent of a beat per cycle.
 void caesura_dram_timing(void *handle, uint32_t latency, uint32_t row_miss, uint32_t bandwidth) {
   auto *sim = static_cast<Simulation *>(handle);

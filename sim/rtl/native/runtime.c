@@ -73,6 +73,17 @@ void caesura_stall(void *handle, u32 rate, u32 seed) {
   host_acted(s);
 }
 
+#ifdef IN_fault_kind
+// Sets what goes wrong in the DRAM.
+void caesura_fault(void *handle, u32 kind, u32 base, u32 last) {
+  State *s = handle;
+  s->IN_fault_kind = kind;
+  s->IN_fault_base = base;
+  s->IN_fault_last = last;
+  host_acted(s);
+}
+#endif
+
 #ifdef IN_dram_latency
 // Sets the timing of the DRAM; the bandwidth in percent of a beat per cycle.
 void caesura_dram_timing(void *handle, u32 latency, u32 row_miss, u32 bandwidth) {

@@ -45,6 +45,10 @@ class Allocator:
         """Whether an allocation starts at ``address``."""
         return address in self._used
 
+    def of_one_user(self, address: int) -> int:
+        """Size of the allocation at ``address`` if nobody else uses it, otherwise 0."""
+        return 0 if self._shared.get(address) else self._used.get(address, 0)
+
     def share(self, address: int) -> int:
         """Another user of the allocation at ``address``, which then is free once both have given it back."""
         if not self.holds(address):

@@ -12,6 +12,7 @@ from sim.bus import Bus
 from sw.driver.errors import DriverError
 from sw.driver.memory.placement import ImagePlacement, relocate
 from sw.driver.memory.weight_windows import predecessors
+from sw.driver.models.cycle_limits import default_cycle_limits
 from sw.driver.models.edge_waits import EdgeWaits
 from sw.driver.queues.events import EventLease
 
@@ -25,14 +26,16 @@ class LoadedModel:
 
     def __init__(
         self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int,
-        engines: tuple[int, ...],
+        engines: tuple[int, ...], tenant: str | None = None,
     ) -> None:  # fmt: skip
         self.image = image
+        self.tenant = tenant
         self.placement = placement
         self.events = events
         self.number = number
         self.engines = engines
         self.predecessors = predecessors(image)
+        self.cycle_limits = default_cycle_limits(image, bus.params)
         self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
         self._placed: int | None = None  #: engine of the latest job in the chain
         self._edges = EdgeWaits(image.meta.parts)

@@ -10,6 +10,7 @@ from sw.driver.models.job_table import JobResult, JobTable
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
+from sw.driver.scrub import Scrubber
 
 #: Register accesses until the first job of an inference is announced, at most: its doorbell, and reads of events.
 SUBMIT_ACCESSES = 4
@@ -19,17 +20,18 @@ DESCRIPTOR_WAITS = 2  #: events that a job descriptor can wait for
 class ModelJobs:
     """The jobs of all models of one device: it pushes them to ``queues``, and owns them there."""
 
-    def __init__(self, queues: JobQueues) -> None:
-        self._queues = queues
+    def __init__(self, queues: JobQueues, scrubber: Scrubber) -> None:
+        self._queues, self._scrubber = queues, scrubber
         self.table = JobTable()
 
     def begin(self, model: LoadedModel, limit: int) -> None:
         """Start an inference: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
         self._queues.wait(lambda: not self.table.conflicts(model), limit)
+        self._scrubber.clear_windows(model)
         model.begin()
 
     def submit(
-        self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int, engine: int | None
+        self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int | None, engine: int | None
     ) -> list[int]:
         """See ``Device.submit``."""
         numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
@@ -45,11 +47,14 @@ class ModelJobs:
                 if not limit:
                     break
                 self._make_room(queue, model, index, limit)
+            if self._scrubber.must_clear(number, model):
+                self._scrubber.clear_engine(number, model)
             period = max(1, queue.capacity // 2)
             interrupt = index == last[number] or queue.pushed % period == period - 1
             job_id = self._queues.new_id()
             self.table.enter(job_id, model, index, number)
-            members = model.descriptor(index, job_id, number, interrupt=interrupt, cycle_limit=cycle_limit)
+            most = model.cycle_limits[index] if cycle_limit is None else cycle_limit
+            members = model.descriptor(index, job_id, number, interrupt=interrupt, cycle_limit=most)
             if model.placed:
                 model.put(index, number, self._edge_waits(model, index, number), members)
             elif engine is not None:
@@ -84,7 +89,8 @@ class ModelJobs:
         """Whether there is room, no job on another engine holds the window, as a prologue can only wait for its own
         ring, and a descriptor has a wait for each engine that is still at work for the job."""
         holder = self.table.window_holder(model, job, queue.number)
-        if not queue.free or (holder is not None and holder[1].engine != queue.number):
+        needed = 1 + self._scrubber.must_clear(queue.number, model)
+        if queue.free < needed or (holder is not None and holder[1].engine != queue.number):
             return False
         return not model.placed or len(self._edge_waits(model, job, queue.number)) <= DESCRIPTOR_WAITS
 

@@ -87,6 +87,11 @@ class EngineQueue:
         self._backlog.clear()
         self._barrier = None
 
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Where in DRAM the job ring and the completion ring lie."""
+        return self._ring, self._completions
+
     def _program(self) -> None:
         """Set the rings up from scratch and enable the engine."""
         self._forget()
@@ -171,10 +176,10 @@ class EngineQueue:
         entries = []
         for _ in range(count):
             slot = self._retired % self.capacity
-            raw = self._bus.read_mem(self._completions + slot * COMPLETION.size, COMPLETION.size)
-            entries.append(COMPLETION.unpack(raw))
+            at = self._completions + slot * COMPLETION.size
+            index, descriptor = self._unfinished.popleft()
+            entries.append(_checked(COMPLETION.unpack(self._bus.read_mem(at, COMPLETION.size)), index, descriptor, at))
             self._retired += 1
-            self._unfinished.popleft()
         if count:
             self._write("CPL_HEAD", self._retired & 0xFFFFFFFF)
             self._refill()
@@ -219,14 +224,15 @@ class EngineQueue:
     def _stop(self) -> None:
         self._write("CONTROL", field_value("CONTROL", reset=1))
         for _ in range(_RESET_POLLS):
-            if self.state() == EngineState.DISABLED:
+            state = self.state()
+            if state == EngineState.DISABLED:
+                return
+            if state == EngineState.HUNG:
                 break
             self._bus.advance(RESET_POLL_CYCLES)
-        else:
-            raise DriverError(
-                f"engine {self.number} did not come out of reset: a memory transaction has not ended; "
-                "open the device again"
-            )
+        raise DriverError(
+            f"engine {self.number} did not come out of reset: a memory transaction has not ended; open the device again"
+        )
 
     def describe(self, semaphores: int) -> str:
         """What the engine is doing, for a time-out: state, current job, PC and semaphores that are not zero."""
@@ -237,6 +243,15 @@ class EngineQueue:
             f"engine {self.number}: {state.name}, job id {self.register('CURRENT_JOB')}, "
             f"PC {self.register('CURRENT_PC')}, {self.outstanding} jobs outstanding, semaphores {held}"
         )
+
+
+def _checked(entry: dict[str, int], index: int, descriptor: dict[str, int], address: int) -> dict[str, int]:
+    """A completion; if it is not that of the job that must have retired, or says what none can, a BUS fault of it."""
+    expected = descriptor["job_id"], index & 0xFFFFFFFF
+    if (entry["job_id"], entry["index"]) == expected and entry["status"] in Fault.__members__.values():
+        return entry
+    damaged = {"status": int(Fault.BUS), "unit": int(FaultUnit.RING), "pc": 0, "address": address & 0xFFFFFFFF}
+    return {**entry, **damaged, "job_id": expected[0], "index": expected[1]}
 
 
 def fault_record(engine: int, *, status: int, unit: int, job_id: int, pc: int, address: int) -> FaultRecord:

@@ -83,7 +83,7 @@ class JobQueues:
         deadline = self.bus.cycle + limit
         while not done():
             left = deadline - self.bus.cycle
-            if left <= 0 or not self.poll(left):
+            if (left <= 0 or not self.poll(left)) and not self.look():
                 raise self.timed_out(limit)
 
     def poll(self, limit: int) -> bool:
@@ -96,6 +96,12 @@ class JobQueues:
             return False
         self.serve_interrupts(pending)
         return True
+
+    def look(self) -> bool:
+        """Serve interrupts that are pending although none came; False if there are none. Raises as :meth:`poll`."""
+        pending = self.regs.read("IRQ")
+        self.serve_interrupts(pending)
+        return bool(pending)
 
     def serve_interrupts(self, pending: int) -> list[int]:
         """Handle interrupts of the engines whose bit is set; returns those that reported a halt. Raises as

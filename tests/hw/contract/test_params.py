@@ -58,6 +58,9 @@ def test_any_single_change_is_accepted_or_refused_by_name(field, value):
         ({"dram_bandwidth": 101}, "dram_bandwidth must be 1 to 100, not 101"),
         ({"lv1_bytes": 24 * 1024}, "lv1_bytes must be a power of two"),
         ({"axi_burst_beats": 256, "dram_word": 32, "rows": 16, "cols": 16, "vec_lanes": 16}, "4 KiB page"),
+        ({"dram_refresh_interval": 100, "dram_refresh_cycles": 100}, "dram_refresh_cycles must be less than"),
+        ({"dram_refresh_interval": 1 << 40}, "dram_refresh_interval must be at most"),
+        ({"dram_row_bytes": 4}, "dram_row_bytes must be dram_word"),
     ],
 )
 def test_refusals_name_field_and_limit(change, message):

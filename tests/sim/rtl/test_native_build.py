@@ -24,6 +24,9 @@ void caesura_destroy(void *sim) { free(sim); }
 void caesura_start_access(void *sim, uint32_t write, uint32_t address, uint32_t value) {
   (void)address; count(sim); if (write) ((Sim *)sim)->data = value; }
 void caesura_stall(void *sim, uint32_t rate, uint32_t seed) { (void)sim; (void)rate; (void)seed; }
+void caesura_fault(void *sim, uint32_t kind, uint32_t base, uint32_t last) {
+    (void)sim; (void)kind; (void)base; (void)last;
+}
 void caesura_dram_timing(void *sim, uint32_t a, uint32_t b, uint32_t c) { (void)sim; (void)a; (void)b; (void)c; }
 uint64_t caesura_run(void *sim, uint64_t limit, int until) {
   if (until == 2) { count(sim); return 3; }

@@ -7,7 +7,7 @@ import pytest
 from hw.contract.job import COMPLETION, Fault
 from hw.contract.params import preset
 from sim.bus import HostCosts
-from sw.driver.errors import DeviceFault, DriverError
+from sw.driver.errors import DeviceFault
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.queues.registers import RegisterAccess
@@ -44,9 +44,10 @@ def queues():
 
 def retire(queues, engine, job_id, **members):
     soc, queue = queues.bus, f"E{engine}"
-    slot = soc._regs[f"{queue}.CPL_TAIL"] % 4
+    index = soc._regs[f"{queue}.CPL_TAIL"]
+    slot = index % 4
     at = soc._regs[f"{queue}.CPL_BASE"] + slot * COMPLETION.size
-    soc.write_mem(at, COMPLETION.pack(job_id=job_id, **members), charge=False)
+    soc.write_mem(at, COMPLETION.pack(job_id=job_id, index=index, **members), charge=False)
     soc._regs[f"{queue}.CPL_TAIL"] += 1
 
 
@@ -97,10 +98,10 @@ def test_the_owner_names_the_job_of_a_fault(queues):
     assert owner.told == [("lost", 0, [job])]
 
 
-def test_completion_of_an_unknown_job_is_an_error(queues):
+def test_a_completion_of_another_job_is_a_fault_of_the_one_that_retired(queues):
     push(queues, 0, Recorder())
     retire(queues, 0, 99)
-    with pytest.raises(DriverError, match="engine 0: completion of job id 99, which is not outstanding"):
+    with pytest.raises(DeviceFault, match="engine 0: BUS fault in the test's job 1"):
         queues.take_completions(0)
 
 

@@ -1,0 +1,1 @@
+"""Campaigns that attack the device: what ``caesura bench trust`` runs."""

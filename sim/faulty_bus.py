@@ -1,0 +1,92 @@
+"""A bus whose host side goes wrong on request: interrupts that come late or never, memory that reads otherwise."""
+
+from sim.bus import Bus
+
+
+class FaultyBus:
+    """A :class:`sim.bus.Bus` in front of another, for tests and for whoever wants to see how software takes it.
+
+    Faults of the memory as the device sees it are those of ``RtlBus.set_dram_fault``, which this passes on.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.params = bus.params
+        self.costs = bus.costs
+        self._deaf_until = 0
+        self._lost = 0
+        self._damage: list[tuple[int, int]] = []
+
+    # -- faults ----------------------------------------------------------------------------------------------
+    def lose_interrupts(self, count: int) -> None:
+        """The next ``count`` interrupts that would wake the host do not."""
+        self._lost = count
+
+    def delay_interrupts(self, cycles: int) -> None:
+        """No interrupt wakes the host within so many cycles from now."""
+        self._deaf_until = self.cycle + cycles
+
+    def damage_next_read(self, address: int, mask: int) -> None:
+        """The byte at ``address`` reads once with the bits of ``mask`` turned over."""
+        self._damage.append((address, mask))
+
+    def heal(self) -> None:
+        """Everything works again."""
+        self._deaf_until, self._lost, self._damage = 0, 0, []
+        self.set_dram_fault(0)
+
+    def set_dram_fault(self, kind: int, base: int = 0, size: int = 1 << 32, *, after: int = 0, cycles: int = 1) -> None:
+        """See :meth:`sim.rtl.base.RtlBus.set_dram_fault`; TypeError if the bus behind this has none."""
+        set_fault = getattr(self.bus, "set_dram_fault", None)
+        if set_fault is None:
+            if kind:
+                raise TypeError(f"{type(self.bus).__name__} has no faults of the memory: use a simulator of the RTL")
+            return
+        set_fault(kind, base, size, after=after, cycles=cycles)
+
+    # -- Bus -------------------------------------------------------------------------------------------------
+    @property
+    def cycle(self) -> int:
+        """Cycles simulated since power-on."""
+        return self.bus.cycle
+
+    def read_reg(self, address: int) -> int:
+        """As the bus behind."""
+        return self.bus.read_reg(address)
+
+    def write_reg(self, address: int, value: int) -> None:
+        """As the bus behind."""
+        self.bus.write_reg(address, value)
+
+    def read_mem(self, address: int, size: int, *, charge: bool = True) -> bytes:
+        """As the bus behind, but for bytes that are damaged."""
+        data = bytearray(self.bus.read_mem(address, size, charge=charge))
+        for at, mask in [hit for hit in self._damage if address <= hit[0] < address + size]:
+            data[at - address] ^= mask
+            self._damage.remove((at, mask))
+        return bytes(data)
+
+    def write_mem(self, address: int, data: bytes, *, charge: bool = True) -> None:
+        """As the bus behind."""
+        self.bus.write_mem(address, data, charge=charge)
+
+    def wait_irq(self, limit: int) -> bool:
+        """As the bus behind, late, or not at all."""
+        deaf = min(limit, max(0, self._deaf_until - self.cycle))
+        self.bus.advance(deaf)
+        begin = self.cycle
+        if deaf == limit or not self.bus.wait_irq(limit - deaf):
+            return False
+        if not self._lost:
+            return True
+        self._lost -= 1
+        self.bus.advance(max(0, limit - deaf - (self.cycle - begin)))
+        return False
+
+    def advance(self, cycles: int) -> None:
+        """As the bus behind."""
+        self.bus.advance(cycles)
+
+    def close(self) -> None:
+        """Close the bus behind."""
+        self.bus.close()

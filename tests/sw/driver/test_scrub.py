@@ -1,0 +1,97 @@
+"""Nothing of one tenant is left for another."""
+
+import numpy as np
+import pytest
+
+from hw.contract.isa import LV2_SEGMENTS
+from hw.contract.params import preset
+from sw.driver import Device
+from sw.runtime import Session
+from tests.support.fake_soc import FakeSoc
+from tests.support.images import negating_image
+from tests.support.preempt_images import walking_image
+
+TINY = preset("tiny")
+X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
+
+
+def leave_something(soc: FakeSoc) -> None:
+    for memories in soc.machine.engines:
+        for part in (memories.lv1, memories.act, memories.wgt, memories.acc):
+            part[...] = 7
+    soc.machine.lv2[...] = 9
+
+
+def found_by(soc: FakeSoc, device: Device, model) -> list[int]:
+    """Bytes and numbers that are not zero when the first instruction of ``model`` that reads something is about to
+    run: LV1, LV0 and accumulators, and segment 6 of LV2."""
+    found = []
+    base, size = model.segments[6]
+
+    def look(engine: int, insn) -> None:
+        if insn.fields.get("hi") and not found:
+            memories = soc.machine.engines[engine]
+            parts = (memories.lv1, memories.act, memories.wgt, memories.acc, soc.machine.lv2[base : base + size])
+            found.extend(int(np.count_nonzero(part)) for part in parts)
+
+    soc.inject = look
+    Session(device, model).run(X)
+    return found
+
+
+@pytest.mark.parametrize("tenants", [("a", "b"), (None, "b"), ("a", None)])
+def test_what_another_tenant_left_is_cleared(tenants):
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    first = device.load(walking_image(TINY, jobs=2), tenant=tenants[0])
+    Session(device, first).run(X)
+    device.unload(first)
+    leave_something(soc)
+    assert found_by(soc, device, device.load(walking_image(TINY, jobs=2), tenant=tenants[1])) == [0] * 5
+
+
+def test_one_tenant_finds_what_it_left():
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    Session(device, device.load(walking_image(TINY), tenant="a")).run(X)
+    leave_something(soc)
+    assert 0 not in found_by(soc, device, device.load(walking_image(TINY), tenant="a"))
+
+
+def test_an_engine_that_was_reset_is_cleared_again():
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    model = device.load(walking_image(TINY), tenant="a")
+    soc.hang = True
+    device.begin(model, 1000)
+    device.submit(model, [0], limit=1000)
+    device.abort(model)
+    soc.hang = False
+    leave_something(soc)
+    assert found_by(soc, device, model)[:4] == [0] * 4
+
+
+def test_one_tenant_pays_nothing():
+    device = Device(FakeSoc(TINY))
+    models = [device.load(negating_image(TINY), tenant="a") for _ in range(2)]
+    for model in models * 2:
+        Session(device, model).run(np.zeros((1, 8, 8), np.float32))
+    assert device.scrubber.cleared == 1  # what was there before the first
+
+
+def test_no_tenant_at_all_pays_nothing():
+    device = Device(FakeSoc(TINY))
+    free = device.dram.free_bytes
+    Session(device, device.load(walking_image(TINY, jobs=2))).run(X)
+    assert device.scrubber.cleared == 0 and free - device.dram.free_bytes < 1 << 20
+
+
+def test_dram_is_clear_after_unload():
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    model = device.load(walking_image(TINY, jobs=2))
+    Session(device, model).run(X)
+    segments = [entry for i, entry in enumerate(model.segments) if i not in LV2_SEGMENTS and entry[1]]
+    assert any(any(soc.read_mem(base, size)) for base, size in segments)
+    device.unload(model)
+    assert not any(any(soc.read_mem(base, size)) for base, size in segments)
