@@ -26,6 +26,7 @@ from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.program.job import JobProgram
+from compiler.backend.program.job_order import JobOrder
 from compiler.backend.program.made import Made
 from compiler.ir import CompileError
 from hw.contract.params import SocParams
@@ -39,6 +40,8 @@ class KernelContext:
 
     In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
     made, and how the engines ``share`` the layer.
+
+    ``orders``: the program order of each of its jobs where that is given, see :mod:`compiler.backend.length_plan`.
     """
 
     params: SocParams
@@ -50,6 +53,7 @@ class KernelContext:
     region_lv1: Lv1Area | None = None
     made: Made | None = None
     share: Share = Share.ANY
+    orders: tuple[JobOrder, ...] | None = None
 
     @property
     def lv1(self) -> Lv1Area:

@@ -15,12 +15,16 @@ from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers
 from compiler.backend.preempt.points import PointLimits
+from compiler.backend.program.job_order import JobOrder
 from compiler.ir import CompileError
 from hw.contract.params import SocParams
 
 #: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
 _MANY_CYCLES = 2_000_000
 _REGION = 4  #: times as long as its layers would take one by one: they are compiled so, too, and their tasks compared
+
+
+Orders = Sequence[tuple[JobOrder, ...]]  #: of the jobs of each layer
 
 
 class NoRegions(Exception):
@@ -42,22 +46,26 @@ class LayerCompiler:
     objects: dict[str, LayerObject | CompileError] = field(default_factory=dict)
 
     def compile(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None
-    ) -> list[LayerCode]:
-        """The code of all ``layers``. Raises :class:`NoRegions` if some regions have none, and :class:`CompileError`
-        for the first of other layers."""
-        codes = self._codes(layers, placement, budget, limits)
-        if limits:
+        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
+        orders: Orders | None = None,
+    ) -> list[LayerCode]:  # fmt: skip
+        """The code of all ``layers``; ``orders``: given program orders of the jobs of each. Raises
+        :class:`NoRegions` if some regions have none, and :class:`CompileError` for the first of other layers."""
+        codes = self._codes(layers, placement, budget, limits, orders)
+        if limits and orders is None:
             kept = limits.limited(sum(code.cycles for code in codes))
             if kept.spacing != limits.spacing:
-                codes = self._codes(layers, placement, budget, kept)
+                codes = self._codes(layers, placement, budget, kept, None)
         return codes
 
     def _codes(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None
-    ) -> list[LayerCode]:
+        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
+        orders: Orders | None,
+    ) -> list[LayerCode]:  # fmt: skip
         sources = {
-            number: LayerSource.of(layer, number, placement, budget, self.params, limits)
+            number: LayerSource.of(
+                layer, number, placement, budget, self.params, limits, orders[number] if orders is not None else None
+            )
             for number, layer in enumerate(layers)
             if not isinstance(layer, HostLayer)
         }
@@ -67,6 +75,8 @@ class LayerCompiler:
             error, layer = self.objects[source.key], layers[number]
             if isinstance(error, LayerObject):
                 continue
+            if orders is not None:
+                raise error
             if not isinstance(layer, Region):
                 context = replace(source.context, number=number, placement=placement)
                 layer_program(layer, context)  # fails likewise, and knows names

@@ -14,6 +14,7 @@ from compiler.backend.preempt.job_body import BodyPoint, JobBody, job_bodies
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, JobAddresses
 from compiler.backend.program.job import JobProgram, Piece
+from compiler.backend.program.job_order import JobOrder
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
 from hw.contract.isa import Insn, Op, Segment, Unit
@@ -45,7 +46,8 @@ class BodyObject:
     """A body. ``code``: encoded instructions with CANCEL, without END; ``program``: the same as far as times depend on
     it, equal ones being one object; ``points``: with ``cut`` and ``reload`` as numbers of tasks, which leave CANCEL
     out. ``loads``: whether it loads to LV2; ``staged``: whether something passes the staging area from or to DRAM.
-    ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated."""
+    ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated. ``order``:
+    its tasks by the order in which kernels emitted them."""
 
     engine: int
     own_loads: bool
@@ -60,6 +62,7 @@ class BodyObject:
     fixups: tuple[Fixup, ...]
     points: list[BodyPoint]
     starting: list[LiveBytes]
+    order: JobOrder
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ def layer_object(source: LayerSource, program: LayerProgram | None = None) -> La
     """Compile ``source``; ``program``: if it has been already. Raises :class:`compiler.ir.CompileError`."""
     made = program or source_program(source)
     bodies = job_bodies(
-        source.placement, source.number, made.jobs, source.params, source.budget.engines, source.limits
+        source.placement, source.number, made.jobs, source.params, source.budget.engines, source.limits,
+        source.orders,
     )  # fmt: skip
     cycles = [order.cycles for _, order in made.jobs]
     return LayerObject(
@@ -147,6 +151,7 @@ def _body(body: JobBody, cycles: int, source: LayerSource) -> BodyObject:
         sum(insn_cycles(task.op, task.fields, params, source.budget.engines) for task in streaming),
         any(task.op is Op.LD2 for task in body.tasks), any(map(_passes_staging, body.tasks)),
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), body.points, body.starting,
+        JobOrder.of(job, body.tasks, [point.cut for point in body.points]),
     )  # fmt: skip
 
 
