@@ -251,6 +251,19 @@ def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)"
 
 
 @app.command()
+def export(
+    image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="file to write")],
+) -> None:
+    """Write an image in flat form, for drivers in C that read no JSON."""
+    from hw.contract.flat import flat
+
+    raw = flat(Image.load(image))
+    output.write_bytes(raw)
+    typer.echo(f"{output}: {len(raw):,} bytes in flat form; see docs/flat-images.md")
+
+
+@app.command()
 def verilog(
     output: Annotated[Path, typer.Option("--output", "-o", help="folder for the files")],
     preset: Preset = None,
