@@ -12,7 +12,8 @@ from compiler.backend.layers.region import Place, Region, members_of
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.objects.layer_code import LayerCode
-from compiler.backend.program.job_order import JobOrder, PlanError
+from compiler.backend.program.decisions import LayerDecisions
+from compiler.backend.program.job_order import PlanError
 
 __all__ = ["LengthPlan", "PlanError"]
 
@@ -20,14 +21,14 @@ __all__ = ["LengthPlan", "PlanError"]
 @dataclass(frozen=True)
 class LengthPlan:
     """The decisions: ``layers``, what the model consists of; ``groups``, in their order, the layers of each step by
-    number, and where engines compute them; how LV2 is divided and where tensors lie; by step the program order and
-    the cancellation points of each job."""
+    number, and where engines compute them; how LV2 is divided and where tensors lie; by step the tiles that
+    kernels chose, and the program order and the cancellation points of each job."""
 
     layers: tuple[str, ...]
     groups: tuple[tuple[tuple[int, ...], tuple[Place, ...]], ...]
     budget: Lv2Budget
     placement: TensorPlacement
-    orders: tuple[tuple[JobOrder, ...], ...]
+    decisions: tuple[LayerDecisions, ...]
 
     @classmethod
     def of(
@@ -40,8 +41,7 @@ class LengthPlan:
             (tuple(number[member] for member in members_of(step)), step.places if isinstance(step, Region) else ())
             for step in steps
         )
-        orders = tuple(tuple(job.body.order for job in code.jobs) for code in codes)
-        return cls(_names(layers), groups, budget, placement, orders)
+        return cls(_names(layers), groups, budget, placement, tuple(code.decisions for code in codes))
 
     def joined(self, graph: ir.Graph, layers: Sequence[Layer]) -> list[Layer]:
         """``layers`` of the model with another length as the same steps. Raises :class:`PlanError` if they are not the

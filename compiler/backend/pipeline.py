@@ -135,7 +135,7 @@ def _compiled(
         budget, placement = plan.budget, place_alike(graph, steps, params, plan.placement)
     verify_placement(graph.name, placement, budget)
     limits = PointLimits.of(options)
-    codes = compiler.compile(steps, placement, budget, limits, plan.orders if plan else None)
+    codes = compiler.compile(steps, placement, budget, limits, plan.decisions if plan else None)
     image = link(graph, codes, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
     report = compile_report(graph, codes, placement, image.meta, orders)
     return _Built(image, report, LengthPlan.of(layers, steps, budget, placement, codes))

@@ -133,4 +133,4 @@ def test_a_plan_for_another_model_or_a_longer_length():
         build_planned(graph(one, 17), TINY, Options(), plan)
     again, same = build_planned(graph(one, 16), TINY, Options(), plan)
     assert again.to_bytes() == build_planned(graph(one, 16), TINY, Options())[0].to_bytes()
-    assert same.orders == plan.orders and same.groups == plan.groups
+    assert same.decisions == plan.decisions and same.groups == plan.groups

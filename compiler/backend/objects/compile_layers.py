@@ -15,16 +15,13 @@ from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers
 from compiler.backend.preempt.points import PointLimits
-from compiler.backend.program.job_order import JobOrder
+from compiler.backend.program.decisions import LayerDecisions
 from compiler.ir import CompileError
 from hw.contract.params import SocParams
 
 #: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
 _MANY_CYCLES = 2_000_000
 _REGION = 4  #: times as long as its layers would take one by one: they are compiled so, too, and their tasks compared
-
-
-Orders = Sequence[tuple[JobOrder, ...]]  #: of the jobs of each layer
 
 
 class NoRegions(Exception):
@@ -47,12 +44,12 @@ class LayerCompiler:
 
     def compile(
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
-        orders: Orders | None = None,
+        decisions: Sequence[LayerDecisions] | None = None,
     ) -> list[LayerCode]:  # fmt: skip
-        """The code of all ``layers``; ``orders``: given program orders of the jobs of each. Raises
+        """The code of all ``layers``; ``decisions`` about each: if they are given. Raises
         :class:`NoRegions` if some regions have none, and :class:`CompileError` for the first of other layers."""
-        codes = self._codes(layers, placement, budget, limits, orders)
-        if limits and orders is None:
+        codes = self._codes(layers, placement, budget, limits, decisions)
+        if limits and decisions is None:
             kept = limits.limited(sum(code.cycles for code in codes))
             if kept.spacing != limits.spacing:
                 codes = self._codes(layers, placement, budget, kept, None)
@@ -60,11 +57,11 @@ class LayerCompiler:
 
     def _codes(
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
-        orders: Orders | None,
+        decisions: Sequence[LayerDecisions] | None,
     ) -> list[LayerCode]:  # fmt: skip
         sources = {
             number: LayerSource.of(
-                layer, number, placement, budget, self.params, limits, orders[number] if orders is not None else None
+                layer, number, placement, budget, self.params, limits, decisions[number] if decisions else None
             )
             for number, layer in enumerate(layers)
             if not isinstance(layer, HostLayer)
@@ -75,7 +72,7 @@ class LayerCompiler:
             error, layer = self.objects[source.key], layers[number]
             if isinstance(error, LayerObject):
                 continue
-            if orders is not None:
+            if decisions is not None:
                 raise error
             if not isinstance(layer, Region):
                 context = replace(source.context, number=number, placement=placement)
@@ -115,7 +112,7 @@ class LayerCompiler:
             made = layer_object(source)
             jobs = _jobs(number, made, source)
             assert jobs is not None  # they are its own weights
-        return LayerCode(number, layer, made.summary, jobs)
+        return LayerCode(number, layer, made.summary, jobs, made.choices)
 
 
 def _jobs(number: int, made: LayerObject, source: LayerSource) -> tuple[JobCode, ...] | None:

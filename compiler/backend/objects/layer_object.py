@@ -5,6 +5,7 @@ have to be changed when the linker knows better. Weights are described by pieces
 object.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from compiler.backend.kernels.conv_data import ConvData, conv_data
@@ -67,10 +68,11 @@ class BodyObject:
 
 @dataclass(frozen=True)
 class LayerObject:
-    """The bodies of a layer's jobs, in order; ``summary``: a few words on its tiles."""
+    """The bodies of a layer's jobs, in order; ``summary``: a few words on its tiles; ``choices``: of its kernels."""
 
     summary: str
     bodies: tuple[BodyObject, ...]
+    choices: tuple[Hashable, ...] = ()
 
     @property
     def cycles(self) -> int:
@@ -83,11 +85,11 @@ def layer_object(source: LayerSource, program: LayerProgram | None = None) -> La
     made = program or source_program(source)
     bodies = job_bodies(
         source.placement, source.number, made.jobs, source.params, source.budget.engines, source.limits,
-        source.orders,
+        source.decisions.jobs if source.decisions else None,
     )  # fmt: skip
     cycles = [order.cycles for _, order in made.jobs]
     return LayerObject(
-        made.summary, tuple(_body(body, took, source) for body, took in zip(bodies, cycles, strict=True))
+        made.summary, tuple(_body(body, took, source) for body, took in zip(bodies, cycles, strict=True)), made.choices
     )
 
 

@@ -34,34 +34,30 @@ class JobOrder:
         return [tasks[number] for number in self.tasks]
 
     def scheduled(self, job: JobProgram, schedule: TaskSchedule) -> TaskSchedule:
-        """``schedule`` of ``job`` with its tasks in this order, and with the same times. Raises :class:`PlanError` if
-        one would come ahead of another that its unit has to execute first."""
+        """``schedule`` of ``job`` with its tasks in this order, and with the same times; ``schedule`` itself if one
+        would come ahead of another that its unit has to execute first. Raises :class:`PlanError` if they are not as
+        many."""
         at = {task: number for number, task in enumerate(schedule.tasks)}
         tasks = self.applied(emitted(job))
         places = [at[task] for task in tasks]
         last: dict[int, int] = {}
         for task, place in zip(tasks, places, strict=True):
             if place < last.get(task.unit, -1):
-                raise PlanError("a unit would execute its instructions in another order")
+                return schedule
             last[task.unit] = place
         return TaskSchedule(
             tasks, schedule.cycles, [schedule.starts[i] for i in places], [schedule.ends[i] for i in places]
         )
 
 
-def check_count(orders: Sequence[JobOrder], jobs: int) -> None:
-    """Raise :class:`PlanError` unless there is an order for each of a layer's ``jobs``."""
-    if len(orders) != jobs:
-        raise PlanError(f"a layer has {jobs} jobs, in the plan {len(orders)}")
-
-
-def check_needs(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> None:
-    """Raise :class:`PlanError` if one of ``tasks``, which are in program order, comes ahead of one that it needs."""
+def possible(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> bool:
+    """Whether none of ``tasks``, which are in program order, comes ahead of one that it needs."""
     done: set[Task] = set()
     for task in tasks:
         if not done.issuperset(needs[task]):
-            raise PlanError("an instruction would come ahead of one that it waits for")
+            return False
         done.add(task)
+    return True
 
 
 def emitted(job: JobProgram) -> list[Task]:
