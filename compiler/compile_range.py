@@ -83,7 +83,9 @@ class _Compiler:
 
     def _image(self, length: int, planned: bool) -> tuple[Image, bool]:
         """The image for ``length``, if possible by the plan there is; whether it has a plan of its own."""
-        image = self._built(length, self._plan) if self._plan and planned else None
+        image = None
+        if self._plan and planned:
+            image = self._built(length, self._plan.with_free_tiles()) or self._built(length, self._plan)
         begins = image is None
         if image is None:
             image = self._built(length, None)
@@ -102,5 +104,5 @@ class _Compiler:
             return None
         except CompileError as error:
             raise CompileError(f"length {length} of dimension {self._dimension.label!r}: {error}") from error
-        self._plan = plan or made
+        self._plan = self._plan if plan else made
         return image

@@ -4,7 +4,7 @@ Programs for lengths that are near each other then differ in little but sizes, s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler import ir
 from compiler.backend.layers.layer import Layer
@@ -42,6 +42,10 @@ class LengthPlan:
             for step in steps
         )
         return cls(_names(layers), groups, budget, placement, tuple(code.decisions for code in codes))
+
+    def with_free_tiles(self) -> "LengthPlan":
+        """The same, but each length takes the tiles that are best for it."""
+        return replace(self, decisions=tuple(replace(each, choices=None) for each in self.decisions))
 
     def joined(self, graph: ir.Graph, layers: Sequence[Layer]) -> list[Layer]:
         """``layers`` of the model with another length as the same steps. Raises :class:`PlanError` if they are not the

@@ -11,10 +11,11 @@ Choice = TypeVar("Choice", bound=Hashable)
 
 @dataclass(frozen=True)
 class LayerDecisions:
-    """``jobs``: program order and points of each; ``choices``: what kernels chose, in the order in which they did."""
+    """``jobs``: program order and points of each; ``choices``: what kernels chose, in the order in which they did
+    (None: they are free to)."""
 
     jobs: tuple[JobOrder, ...]
-    choices: tuple[Hashable, ...]
+    choices: tuple[Hashable, ...] | None
 
     def check_jobs(self, count: int) -> None:
         """Raise :class:`PlanError` unless these are decisions about ``count`` jobs."""
