@@ -33,6 +33,7 @@ from caesura.options import (
     NoCache,
     NoRegions,
     Order,
+    Page,
     ParamsFile,
     Placed,
     Preset,
@@ -117,7 +118,10 @@ def run(
     lv2_limit: Lv2Limit = None,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
-    units: Annotated[bool, typer.Option("--units", help="with --trace: a line for each unit (slow on RTL)")] = False,
+    page: Page = None,
+    units: Annotated[
+        bool, typer.Option("--units", help="with --trace or --report: a line for each unit (slow on RTL)")
+    ] = False,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
@@ -134,8 +138,8 @@ def run(
     backend = chosen_backend(backend, image.params)
     report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
     report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
-    if units and (trace is None or vcd is not None):
-        raise api.UsageError("--units adds lines to the timeline that --trace writes, without --vcd")
+    if units and ((trace is None and page is None) or vcd is not None):
+        raise api.UsageError("--units adds lines to the timeline that --trace or --report writes, without --vcd")
     with Progress() as progress, _device(image, backend, vcd, progress, recorded=units) as device:
         loaded, expected = device.load(image), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
@@ -149,8 +153,13 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, data, report.outputs)
+        runs = getattr(device.bus, "runs", [])
         if trace:
-            _write_trace(trace, report.stats, getattr(device.bus, "runs", []))
+            _write_trace(trace, report.stats, runs)
+    if page:
+        from caesura.page.run_page import write_run_page
+
+        write_run_page(page, report, image, runs)
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
         typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
@@ -248,6 +257,22 @@ def info(
 def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")]) -> None:
     """Print the assembler text of an image."""
     typer.echo(show.listing(Image.load(image)))
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="what varies and what is run (.toml); docs/sweeps.md describes it")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder (default: out/NAME)")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="a Dask scheduler, such as tcp://head:8786")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes (default: one for each CPU)")] = None,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="print comma-separated values")] = False,
+) -> None:
+    """Run many machines, models and policies; what was run before is not run again. Exit code 1 if points failed."""
+    from caesura.sweep.command import sweep_command
+
+    if sweep_command(file, output, scheduler, jobs, as_json, as_csv):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -358,12 +383,17 @@ def bench(
     only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
     everything: Annotated[bool, typer.Option("--all", help="also measure what takes many minutes")] = False,
     check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
+    page: Page = None,
 ) -> None:
     """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong."""
     from caesura.bench import run_bench
 
     hardware = machine(preset or (None if params else "base"), params, changes or ())
     report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
+    if page:
+        from caesura.page.bench_page import write_bench_page
+
+        write_bench_page(page, report.to_dict())
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
@@ -383,11 +413,12 @@ def scenario(
     changes: Set = None,
     as_json: Json = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
+    page: Page = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
-    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or ())
+    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or (), page)
 
 
 def _graph(path: Path, fallback: bool) -> Graph:

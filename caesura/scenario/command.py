@@ -14,12 +14,20 @@ from caesura.scenario.runner import run_scenario
 
 def scenario_command(
     file: Path, policy: str, backend: str, placement: str, options: Sequence[str], as_json: bool, trace: Path | None,
-    params: Path | None = None, changes: Sequence[str] = (),
+    params: Path | None = None, changes: Sequence[str] = (), page: Path | None = None,
 ) -> None:  # fmt: skip
     """Run ``file`` and print its metrics. ``options`` of the policy are of the form ``name=number``."""
     chosen = dict(_option(text) for text in options)
     result = run_scenario(
-        file, policy, backend, placement=placement, options=chosen, trace=trace, params=params, changes=changes
+        file,
+        policy,
+        backend,
+        placement=placement,
+        options=chosen,
+        trace=trace,
+        params=params,
+        changes=changes,
+        page=page,
     )
     if as_json:
         print(json.dumps(result))
