@@ -32,6 +32,7 @@ from caesura.options import (
     MaxLive,
     NoCache,
     NoRegions,
+    NoSplit,
     Order,
     Page,
     ParamsFile,
@@ -110,6 +111,7 @@ def run(
     order: Order = "search",
     budget: Budget = None,
     no_regions: NoRegions = False,
+    no_split: NoSplit = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -128,7 +130,7 @@ def run(
 
     options = compile_options(
         cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
-        budget=budget, no_regions=no_regions,
+        budget=budget, no_regions=no_regions, no_split=no_split,
     )  # fmt: skip
     image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
     if check and is_image(model):
@@ -183,6 +185,7 @@ def compile(
     order: Order = "search",
     budget: Budget = None,
     no_regions: NoRegions = False,
+    no_split: NoSplit = False,
     fallback: Fallback = False,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -196,7 +199,7 @@ def compile(
     """Compile an ONNX model to an image, and report the search for the order of its layers."""
     options = compile_options(
         cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
-        budget=budget, no_regions=no_regions,
+        budget=budget, no_regions=no_regions, no_split=no_split,
     )  # fmt: skip
     hardware = machine(preset, params, changes or ()) or "tiny"
     with Progress() as progress:

@@ -36,6 +36,7 @@ Budget = Annotated[
     str | None, typer.Option(help="time for the order search, such as 10s (default: a fixed number of tries)")
 ]
 NoRegions = Annotated[bool, typer.Option("--no-regions", help="let no two layers run side by side")]
+NoSplit = Annotated[bool, typer.Option("--no-split", help="split no operator, even if its tensors do not fit on chip")]
 Jobs = Annotated[
     int | None, typer.Option("--jobs", min=1, help="processes that compile at a time (default: one for each CPU)")
 ]
@@ -47,6 +48,7 @@ Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what 
 def compile_options(
     interval: int | None, max_live: int | None, at: str, spill_bound: int | None, lv2_limit: int | None, *,
     placed: bool = False, order: str = "search", budget: str | None = None, no_regions: bool = False,
+    no_split: bool = False,
 ) -> Options:  # fmt: skip
     """Options of the compiler; None stands for its default."""
     default = Options()
@@ -60,6 +62,7 @@ def compile_options(
         order=order,
         order_seconds=math.inf if budget is None else seconds(budget),
         regions=not no_regions,
+        split=not no_split,
     )
 
 

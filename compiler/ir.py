@@ -94,6 +94,7 @@ class Conv(Operation):
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)  #: top, left, bottom, right
     dilations: tuple[int, int] = (1, 1)
     groups: int = 1
+    repeated: int = 0  #: pixels of the result that another part of the same operator computes too, if it was split
 
 
 @dataclass

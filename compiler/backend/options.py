@@ -25,9 +25,10 @@ class Options:
     one of them, and waits for the layers that it reads alone; which one, the run time decides. ``lv2_limit``: bytes of
     LV2 the model may use (0: all), so that another model finds room beside it.
 
-    ``regions``: some layers become one step of the model, with instructions that run side by side. ``order``: one of
-    ``ORDERS``, in which layers come, so that regions are good; a search ends after ``order_seconds``, and is then not
-    reproducible. Placed and observed models have no regions, and keep their order.
+    ``split``: operators whose tensors do not fit on chip become several on parts of an image, where a price says that
+    it pays. ``regions``: some layers become one step of the model, with instructions that run side by side. ``order``:
+    one of ``ORDERS``, in which layers come, so that regions are good; a search ends after ``order_seconds``, and is
+    then not reproducible. Placed and observed models are not split, have no regions, and keep their order.
 
     ``cancel_interval``: cycles a pause should wait for HALTED at most (0: no points): points lie a part of it apart,
     and long instructions are cut (:class:`compiler.backend.preempt.points.PointLimits`). ``cancel_at``: which of the
@@ -40,6 +41,7 @@ class Options:
     engines: int = 1
     placed: bool = False
     lv2_limit: int = 0
+    split: bool = True
     regions: bool = True
     order: str = "search"
     order_seconds: float = math.inf

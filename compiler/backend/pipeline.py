@@ -3,14 +3,10 @@
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compiler import ir
-from compiler.backend.layers.fold import fold_tables
-from compiler.backend.layers.fuse import fuse
-from compiler.backend.layers.heads import split_heads
 from compiler.backend.layers.layer import Layer
-from compiler.backend.layers.lower import lower
 from compiler.backend.layers.verify import verify_layers
 from compiler.backend.length_plan import LengthPlan, PlanError
 from compiler.backend.link.linker import link
@@ -20,11 +16,11 @@ from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.options import Options
-from compiler.backend.order.defer import defer
 from compiler.backend.order.regions import ChooseOrder, order_and_join
-from compiler.backend.order.side_by_side import side_by_side
 from compiler.backend.preempt.points import PointLimits
+from compiler.backend.prepare import prepared
 from compiler.backend.report import CompileReport, compile_report
+from compiler.backend.split.choose import split_where_it_pays
 from compiler.order.report import OrderReport
 from hw.contract.image import Image
 from hw.contract.params import SocParams
@@ -91,18 +87,8 @@ def _build(
 ) -> _Built:  # fmt: skip
     params = compiler.params
     options.check(graph.name, params)
-    graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
-
-    if not options.observe:
-        graph = split_heads(graph, params)
-    layers = lower(graph, params)
-    verify_layers(graph, layers)
-    if not options.observe:  # an observer looks at every operator's own result
-        layers = fold_tables(graph, fuse(graph, layers, placed=options.placed))
-        verify_layers(graph, layers)
-    # Layers that wait for their reader save memory and cost what could run side by side.
-    layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
-    verify_layers(graph, layers)
+    graph = split_where_it_pays(graph, params, options)
+    graph, layers = prepared(graph, params, options)
     if plan is not None:
         try:
             steps = plan.joined(graph, layers)
@@ -112,7 +98,8 @@ def _build(
             raise PlanError(f"model {graph.name!r}: {error}") from error
     if not options.regions or options.observe or options.placed:
         return _compiled(graph, layers, layers, options, [], compiler)
-    ordered = order_and_join(graph, layers, params, options.engines, options.search_limits, choose_order)
+    lv2, limits = options.lv2_bytes(params), options.search_limits
+    ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2)
     while True:
         verify_layers(graph, ordered.layers)
         try:

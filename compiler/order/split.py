@@ -177,10 +177,11 @@ def _split_graph(name: str, operators: Sequence[SplitOperator], cuts: Mapping[in
 
 def _boxes(extents: Extents, pieces: Mapping[Dimension, int]) -> Iterator[Box4]:
     """The parts of ``extents`` in so many pieces along each dimension, larger ones first."""
-    yield from product(*(_pieces(extents[d], pieces.get(d, 1)) for d in Dimension))
+    yield from product(*(even_pieces(extents[d], pieces.get(d, 1)) for d in Dimension))
 
 
-def _pieces(extent: int, count: int) -> list[tuple[int, int]]:
+def even_pieces(extent: int, count: int) -> list[tuple[int, int]]:
+    """(First, end) of ``count`` nearly equal pieces of ``extent``, larger ones first."""
     small, larger = divmod(extent, count)
     bounds = [i * small + min(i, larger) for i in range(count + 1)]
     return list(pairwise(bounds))

@@ -30,8 +30,11 @@ class MoveKernel(Kernel[MovePlan]):
         return isinstance(layer, MoveLayer)
 
     def plan(self, layer: MoveLayer, context: KernelContext) -> MovePlan:
-        """The copies of inputs that are not written in place."""
-        copies = tuple(copy for copy in layer.copies if copy.src not in context.placement.inside)
+        """The copies of inputs that are not written in place, nor read there."""
+        inside = context.placement.inside
+        pairs = [(copy, copy.src, layer.output) for copy in layer.copies]
+        within = {(inner, outer) for inner, (outer, _) in inside.items()}
+        copies = tuple(copy for copy, one, other in pairs if not {(one, other), (other, one)} & within)
         return MovePlan("" if copies else "in place", copies, layer.output)
 
     def emit(self, plan: MovePlan, context: KernelContext) -> list[JobProgram]:

@@ -134,9 +134,9 @@ class ConvLayer(Layer):
         return self.requantise.table
 
     def macs(self, graph: Graph) -> int:
-        """Multiply-accumulates of a convolution; 0 for average pools."""
+        """Multiply-accumulates of a convolution, those left out that another part of it counts; 0 for average pools."""
         n, h, w, _ = graph.tensors[self.output].nhwc
-        return n * h * w * int(self.op.weights.size) if isinstance(self.op, Conv) else 0
+        return (n * h * w - self.op.repeated) * int(self.op.weights.size) if isinstance(self.op, Conv) else 0
 
 
 @dataclass(eq=False)

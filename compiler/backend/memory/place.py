@@ -33,7 +33,8 @@ def place(
     """The division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the placement.
     Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
     lv2 = options.lv2_bytes(params)
-    sharing = BufferSharing(graph, layers, params, Edges(graph, layers) if options.placed else Chain())
+    order = Edges(graph, layers) if options.placed else Chain()
+    sharing = BufferSharing(graph, layers, params, order, observe=options.observe)
     placed = [
         (budget, place_buffers(graph, sharing, params, budget.staging_end, budget.tensors_end, options.observe))
         for budget in divide(graph, layers, params, options.engines, lv2, placed=options.placed)

@@ -1,7 +1,8 @@
 """Which tensors share a buffer.
 
-Reshaped tensors share one; inputs of a channel concatenation are written straight into its output; the result of an
-element-wise operator, or of a convolution with an addition, takes the place of an operand that dies there.
+Reshaped tensors share one; inputs of a concatenation are written straight into its output, slices are read where they
+were taken from; the result of an element-wise operator, or of a convolution with an addition, takes the place of an
+operand that dies there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, Layer
+from compiler.backend.layers.origin import Origin, origin
 from compiler.backend.layers.region import flattened, members_of
 from compiler.backend.memory.pixel_pitch import padded_pitches
 from compiler.backend.order.layer_order import Chain, LayerOrder
@@ -34,18 +36,22 @@ class SharedBuffer:
 
 
 class BufferSharing:
-    """``buffers`` by tensor name; ``inside``: tensor → (concatenation output, byte offset) it is written into;
-    ``roots``: tensor → the tensor whose bytes it shares by reshapes."""
+    """``buffers`` by tensor name; ``inside``: tensor → what it is a part of and its first element there, as in
+    :class:`TensorPlacement`; ``roots``: tensor → the tensor whose bytes it shares by reshapes."""
 
     def __init__(
-        self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, order: LayerOrder | None = None
-    ) -> None:
+        self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, order: LayerOrder | None = None, *,
+        observe: bool = False,
+    ) -> None:  # fmt: skip
+        """``observe``: parts of tensors are tensors of their own, which somebody looks at."""
         self._graph, self._layers, self.order = graph, layers, order or Chain()
         self.roots = graph.roots()
-        self.inside: dict[str, tuple[str, int]] = {}
+        self.inside: dict[str, tuple[str, Origin]] = {}
         self.buffers = self._by_root()
         self._live()
-        self._concatenate_in_place()
+        if not observe:
+            self._slice_in_place()
+            self._concatenate_in_place()
         self._compute_in_place()
         self._pad_pixels(params)
 
@@ -87,28 +93,54 @@ class BufferSharing:
         for port in self._graph.inputs:
             self.buffers[port.tensor].segment = Segment.INPUTS
 
+    def _slice_in_place(self) -> None:
+        """Whoever reads a slice reads the bytes that it was taken from, if it can do with gaps."""
+        layers = flattened(self._layers)
+        flow, reshaped = layer_flow(self._graph, layers), self._reshaped()
+        outside = {port.tensor for port in (*self._graph.inputs, *self._graph.outputs)}
+        for layer in reversed(layers):  # the slice of a slice hands its readers on
+            if not isinstance(layer.op, ir.Slice) or {layer.output, *layer.inputs} & reshaped:
+                continue
+            source = layer.inputs[0]
+            place = origin(self._graph, layer.output, layer.op.axis, layer.op.first)
+            readers = list(flow.successors(layer))
+            if place is None or layer.output in outside or not all(self._with_gaps(reader) for reader in readers):
+                continue
+            self.inside[layer.output] = (source, place)
+            self._hold(self.buffers[source], self.buffers[layer.output])
+
+    def _with_gaps(self, user: Layer) -> bool:
+        """Whether ``user`` can read and write tensors that are parts of others; slices in place do neither."""
+        return user.strided or (isinstance(user.op, ir.Slice) and user.output in self.inside)
+
+    def _hold(self, outer: SharedBuffer, inner: SharedBuffer) -> None:
+        """The bytes of ``inner`` are some of ``outer``'s."""
+        outer.start, outer.end = min(outer.start, inner.start), max(outer.end, inner.end)
+        outer.users |= inner.users
+        inner.size = 0
+
+    def _reshaped(self) -> set[str]:
+        return {name for op in self._graph.ops if isinstance(op, ir.Reshape) for name in (op.inputs[0], op.output)}
+
     def _concatenate_in_place(self) -> None:
         layers = flattened(self._layers)
         flow = layer_flow(self._graph, layers)
         makers = {layer.output: layer for layer in layers}
-        reshaped = {op.inputs[0] for op in self._graph.ops if isinstance(op, ir.Reshape)}
+        reshaped = self._reshaped()
         for layer in layers:
             if not isinstance(layer.op, ir.Concat):
                 continue
-            rank = len(self._graph.tensors[layer.output].shape)
-            if layer.op.axis % rank != rank - 1:
-                continue
-            target, offset = self.buffers[layer.output], 0
+            axis = layer.op.axis % len(self._graph.tensors[layer.output].shape)
+            target, first = self.buffers[layer.output], 0
             for name in layer.inputs:
                 buffer, maker = self.buffers[name], makers.get(name)
+                place = origin(self._graph, layer.output, axis, first)
                 once = buffer.segment is None and layer.inputs.count(name) == 1 and name not in reshaped
                 users = [maker, *flow.successors(maker)] if maker is not None else []
-                if once and users and all(user.strided for user in users if user is not layer):
-                    self.inside[name] = (layer.output, offset)
-                    target.start, target.end = min(target.start, buffer.start), max(target.end, buffer.end)
-                    target.users |= buffer.users
-                    buffer.size = 0
-                offset += self._graph.tensors[name].shape[-1]
+                if place and once and users and all(self._with_gaps(user) for user in users if user is not layer):
+                    self.inside[name] = (layer.output, place)
+                    self._hold(target, buffer)
+                first += self._graph.tensors[name].shape[axis]
 
     def _compute_in_place(self) -> None:
         for number, layer in self._numbered():
@@ -131,16 +163,21 @@ class BufferSharing:
         """Whether a member of the same region behind ``layer`` uses ``buffer``."""
         members = members_of(self._layers[number])
         behind = members[members.index(layer) + 1 :]
-        return any(self.buffers[name] is buffer for other in behind for name in (*other.inputs, *other.outputs))
+        names = {self._outermost(name) for other in behind for name in (*other.inputs, *other.outputs)}
+        return any(self.buffers[name] is buffer for name in names)
 
     def _replaceable(self, layer: Layer) -> list[str]:
         """Operands whose place the result may take; a convolution may not overwrite its own input."""
         if not isinstance(layer, ConvLayer) or not layer.addition:
             return layer.replaceable
-        x = layer.inputs[0]
-        while x in self.inside:
-            x = self.inside[x][0]
+        x = self._outermost(layer.inputs[0])
         return [other for other in layer.replaceable if self.buffers[x] is not self.buffers[other]]
+
+    def _outermost(self, name: str) -> str:
+        """The tensor that ``name`` is a part of, or itself."""
+        while name in self.inside:
+            name = self.inside[name][0]
+        return name
 
     def _pad_pixels(self, params: SocParams) -> None:
         """Pitches for tensors with a buffer of their own."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler import ir
+from compiler.backend.layers.origin import Origin
 from compiler.backend.memory.tensor_view import TensorView
 from compiler.backend.order.layer_order import LayerOrder
 from hw.contract.isa import Segment
@@ -27,11 +28,12 @@ class TensorBuffer:
 
 @dataclass(frozen=True)
 class TensorPlacement:
-    """Buffers by tensor name. ``inside``: tensor → (concatenation output, byte offset) it is written into."""
+    """Buffers by tensor name. ``inside``: tensor → the tensor that it is a part of and its first element there: the
+    result of a concatenation in place, or what a slice in place was taken from."""
 
     tensors: Mapping[str, ir.Tensor]
     by_tensor: Mapping[str, TensorBuffer]
-    inside: Mapping[str, tuple[str, int]]
+    inside: Mapping[str, tuple[str, Origin]]
     sizes: Mapping[int, int]  #: bytes used of each segment
     moved: int  #: bytes that layers read and write in DRAM because LV2 is too small
     constants: bytes  #: constant tensors, the start of the weight segment
@@ -42,9 +44,9 @@ class TensorPlacement:
         """How to reach the elements of a tensor."""
         tensor = self.tensors[name]
         if name in self.inside:
-            outer, offset = self.inside[name]
+            outer, origin = self.inside[name]
             whole = self.view(outer)
-            return TensorView(whole.segment, whole.offset + offset, tensor.nhwc, whole.strides)
+            return TensorView(whole.segment, whole.address(0, *origin), tensor.nhwc, whole.strides)
         buffer = self.by_tensor[name]
         assert buffer.segment is not None
         dense = TensorView.dense(buffer.segment, buffer.offset, tensor.nhwc)

@@ -34,7 +34,8 @@ class RegionRules:
     readers: Sequence[frozenset[int]]  #: by layer the numbers of those that read its result
     outside: frozenset[int]  #: layers that read inputs of the model, of which one can stay in LV2
     tensors: Sequence[Mapping[str, int]]  #: by layer bytes of the tensors that it reads and writes
-    memory: int  #: bytes on chip for tensors
+    lv2_bytes: int  #: of LV2 that the model may use
+    memory: int  #: bytes of it for the tensors of a region
     window: int  #: bytes of weights that a job may have
     dram_bytes_per_cycle: float
     longest: float  #: cycles of MAC or VEC of a region: schedulers and pauses between jobs want more than one

@@ -40,26 +40,50 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     before = _same_kind(members)
     levels = _levels(members, before, work, tiles)
     ends: list[list[list[float]]] = [[[] for _ in range(4)] for _ in members]
-    free = [0.0] * 4
-    waiting = [(number, stage) for number in range(len(members)) for stage in range(4)]
+    follow, free = _followers(members, before), [0.0] * 4
+    # Of each member and unit (four for a member): work of a tile, its place among others, tiles done, and when the next
+    # can begin as far as others are concerned.
+    takes = [cycles for units in work for cycles in units]
+    rank = [-level for level in levels for _ in range(4)]
+    step = [max(units) for units in work for _ in range(4)]
+    waiting = list(range(4 * len(members)))
+    begins = [_start(members, tiles, ends, before, *divmod(entry, 4)) for entry in waiting]
     while waiting:
-        best, chosen = (float("inf"), 0.0), waiting[0]
+        first, least, chosen = math.inf, 0.0, waiting[0]
         for entry in waiting:
-            number, stage = entry
-            start = _start(members, tiles, ends, before, number, stage)
-            if start is not None:
-                start = max(start, free[stage]) if work[number][stage] else start
-                if start <= best[0]:
-                    key = (start, len(ends[number][stage]) * max(work[number]) - levels[number])
-                    if key < best:
-                        best, chosen = key, entry
-        number, stage = chosen
-        end = best[0] + work[number][stage]
+            start = begins[entry]
+            if start < free[entry & 3] and takes[entry]:
+                start = free[entry & 3]
+            if start < first or (start == first < math.inf and rank[entry] < least):
+                first, least, chosen = start, rank[entry], entry
+        number, stage = divmod(chosen, 4)
+        end = first + takes[chosen]
         free[stage] = max(free[stage], end)
         ends[number][stage].append(end)
+        rank[chosen] = len(ends[number][stage]) * step[chosen] - levels[number]
         if len(ends[number][stage]) == tiles[number]:
             waiting.remove(chosen)
+        else:
+            begins[chosen] = _start(members, tiles, ends, before, number, stage)
+        for entry in follow[chosen]:
+            if begins[entry] == math.inf:
+                begins[entry] = _start(members, tiles, ends, before, *divmod(entry, 4))
     return max(free)
+
+
+def _followers(members: Sequence[RegionMember], before: Sequence[int]) -> list[list[int]]:
+    """Of each member and unit, four for a member, which may be able to begin when it has done a tile."""
+    found = []
+    for number, member in enumerate(members):
+        computes = _ARRAYS if member.busy[_ARRAYS] else _VECTOR
+        for stage in range(4):
+            beside = [4 * number + other for other in (stage - 1, stage + 1) if _LOAD <= other <= _STORE]
+            for other, reader in enumerate(members):
+                reads = stage == _STORE and number in reader.reads
+                if reads or (stage == computes and before[other] == number):
+                    beside.append(4 * other + _LOAD)
+            found.append(beside)
+    return found
 
 
 def _start(
@@ -69,29 +93,29 @@ def _start(
     before: Sequence[int],
     number: int,
     stage: int,
-) -> float | None:
-    """When the next tile of a member could begin on a unit, as far as others are concerned; None: not known yet."""
+) -> float:
+    """When the next tile of a member could begin on a unit, as far as others are concerned; infinite: not known yet."""
     mine = ends[number]
     tile, start = len(mine[stage]), 0.0
     if stage != _STORE and tile >= 2:
         read = mine[stage + 1]
         if len(read) < tile - 1:
-            return None
+            return math.inf
         start = read[tile - 2]
     if stage != _LOAD:
         made = mine[stage - 1]
-        return max(start, made[tile]) if len(made) > tile else None
+        return max(start, made[tile]) if len(made) > tile else math.inf
     for source in members[number].reads:
         stored = ends[source][_STORE]
         wanted = math.ceil((tile + 1) * tiles[source] / tiles[number]) - 1
         last = min(tiles[source] - 1, wanted + members[number].around)
         if len(stored) <= last:
-            return None
+            return math.inf
         start = max(start, stored[last])
     if tile < 2 and before[number] >= 0:
         computed = ends[before[number]][_ARRAYS if members[before[number]].busy[_ARRAYS] else _VECTOR]
         if len(computed) < tiles[before[number]] - 1 + tile:
-            return None
+            return math.inf
         start = max(start, computed[tiles[before[number]] - 2 + tile])
     return start
 

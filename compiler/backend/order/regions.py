@@ -34,6 +34,7 @@ from compiler.order.report import OrderReport
 from compiler.order.residency import spills
 from compiler.order.search import SearchLimits
 from compiler.order.split import threshold
+from compiler.order.subgraphs import subgraphs
 from hw.contract.params import SocParams
 
 _MOST = 8  #: layers of a region
@@ -52,19 +53,19 @@ class RegionPrice:
     """The price of orders of a part of the layers: cycles of its best regions, and of what is spilled."""
 
     def __init__(
-        self, rules: RegionRules, numbers: Sequence[int], graph: OrderGraph, params: SocParams, *, quick: bool = False
+        self, rules: RegionRules, numbers: Sequence[int], graph: OrderGraph, *, quick: bool = False
     ) -> None:  # fmt: skip
         """``numbers``: of the layers that are the operators of ``graph``. ``quick``: by the quick estimate."""
         self._quick = quick
-        self._rules, self._numbers, self._graph, self._params = rules, numbers, graph, params
+        self._rules, self._numbers, self._graph = rules, numbers, graph
         self._known: dict[tuple[int, ...], tuple[float, tuple[Place, ...]]] = {}
         self._bounds: dict[tuple[int, ...], float] = {}
         self._forbidden: list[frozenset[int]] = []
         self._only_shared: list[frozenset[int]] = []
 
     def __call__(self, order: Order) -> float:
-        moved = sum(spills(self._graph, order, threshold(self._params.lv2_bytes)))
-        return self.cut(order)[0] + moved / self._params.dram_bytes_per_cycle
+        moved = sum(spills(self._graph, order, threshold(self._rules.lv2_bytes)))
+        return self.cut(order)[0] + moved / self._rules.dram_bytes_per_cycle
 
     def _possible(self, members: tuple[int, ...]) -> bool:
         return len(members) == 1 or (
@@ -169,16 +170,18 @@ class OrderedLayers:
 
 def order_and_join(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
-    choose: ChooseOrder | None = None,
+    choose: ChooseOrder | None = None, lv2_bytes: int = 0,
 ) -> OrderedLayers:  # fmt: skip
     """``layers`` in the best order found within ``limits`` (None: as they come), some joined to regions. ``choose``:
-    what gives another. Layers on the CPU keep their places: all before them come before them."""
+    what gives another; ``lv2_bytes``: of LV2 that they may use (0: all). Layers on the CPU keep their places: all
+    before them come before them."""
+    lv2 = lv2_bytes or params.lv2_bytes
     runs, reports = list[OrderedRun | HostLayer](), list[OrderReport]()
     for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
         if on_host:
             runs += [layer for layer in group if isinstance(layer, HostLayer)]
         else:
-            run, report = _ordered(graph, list(group), params, engines, limits, choose)
+            run, report = _ordered(graph, list(group), params, engines, limits, choose, lv2)
             runs.append(run)
             reports += [report] if report else []
     return OrderedLayers(tuple(runs), tuple(reports))
@@ -186,7 +189,7 @@ def order_and_join(
 
 def _ordered(
     graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
-    choose: ChooseOrder | None,
+    choose: ChooseOrder | None, lv2_bytes: int,
 ) -> tuple[OrderedRun, OrderReport | None]:  # fmt: skip
     flow = layer_flow(graph, run)
     number = {layer: i for i, layer in enumerate(run)}
@@ -203,28 +206,40 @@ def _ordered(
         [
             {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)} for layer in run
         ],
-        int(_TENSORS * params.lv2_bytes), params.lv2_bytes // 8 // engines, params.dram_bytes_per_cycle,
+        lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params.dram_bytes_per_cycle,
         _PART * sum(float(one.busy.max()) for one in times),
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)
-    price, report = RegionPrice(rules, whole.source, whole, params), None
+    price, report = RegionPrice(rules, whole.source, whole), None
     order = whole.source
     if limits is not None and len(run) > 1:
         ends = time.monotonic() + limits.seconds
-        report = _search(whole, rules, params, replace(limits, seconds=limits.seconds / 2))
-        grown = _grown(whole, rules, params, price, lambda: time.monotonic() > ends)
-        found = min(greedy_order(whole), report.order, *grown, key=price)
+        report = _search(whole, rules, replace(limits, seconds=limits.seconds / 2))
+        grown = _grown(whole, rules, price, lambda: time.monotonic() > ends)
+        found = _mixed(whole, [greedy_order(whole), report.order, *grown, order], price)
         order = found if price(found) < (1 - _WORTH) * price(order) else order
     if choose is not None:
         order = choose(whole, price, order)
     return OrderedRun(graph, run, order, price), report
 
 
-def _search(whole: OrderGraph, rules: RegionRules, params: SocParams, limits: SearchLimits) -> OrderReport:
+def _mixed(whole: OrderGraph, orders: Sequence[Order], price: Price) -> Order:
+    """The cheapest of ``orders``, with those of single subgraphs from others where that is cheaper still: every order
+    is one of the first subgraph, then one of the second, and so on."""
+    best = min(orders, key=price)
+    for part in map(frozenset, subgraphs(whole)):
+        places = [place for place, number in enumerate(best) if number in part]
+        for other in orders:
+            numbers = (number for number in other if number in part)
+            best = min(best, (*best[: places[0]], *numbers, *best[places[-1] + 1 :]), key=price)
+    return best
+
+
+def _search(whole: OrderGraph, rules: RegionRules, limits: SearchLimits) -> OrderReport:
     names = {node.name: i for i, node in enumerate(whole.operators)}
 
     def price_of(piece: OrderGraph) -> RegionPrice:
-        return RegionPrice(rules, [names[node.name] for node in piece.operators], piece, params, quick=True)
+        return RegionPrice(rules, [names[node.name] for node in piece.operators], piece, quick=True)
 
     def bound_of(piece: OrderGraph) -> LowerBound:
         busy = sum(rules.times[names[node.name]].busy for node in piece.operators)
@@ -234,10 +249,10 @@ def _search(whole: OrderGraph, rules: RegionRules, params: SocParams, limits: Se
 
 
 def _grown(
-    whole: OrderGraph, rules: RegionRules, params: SocParams, price: RegionPrice, over: Callable[[], bool]
+    whole: OrderGraph, rules: RegionRules, price: RegionPrice, over: Callable[[], bool]
 ) -> list[Order]:  # fmt: skip
     """The order that a search for regions finds, if there is time for it."""
-    quick = RegionPrice(rules, whole.source, whole, params, quick=True)
+    quick = RegionPrice(rules, whole.source, whole, quick=True)
     work = np.array([np.minimum(one.busy, one.by_rows) for one in rules.times])
     beam = RegionBeam(whole, quick.region, price.region, work, greedy_order(whole), _MOST, over)
     order = tuple(itertools.chain(*beam.best()))

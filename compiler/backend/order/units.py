@@ -18,6 +18,7 @@ from compiler.backend.layers.layer import (
     ProductLayer,
     SoftmaxLayer,
 )
+from compiler.backend.layers.origin import is_in_place
 from hw.contract.isa import WIDE_BYTES
 from hw.contract.params import SocParams
 
@@ -50,7 +51,7 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
     outputs = sum(graph.tensors[name].size for name in layer.outputs)
     weights, channels = 0, graph.tensors[layer.output].shape[-1]
     blocks = [min(params.out_channels, channels - first) for first in range(0, channels, params.out_channels)]
-    if isinstance(layer, HostLayer) or _in_place(graph, layer):
+    if isinstance(layer, HostLayer) or is_in_place(graph, layer.op):
         return LayerTimes(busy, 0, outputs, busy, busy, 0)
     if isinstance(layer, ConvLayer):
         busy[MAC], weights = _convolved(graph, layer, params)
@@ -86,14 +87,6 @@ def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> floa
     depth = layer.macs(graph) // graph.tensors[layer.output].size
     tiles = -(-columns // params.out_channels) * graph.tensors[layer.output].size // (rows * columns)
     return float(tiles * rows * -(-depth // params.rows))
-
-
-def _in_place(graph: ir.Graph, layer: Layer) -> bool:
-    """Whether it is a concatenation of channels, whose operands are mostly written where they belong."""
-    op = layer.op
-    return isinstance(op, ir.Concat) and op.axis % len(graph.tensors[op.output].shape) == (
-        len(graph.tensors[op.output].shape) - 1
-    )
 
 
 def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[float, int]:

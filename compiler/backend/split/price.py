@@ -1,0 +1,29 @@
+"""What a graph takes once its tensors have their places: each layer as long as its busiest unit, or as DRAM."""
+
+import numpy as np
+
+from compiler import ir
+from compiler.backend.memory.budget import divide
+from compiler.backend.memory.place import place
+from compiler.backend.options import Options
+from compiler.backend.order.units import layer_times
+from compiler.backend.prepare import prepared
+from compiler.backend.split.estimate import BETWEEN
+from hw.contract.params import SocParams
+
+
+def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple[float, int, int]:
+    """Cycles of the layers of ``graph`` one after the other, bytes that pass from or to DRAM because they do not fit on
+    chip, and bytes that LV2 has for tensors at most. Raises :class:`compiler.ir.CompileError`."""
+    graph, layers = prepared(graph, params, options)
+    _, placement = place(graph, layers, params, options)
+    budgets = divide(graph, layers, params, options.engines, options.lv2_bytes(params))
+    total = 0.0
+    for layer in layers:
+        times = layer_times(graph, layer, params, options.engines)
+        busy = float(np.max(times.busy))
+        if busy:
+            names = {*layer.inputs, *layer.outputs}
+            moved = sum(graph.tensors[name].size for name in names if not placement.view(name).on_chip)
+            total += max(busy, (moved + times.all_weights) / params.dram_bytes_per_cycle) + BETWEEN
+    return total, placement.moved, max(one.tensors_end - one.staging_end for one in budgets)

@@ -1,0 +1,48 @@
+"""A model with split operators on the compiled RTL: outputs of the reference, also if it is stopped at any point."""
+
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from compiler import reference
+from compiler.backend.options import Options
+from compiler.backend.pipeline import build
+from compiler.backend.split.parts import ImageCut, cut
+from compiler.order.dimensions import HEIGHT
+from hw.contract.params import preset
+from sim import backends
+from sim.bus import HostCosts
+from sim.simulators import open_simulator
+from sw.driver import Device
+from tests.support.exhaustive import Task, Walk, places
+from tests.support.graphs import random_inputs
+from tests.support.preempt_images import smashing_image
+from tests.support.split_graphs import wide_middle
+
+TINY = preset("tiny")
+
+
+@pytest.fixture(scope="module")
+def device():
+    with closing(open_simulator(TINY, backends.DEFAULT_BACKEND, costs=HostCosts.free())) as bus:
+        yield Device(bus)
+
+
+def test_every_point_of_a_split_model(device):
+    """Stopped at every place while another model overwrites all memories."""
+    graph = wide_middle(16, 32).graph
+    split = cut(graph, ImageCut(frozenset(op.name for op in graph.ops[1:4]), HEIGHT, 3))
+    assert split is not None
+    image, _ = build(split, TINY, Options(cancel_interval=1500))
+    assert any("/part2" in layer.name for layer in image.meta.layers)
+    inputs = random_inputs(graph, 1)
+    expected = reference.run_all(graph, inputs)
+    victim = Task(device, image, inputs)
+    for port in graph.outputs:
+        np.testing.assert_array_equal(victim.expected[port.name], expected[port.tensor])
+    smash = Task(device, smashing_image(TINY), np.linspace(-60, 60, 64, dtype=np.float32).reshape(1, 8, 8))
+    walk = Walk(victim, [smash])
+    walk.run()
+    device.go_on([0])  # the walk pauses by hand, also behind the last job
+    assert len(image.meta.cancel_points) > 10 and set(walk.visited) == places(image)
