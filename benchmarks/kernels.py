@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 import caesura
+from benchmarks import kernels_range
 from benchmarks.figures import Figure, Measured
 from benchmarks.kernels_cases import KERNELS, LENGTHS, causal_network, example, mixed_library, same_network
 from benchmarks.lab import Lab
@@ -37,6 +38,7 @@ def figures() -> list[Figure]:
         Figure("encoder_padding_waste", Target(5, 2, at_most=True), _padding_waste),
         Figure("lengths_served_causal", Target(100, 100), partial(_served, network=causal_network, how="ladder")),
         Figure("lengths_served_same", Target(100, 100), partial(_served, network=same_network, how="compiled")),
+        *kernels_range.figures(),
     ]
 
 

@@ -12,9 +12,11 @@ from caesura.api import Arrays, Device, Inputs, Model, UsageError
 from caesura.lengths.exact_padding import ExactPadding
 from caesura.lengths.kernel_source import KernelSource
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
+from compiler.compile_range import Told
 from compiler.ir import CompileError
 from hw.contract.image import Image
 from hw.contract.kernel_attributes import LARGEST
+from hw.contract.range_image import RangeImage
 from sw.driver import LoadedModel
 from sw.kernels import KernelLibrary, OnDemandKernels
 from sw.runtime import InputError, RunStats
@@ -52,7 +54,7 @@ class DynamicModel:
         most_loaded: int = 16,
     ) -> None:
         self.dimension, self.lengths = source.dimension, _checked(lengths)
-        self.kernel_library: KernelLibrary[Image] = KernelLibrary()
+        self.kernel_library: KernelLibrary[Image | RangeImage] = KernelLibrary()
         self.served: Counter[str] = Counter()
         self.last: ServedCall | None = None
         self.kernels = LoadedKernels(device, most_loaded)
@@ -75,7 +77,7 @@ class DynamicModel:
         kernel, served = self._match(length)
         if served.kernel_length > length:
             given = self._padding.padded(given, served.kernel_length - length)
-        outputs, self._stats = self.kernels.model(kernel).run(given)
+        outputs, self._stats = self.kernels.model(kernel, served.kernel_length).run(given)
         if served.kernel_length > length:
             outputs = self._padding.cropped(outputs, length)
         self.served[served.how] += 1
@@ -95,14 +97,32 @@ class DynamicModel:
         for length, future in made.items():
             self._result(length, future)
 
+    def prepare_range(self, lengths: range | None = None, told: Told | None = None) -> None:
+        """Have a range kernel for ``lengths``, all by default, so that no call waits for a kernel. It serves those that
+        have no exact one; with ``background`` an exact one is made for the next call. ``told`` hears of each length
+        that was compiled, and whether it took decisions of its own. Errors as those of calls."""
+        covered = self.lengths if lengths is None else _checked(lengths)
+        for length in covered:
+            self._check(length)
+        if len(covered) == 1:
+            self.prepare(covered[0])
+            return
+        if any(sorted(covered) == _lengths_of(kernel) for kernel in self.kernel_library.candidates(self.demand)):
+            return
+        try:
+            made = self._source.make_range(self.demand, covered, told)
+        except CompileError as error:
+            raise CompileError(f"model {self.dimension.model!r} has no range kernel: {error}") from error
+        self.kernel_library.add(made)
+
     def at(self, length: int) -> Model:
         """The loaded model for exactly ``length``, which stays loaded: to be scheduled and preempted as any other."""
         self._check(length)
-        kernel = self.kernel_library.find(self.demand, length)
+        kernel = self._found(length)
         if kernel is None:
             kernel = self._result(length, self._makers.want(self.demand, length))
-        self.kernels.keep(kernel)
-        return self.kernels.model(kernel)
+        self.kernels.keep(kernel, length)
+        return self.kernels.model(kernel, length)
 
     def loaded_for(self, inputs: Inputs) -> LoadedModel:
         """:meth:`at` for the length of ``inputs``: what ``Runtime.submit`` asks for."""
@@ -127,9 +147,12 @@ class DynamicModel:
 
     # -- the choice ------------------------------------------------------------------------------------------
     def _match(self, length: int) -> tuple[Kernel, ServedCall]:
-        found = self.kernel_library.find(self.demand, length)
+        found = self._found(length)
         if found is not None:
-            return found, ServedCall(length, length, "exact" if found.attributes.covered.exact else "range")
+            exact = found.attributes.covered.exact
+            if self._background and not exact:
+                self._makers.want(self.demand, length)
+            return found, ServedCall(length, length, "exact" if exact else "range")
         rung = next((rung for rung in self._ladder if rung > length), None)
         if rung is None or self._proved(length, rung) is not None:
             kernel = self._result(length, self._makers.want(self.demand, length))
@@ -140,6 +163,12 @@ class DynamicModel:
         if self._background:
             self._makers.want(self.demand, length)
         return longer, ServedCall(length, rung, "ladder")
+
+    def _found(self, length: int) -> Kernel | None:
+        """The kernel that the library has for ``length``; None for a length that a range kernel leaves out."""
+        found = self.kernel_library.find(self.demand, length)
+        left_out = found is not None and isinstance(found.content, RangeImage) and length not in found.content
+        return None if left_out else found
 
     def _proved(self, length: int, rung: int) -> str | None:
         try:
@@ -193,6 +222,11 @@ class DynamicModel:
     def _check(self, length: int) -> None:
         if isinstance(length, bool) or not isinstance(length, int) or length not in self.lengths:
             raise InputError(f"{self._told(length) if isinstance(length, int) else repr(length)} is not in the range")
+
+
+def _lengths_of(kernel: Kernel) -> list[int]:
+    """The lengths of a range kernel; of others none."""
+    return kernel.content.lengths if isinstance(kernel.content, RangeImage) else []
 
 
 def _ends(lengths: range) -> tuple[int, int]:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from hw.contract.image import Image, ImageError
 from hw.contract.kernel_attributes import KernelAttributes
+from hw.contract.range_image import RangeImage
 from sim.cache_folder import BoundedFolder
 
-_SUFFIX = ".cimg"
+_SUFFIX, _RANGE_SUFFIX = ".cimg", ".crng"
 
 
 def attributes_of(image: Image) -> KernelAttributes:
@@ -57,12 +58,34 @@ class KernelFiles:
         self._files.used(name)
         return image
 
+    def find_range(self, origin: str, attributes: KernelAttributes, lengths: range) -> RangeImage | None:
+        """The range kernel with these attributes and ``lengths`` that was made from ``origin``."""
+        name = _name(origin, attributes, _RANGE_SUFFIX)
+        if not (self.folder / name).exists():
+            return None
+        try:
+            found = RangeImage.load(self.folder / name)
+        except ImageError:
+            found = None
+        if found is None or found.attributes != attributes:
+            self._files.remove(name)
+            return None
+        if found.lengths != sorted(lengths):  # another step
+            return None
+        self._files.used(name)
+        return found
+
+    def keep_range(self, origin: str, image: RangeImage) -> None:
+        """Keep a range kernel that was made from ``origin``."""
+        self._files.write(_name(origin, image.attributes, _RANGE_SUFFIX), image.to_bytes())
+        self._files.prune()
+
     def keep(self, origin: str, image: Image) -> None:
         """Keep a kernel that was made from ``origin``."""
         self._files.write(_name(origin, attributes_of(image)), image.to_bytes())
         self._files.prune()
 
 
-def _name(origin: str, attributes: KernelAttributes) -> str:
+def _name(origin: str, attributes: KernelAttributes, suffix: str = _SUFFIX) -> str:
     named = "\0".join((origin, attributes.key, str(attributes.covered.written())))
-    return f"{hashlib.sha256(named.encode()).hexdigest()[:32]}{_SUFFIX}"
+    return f"{hashlib.sha256(named.encode()).hexdigest()[:32]}{suffix}"

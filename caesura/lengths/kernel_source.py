@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 import onnx
 
 from caesura.lengths.kernel_files import KernelFiles
-from compiler.backend.objects.object_store import compiler_digest
+from compiler.backend.objects.object_store import ObjectStore, compiler_digest
 from compiler.backend.options import Options
 from compiler.compile import compile_model
+from compiler.compile_range import Told, compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import Graph
 from hw.contract.image import Image
-from hw.contract.kernel_attributes import KernelAttributes
+from hw.contract.kernel_attributes import KernelAttributes, ValueRange
 from hw.contract.params import SocParams
+from hw.contract.range_image import RangeImage
 from sim.cache_folder import cache_dir
 from sw.kernels import KernelDemand, LibraryKernel
 
@@ -44,7 +46,7 @@ class KernelSource:
         class_1 = {"model": self._origin[:32], "hardware": self.params.digest()}
         return KernelDemand(self.dimension.model, class_1, "length", self.dimension.label)
 
-    def make(self, demand: KernelDemand, length: int) -> LibraryKernel[Image]:
+    def make(self, demand: KernelDemand, length: int) -> LibraryKernel[Image | RangeImage]:
         """The kernel for one length. Raises ``CompileError``."""
         name = self.dimension.model
         attributes = KernelAttributes.of(demand.class_1, demand.parameter, length)
@@ -61,6 +63,22 @@ class KernelSource:
                 self._files.keep(self._origin, image)
         image.weights = self._weights.setdefault(image.weights, image.weights)
         return LibraryKernel(name, attributes, image)
+
+    def make_range(
+        self, demand: KernelDemand, lengths: range, told: Told | None = None
+    ) -> LibraryKernel[Image | RangeImage]:
+        """The range kernel for ``lengths``, which are more than one. Raises ``CompileError``."""
+        name, covered = self.dimension.model, ValueRange(min(lengths), max(lengths))
+        attributes = KernelAttributes.of(demand.class_1, demand.parameter, covered)
+        made = self._files.find_range(self._origin, attributes, lengths) if self._files else None
+        if made is None:
+            made = compile_range(
+                self.dimension, self.params, lengths, attributes, self.options, fallback=self.fallback,
+                store=ObjectStore() if self.cache else None, told=told,
+            )  # fmt: skip
+            if self._files:
+                self._files.keep_range(self._origin, made)
+        return LibraryKernel(name, attributes, made)
 
     def graph(self, length: int) -> Graph:
         """The model for one length as the compiler sees it. Raises ``CompileError``."""

@@ -2,38 +2,42 @@
 
 from caesura.api import Device, Model
 from hw.contract.image import Image
+from hw.contract.range_image import RangeImage
 from sw.driver import DriverError
 from sw.driver.errors import OutOfMemory
 from sw.kernels import LibraryKernel
 
-Kernel = LibraryKernel[Image]
+Kernel = LibraryKernel[Image | RangeImage]
+Loaded = tuple[Kernel, int]  #: a kernel, and the length for which it is loaded (0: its only one)
 
 
 class LoadedKernels:
     """At most ``most`` kernels beside those that are kept; those not used for longest make room. Equal weights lie in
-    memory once."""
+    memory once. A range kernel is loaded for one length at a time, relocated."""
 
     def __init__(self, device: Device, most: int) -> None:
         self._device, self._most = device, most
-        self._models: dict[Kernel, Model] = {}  #: the one used last at the end
-        self._kept: set[Kernel] = set()
+        self._models: dict[Loaded, Model] = {}  #: the one used last at the end
+        self._kept: set[Loaded] = set()
+        self._weights: dict[bytes, bytes] = {}  #: of relocated ones; equal ones are held once
 
     def __len__(self) -> int:
         return len(self._models)
 
-    def model(self, kernel: Kernel) -> Model:
-        """The loaded model of a kernel. Raises what ``Device.load`` does."""
-        model = self._models.pop(kernel, None)
+    def model(self, kernel: Kernel, length: int) -> Model:
+        """The loaded model of a kernel for ``length``. Raises what ``Device.load`` does."""
+        wanted = _loaded(kernel, length)
+        model = self._models.pop(wanted, None)
         if model is None:
             while len(self._models.keys() - self._kept) >= self._most and self._unload_one():
                 pass
-            model = self._load(kernel)
-        self._models[kernel] = model
+            model = self._load(self._image(kernel, length))
+        self._models[wanted] = model
         return model
 
-    def keep(self, kernel: Kernel) -> None:
-        """Never unload a kernel to make room."""
-        self._kept.add(kernel)
+    def keep(self, kernel: Kernel, length: int) -> None:
+        """Never unload a kernel for ``length`` to make room."""
+        self._kept.add(_loaded(kernel, length))
 
     def close(self) -> None:
         """Unload all."""
@@ -42,10 +46,17 @@ class LoadedKernels:
             self._device.unload(model)
             del self._models[kernel]
 
-    def _load(self, kernel: Kernel) -> Model:
+    def _image(self, kernel: Kernel, length: int) -> Image:
+        if isinstance(kernel.content, Image):
+            return kernel.content
+        image = kernel.content.image(length)
+        image.weights = self._weights.setdefault(image.weights, image.weights)
+        return image
+
+    def _load(self, image: Image) -> Model:
         while True:
             try:
-                return self._device.load(kernel.content, like=list(self._models.values()))
+                return self._device.load(image, like=list(self._models.values()))
             except OutOfMemory:
                 if not self._unload_one():
                     raise
@@ -60,3 +71,7 @@ class LoadedKernels:
                 del self._models[kernel]
                 return True
         return False
+
+
+def _loaded(kernel: Kernel, length: int) -> Loaded:
+    return kernel, length if isinstance(kernel.content, RangeImage) else 0

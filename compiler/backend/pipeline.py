@@ -3,12 +3,14 @@
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from compiler import ir
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.verify import verify_layers
+from compiler.backend.length_plan import LengthPlan, PlanError
 from compiler.backend.link.linker import link
-from compiler.backend.memory.place import place
+from compiler.backend.memory.place import place, place_alike
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
 from compiler.backend.objects.object_store import ObjectStore
@@ -42,7 +44,21 @@ def build(
     if jobs is not None and jobs < 1:
         raise ir.CompileError(f"model {graph.name!r}: jobs must be at least 1, not {jobs}")
     with _uncollected(), Workers(jobs or cpus()) as workers:
-        return _build(graph, options or Options(), choose_order, LayerCompiler(params, workers, store))
+        made = _build(graph, options or Options(), choose_order, LayerCompiler(params, workers, store), None)
+        return made.image, made.report
+
+
+def build_planned(
+    graph: ir.Graph, params: SocParams, options: Options, plan: LengthPlan | None = None, *,
+    jobs: int | None = None, store: ObjectStore | None = None,
+) -> tuple[Image, LengthPlan]:  # fmt: skip
+    """As :func:`build`, but with the decisions that were made, or by those of ``plan``. Raises :class:`PlanError` if
+    the plan is for another model, or a length for which it does not do."""
+    if options.observe or options.placed:
+        raise ir.CompileError(f"model {graph.name!r}: observed and placed models have no plan for other lengths")
+    with _uncollected(), Workers(jobs or cpus()) as workers:
+        made = _build(graph, options, None, LayerCompiler(params, workers, store), plan)
+        return made.image, made.plan
 
 
 @contextmanager
@@ -58,34 +74,55 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(frozen=True)
+class _Built:
+    image: Image
+    report: CompileReport
+    plan: LengthPlan
+
+
 def _build(
-    graph: ir.Graph, options: Options, choose_order: ChooseOrder | None, compiler: LayerCompiler
-) -> tuple[Image, CompileReport]:  # fmt: skip
+    graph: ir.Graph, options: Options, choose_order: ChooseOrder | None, compiler: LayerCompiler,
+    plan: LengthPlan | None,
+) -> _Built:  # fmt: skip
     params = compiler.params
     options.check(graph.name, params)
     graph = split_where_it_pays(graph, params, options)
     graph, layers = prepared(graph, params, options)
+    if plan is not None:
+        try:
+            steps = plan.joined(graph, layers)
+            verify_layers(graph, steps)
+            return _compiled(graph, layers, steps, options, [], compiler, plan)
+        except (NoRegions, ir.CompileError) as error:
+            raise PlanError(f"model {graph.name!r}: {error}") from error
     if not options.regions or options.observe or options.placed:
-        return _compiled(graph, layers, options, [], compiler)
+        return _compiled(graph, layers, layers, options, [], compiler)
     lv2, limits = options.lv2_bytes(params), options.search_limits
     ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2)
     while True:
         verify_layers(graph, ordered.layers)
         try:
-            return _compiled(graph, ordered.layers, options, ordered.reports, compiler)
+            return _compiled(graph, layers, ordered.layers, options, ordered.reports, compiler)
         except NoRegions as no:
             for region in no.regions:
                 ordered.forbid(region)
 
 
 def _compiled(
-    graph: ir.Graph, layers: list[Layer], options: Options, orders: Sequence[OrderReport], compiler: LayerCompiler
-) -> tuple[Image, CompileReport]:  # fmt: skip
-    """The image of ``layers``. Raises :class:`NoRegions` if some of them should be several."""
+    graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], options: Options, orders: Sequence[OrderReport],
+    compiler: LayerCompiler, plan: LengthPlan | None = None,
+) -> _Built:  # fmt: skip
+    """The image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
+    several, :class:`PlanError` if ``plan`` does not do."""
     params = compiler.params
-    budget, placement = place(graph, layers, params, options)
+    if plan is None:
+        budget, placement = place(graph, steps, params, options)
+    else:
+        budget, placement = plan.budget, place_alike(graph, steps, params, plan.placement)
     verify_placement(graph.name, placement, budget)
     limits = PointLimits.of(options)
-    codes = compiler.compile(layers, placement, budget, limits)
+    codes = compiler.compile(steps, placement, budget, limits, plan.decisions if plan else None)
     image = link(graph, codes, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
-    return image, compile_report(graph, codes, placement, image.meta, orders)
+    report = compile_report(graph, codes, placement, image.meta, orders)
+    return _Built(image, report, LengthPlan.of(layers, steps, budget, placement, codes))

@@ -9,6 +9,7 @@ import hashlib
 import os
 import struct
 from pathlib import Path
+from typing import Any
 
 import pydantic
 from pydantic.dataclasses import dataclass
@@ -40,6 +41,17 @@ class ImageError(ValueError):
 
 _PER_PE = (Space.LV0_ACT, Space.LV0_WGT)  #: ranges of these count bytes of each PE
 _META = pydantic.TypeAdapter(ImageMeta)
+
+
+def meta_to_dict(meta: ImageMeta) -> dict[str, Any]:
+    """Metadata as values of JSON."""
+    values: dict[str, Any] = _META.dump_python(meta, mode="json")
+    return values
+
+
+def meta_from_dict(values: object) -> ImageMeta:
+    """Metadata from values of JSON; ``ValueError`` if they are none."""
+    return _META.validate_python(values)
 
 
 @dataclass(config=pydantic.ConfigDict(arbitrary_types_allowed=True))

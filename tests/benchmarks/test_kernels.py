@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import kernels
+from benchmarks import kernels, kernels_range
 from benchmarks.lab import Lab
 from caesura.progress import Progress
 from hw.contract.params import preset
@@ -63,3 +63,31 @@ def test_encoders_are_compared_with_the_next_length_of_the_ladder(rows):
     assert row.correct and row.detail["macs"] < row.detail["macs_of_the_ladder"] and row.value > 0
     waste = rows["encoder_padding_waste"]()
     assert waste.detail["macs"] == waste.detail["needed"] == row.detail["macs"] and waste.value == 0
+
+
+def test_range_kernels_are_compared_with_exact_ones(rows, monkeypatch):
+    """With a network that compiles faster in place of the encoder."""
+    monkeypatch.setattr(kernels_range, "MODEL", kernels.causal_network())
+    monkeypatch.setattr(kernels_range, "ENCODER_LENGTHS", range(30, 34))
+    monkeypatch.setattr(kernels_range, "CONV_LENGTHS", range(8, 24))
+    monkeypatch.setattr(kernels_range, "CONV_SAMPLE", 3)
+    encoder, conv, file, build = (rows[figure.name]() for figure in kernels_range.figures())
+    assert encoder.correct and encoder.detail["lengths"] == 4 and encoder.detail["equal_outputs"] == "4 of 4"
+    assert conv.correct and conv.detail["stretches"] < 16 and conv.detail["lengths"] == 3
+    assert encoder.detail["least"] <= encoder.detail["mean"] <= encoder.value
+    assert 0 < file.value < 100 and build.value > 0
+
+
+def test_other_outputs_are_no_pass(rows, monkeypatch):
+    monkeypatch.setattr(kernels_range, "CONV_LENGTHS", range(8, 12))
+    monkeypatch.setattr(kernels_range, "CONV_SAMPLE", 2)
+    real, calls = kernels_range._run, []
+
+    def run(*arguments):
+        calls.append(1)
+        cycles, outputs = real(*arguments)
+        return cycles, [b"other"] if len(calls) == 2 else outputs
+
+    monkeypatch.setattr(kernels_range, "_run", run)
+    row = rows["range_against_exact_conv"]()
+    assert not row.ok and row.detail["equal_outputs"] == "1 of 2"

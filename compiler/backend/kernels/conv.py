@@ -19,7 +19,7 @@ from compiler.backend.program.schedule import schedule
 from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
 from compiler.backend.tiling.conv_search import best_tiling
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
-from compiler.backend.tiling.end_tiles import ENDS
+from compiler.backend.tiling.end_tiles import ENDS, Ends
 from compiler.ir import CompileError
 from hw.contract.isa import TABLE_BYTES
 from hw.contract.params import SocParams
@@ -43,6 +43,24 @@ class ConvPlan(Plan):
     streamed: bool
     by_channels: bool = True
     bands: Bands | None = None
+
+
+@dataclass(frozen=True)
+class ConvChoice:
+    """The tiling of an output of ``shape`` rows and columns, and how engines share it."""
+
+    tiling: ConvTiling
+    shape: tuple[int, int]
+    by_channels: bool
+    banded: bool
+
+    def tiling_of(self, shape: tuple[int, int]) -> ConvTiling:
+        """The tiling of a smaller output, as many tiles of about equal size."""
+        rows, cols = (
+            most if size == whole else -(-size // -(-whole // most))
+            for most, size, whole in zip((self.tiling.rows, self.tiling.cols), shape, self.shape, strict=True)
+        )
+        return replace(self.tiling, rows=rows, cols=cols)
 
 
 @kernel
@@ -69,19 +87,10 @@ class ConvKernel(Kernel[ConvPlan]):
             x.view.strides[2], context.lv1.size,
         )  # fmt: skip
         bands = row_bands(images, height, width, budget.engines, flat=y.view.shape[1] < height)
-        by_channels, found = context.share is Share.CHANNELS, None
-        if context.share is not Share.ROWS:
-            tiling = best_tiling(layer, around, params)
-            if budget.engines > 1 and context.share is Share.ANY:
-                split = EngineSplit(layer, tiling, around, bands)
-                loads_input = around.in_dram and math.prod(x.view.shape) > layer.weights.size
-                by_channels = split.channels(loads_input)
-                found = bands if split.rows(loads_input, params) else None
-        else:
-            found = bands
-        if found:
-            around = replace(around, engines=1)
-            tiling = best_tiling(of_band(layer, bands[-1]), around, params)
+        choice = context.choose(lambda: _choice(layer, x, around, bands, context))
+        by_channels, found = choice.by_channels, bands if choice.banded else None
+        around = replace(around, engines=1) if found else around
+        tiling = choice.tiling_of(_most_pixels(of_band(layer, bands[-1]) if found else layer))
         fixed = len(layer.areas) * params_bytes(params)
         table = (TABLE_BYTES if layer.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
         sizes = [fixed + tiling.weight_size * len(tiling.chunks(layer, tile.channels)) for tile in layer.tiles]
@@ -101,6 +110,30 @@ class ConvKernel(Kernel[ConvPlan]):
         return [job for engine in range(context.budget.engines) for job in _engine_jobs(plan, context, engine)]
 
 
+def _choice(
+    layer: ConvLayer, x: TensorOperand, around: TilingContext, bands: Bands, context: KernelContext
+) -> ConvChoice:
+    """The cheapest tiling, and whether engines share channels or rows."""
+    params = context.params
+    by_channels, banded = context.share is Share.CHANNELS, context.share is Share.ROWS
+    if not banded:
+        tiling = best_tiling(layer, around, params)
+        if around.engines > 1 and context.share is Share.ANY:
+            split = EngineSplit(layer, tiling, around, bands)
+            loads_input = around.in_dram and math.prod(x.view.shape) > layer.weights.size
+            by_channels = split.channels(loads_input)
+            banded = split.rows(loads_input, params)
+    if banded:
+        layer = of_band(layer, bands[-1])
+        tiling = best_tiling(layer, replace(around, engines=1), params)
+    return ConvChoice(tiling, _most_pixels(layer), by_channels, banded)
+
+
+def _most_pixels(layer: ConvLayer) -> tuple[int, int]:
+    """Rows and columns of the largest area, each."""
+    return max(area.rows for area in layer.areas), max(area.cols for area in layer.areas)
+
+
 def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[JobProgram]:
     params, budget, layer, tiling = context.params, context.budget, plan.layer, plan.tiling
     channels, mine = _shares(plan, engine, budget.engines)
@@ -116,19 +149,23 @@ def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[Jo
     if first and sum(size for _, size in tiles) + plan.table <= budget.windows:
         limit = budget.windows - plan.table
     batches, emitter = _batches(tiles, limit), ConvEmitter(work)
-    return [
-        _quickest(emitter, context.number, engine, batch, first and batch is batches[0], budget) for batch in batches
-    ]
+    return [_quickest(emitter, context, engine, batch, first and batch is batches[0]) for batch in batches]
 
 
 def _quickest(
-    emitter: ConvEmitter, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool, budget: Lv2Budget
+    emitter: ConvEmitter, context: KernelContext, engine: int, tiles: list[ChannelTile], own_loads: bool
 ) -> JobProgram:
     """The job with the shortest schedule, over how its first and last tile are cut."""
+    number, made = context.number, dict[Ends, JobProgram]()
     if not emitter.splits_ends:
         return emitter.job(number, engine, tiles, own_loads)
-    jobs = [emitter.job(number, engine, tiles, own_loads, ends) for ends in ENDS]
-    return min(jobs, key=lambda job: schedule(job.tasks, job.params, engines=budget.engines).cycles)
+
+    def cycles(ends: Ends) -> int:
+        made[ends] = emitter.job(number, engine, tiles, own_loads, ends)
+        return schedule(made[ends].tasks, context.params, engines=context.budget.engines).cycles
+
+    ends = context.choose(lambda: min(ENDS, key=cycles))
+    return made[ends] if ends in made else emitter.job(number, engine, tiles, own_loads, ends)
 
 
 def _flattened(layer: ConvLayer, operands: list[TensorOperand]) -> tuple[ConvLayer, list[TensorOperand]]:

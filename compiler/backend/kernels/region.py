@@ -17,6 +17,7 @@ from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.dependencies import apart, dependencies
 from compiler.backend.program.extents import Extent, source, written
 from compiler.backend.program.job import JobProgram
+from compiler.backend.program.job_order import JobOrder, emitted, possible
 from compiler.backend.program.made import Made
 from compiler.backend.program.region_order import RegionError, order_tasks, synchronise
 from compiler.backend.program.schedule import schedule
@@ -61,10 +62,15 @@ class RegionKernel(Kernel[RegionPlan]):
     def emit(self, plan: RegionPlan, context: KernelContext) -> list[JobProgram]:
         """One job for each engine that has a part in it."""
         engines = range(context.budget.engines)
-        parts, alone = _parts(plan, context), _alone(plan, context)
+        parts = _parts(plan, context)
         if len(engines) > 1 and not apart(parts, context.params):
             raise RegionError("an engine would read what another makes")
-        merged = [_merged(parts[engine], context, engine) for engine in engines if parts[engine]]
+        busy = [engine for engine in engines if parts[engine]]
+        if context.decisions is not None:
+            context.decisions.check_jobs(len(busy))
+            given = zip(busy, context.decisions.jobs, strict=True)
+            return [_merged(parts[engine], context, engine, order)[0] for engine, order in given]
+        merged, alone = [_merged(parts[engine], context, engine) for engine in busy], _alone(plan, context)
         together = max(cycles for _, cycles in merged)
         if together >= alone:
             raise RegionError(f"{together} cycles side by side, {alone} one after the other")
@@ -73,7 +79,7 @@ class RegionKernel(Kernel[RegionPlan]):
 
 def _alone(plan: RegionPlan, context: KernelContext) -> int:
     """Cycles of the members one after the other, if each were a layer of its own."""
-    total = 0
+    total, context = 0, replace(context, log=None)
     for member, *_ in plan.members:
         work = kernel_for(member, context)
         took = [0] * context.budget.engines
@@ -112,8 +118,10 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
     return parts
 
 
-def _merged(parts: Sequence[JobProgram], context: KernelContext, engine: int) -> tuple[JobProgram, int]:
-    """One job of all, and its estimated cycles."""
+def _merged(
+    parts: Sequence[JobProgram], context: KernelContext, engine: int, order: JobOrder | None = None
+) -> tuple[JobProgram, int]:
+    """One job of all, and its estimated cycles; 0 if its ``order`` is given, which is taken where that is possible."""
     job = JobProgram(context.params, context.number, engine, parts[0].own_loads, parts=list(parts))
     for part in parts:
         _move_weights(part, len(job.window_data), len(job.stream_data))
@@ -128,7 +136,11 @@ def _merged(parts: Sequence[JobProgram], context: KernelContext, engine: int) ->
     if len(job.window_data) > context.budget.windows:
         raise RegionError(f"its weights take {len(job.window_data)} bytes, a window has {context.budget.windows}")
     needs = dependencies(parts, context.params)
-    job.tasks, cycles = order_tasks(parts, needs, context.params, context.budget.engines)
+    cycles = 0
+    if order is not None:
+        job.tasks = order.applied(emitted(job))
+    if order is None or not possible(job.tasks, needs):
+        job.tasks, cycles = order_tasks(parts, needs, context.params, context.budget.engines)
     synchronise(job.tasks, needs)
     return job, cycles
 

@@ -17,6 +17,7 @@ Name a new file in ``kernels/__init__.py``. The first kernel that matches is tak
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +26,7 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
+from compiler.backend.program.decisions import Choice, ChoiceLog, LayerDecisions
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.made import Made
 from compiler.ir import CompileError
@@ -39,6 +41,9 @@ class KernelContext:
 
     In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
     made, and how the engines ``share`` the layer.
+
+    ``decisions``: those about the layer where they are given, see :mod:`compiler.backend.length_plan`; ``log``: of what
+    kernels choose.
     """
 
     params: SocParams
@@ -50,11 +55,18 @@ class KernelContext:
     region_lv1: Lv1Area | None = None
     made: Made | None = None
     share: Share = Share.ANY
+    decisions: LayerDecisions | None = None
+    log: ChoiceLog | None = None
 
     @property
     def lv1(self) -> Lv1Area:
         """The bytes of LV1 for the layer's buffers."""
         return self.region_lv1 or Lv1Area.whole(self.params)
+
+    def choose(self, make: Callable[[], Choice]) -> Choice:
+        """What ``make`` returns, unless that is given: for what shapes alone do not say, so that kernels for other
+        lengths can do the same."""
+        return self.log.choose(make) if self.log else make()
 
     def operand(self, name: str) -> TensorOperand:
         """The place and quantisation of a tensor."""

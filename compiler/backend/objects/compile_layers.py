@@ -15,6 +15,7 @@ from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers
 from compiler.backend.preempt.points import PointLimits
+from compiler.backend.program.decisions import LayerDecisions
 from compiler.ir import CompileError
 from hw.contract.params import SocParams
 
@@ -42,22 +43,26 @@ class LayerCompiler:
     objects: dict[str, LayerObject | CompileError] = field(default_factory=dict)
 
     def compile(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None
-    ) -> list[LayerCode]:
-        """The code of all ``layers``. Raises :class:`NoRegions` if some regions have none, and :class:`CompileError`
-        for the first of other layers."""
-        codes = self._codes(layers, placement, budget, limits)
-        if limits:
+        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
+        decisions: Sequence[LayerDecisions] | None = None,
+    ) -> list[LayerCode]:  # fmt: skip
+        """The code of all ``layers``; ``decisions`` about each: if they are given. Raises
+        :class:`NoRegions` if some regions have none, and :class:`CompileError` for the first of other layers."""
+        codes = self._codes(layers, placement, budget, limits, decisions)
+        if limits and decisions is None:
             kept = limits.limited(sum(code.cycles for code in codes))
             if kept.spacing != limits.spacing:
-                codes = self._codes(layers, placement, budget, kept)
+                codes = self._codes(layers, placement, budget, kept, None)
         return codes
 
     def _codes(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None
-    ) -> list[LayerCode]:
+        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
+        decisions: Sequence[LayerDecisions] | None,
+    ) -> list[LayerCode]:  # fmt: skip
         sources = {
-            number: LayerSource.of(layer, number, placement, budget, self.params, limits)
+            number: LayerSource.of(
+                layer, number, placement, budget, self.params, limits, decisions[number] if decisions else None
+            )
             for number, layer in enumerate(layers)
             if not isinstance(layer, HostLayer)
         }
@@ -67,6 +72,8 @@ class LayerCompiler:
             error, layer = self.objects[source.key], layers[number]
             if isinstance(error, LayerObject):
                 continue
+            if decisions is not None:
+                raise error
             if not isinstance(layer, Region):
                 context = replace(source.context, number=number, placement=placement)
                 layer_program(layer, context)  # fails likewise, and knows names
@@ -105,7 +112,7 @@ class LayerCompiler:
             made = layer_object(source)
             jobs = _jobs(number, made, source)
             assert jobs is not None  # they are its own weights
-        return LayerCode(number, layer, made.summary, jobs)
+        return LayerCode(number, layer, made.summary, jobs, made.choices)
 
 
 def _jobs(number: int, made: LayerObject, source: LayerSource) -> tuple[JobCode, ...] | None:

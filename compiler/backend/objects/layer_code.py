@@ -1,10 +1,11 @@
 """A layer of the model with its object and its weights: what the linker puts together."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from compiler.backend.layers.layer import Layer
 from compiler.backend.objects.layer_object import BodyObject
+from compiler.backend.program.decisions import LayerDecisions
 
 
 @dataclass(frozen=True)
@@ -19,12 +20,18 @@ class JobCode:
 
 @dataclass(frozen=True)
 class LayerCode:
-    """The jobs of one layer, in order; ``summary``: a few words on its tiles."""
+    """The jobs of one layer, in order; ``summary``: a few words on its tiles; ``choices``: of its kernels."""
 
     number: int
     layer: Layer
     summary: str
     jobs: tuple[JobCode, ...]
+    choices: tuple[Hashable, ...] = ()
+
+    @property
+    def decisions(self) -> LayerDecisions:
+        """What was decided about it."""
+        return LayerDecisions(tuple(job.body.order for job in self.jobs), self.choices)
 
     @property
     def cycles(self) -> int:

@@ -22,6 +22,7 @@ from compiler.backend.objects.content import digest_of
 from compiler.backend.objects.private_staging import PrivateStaging
 from compiler.backend.order.layer_order import Chain
 from compiler.backend.preempt.points import PointLimits
+from compiler.backend.program.decisions import LayerDecisions
 from compiler.ir import Operation
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
@@ -32,7 +33,7 @@ _NOBODY = Operation("", [], "")
 @dataclass(frozen=True)
 class LayerSource:
     """A layer without names, what it sees of the placement, and all that it is compiled for. ``private``: where staging
-    lies in a placed model."""
+    lies in a placed model. ``decisions``: where they are given."""
 
     layer: Layer
     number: int
@@ -41,24 +42,25 @@ class LayerSource:
     params: SocParams
     limits: PointLimits | None
     private: PrivateStaging | None
+    decisions: LayerDecisions | None = None
 
     @classmethod
     def of(
         cls, layer: Layer, number: int, placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-        limits: PointLimits | None,
+        limits: PointLimits | None, decisions: LayerDecisions | None = None,
     ) -> "LayerSource":  # fmt: skip
         """The source of ``layer``, which has ``number`` in its model."""
         private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
         place = min(number, 1)
         names = _names(layer, placement)
         seen = _seen(names, number, place, placement)
-        return cls(_renamed(layer, names), place, seen, budget, params, limits, private)
+        return cls(_renamed(layer, names), place, seen, budget, params, limits, private, decisions)
 
     @property
     def context(self) -> KernelContext:
         """What kernels need to know."""
         longest = self.limits.longest if self.limits else 0
-        return KernelContext(self.params, self.number, self.placement, self.budget, longest)
+        return KernelContext(self.params, self.number, self.placement, self.budget, longest, decisions=self.decisions)
 
     @cached_property
     def key(self) -> str:

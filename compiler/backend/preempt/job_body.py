@@ -14,6 +14,7 @@ from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, ch
 from compiler.backend.preempt.ring_contents import JobRings, RingContents, copies
 from compiler.backend.program.extents import Extent, Extents
 from compiler.backend.program.job import JobProgram
+from compiler.backend.program.job_order import JobOrder, PlanError
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
 from hw.contract.params import SocParams
@@ -46,15 +47,18 @@ class JobBody:
 
 def job_bodies(
     placement: TensorPlacement, layer: int, jobs: list[tuple[JobProgram, TaskSchedule]], params: SocParams,
-    engines: int, limits: PointLimits | None,
+    engines: int, limits: PointLimits | None, orders: Sequence[JobOrder] | None = None,
 ) -> list[JobBody]:  # fmt: skip
-    """The bodies of the jobs of layer number ``layer``; without ``limits`` they have no points."""
+    """The bodies of the jobs of layer number ``layer``; without ``limits`` they have no points. ``orders``: where the
+    points are, if that is given; raises :class:`PlanError` where what is held could not be brought back."""
     extents = Extents(params)
     memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], extents, engines)
     bodies = []
     for number, (job, order) in enumerate(jobs):
         held: list[tuple[CancelCut, RingContents]] = []
-        if limits and order.cycles > limits.spacing:  # a shorter job needs none: the hardware halts before the next
+        if orders is not None:
+            held = _given(JobRings(job, order.tasks, extents), order, orders[number].cuts, params)
+        elif limits and order.cycles > limits.spacing:  # a shorter job needs none: the hardware halts before the next
             cuts = range(len(order.tasks) + 1)
             tensors = np.array([memory.tensor_bytes(number, cut) if limits.max_live else 0 for cut in cuts])
             held = _cuts(JobRings(job, order.tasks, extents), order, tensors, params, limits)
@@ -83,6 +87,20 @@ def _cuts(
         if not impossible:
             return [(point, contents) for point, contents in held if contents is not None]
         barred[impossible] = True
+
+
+def _given(
+    rings: JobRings, order: TaskSchedule, cuts: Sequence[int], params: SocParams
+) -> list[tuple[CancelCut, RingContents]]:
+    """The points at ``cuts``."""
+    timeline, held, last = Timeline(order, params), list[tuple[CancelCut, RingContents]](), 0
+    for cut in cuts:
+        contents = rings.at(cut)
+        if contents is None:
+            raise PlanError("what is held at a cancellation point could not be brought back")
+        held.append((CancelCut(cut, int(timeline.halted[cut] - timeline.passed[last])), contents))
+        last = cut
+    return held
 
 
 def _ranges(contents: RingContents) -> list[LiveBytes]:
