@@ -32,7 +32,9 @@ def place(
     """The division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the placement.
     Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
     lv2 = options.lv2_bytes(params)
-    sharing = BufferSharing(graph, layers, params, Edges(graph, layers) if options.placed else Chain())
+    order = Edges(graph, layers) if options.placed else Chain()
+    # An observer copies from LV2, and a part inside a concatenation in DRAM is not there.
+    sharing = BufferSharing(graph, layers, params, order, separate_parts=options.observe)
     placed = [
         (budget, place_buffers(graph, sharing, params, budget.staging_end, budget.tensors_end, options.observe))
         for budget in divide(graph, layers, params, options.engines, lv2, placed=options.placed)
@@ -138,7 +140,7 @@ def _exports(
     exports = {}
     for name, tensor in graph.tensors.items():
         root = sharing.roots[name]
-        if (name in sharing.inside or by_tensor[name].segment == Segment.LV2) and tensor.data is None:
+        if by_tensor[name].segment == Segment.LV2 and tensor.data is None:
             if root not in places:
                 places[root] = sizes[Segment.SHARED]
                 sizes[Segment.SHARED] += _aligned(tensor.size)

@@ -35,17 +35,20 @@ class SharedBuffer:
 
 class BufferSharing:
     """``buffers`` by tensor name; ``inside``: tensor → (concatenation output, byte offset) it is written into;
-    ``roots``: tensor → the tensor whose bytes it shares by reshapes."""
+    ``roots``: tensor → the tensor whose bytes it shares by reshapes. ``separate_parts``: parts of a concatenation have
+    buffers of their own, so that an observer finds each of them whole."""
 
     def __init__(
-        self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, order: LayerOrder | None = None
-    ) -> None:
+        self, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, order: LayerOrder | None = None, *,
+        separate_parts: bool = False,
+    ) -> None:  # fmt: skip
         self._graph, self._layers, self.order = graph, layers, order or Chain()
         self.roots = graph.roots()
         self.inside: dict[str, tuple[str, int]] = {}
         self.buffers = self._by_root()
         self._live()
-        self._concatenate_in_place()
+        if not separate_parts:
+            self._concatenate_in_place()
         self._compute_in_place()
         self._pad_pixels(params)
 
