@@ -76,10 +76,17 @@ def _constants(proto: onnx.ModelProto, where: str) -> dict[str, npt.NDArray]:
 
 
 def _name_nodes(proto: onnx.ModelProto) -> None:
-    seen: set[str] = set()
+    """Give nodes without a name, and those with another node's, names that no node of the model has."""
+    taken, seen = {node.name for node in proto.graph.node}, set[str]()
     for index, node in enumerate(proto.graph.node):
         if not node.name or node.name in seen:
-            node.name = f"{node.name or node.op_type}_{index}"
+            base = name = f"{node.name or node.op_type}_{index}"
+            count = 1
+            while name in taken:
+                count += 1
+                name = f"{base}#{count}"
+            node.name = name
+            taken.add(name)
         seen.add(node.name)
 
 
