@@ -1,4 +1,4 @@
-"""The command line: ``caesura run | compile | info | disasm | verilog | profile | retime | bench | scenario``.
+"""The command line: ``caesura run | quantise | compile | info | disasm | verilog | profile | retime | ...``.
 
 Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or of the device.
 """
@@ -14,12 +14,12 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from caesura import api, inputs, show
-from caesura.backends import chosen_backend
+from caesura import api, show
+from caesura.commands.quantise import quantise
+from caesura.commands.run import run
 from caesura.latency import latency_fields, latency_table
 from caesura.machine import machine, machine_of
 from caesura.options import (
-    AnyBackend,
     Backend,
     Budget,
     CancelAt,
@@ -60,12 +60,10 @@ from hw.contract.params import PRESETS, ParamError
 from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError
-from sw.runtime import InputError, RunStats
+from sw.runtime import InputError
 
 if TYPE_CHECKING:
-    from caesura.check import CheckResult
-    from caesura.profile import Profile
-    from sim.timing.runs import InstructionRun
+    pass
 
 app = typer.Typer(
     name="caesura",
@@ -91,75 +89,10 @@ def options(
     """An open NPU: compile ONNX models and run them on its RTL."""
 
 
-@app.command()
-def run(
-    model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
-    input: Annotated[Path | None, typer.Option(help=".npz file with the inputs; random (seeded) if absent")] = None,
-    preset: Preset = None,
-    params: ParamsFile = None,
-    changes: Set = None,
-    backend: AnyBackend = None,
-    check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
-    as_json: Json = False,
-    vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file (cxxrtl, pysim)")] = None,
-    samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
-    engines: Engines = None,
-    placed: Placed = False,
-    order: Order = "search",
-    budget: Budget = None,
-    no_regions: NoRegions = False,
-    fallback: Fallback = False,
-    cancel_interval: Interval = None,
-    cancel_max_live: MaxLive = None,
-    cancel_at: CancelAt = "both",
-    cancel_spill_bound: SpillBound = None,
-    lv2_limit: Lv2Limit = None,
-    profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
-    trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
-    units: Annotated[bool, typer.Option("--units", help="with --trace: a line for each unit (slow on RTL)")] = False,
-) -> None:
-    """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
-    from caesura.report import RunReport
+app.command()(quantise)
 
-    options = compile_options(
-        cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
-        budget=budget, no_regions=no_regions,
-    )  # fmt: skip
-    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
-    if check and is_image(model):
-        raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
-    data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
-    origin = str(input) if input else f"random, seed {seed}"
-    backend = chosen_backend(backend, image.params)
-    report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
-    report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
-    if units and (trace is None or vcd is not None):
-        raise api.UsageError("--units adds lines to the timeline that --trace writes, without --vcd")
-    with Progress() as progress, _device(image, backend, vcd, progress, recorded=units) as device:
-        loaded, expected = device.load(image), estimated_cycles(image)
-        for number, sample in enumerate(data, 1):
-            left = expected * (len(data) - number + 1)
-            progress.task(f"sample {number} of {len(data)}", cycle=device.bus.cycle, expected=left)
-            outputs, stats = loaded.run(sample)
-            expected = stats.latency  # of the samples to come: better than the compiler's estimate
-            report.outputs.append(outputs)
-            report.stats.append(stats)
-        device.unload(loaded)
-        if check:
-            progress.task("checking layer by layer")
-            report.check = _check(device, model, fallback, data, report.outputs)
-        if trace:
-            _write_trace(trace, report.stats, getattr(device.bus, "runs", []))
-    where = _profile(image, report.stats[0]) if profile else None
-    if as_json:
-        typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
-    else:
-        Console().print(report.to_tables())
-        if where:
-            _print_profile(where)
-    if report.check is not None and not report.check.ok:
-        raise typer.Exit(1)
+
+app.command()(run)
 
 
 @app.command()
@@ -381,53 +314,6 @@ def _graph(path: Path, fallback: bool) -> Graph:
     from compiler.frontend import import_model
 
     return import_model(path, fallback=fallback)
-
-
-def _check(
-    device: api.Device,
-    path: Path,
-    fallback: bool,
-    data: list[inputs.Sample],
-    outputs: list[inputs.Sample],
-) -> "CheckResult":
-    from caesura.check import check
-    from compiler.compile import compile_with_report
-
-    # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
-    observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1)
-    return check(device, path, observing.image, observing.graph, data, outputs)
-
-
-def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *, recorded: bool) -> api.Device:
-    """A device, one that keeps when its units run if it shall be ``recorded``."""
-    if not recorded:
-        return api.open(image.params, backend, vcd=vcd, progress=progress.cycles)
-    from sim.recording import NoRecording, open_recorded
-
-    try:
-        return api.Device(open_recorded(image.params, backend, progress.cycles))
-    except NoRecording as error:
-        raise api.UsageError(f"--units: {error}") from None
-
-
-def _write_trace(path: Path, stats: list[RunStats], runs: "list[InstructionRun]") -> None:
-    from caesura.timeline import job_spans, unit_spans
-    from sim.trace import write_trace
-
-    jobs = [job for run in stats for job in run.jobs]
-    write_trace(path, [*job_spans(jobs), *unit_spans(jobs, runs)])
-
-
-def _profile(image: Image, stats: RunStats) -> "Profile":
-    from caesura.profile import profile
-
-    return profile(image, stats.jobs)
-
-
-def _print_profile(where: "Profile") -> None:
-    from caesura.profile_table import profile_table
-
-    Console().print(profile_table(where))
 
 
 def _user_errors() -> tuple[type[Exception], ...]:
