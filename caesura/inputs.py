@@ -62,7 +62,7 @@ def _arrays(path: Path) -> dict[str, npt.NDArray]:
                 {"input": loaded} if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
             )
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path}: not a readable .npz or .npy file: {error}") from None
+        raise InputError(f"{path}: not a readable {path.suffix or '.npz'} file: {error}") from None
 
 
 def _find(path: Path, port: Input, only: bool, arrays: dict[str, npt.NDArray]) -> npt.NDArray:
