@@ -136,7 +136,7 @@ def compile(
         typer.echo(json.dumps({"image": str(output), **sizes, **fields}))
         return
     if has_choice(orders):
-        Console().print(order_table(orders))
+        show.tell(order_table(orders))
     if compiled.measured:
         typer.echo(measured_line(compiled.measured))
     typer.echo(
@@ -174,7 +174,7 @@ def info(
     if as_json:
         typer.echo(json.dumps(plain))
     else:
-        Console().print(result)
+        show.tell(result)
 
 
 @app.command()
@@ -227,7 +227,7 @@ def profile(
     if as_json:
         typer.echo(json.dumps({"image": str(target), **to_fields(image)}))
     else:
-        Console().print(to_table(image))
+        show.tell(to_table(image))
         typer.echo(f"{target}: measured durations stored")
 
 
@@ -259,7 +259,7 @@ def retime(
     if as_json:
         typer.echo(json.dumps(retiming.to_fields(image, variations)))
     else:
-        Console().print(retiming.to_table(image, variations))
+        show.tell(retiming.to_table(image, variations))
 
 
 @app.command()
@@ -287,7 +287,7 @@ def bench(
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
-        Console().print(report.to_tables())
+        show.tell(report.to_tables())
     if not report.ok:
         raise typer.Exit(1)
 
@@ -295,8 +295,13 @@ def bench(
 @app.command()
 def scenario(
     file: Annotated[Path, typer.Argument(help="a scenario file (.toml); docs/scheduling.md describes them")],
-    policy: Annotated[str, typer.Option(help="what decides, such as idle_time, fcfs, queue_time")] = "idle_time",
-    backend: Annotated[str, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}")] = "synthetic",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="what decides: idle_time (default), fcfs ..., or my.py:Class; repeatable, in one table"),
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}; by default what the models need")
+    ] = None,
     placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
     option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
     params: ParamsFile = None,
@@ -307,7 +312,9 @@ def scenario(
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
-    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or ())
+    scenario_command(
+        file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or ()
+    )
 
 
 def _graph(path: Path, fallback: bool) -> Graph:

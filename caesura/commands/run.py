@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from caesura import api, inputs
 from caesura.backends import chosen_backend
@@ -34,6 +33,7 @@ from caesura.options import (
 from caesura.outputs import save_outputs
 from caesura.progress import Progress, estimated_cycles
 from caesura.shares import shares
+from caesura.show import tell
 from hw.contract.image import Image
 from sw.runtime import RunStats
 
@@ -113,7 +113,7 @@ def run(
     if as_json:
         typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
     else:
-        Console().print(report.to_tables())
+        tell(report.to_tables())
         if where:
             _print_profile(where)
     if report.check is not None and not report.check.ok:
@@ -164,4 +164,4 @@ def _profile(image: Image, stats: RunStats) -> "Profile":
 def _print_profile(where: "Profile") -> None:
     from caesura.profile_table import profile_table
 
-    Console().print(profile_table(where))
+    tell(profile_table(where))

@@ -5,26 +5,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from caesura.api import UsageError
-from caesura.scenario.report import to_table
+from caesura.scenario.report import comparison, to_table
 from caesura.scenario.runner import run_scenario
+from caesura.show import tell
 
 
 def scenario_command(
-    file: Path, policy: str, backend: str, placement: str, options: Sequence[str], as_json: bool, trace: Path | None,
-    params: Path | None = None, changes: Sequence[str] = (),
+    file: Path, policies: Sequence[str], backend: str | None, placement: str, options: Sequence[str], as_json: bool,
+    trace: Path | None, params: Path | None = None, changes: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Run ``file`` and print its metrics. ``options`` of the policy are of the form ``name=number``."""
+    """Run ``file`` and print its metrics, under several ``policies`` in one table. ``options`` of the policies are of
+    the form ``name=number``."""
     chosen = dict(_option(text) for text in options)
-    result = run_scenario(
-        file, policy, backend, placement=placement, options=chosen, trace=trace, params=params, changes=changes
-    )
+    if trace is not None and len(policies) > 1:
+        raise UsageError("--trace writes the timeline of one run: give one --policy")
+    results = [
+        run_scenario(
+            file, policy, backend, placement=placement, options=chosen, trace=trace, params=params, changes=changes
+        )
+        for policy in policies
+    ]
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(results[0] if len(results) == 1 else results))
     else:
-        Console().print(to_table(result))
+        tell(to_table(results[0]) if len(results) == 1 else comparison(results))
 
 
 def _option(text: str) -> tuple[str, Any]:
