@@ -13,7 +13,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEPS      := pyproject.toml constraints.txt
 
 # Folders with Python files in them, of those that are type-checked.
-TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/digits examples/encoder examples/training benchmarks)))))
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training benchmarks)))))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint mypy format baseline clean

@@ -33,6 +33,7 @@ from caesura.options import (
     NoCache,
     NoRegions,
     Order,
+    Page,
     ParamsFile,
     Placed,
     Preset,
@@ -184,6 +185,35 @@ def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)"
 
 
 @app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="what varies and what is run (.toml); docs/sweeps.md describes it")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="folder (default: out/NAME)")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="a Dask scheduler, such as tcp://head:8786")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="processes (default: one for each CPU)")] = None,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="print comma-separated values")] = False,
+) -> None:
+    """Run many machines, models and policies; what was run before is not run again. Exit code 1 if points failed."""
+    from caesura.sweep.command import sweep_command
+
+    if sweep_command(file, output, scheduler, jobs, as_json, as_csv):
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="file to write")],
+) -> None:
+    """Write an image in flat form, for drivers in C that read no JSON."""
+    from hw.contract.flat import flat
+
+    raw = flat(Image.load(image))
+    output.write_bytes(raw)
+    typer.echo(f"{output}: {len(raw):,} bytes in flat form; see docs/flat-images.md")
+
+
+@app.command()
 def verilog(
     output: Annotated[Path, typer.Option("--output", "-o", help="folder for the files")],
     preset: Preset = None,
@@ -278,12 +308,17 @@ def bench(
     only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
     everything: Annotated[bool, typer.Option("--all", help="also measure what takes many minutes")] = False,
     check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
+    page: Page = None,
 ) -> None:
     """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong."""
     from caesura.bench import run_bench
 
     hardware = machine(preset or (None if params else "base"), params, changes or ())
     report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
+    if page:
+        from caesura.page.bench_page import write_bench_page
+
+        write_bench_page(page, report.to_dict())
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
@@ -308,12 +343,13 @@ def scenario(
     changes: Set = None,
     as_json: Json = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
+    page: Page = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
     scenario_command(
-        file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or ()
+        file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or (), page
     )
 
 

@@ -21,6 +21,7 @@ AnyBackend = Annotated[
     str | None,
     typer.Option("--backend", help=f"{BACKENDS_HELP}; by default native if it is built for the preset, else model"),
 ]
+Page = Annotated[Path | None, typer.Option("--report", help="write a page with timeline, plots and tables (.html)")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")

@@ -19,7 +19,7 @@ from hw.contract.params import SocParams
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
 
 
-_NAME, _WORDS = 8, 4  #: cells that a first column, and one of words, have at least
+_NAME, _WORDS = 7, 4  #: cells that a first column, and one of words, have at least
 
 
 class ReportTable(Table):
@@ -36,7 +36,7 @@ class ReportTable(Table):
         super().add_row(first, *cells[1:], **more)
         for at, (column, cell) in enumerate(zip(self.columns, cells, strict=False)):
             size = cell_len(str(cell))
-            most = size if column.no_wrap else min(size, _WORDS if at else _NAME)
+            most = max(size, cell_len(str(column.header))) if column.no_wrap else min(size, _WORDS if at else _NAME)
             self._least += [0] * (at + 1 - len(self._least))
             self._least[at] = max(self._least[at], most)
 
@@ -81,15 +81,13 @@ def show_params(params: SocParams) -> Group:
 
 def _derived(params: SocParams) -> list[tuple[str, int | float]]:
     """What follows from parameters: sizes, peak, and where the DRAM bounds it."""
-    accumulators = 4 * params.lv0_acc_rows * params.cols
-    lv0 = params.engines * params.pes * (params.lv0_act_bytes + params.lv0_wgt_bytes + accumulators)
     bandwidth = params.dram_bytes_per_cycle
     return [
         ("MACs per cycle", params.macs),
         ("TOPS at 1 GHz", 2 * params.macs / 1000),
         ("LV1 and LV2 word, bytes", params.lv1_word),
-        ("on-chip memory, bytes", lv0 + params.engines * params.lv1_bytes + params.lv2_bytes),
-        ("of it LV0, bytes", lv0),
+        ("on-chip memory, bytes", params.onchip_bytes),
+        ("of it LV0, bytes", params.lv0_bytes),
         ("of it LV1, bytes", params.engines * params.lv1_bytes),
         ("DRAM bytes per cycle, at most", bandwidth),
         ("MACs per DRAM byte from which on compute bounds", params.macs / bandwidth),

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from compiler.ir import LayerNorm, Product, Softmax, Tensor
+from hw.contract.row_function import EXPONENTS
 
 _MOST_SUMS = 1 << 32
 _MOST_MULTIPLIER = 1 << 22  #: of the vector unit, which multiplies by the length of a row
-_EXPONENTS = range(-64, 64)
 
 
 def product(op: Product, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
@@ -46,7 +46,7 @@ def softmax(op: Softmax, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
             yield f"a table is {table.dtype} {table.shape}, not 256 int32 from 0 on"
     if int(op.sums.max()) * output.shape[-1] >= _MOST_SUMS:
         yield "sums of exponentials exceed 32 bits"
-    if op.exponent not in _EXPONENTS:
+    if op.exponent not in EXPONENTS:
         yield f"exponent {op.exponent}"
     info = np.iinfo(output.dtype)
     if not info.min <= op.lo <= op.hi <= info.max:
@@ -60,5 +60,7 @@ def layer_norm(op: LayerNorm, inputs: list[Tensor], output: Tensor) -> Iterator[
     channels = output.shape[-1]
     if op.bias.shape != (channels,) or op.bias.dtype != np.int32 or op.requantise.scale.shape != (channels,):
         yield f"bias is {op.bias.dtype} {op.bias.shape}, scale {op.requantise.scale.shape}, not ({channels},)"
-    if not 0 <= op.epsilon < _MOST_SUMS or op.exponent not in _EXPONENTS or channels >= _MOST_MULTIPLIER:
+    if not 0 <= op.epsilon < _MOST_SUMS or op.exponent not in EXPONENTS or channels >= _MOST_MULTIPLIER:
         yield f"epsilon {op.epsilon}, exponent {op.exponent} or {channels} channels"
+    if not np.isfinite(op.requantise.scale).all():
+        yield "a scale is not finite"

@@ -1,15 +1,33 @@
 """The folder where everything that can be made again is kept."""
 
 import contextlib
+import functools
+import hashlib
 import os
+import platform
 from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
+
+_ROOT = Path(__file__).parents[1]
 
 
 def cache_dir() -> Path:
     """``$XDG_CACHE_HOME/caesura``, by default ``~/.cache/caesura``."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "caesura"
+
+
+@functools.cache
+def sources_digest(*folders: str) -> str:
+    """Digest of the Python files in ``folders`` of this project, and of the versions they run on: what they made is as
+    good as new while it stays the same."""
+    digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
+    for folder in folders:
+        for path in sorted((_ROOT / folder).rglob("*.py")):
+            digest.update(f"\0{path.relative_to(_ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()
 
 
 class BoundedFolder:

@@ -21,6 +21,7 @@ from caesura.options import (
     MaxLive,
     NoRegions,
     Order,
+    Page,
     ParamsFile,
     Placed,
     Preset,
@@ -71,7 +72,10 @@ def run(
     lv2_limit: Lv2Limit = None,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
-    units: Annotated[bool, typer.Option("--units", help="with --trace: a line for each unit (slow on RTL)")] = False,
+    page: Page = None,
+    units: Annotated[
+        bool, typer.Option("--units", help="with --trace or --report: a line for each unit (slow on RTL)")
+    ] = False,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
@@ -90,8 +94,8 @@ def run(
     report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
     report.shares = shares(image)
     report.labels = inputs.load_labels(input, samples) if input else None
-    if units and (trace is None or vcd is not None):
-        raise api.UsageError("--units adds lines to the timeline that --trace writes, without --vcd")
+    if units and ((trace is None and page is None) or vcd is not None):
+        raise api.UsageError("--units adds lines to the timeline that --trace or --report writes, without --vcd")
     with Progress() as progress, _device(image, backend, vcd, progress, recorded=units) as device:
         loaded, expected = device.load(image), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
@@ -105,8 +109,13 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, data, report.outputs)
+        runs = getattr(device.bus, "runs", [])
         if trace:
-            _write_trace(trace, report.stats, getattr(device.bus, "runs", []))
+            _write_trace(trace, report.stats, runs)
+    if page:
+        from caesura.page.run_page import write_run_page
+
+        write_run_page(page, report, image, runs)
     if output:
         save_outputs(output, report.outputs)
     where = _profile(image, report.stats[0]) if profile else None

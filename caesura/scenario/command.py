@@ -12,17 +12,33 @@ from caesura.show import tell
 
 
 def scenario_command(
-    file: Path, policies: Sequence[str], backend: str | None, placement: str, options: Sequence[str], as_json: bool,
-    trace: Path | None, params: Path | None = None, changes: Sequence[str] = (),
-) -> None:  # fmt: skip
+    file: Path,
+    policies: Sequence[str],
+    backend: str | None,
+    placement: str,
+    options: Sequence[str],
+    as_json: bool,
+    trace: Path | None,
+    params: Path | None = None,
+    changes: Sequence[str] = (),
+    page: Path | None = None,
+) -> None:
     """Run ``file`` and print its metrics, under several ``policies`` in one table. ``options`` of the policies are of
     the form ``name=number``."""
     chosen = dict(_option(text) for text in options)
-    if trace is not None and len(policies) > 1:
-        raise UsageError("--trace writes the timeline of one run: give one --policy")
+    if (trace or page) and len(policies) > 1:
+        raise UsageError("--trace and --report tell of one run: give one --policy")
     results = [
         run_scenario(
-            file, policy, backend, placement=placement, options=chosen, trace=trace, params=params, changes=changes
+            file,
+            policy,
+            backend,
+            placement=placement,
+            options=chosen,
+            trace=trace,
+            params=params,
+            changes=changes,
+            page=page,
         )
         for policy in policies
     ]

@@ -42,12 +42,13 @@ def run_scenario(
     trace: Path | None = None,
     params: Path | None = None,
     changes: Sequence[str] = (),
+    page: Path | None = None,
 ) -> dict[str, Any]:
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
 
     ``backend``: by default what the models need, see :func:`backend_of`. ``trace``: where to write a timeline for
-    Perfetto. ``params``: a file of parameters of the hardware, instead of those of the scenario; ``changes`` to either,
-    such as ``engines=4``.
+    Perfetto; ``page``: a page with timeline and plots. ``params``: a file of parameters of the hardware, instead of
+    those of the scenario; ``changes`` to either, such as ``engines=4``.
 
     Raises :class:`ScenarioError` for a file that cannot be used, ``UsageError`` for an unknown policy or backend.
     """
@@ -67,7 +68,12 @@ def run_scenario(
     if trace is not None:
         write_trace(trace, spans(outcome, scenario.time_unit))
     alone = {stream.name: _alone(runner, scenario, stream, folder) for stream in scenario.streams}
-    return report(scenario, policy, backend, outcome, alone)
+    result = report(scenario, policy, backend, outcome, alone)
+    if page is not None:
+        from caesura.page.scenario_page import write_scenario_page  # loads the plotting library
+
+        write_scenario_page(page, result, outcome)
+    return result
 
 
 def backend_of(scenario: Scenario) -> str:

@@ -6,6 +6,7 @@ holds magic, format version, section sizes and a SHA-256 over all sections, so a
 """
 
 import hashlib
+import os
 import struct
 from pathlib import Path
 
@@ -126,8 +127,17 @@ class Image:
         return cls.from_bytes(raw, str(path))
 
     def save(self, path: str | Path) -> None:
-        """Write a ``.cimg`` file."""
-        Path(path).write_bytes(self.to_bytes())
+        """Write a ``.cimg`` file, whole or not at all. Raises OSError."""
+        path = Path(path)
+        if path.exists() and not path.is_file():  # a pipe, say
+            path.write_bytes(self.to_bytes())
+            return
+        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            draft.write_bytes(self.to_bytes())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
     def check_params(self, params: SocParams) -> None:
         """Raise :class:`ImageError` unless the image was built for hardware with these parameters."""

@@ -138,6 +138,17 @@ class SocParams:
         return self.engines * self.pes * self.rows * self.cols
 
     @property
+    def lv0_bytes(self) -> int:
+        """All LV0 memories of all engines, accumulators included."""
+        accumulators = 4 * self.lv0_acc_rows * self.cols
+        return self.engines * self.pes * (self.lv0_act_bytes + self.lv0_wgt_bytes + accumulators)
+
+    @property
+    def onchip_bytes(self) -> int:
+        """LV0, LV1 and LV2 of the whole machine."""
+        return self.lv0_bytes + self.engines * self.lv1_bytes + self.lv2_bytes
+
+    @property
     def job_slot_bits(self) -> int:
         """Low bits of a job's index that name its slot."""
         return (self.job_slots - 1).bit_length()

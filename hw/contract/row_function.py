@@ -20,6 +20,7 @@ ARGUMENT_BITS = 48  #: of the integer
 INTERVAL_BITS = 7  #: of the fraction that choose an interval
 PLACE_BITS = 16  #: of the fraction that tell the place in it
 VALUE_BITS = 26  #: of y behind the point
+EXPONENTS = range(-64, 64)  #: powers of two by which a factor may be scaled
 C0_BITS, C1_BITS, C2_BITS = 27, 19, 12  #: of the columns of a ROM, in units of 2**-26
 
 RECIPROCAL, ROOT_EVEN, ROOT_ODD = range(3)  #: the ROMs

@@ -1,6 +1,10 @@
 """What the CPU does: steps of an image run by onnxruntime, and the cycles that they take."""
 
+from sim.host.contained import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError, HostStepError
 from sim.host.cost import HostWork, work_of
 from sim.host.session import HostSession, run_host, session, session_options
 
-__all__ = ["HostSession", "HostWork", "run_host", "session", "session_options", "work_of"]
+__all__ = [
+    "DEFAULT_LIMITS", "ContainedModels", "HostLimits", "HostModelError", "HostSession", "HostStepError", "HostWork",
+    "run_host", "session", "session_options", "work_of",
+]  # fmt: skip

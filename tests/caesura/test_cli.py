@@ -6,6 +6,7 @@ import pytest
 import caesura
 from caesura import api, cli
 from hw.contract.assembly import assemble
+from hw.contract.flat import flat
 from hw.contract.image import Image
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
@@ -133,6 +134,13 @@ def test_info_of_presets_and_images(caesura_command, image_file):
     code, out, _ = caesura_command("info", image_file)
     assert code == 0 and "first" in out and "int8[1, 8, 8]" in out
     assert json.loads(caesura_command("info", image_file, "--json")[1])["model"] == "copy"
+
+
+def test_export_writes_the_flat_form(caesura_command, image_file, tmp_path):
+    target = tmp_path / "model.flat"
+    code, out, _ = caesura_command("export", image_file, "-o", target)
+    assert code == 0 and "bytes in flat form" in out
+    assert target.read_bytes() == flat(Image.load(image_file))
 
 
 def test_disasm_can_be_assembled(caesura_command, image_file):

@@ -2,11 +2,12 @@ import subprocess
 import sys
 
 import pytest
+from systemrdl import RDLCompiler
 
 from caesura import docgen
 from hw.contract.isa import FORMATS
 from hw.contract.job import COMPLETION, JOB, Fault
-from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS
+from hw.contract.regs import ENGINE_BASE, ENGINE_REGS, ENGINE_STRIDE, GLOBAL_REGS, Access
 
 
 @pytest.mark.parametrize("name", docgen.PAGES)
@@ -77,3 +78,18 @@ def test_header_compiles_as_c_and_cpp(tmp_path, language):
     command += ["-pedantic", "-Werror", f"-I{docgen.DOCS}", "-c", str(source), "-o", str(tmp_path / "check.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_register_map_in_systemrdl_agrees():
+    """Read back by another reader of SystemRDL."""
+    compiler = RDLCompiler()
+    compiler.compile_file(str(docgen.DOCS / "caesura.rdl"))
+    root = compiler.elaborate(top_def_name="caesura").top
+    for base, prefix, table in ((0, "", GLOBAL_REGS), (ENGINE_BASE + 2 * ENGINE_STRIDE, "E[2].", ENGINE_REGS)):
+        for reg in table:
+            node = root.find_by_path(f"{prefix}{reg.name}" + (f"[{reg.count - 1}]" if reg.count > 1 else ""))
+            assert node.absolute_address == base + reg.offset + 4 * (reg.count - 1)
+            found = {(field.inst_name, field.low, field.width) for field in node.fields()}
+            assert found == ({(b.name, b.low, b.width) for b in reg.bits} or {("value", 0, 32)})
+            readable, writable = reg.access != Access.WO, reg.access != Access.RO
+            assert all((f.is_sw_readable, f.is_sw_writable) == (readable, writable) for f in node.fields())

@@ -1,95 +1,58 @@
 """Layer normalisation of rows on the vector unit: sum and deviation of each row, numbers of 24 bits that are
 normalised, and from those bytes with the gain and shift of each channel."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from compiler.backend.kernels.buffered_job import in_words
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.row_job import RowJob
+from compiler.backend.kernels.row_plan import RowPlan, plan_rows
 from compiler.backend.layers.layer import Layer, NormLayer
 from compiler.backend.layers.row_share import own_rows
 from compiler.backend.layers.vec_params import params_bytes, vec_params
-from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.semaphores import Sem
-from compiler.ir import CompileError
 from hw.contract.isa import WIDE_BYTES, VecOp
 
 
-@dataclass(frozen=True)
-class NormPlan(Plan):
-    """Tiles of ``rows`` rows of ``length`` channels, which lie ``pitch`` bytes apart in LV1."""
-
-    layer: NormLayer
-    x: TensorOperand
-    y: TensorOperand
-    rows: int
-    length: int
-    pitch: int
-
-
 @kernel
-class NormKernel(Kernel[NormPlan]):
+class NormKernel(Kernel[RowPlan[NormLayer]]):
     """Layer normalisation over the last axis; the engines share the rows."""
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Any layer normalisation."""
         return isinstance(layer, NormLayer)
 
-    def plan(self, layer: NormLayer, context: KernelContext) -> NormPlan:
+    def plan(self, layer: NormLayer, context: KernelContext) -> RowPlan[NormLayer]:
         """As many rows as two buffers of either kind hold."""
-        found = [context.operand(name) for name in (layer.inputs[0], layer.output)]
-        views = [operand.view.flattened() for operand in found]
-        x, y = (
-            TensorOperand(view, operand.signed, operand.zero_point)
-            for operand, view in zip(found, views, strict=True)
-            if view is not None
-        )
-        params, length, lanes = context.params, x.view.shape[3], context.params.vec_lanes
-        pitch = -(-length // lanes) * lanes
-        free = (
-            context.lv1.size
-            - 3 * params_bytes(params)
-            - len(_channel_blocks(layer, context, length)) * params_bytes(params)
-        )
-        rows = min(
-            free // (pitch * (4 + 2 * WIDE_BYTES) + 2 * lanes), context.budget.staging(0).size // (4 * pitch + 64)
-        )
-        if context.longest:
-            rows = min(rows, max(1, context.longest * lanes // (pitch * WIDE_BYTES)))
-        if rows < 1:
-            raise CompileError(
-                f"operator {layer.name!r}: a row of {length} bytes does not fit in LV1: choose a preset with larger "
-                "lv1_bytes"
-            )
-        return NormPlan("", layer, x, y, rows, length, pitch)
+        blocks = -(-len(layer.bias) // context.params.out_channels)
+        constants = (3 + blocks) * params_bytes(context.params)
+        return plan_rows(layer, context, constants=constants, buffers=4 + 2 * WIDE_BYTES, records=2, passes=WIDE_BYTES)
 
-    def emit(self, plan: NormPlan, context: KernelContext) -> list[JobProgram]:
+    def emit(self, plan: RowPlan[NormLayer], context: KernelContext) -> list[JobProgram]:
         """A job for each engine with a share of the rows."""
         jobs = (_job(plan, context, engine) for engine in range(context.budget.engines))
         return [job for job in jobs if job]
 
 
-def _channel_blocks(layer: NormLayer, context: KernelContext, length: int) -> list[bytes]:
+def _channel_blocks(layer: NormLayer, context: KernelContext) -> list[bytes]:
     """Parameter blocks, one for as many channels as an instruction has parameters for."""
     params, q, step = context.params, layer.requantise, context.params.out_channels
     found = []
-    for first in range(0, length, step):
+    for first in range(0, len(layer.bias), step):
         bias, scale = layer.bias[first : first + step], q.scale[first : first + step]
         extra = (0, step - len(bias))
         found.append(vec_params(params, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi))
     return found
 
 
-def _job(plan: NormPlan, context: KernelContext, engine: int) -> JobProgram | None:
+def _job(plan: RowPlan[NormLayer], context: KernelContext, engine: int) -> JobProgram | None:
     layer, x, y, lanes, params = plan.layer, plan.x, plan.y, context.params.vec_lanes, context.params
     none, one = np.zeros(lanes, np.int32), np.zeros(lanes, np.float32)
     count = {"zp_a": x.zero_point, "ma": plan.length}
     epsilon = np.full(lanes, layer.epsilon, np.uint32).view(np.int32)
-    blocks = _channel_blocks(layer, context, plan.length)
+    blocks = _channel_blocks(layer, context)
     constants = {
         "moments": vec_params(params, epsilon, one, mb=layer.exponent, **count),
         "normal": vec_params(params, none, one, **count),

@@ -18,8 +18,7 @@ from compiler.backend.layers.row_share import MatrixRows, own_rows
 from compiler.backend.layers.vec_params import vec_params
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
-from compiler.backend.program.address import Address
-from compiler.backend.program.copies import CopyLoop, copy_fields
+from compiler.backend.program.copies import CopyLoop, Fields, contiguous, copy_fields
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
@@ -174,10 +173,11 @@ class _Emitter:
             loads = job.load(a.view, box, lv1.address, 0, pitch, a.zero_byte, self._act_stage, box)
             self._act1.filled_by(lv1, loads)
         held = self._act0.fill((part, chunk))
-        fields = copy_fields(lv1.address, held.address * params.rows, [], part.count * pitch)
-        load = job.emit(Op.LD0, {**fields, "space": Lv0Space.ACT, "pe_mask": (1 << params.pes) - 1})
-        self._act1.read_by(lv1, load)
-        self._act0.filled_by(held, [load])
+        copies = contiguous(lv1.address, held.address * params.rows, part.count * pitch)
+        loads = job.emit_all(Op.LD0, copies, space=Lv0Space.ACT, pe_mask=(1 << params.pes) - 1)
+        for load in loads:
+            self._act1.read_by(lv1, load)
+        self._act0.filled_by(held, loads)
         return held
 
     def _weights(self, matrix: int, column: int, columns: int, chunk: _Chunk) -> BufferFill:
@@ -199,24 +199,25 @@ class _Emitter:
             loads = job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
             self._wgt1.filled_by(lv1, loads)
         held = self._wgt0.fill(key)
-        load = job.emit(Op.LD0, self._weight_copy(lv1.address, held.address, lines))
-        self._wgt1.read_by(lv1, load)
-        self._wgt0.filled_by(held, [load])
+        copies = self._weight_copies(lv1.address, held.address, lines)
+        loads = job.emit_all(Op.LD0, copies, space=Lv0Space.WGT, view=Lv0View.INTERLEAVED)
+        for load in loads:
+            self._wgt1.read_by(lv1, load)
+        self._wgt0.filled_by(held, loads)
         return held
 
-    def _weight_copy(self, source: int, word: int, lines: int) -> dict[str, Address]:
-        """LD0 of a block of B from LV1 address ``source`` to LV0 word ``word``."""
+    def _weight_copies(self, source: int, word: int, lines: int) -> list[Fields]:
+        """LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
         params, plan = self._params, self._plan
         line, target = params.rows, word * params.lv1_word
-        view = {"space": Lv0Space.WGT, "view": Lv0View.INTERLEAVED}
         if not plan.layer.transposed:
-            return copy_fields(source, target, [], lines * params.lv1_word) | view
+            return contiguous(source, target, lines * params.lv1_word)
         loops = [
             CopyLoop(params.pes, line * lines, line),
             CopyLoop(line, lines, params.lv1_word),
             CopyLoop(lines // line, line, line * params.lv1_word),
         ]
-        return copy_fields(source, target, loops, line) | view
+        return [copy_fields(source, target, loops, line)]
 
     def _macs(self, rows: int, chunk: _Chunk, act: int, wgt: int, acc: int, accumulate: bool) -> Iterator[Task]:
         layer, line = self._plan.layer, self._params.rows

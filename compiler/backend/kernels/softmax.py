@@ -1,72 +1,37 @@
 """Softmax of rows on the vector unit: the maximum of each row, the sum of its exponentials, and the quotients."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from compiler.backend.kernels.buffered_job import in_words
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.row_job import RowJob
+from compiler.backend.kernels.row_plan import RowPlan, plan_rows
 from compiler.backend.layers.layer import Layer, SoftmaxLayer
 from compiler.backend.layers.row_share import own_rows
 from compiler.backend.layers.vec_params import vec_params
-from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.memory.tensor_view import PixelBox
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.semaphores import Sem
-from compiler.ir import CompileError
 from hw.contract.isa import WIDE_TABLE_BYTES, VecOp
-
-_MOST_VECTORS = 255  #: of a window
-
-
-@dataclass(frozen=True)
-class SoftmaxPlan(Plan):
-    """Tiles of ``rows`` rows of ``length`` bytes, which lie ``pitch`` bytes apart in LV1."""
-
-    layer: SoftmaxLayer
-    x: TensorOperand
-    y: TensorOperand
-    rows: int
-    length: int
-    pitch: int
 
 
 @kernel
-class SoftmaxKernel(Kernel[SoftmaxPlan]):
+class SoftmaxKernel(Kernel[RowPlan[SoftmaxLayer]]):
     """Softmax over the last axis; the engines share the rows."""
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Any softmax."""
         return isinstance(layer, SoftmaxLayer)
 
-    def plan(self, layer: SoftmaxLayer, context: KernelContext) -> SoftmaxPlan:
+    def plan(self, layer: SoftmaxLayer, context: KernelContext) -> RowPlan[SoftmaxLayer]:
         """As many rows as two buffers of either kind hold."""
-        x, y = (_as_matrices(context.operand(name)) for name in (layer.inputs[0], layer.output))
-        params, length = context.params, x.view.shape[3]
-        pitch = -(-length // params.vec_lanes) * params.vec_lanes
-        free = context.lv1.size - 2 * WIDE_TABLE_BYTES - 3 * len(_block(context))
-        rows = min(free // (4 * pitch + 4 * params.vec_lanes), context.budget.staging(0).size // (4 * pitch + 64))
-        if context.longest:
-            rows = min(rows, max(1, context.longest * params.vec_lanes // pitch))
-        if rows < 1 or pitch > _MOST_VECTORS * params.vec_lanes:
-            raise CompileError(
-                f"operator {layer.name!r}: a row of {length} bytes does not fit in LV1 or a window of "
-                f"{_MOST_VECTORS} vectors: choose a preset with larger lv1_bytes or vec_lanes"
-            )
-        return SoftmaxPlan("", layer, x, y, rows, length, pitch)
+        constants = 2 * WIDE_TABLE_BYTES + 3 * len(_block(context))
+        return plan_rows(layer, context, constants=constants, buffers=4, records=4)
 
-    def emit(self, plan: SoftmaxPlan, context: KernelContext) -> list[JobProgram]:
+    def emit(self, plan: RowPlan[SoftmaxLayer], context: KernelContext) -> list[JobProgram]:
         """A job for each engine with a share of the rows."""
         jobs = (_job(plan, context, engine) for engine in range(context.budget.engines))
         return [job for job in jobs if job]
-
-
-def _as_matrices(operand: TensorOperand) -> TensorOperand:
-    """A dense tensor as one image of rows."""
-    view = operand.view.flattened()
-    assert view is not None
-    return TensorOperand(view, operand.signed, operand.zero_point)
 
 
 def _block(context: KernelContext, **header: int) -> bytes:
@@ -74,7 +39,7 @@ def _block(context: KernelContext, **header: int) -> bytes:
     return vec_params(context.params, np.zeros(lanes, np.int32), np.zeros(lanes, np.float32), **header)
 
 
-def _job(plan: SoftmaxPlan, context: KernelContext, engine: int) -> JobProgram | None:
+def _job(plan: RowPlan[SoftmaxLayer], context: KernelContext, engine: int) -> JobProgram | None:
     layer, x, y, lanes = plan.layer, plan.x, plan.y, context.params.vec_lanes
     constants = {
         "sums": layer.sums.astype("<i4").tobytes(),

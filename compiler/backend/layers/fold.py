@@ -16,12 +16,12 @@ from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, Produc
 def fold_tables(graph: ir.Graph, layers: Sequence[Layer]) -> list[Layer]:
     """``layers`` with tables inside products, convolutions and element-wise layers; each stands where its table
     stood."""
-    outside = {port.tensor for port in graph.outputs}
     roots = graph.roots()
+    outside = {roots[port.tensor] for port in graph.outputs}
     folded: list[Layer] = []
     for layer in layers:
         maker = _maker(layer, folded)
-        if maker is None or maker.output in outside or _readers(maker, layers, roots) != [layer]:
+        if maker is None or roots[maker.output] in outside or _readers(maker, layers, roots) != [layer]:
             folded.append(layer)
             continue
         assert isinstance(layer.op, ir.Table)

@@ -20,7 +20,7 @@ def fuse(graph: ir.Graph, layers: list[Layer], *, placed: bool = False) -> list[
     """
     fused, flow = list(layers), graph.dataflow()
     for layer in layers:
-        if isinstance(layer, EltwiseLayer) and isinstance(layer.op, ir.Eltwise) and _fusible(layer):
+        if isinstance(layer, EltwiseLayer) and isinstance(layer.op, ir.Eltwise) and _fusible(graph, layer):
             sources = [i for i, other in enumerate(fused) if _feeds_only(graph, flow, other, layer)]
             if placed:
                 sources = [i for i in sources if _waits_anyway(graph, flow, fused[i], layer)]
@@ -32,9 +32,11 @@ def fuse(graph: ir.Graph, layers: list[Layer], *, placed: bool = False) -> list[
     return fused
 
 
-def _fusible(layer: EltwiseLayer) -> bool:
+def _fusible(graph: ir.Graph, layer: EltwiseLayer) -> bool:
     different = len(layer.inputs) == 2 and layer.inputs[0] != layer.inputs[1]
-    return layer.kind == "add" and different and layer.broadcast != "all" and layer.requantise.table is None
+    if layer.kind != "add" or not different or layer.requantise.table is not None:
+        return False
+    return not layer.broadcast or (layer.broadcast != "all" and graph.tensors[layer.inputs[1]].nhwc[0] == 1)
 
 
 def _feeds_only(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLayer) -> bool:

@@ -5,6 +5,7 @@ those of the next group are being made: softmax keeps the vector unit busy besid
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -35,15 +36,21 @@ def _chain(graph: ir.Graph, last: ir.Product) -> list[ir.Operation]:
         name = chain[0].inputs[0]
         maker = graph.producer(name)
         readers = [op for op in graph.ops if name in op.inputs]
-        if maker is None or name in outside or readers != [chain[0]]:
+        if maker is None or name in outside or readers != [chain[0]] or not _apart(graph, name, last.heads):
             return []
         chain.insert(0, maker)
         if isinstance(maker, ir.Product):
             first = maker.joined == (True, True, False) and maker.heads == last.heads and not maker.of
-            return chain if first and graph.tensors[maker.output].shape[0] == last.heads else []
-        mask = isinstance(maker, ir.Eltwise) and len(set(graph.tensors[maker.inputs[1]].nhwc[:3])) == 1
+            return chain if first else []
+        mask = isinstance(maker, ir.Eltwise) and graph.tensors[maker.inputs[1]].nhwc[:3] == (1, 1, 1)
         if not mask and not isinstance(maker, ir.Softmax | ir.Table | ir.Reshape):
             return []
+
+
+def _apart(graph: ir.Graph, name: str, heads: int) -> bool:
+    """Whether a tensor is one image of a matrix for each head."""
+    *lead, _, _ = graph.tensors[name].shape
+    return lead.count(heads) >= 1 and math.prod(lead) == heads
 
 
 def _groups(heads: int, scores: int, params: SocParams) -> list[tuple[int, int]]:

@@ -4,19 +4,14 @@ The name of a file is the digest of all that its object depends on: the layer's 
 carry a digest of what they hold, and are read only if it is right.
 """
 
-import functools
 import hashlib
 import pickle
-import platform
 import zlib
 from pathlib import Path
 
-import numpy as np
-
 from compiler.backend.objects.layer_object import LayerObject
-from sim.cache_folder import BoundedFolder, cache_dir
+from sim.cache_folder import BoundedFolder, cache_dir, sources_digest
 
-_ROOT = Path(__file__).parents[3]
 _SOURCES = ("compiler", "hw/contract", "sim/timing", "sim/functional")  #: all code that a layer's object comes from
 _MOST_BYTES = 256 << 20
 _DIGEST = hashlib.sha256().digest_size
@@ -59,11 +54,6 @@ def _name(key: str) -> str:
     return f"{whole[:32]}.layer"
 
 
-@functools.cache
 def compiler_digest() -> str:
     """Digest of the compiler's source, and the versions of what it runs on."""
-    digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
-    for folder in _SOURCES:
-        for path in sorted((_ROOT / folder).rglob("*.py")):
-            digest.update(f"\0{path.relative_to(_ROOT)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()
+    return sources_digest(*_SOURCES)

@@ -14,12 +14,13 @@ from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.values import Float, Quant, Quantisation, Real
 from compiler.ir import LayerNorm, Requantisation, Softmax
+from hw.contract.row_function import EXPONENTS
 
 _SUM_BITS = 32  #: of a sum of exponentials
 _VALUE_BITS = 31  #: of an exponential that is to be divided by it
 _NORMAL_BITS = 18  #: of a normalised value behind the point: 5 bits before it hold rows of 1024 and more
 _BIAS = 1 << 30  #: largest bias of a channel
-_LONGEST_ROW = 4080  #: elements: windows of the vector unit have 255 vectors of at least 16
+_LONGEST_ROW = 4080  #: elements: a window of 255 vectors of 16 lanes; the kernels know the machine and look again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class RowSoftmax(Pending):
         tensor, made = _rows(draft, self.x, target, name)
         low, high = target.clamp(self.low, self.high)
         sums, values, exponent = _exponentials(self.x.quantisation, target, self.x.shape[-1])
+        if exponent not in EXPONENTS:
+            raise Unsupported(f"its result in steps of {target.scale:g}; probabilities need steps near 1/256")
         draft.add(
             Softmax(
                 self.node, [tensor], made.tensor, sums=sums, values=values, exponent=exponent,
@@ -68,6 +71,10 @@ class Normalised(Pending):
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.LayerNorm``."""
         tensor, made = _rows(draft, self.x, target, name)
+        if not (np.isfinite(self.gamma).all() and np.isfinite(self.beta).all()):
+            raise Unsupported("its scale or bias has an element that is not a finite number")
+        if not 0 <= self.epsilon < np.inf:
+            raise Unsupported(f"epsilon {self.epsilon:g}; it must be a finite number from 0 on")
         count, step = self.x.shape[-1], float(self.x.quantisation.scale)
         epsilon = round(self.epsilon * (count / step) ** 2)
         if epsilon >= 1 << 32:
@@ -76,7 +83,10 @@ class Normalised(Pending):
         # A channel that is all bias: its gain is such that the bias fits, and too small to be seen.
         least = np.abs(shift) / _BIAS
         scale = np.where(np.abs(gain) * 2.0**-_NORMAL_BITS < least, np.copysign(least, gain), gain * 2.0**-_NORMAL_BITS)
-        scale = scale.astype(np.float32)
+        with np.errstate(over="ignore"):
+            scale = scale.astype(np.float32)
+        if not np.isfinite(scale).all():
+            raise Unsupported(f"a scale of {np.abs(gain).max():g} steps of its result; that is no float32")
         bias = np.rint(np.divide(shift, scale, out=np.zeros_like(shift), where=scale != 0))
         low, high = target.clamp(self.low, self.high)
         draft.add(

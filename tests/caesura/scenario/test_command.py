@@ -23,7 +23,7 @@ def test_a_policy_of_ones_own_beside_others(tmp_path, capsys):
     results = json.loads(capsys.readouterr().out)
     assert [one["policy"] for one in results] == policies
     scenario_command(file, policies, None, "queue_time", (), False, None)
-    assert "LeastMemory" in capsys.readouterr().out
+    assert "LeastM" in capsys.readouterr().out
     with pytest.raises(UsageError, match="one --policy"):
         scenario_command(file, policies, None, "queue_time", (), False, tmp_path / "trace.json")
 

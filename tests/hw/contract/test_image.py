@@ -2,6 +2,7 @@ import dataclasses
 import hashlib
 import json
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -220,3 +221,19 @@ def test_tensor_lookup():
     assert full_image().tensor("y").segment == 3
     with pytest.raises(KeyError, match="'copy' has no tensor 'z'"):
         full_image().tensor("z")
+
+
+def test_saving_replaces_a_file_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "model.cimg"
+    image = copy_image(TINY)
+    image.save(path)
+    before = path.read_bytes()
+
+    def full(self, raw):
+        self.touch()
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="no space"):
+        image.save(path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

@@ -71,7 +71,7 @@ def test_host_step_can_be_free():
 def test_damaged_host_model_is_refused():
     image = copy_image(TINY)
     image.host_models, image.meta.host_sizes = [b"junk"], [4]
-    with pytest.raises(ImageError, match="host model 0: onnxruntime refuses"):
+    with pytest.raises(ImageError, match="host model 0: it is not an ONNX model"):
         session(image)
 
 

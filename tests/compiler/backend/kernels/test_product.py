@@ -57,6 +57,20 @@ def test_operands_in_dram():
     assert image.meta.segment_sizes[4] > 0, "nothing lies in DRAM"
 
 
+@pytest.mark.parametrize(("shape", "transposed"), [((1500, 256, 64), True), ((8, 4000, 64), False)])
+def test_buffers_longer_than_a_copy(shape, transposed):
+    """Where LV0 is large, a buffer is filled by several copies."""
+    large = {  # bytes
+        "lv0_act_bytes": 256 << 10,
+        "lv0_wgt_bytes": 512 << 10,
+        "lv0_acc_rows": 4096,
+        "lv1_bytes": 512 << 10,
+    }
+    rows, depth, columns = shape
+    make = _product((True, True, True, transposed), 1, rows, depth, columns, seed=2)
+    check(make.graph, BASE.replace(**large, lv2_bytes=16 << 20))
+
+
 def test_a_machine_too_small_is_refused():
     params = BASE.replace(lv1_bytes=4 * 1024)
     with pytest.raises(CompileError, match=r"tiles need \d+ bytes of LV1, 4096 are there"):

@@ -27,6 +27,13 @@ def test_random_shapes(kind, seed):
 
 
 @pytest.mark.parametrize("kind", ["softmax", "layer_norm"])
+def test_more_rows_than_an_instruction_takes(kind):
+    make = GraphBuilder(3)
+    make.output(getattr(make, kind)(make.input((1, 9000, 7))))
+    check(make.graph, TINY.replace(lv1_bytes=512 << 10, lv2_bytes=1 << 20))
+
+
+@pytest.mark.parametrize("kind", ["softmax", "layer_norm"])
 def test_rows_in_dram(kind):
     make = GraphBuilder(5)
     x = make.conv(make.input((1, 1, 90, 8)), 120, (1, 1))

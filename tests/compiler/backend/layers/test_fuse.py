@@ -35,3 +35,12 @@ def test_a_result_with_two_readers_is_not_fused():
     make.output(make.eltwise("add", a, b))
     make.output(make.conv(a, 8, (1, 1)))
     assert all(layer.kind != "conv+add" for layer in fuse(make.graph, lower(make.graph, BASE)))
+
+
+@pytest.mark.parametrize("images", [1, 2])
+def test_a_sum_with_a_pixel_for_each_image_is_not_fused(images):
+    make = GraphBuilder(6)
+    x = make.conv(make.input((images, 5, 5, 8)), 24, (1, 1))
+    make.output(make.eltwise("add", x, make.input((images, 1, 1, 24))))
+    kinds = [layer.kind for layer in check(make.graph, BASE, engines=2).meta.layers]
+    assert ("conv+add" in kinds) == (images == 1), kinds

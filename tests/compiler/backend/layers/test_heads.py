@@ -55,6 +55,16 @@ def test_scores_that_are_read_elsewhere_stay_whole():
     check(make.graph, BASE, engines=2)
 
 
+def test_heads_that_a_reshape_mixes_with_rows_stay_whole():
+    make = GraphBuilder(1)
+    q, k, v = (make.input((1, 12, 32)) for _ in range(3))
+    scores = make.product(q, k, 4, (True, True, False), transposed=True)
+    weights = make.reshape(make.softmax(make.reshape(scores, (1, 48, 12))), (4, 12, 12))
+    make.output(make.product(weights, v, 4, (False, True, True), transposed=False))
+    assert [op.kind for op in split_heads(make.graph, TINY).ops] == [op.kind for op in make.graph.ops]
+    check(make.graph, TINY)
+
+
 @pytest.mark.parametrize(("params", "engines"), [(TINY, 1), (BASE, 2)], ids=["tiny", "base"])
 def test_preempted_at_every_point(params, engines):
     graph = attention(length=40, heads=3, mask=True)

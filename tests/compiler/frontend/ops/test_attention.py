@@ -100,6 +100,32 @@ def test_layer_normalisation_over_other_axes_is_refused(axis):
         import_model(net.model(net.q(y, 0.04)))
 
 
+@pytest.mark.parametrize(
+    ("gain", "epsilon", "step", "message"),
+    [
+        (np.nan, 1e-5, 0.04, "not a finite number"),
+        (1, np.inf, 0.04, "epsilon inf"),
+        (1, -1.0, 0.04, "epsilon -1"),
+        (1, 1e30, 0.04, "epsilon 1e"),
+        (3e38, 1e-5, 1e-9, "no float32"),
+    ],
+)
+def test_layer_normalisation_with_absurd_numbers_is_refused(gain, epsilon, step, message):
+    net = Net(opset=17)
+    gains = np.full(24, gain, np.float32)
+    y = net.node("LayerNormalization", [_operand(net, (1, 6, 24), "x"), net.const(gains)], axis=-1, epsilon=epsilon)
+    with pytest.raises(UnsupportedModel, match=message):
+        import_model(net.model(net.q(y, step)))
+
+
+@pytest.mark.parametrize("step", [1e-30, 1e30])
+def test_softmax_in_absurd_steps_is_refused(step):
+    net = Net(opset=17)
+    y = net.q(net.node("Softmax", [_operand(net, (1, 6, 24), "x")], axis=-1), step)
+    with pytest.raises(UnsupportedModel, match="probabilities need steps near 1/256"):
+        import_model(net.model(net.q(net.node("Relu", [net.dq(y, step)]), step)))
+
+
 def test_a_class_token_joins_and_is_taken_out():
     net = Net(opset=17)
     token = net.dq(net.const(net.array((1, 1, 24))), 0.04, 2)

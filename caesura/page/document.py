@@ -1,0 +1,68 @@
+"""A page: headings, paragraphs, tables and plots one below the other, in one file that opens without a network."""
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bokeh.embed import file_html
+from bokeh.layouts import column
+from bokeh.models.ui import UIElement
+from bokeh.models.widgets import Div
+from bokeh.resources import INLINE
+
+_LARGE = 1000  #: from here on without a fraction
+_STYLE = (
+    "<style>.caesura{font:15px/1.5 system-ui,sans-serif;max-width:75em}.caesura table{border-collapse:collapse;"
+    "font-size:14px}.caesura td,.caesura th{padding:.15em .7em;border-bottom:1px solid #ddd;text-align:right}"
+    ".caesura td:first-child,.caesura th:first-child{text-align:left}.caesura th{border-bottom:2px solid #888}"
+    ".caesura h1{font-size:22px}.caesura h2{font-size:18px;margin:.8em 0 .2em}</style>"
+)
+
+
+def heading(text: str, level: int = 2) -> Div:
+    """A heading; 1 is the page's own."""
+    return _html(f"<h{level}>{html.escape(text)}</h{level}>")
+
+
+def paragraph(text: str) -> Div:
+    """Plain text."""
+    return _html(f"<p>{html.escape(text)}</p>")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Div:
+    """A table that can be selected and copied; the first column is text, numbers get separators."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    return _html(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def shortened(name: str, most: int = 44) -> str:
+    """A name with its middle left out if it is long."""
+    return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"
+
+
+def _cell(value: Any) -> str:
+    text = shown(value)
+    return f'<td title="{html.escape(text)}">{html.escape(shortened(text))}</td>'
+
+
+def shown(value: Any) -> str:
+    """A cell's text."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.3f}" if abs(value) < _LARGE else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def write_page(path: Path, title: str, parts: Sequence[UIElement]) -> None:
+    """Write the page. Raises OSError."""
+    whole = column(*parts, sizing_mode="stretch_width")
+    path.write_text(file_html(whole, INLINE, title), encoding="utf-8")
+
+
+def _html(text: str) -> Div:
+    return Div(text=f'{_STYLE}<div class="caesura">{text}</div>', sizing_mode="stretch_width")

@@ -1,0 +1,68 @@
+"""Plots of layers: their cycles against the roofline, and where those were lost."""
+
+from bokeh.models import ColumnDataSource, DataRange1d, FactorRange, HoverTool, NumeralTickFormatter
+from bokeh.palettes import Category20
+from bokeh.plotting import figure
+
+from caesura.page.document import shortened
+from caesura.profile import PARTS, LayerProfile, Profile
+
+_LINE = 22  #: height of a layer, pixels
+
+
+def layer_cycles(profile: Profile) -> figure:
+    """Bars of the layers' cycles, in parts: what peak would have taken, and each cause of loss; a mark where the bound
+    lies."""
+    names = _names(profile.layers)
+    data: dict[str, list] = {
+        "layer": names,
+        "whole": [layer.name for layer in profile.layers],
+        "bound": [layer.bound.cycles for layer in profile.layers],
+    }
+    data["limit"] = [layer.bound.limit for layer in profile.layers]
+    data["cycles"] = [layer.cycles for layer in profile.layers]
+    data |= {part: [layer.parts[part] for layer in profile.layers] for part in PARTS}
+    used = [part for part in PARTS if any(data[part])]
+    plot = figure(
+        y_range=FactorRange(factors=names[::-1]), x_range=DataRange1d(start=0), height=110 + _LINE * len(names),
+        sizing_mode="stretch_width", x_axis_label="cycles, means over the engines",
+        tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
+    )  # fmt: skip
+    source = ColumnDataSource(data)
+    colours = ["#2c7fb8", *Category20[20][2:]][: len(used)]
+    bars = plot.hbar_stack(used, y="layer", height=0.8, color=colours, source=source, legend_label=used)
+    for bar, part in zip(bars, used, strict=True):
+        told = [("layer", "@whole"), (part, f"@{part}{{0,0}}"), ("all", "@cycles{0,0}")]
+        plot.add_tools(HoverTool(renderers=[bar], tooltips=told))
+    marks = plot.scatter("bound", "layer", source=source, marker="dash", angle=1.5708, size=16, color="black",
+                         legend_label="roofline")  # fmt: skip
+    plot.add_tools(HoverTool(renderers=[marks], tooltips=[("roofline", "@bound{0,0}"), ("limited by", "@limit")]))
+    plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
+    plot.legend.label_text_font_size, plot.legend.spacing = "11px", -4
+    plot.add_layout(plot.legend[0], "right")
+    return plot
+
+
+def layer_rows(profile: Profile) -> list[list[object]]:
+    """A row for each layer, and one for the run."""
+    return [
+        [
+            layer.name, layer.kind, layer.macs, round(layer.cycles), round(layer.bound.cycles), layer.bound.limit,
+            f"{layer.bound.cycles / layer.cycles:.1%}" if layer.cycles else "", round(layer.lost),
+        ]
+        for layer in (*profile.layers, profile.total)
+    ]  # fmt: skip
+
+
+LAYER_COLUMNS = ("layer", "kind", "MACs", "cycles", "roofline", "limited by", "reached", "lost")
+
+
+def _names(layers: list[LayerProfile]) -> list[str]:
+    """Names that differ; the plot knows layers by them."""
+    seen: dict[str, int] = {}
+    found = []
+    for layer in layers:
+        name = shortened(layer.name)
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found

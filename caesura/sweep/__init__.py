@@ -1,0 +1,1 @@
+"""Sweeps: many machines, models and policies from one file, on all cores or a cluster, in one table."""

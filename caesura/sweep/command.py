@@ -1,0 +1,50 @@
+"""``caesura sweep``: from command-line arguments to output."""
+
+import json
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from caesura.sweep.run import run_sweep
+from caesura.sweep.spec import Point, load_sweep
+from caesura.sweep.store import Store
+from caesura.sweep.table import rows, to_csv, to_table
+
+
+def sweep_command(
+    file: Path, output: Path | None, scheduler: str | None, jobs: int | None, as_json: bool, as_csv: bool
+) -> int:
+    """Run the sweep in ``file`` and write its table and picture to the folder ``output``. Returns the number of points
+    that ended with an error."""
+    sweep, points = load_sweep(file)
+    folder, title = output or Path("out") / file.stem, sweep.name or file.stem
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task(title, total=len(points))
+
+        def told(done: int, whole: int, point: Point | None) -> None:
+            progress.update(task, completed=done, total=whole)
+            if not console.is_terminal:
+                what = ": " + ", ".join(f"{name}={value}" for name, value in point.labels.items()) if point else ""
+                console.print(f"{done} of {whole} points known{what}", highlight=False, soft_wrap=True)
+
+        figures = run_sweep(
+            points, Store(folder), scheduler=scheduler, jobs=jobs or len(os.sched_getaffinity(0)), told=told
+        )
+    found = rows(points, figures)
+    (folder / "table.csv").write_text(to_csv(found))
+    (folder / "table.json").write_text(json.dumps(found, indent=1))
+    from caesura.sweep.picture import write_picture
+
+    write_picture(folder / "picture.html", title, found, list(dict.fromkeys(n for p in points for n in p.labels)))
+    if as_json:
+        print(json.dumps(found))
+    elif as_csv:
+        print(to_csv(found), end="")
+    else:
+        Console().print(to_table(title, points, found))
+        print(f"{folder}: table.csv, table.json, picture.html")
+    return sum(bool(one["error"]) for one in found)

@@ -1,0 +1,151 @@
+"""Sweep files: what varies, and what is run. TOML, validated.
+
+A file names ``models`` (ONNX files) or ``scenarios`` with ``policies``. In ``machine`` and ``options`` a list stands
+for values that vary; all combinations are run, the last key fastest.
+"""
+
+import itertools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pydantic
+from pydantic import Field
+
+from caesura.api import UsageError
+from caesura.machine import machine
+from hw.contract.params import ParamError, SocParams
+from sim.backends import BACKENDS
+
+_MOST_POINTS = 100_000
+
+Value = int | float | str | bool
+Values = Value | Annotated[list[Value], Field(min_length=1)]
+
+
+class SweepError(UsageError):
+    """A sweep that cannot be run; names the file, the key and the way out."""
+
+
+class Sweep(pydantic.BaseModel):
+    """A whole file."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    name: str = ""
+    backend: str = "model"  #: one of ``sim.backends.BACKENDS``; for scenarios also ``synthetic``
+    machine: dict[str, Values] = {"preset": "tiny"}  #: ``preset`` and parameters of the hardware
+    models: list[Path] = []
+    options: dict[str, Values] = {}  #: of the compiler: fields of ``compiler.backend.options.Options``
+    scenarios: list[Path] = []
+    policies: list[str] = ["idle_time"]
+    placements: list[str] = ["queue_time"]
+
+    @pydantic.model_validator(mode="after")
+    def _runs_something(self) -> "Sweep":
+        if bool(self.models) == bool(self.scenarios):
+            raise ValueError("must have either models or scenarios")
+        if self.scenarios and self.options:
+            raise ValueError("has scenarios and options; options are those of models, so remove them")
+        known = BACKENDS if self.models else ("synthetic", *BACKENDS)
+        if self.backend not in known:
+            raise ValueError(f"backend is {self.backend!r}; use {', '.join(known)}")
+        return self
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run. ``labels``: what of it varies, for the table, in the order of the file."""
+
+    number: int
+    backend: str
+    params: SocParams | None  #: None: those of the scenario
+    labels: dict[str, Value]
+    model: Path | None = None
+    options: tuple[tuple[str, Value], ...] = ()
+    scenario: Path | None = None
+    policy: str = ""
+    placement: str = ""
+
+
+def load_sweep(path: Path) -> tuple[Sweep, list[Point]]:
+    """A sweep file and its points. Raises :class:`SweepError`."""
+    try:
+        sweep = Sweep.model_validate(tomllib.loads(path.read_text()))
+    except OSError as error:
+        raise SweepError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SweepError(f"{path}: not a TOML file: {error}") from None
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the sweep"
+        raise SweepError(f"{path}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
+    found = [path.parent / one for one in (*sweep.models, *sweep.scenarios)]
+    for one in found:
+        if not one.is_file():
+            raise SweepError(f"{path}: there is no file {one}")
+    return sweep, _points(path, sweep)
+
+
+def _points(path: Path, sweep: Sweep) -> list[Point]:
+    machines = list(_combinations(sweep.machine))
+    options = list(_combinations(sweep.options))
+    runs = len(sweep.models) * len(options) or len(sweep.scenarios) * len(sweep.policies) * len(sweep.placements)
+    if len(machines) * runs > _MOST_POINTS:
+        raise SweepError(f"{path}: {len(machines) * runs:,} points, {_MOST_POINTS:,} at most; vary fewer values")
+    varied = {key for table in (sweep.machine, sweep.options) for key, value in table.items() if _varies(value)}
+    made: list[Point] = []
+    for fields in machines:
+        params = _machine(path, fields, sweep)
+        shown = {key: value for key, value in fields.items() if key in varied}
+        for run, labels in _runs(path.parent, sweep, options, varied):
+            made.append(Point(len(made), sweep.backend, params, {**shown, **labels}, **run))
+    return made
+
+
+def _runs(
+    folder: Path, sweep: Sweep, options: list[dict[str, Value]], varied: set[str]
+) -> list[tuple[dict[str, Any], dict[str, Value]]]:
+    """What is run on each machine: fields of a point, and labels."""
+    if sweep.models:
+        return [
+            (
+                {"model": folder / model, "options": tuple(chosen.items())},
+                {"model": model.stem, **{key: value for key, value in chosen.items() if key in varied}},
+            )
+            for model, chosen in itertools.product(sweep.models, options)
+        ]
+    return [
+        (
+            {"scenario": folder / scenario, "policy": policy, "placement": placement},
+            {
+                "scenario": scenario.stem,
+                "policy": policy,
+                **({"placement": placement} if len(sweep.placements) > 1 else {}),
+            },
+        )
+        for scenario, policy, placement in itertools.product(sweep.scenarios, sweep.policies, sweep.placements)
+    ]
+
+
+def _combinations(table: dict[str, Any]) -> list[dict[str, Value]]:
+    lists = [value if _varies(value) else [value] for value in table.values()]
+    return [dict(zip(table, chosen, strict=True)) for chosen in itertools.product(*lists)]
+
+
+def _varies(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _machine(path: Path, fields: dict[str, Value], sweep: Sweep) -> SocParams | None:
+    """None where a scenario keeps its own machine."""
+    if sweep.scenarios and fields == {"preset": "tiny"} and "machine" not in sweep.model_fields_set:
+        return None
+    if sweep.backend == "synthetic":
+        raise SweepError(f"{path}: machine: the synthetic machine has no hardware to vary; choose a backend")
+    preset = str(fields.get("preset", "tiny"))
+    try:
+        return machine(preset, None, [f"{key}={value}" for key, value in fields.items() if key != "preset"])
+    except ParamError as error:
+        raise SweepError(f"{path}: machine: {error}") from None

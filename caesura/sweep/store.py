@@ -1,0 +1,55 @@
+"""What a sweep has found so far, in a file that survives being killed: a line of JSON for each point."""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from caesura.sweep.spec import Point
+
+Figures = dict[str, Any]
+
+
+class Store:
+    """Figures by point in ``folder``. Points are known by what they run, not by their place in a sweep: a sweep that
+    has grown keeps what was measured. A line that was cut off when a sweep was killed does not count."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / "points.jsonl"
+        self._known: dict[str, Figures] = {}
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        for line in lines:
+            try:
+                entry = json.loads(line)
+                self._known[entry["key"]] = entry["figures"]
+            except (ValueError, KeyError, TypeError):
+                continue
+
+    def get(self, key: str) -> Figures | None:
+        """The figures of a point, None if it has not been run."""
+        return self._known.get(key)
+
+    def put(self, key: str, point: Point, figures: Figures) -> None:
+        """Keep the figures of a point, on disk when this returns."""
+        self._known[key] = figures
+        line = json.dumps({"key": key, "labels": point.labels, "figures": figures})
+        cut = self._path.exists() and self._path.stat().st_size and not self._path.read_bytes().endswith(b"\n")
+        with self._path.open("a") as file:
+            file.write(("\n" if cut else "") + line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def key_of(point: Point, content: bytes, version: str) -> str:
+    """What tells a point's figures from others: machine, file, options, policy, and the ``version`` of what runs it."""
+    what = {
+        "version": version,
+        "backend": point.backend,
+        "params": None if point.params is None else {**point.params.to_dict(), "name": ""},
+        "content": hashlib.sha256(content).hexdigest(),
+        "options": point.options,
+        "policy": (point.policy, point.placement),
+    }
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]

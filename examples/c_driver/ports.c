@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ports.h"
+
+#include <string.h>
+
+static const uint32_t SIZES[] = {1, 1, 4, 4, 8}; /* bytes of an element, by number of the type */
+
+static float scale_of(const struct caesura_flat_port *port) {
+    float scale;
+    memcpy(&scale, &port->scale, sizeof scale);
+    return scale;
+}
+
+/* Where element `index` of the user's array is stored, counted in elements. */
+static uint64_t place(const struct caesura_flat_port *port, uint64_t index) {
+    const uint32_t *extent = &port->extent0, *stride = &port->stride0;
+    uint64_t at = 0;
+    for (uint32_t axis = port->axes; axis-- > 0;) {
+        at += index % extent[axis] * stride[axis];
+        index /= extent[axis];
+    }
+    return at;
+}
+
+/* Rounded half to even, without a library: adding 1.5 * 2^23 leaves no bit behind the point. What is further out than
+ * 2^22 saturates whatever it is rounded to. */
+static float nearest(float value) {
+    const float limit = 4194304.0f, shift = 12582912.0f;
+    volatile float moved = (value < -limit ? -limit : value > limit ? limit : value) + shift;
+    return moved - shift;
+}
+
+static int quantised(const struct caesura_flat_port *port, float value) {
+    float low = port->stored == CAESURA_FLAT_INT8 ? -128.0f : 0.0f, high = low + 255.0f;
+    float found = nearest(value / scale_of(port)) + (float)(int32_t)port->zero_point;
+    return (int)(found < low ? low : found > high ? high : found);
+}
+
+void caesura_store(struct caesura_device *device, const struct caesura_flat_port *port, uint64_t base,
+                   const void *values) {
+    uint32_t size = SIZES[port->stored];
+    for (uint64_t i = 0; i < port->elements; i++) {
+        uint64_t address = base + port->offset + place(port, i) * size;
+        if (port->quantise) {
+            unsigned char byte = (unsigned char)quantised(port, ((const float *)values)[i]);
+            device->bus.write_memory(device->bus.context, address, &byte, 1);
+        } else {
+            device->bus.write_memory(device->bus.context, address, (const unsigned char *)values + i * size, size);
+        }
+    }
+}
+
+void caesura_fetch(struct caesura_device *device, const struct caesura_flat_port *port, uint64_t base, void *values) {
+    uint32_t size = SIZES[port->stored];
+    for (uint64_t i = 0; i < port->elements; i++) {
+        uint64_t address = base + port->offset + place(port, i) * size;
+        if (port->quantise) {
+            unsigned char byte;
+            device->bus.read_memory(device->bus.context, address, &byte, 1);
+            int stored = port->stored == CAESURA_FLAT_INT8 ? (signed char)byte : byte;
+            ((float *)values)[i] = (float)(stored - (int32_t)port->zero_point) * scale_of(port);
+        } else {
+            device->bus.read_memory(device->bus.context, address, (unsigned char *)values + i * size, size);
+        }
+    }
+}
