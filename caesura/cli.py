@@ -21,6 +21,7 @@ from caesura.latency import latency_fields, latency_table
 from caesura.machine import machine, machine_of
 from caesura.options import (
     Backend,
+    Batch,
     Budget,
     CancelAt,
     Engines,
@@ -109,6 +110,7 @@ def compile(
     budget: Budget = None,
     no_regions: NoRegions = False,
     fallback: Fallback = False,
+    batch: Batch = None,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
     cancel_at: CancelAt = "both",
@@ -127,7 +129,7 @@ def compile(
     with Progress() as progress:
         compiled = api.compile_with_report(
             model, hardware, engines=engine_count(engines), fallback=fallback, options=options,
-            told=partial(tell_measured, progress), jobs=jobs, cache=not no_cache,
+            told=partial(tell_measured, progress), jobs=jobs, cache=not no_cache, batch=batch or 1,
         )  # fmt: skip
     image, orders = compiled.image, compiled.report.orders
     image.save(output)

@@ -11,6 +11,7 @@ from caesura.backends import chosen_backend
 from caesura.machine import machine
 from caesura.options import (
     AnyBackend,
+    Batch,
     Budget,
     CancelAt,
     Engines,
@@ -65,6 +66,7 @@ def run(
     budget: Budget = None,
     no_regions: NoRegions = False,
     fallback: Fallback = False,
+    batch: Batch = None,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
     cancel_at: CancelAt = "both",
@@ -84,7 +86,7 @@ def run(
         cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
         budget=budget, no_regions=no_regions,
     )  # fmt: skip
-    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
+    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options, batch)
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
@@ -108,7 +110,7 @@ def run(
         device.unload(loaded)
         if check:
             progress.task("checking layer by layer")
-            report.check = _check(device, model, fallback, data, report.outputs)
+            report.check = _check(device, model, fallback, batch or 1, data, report.outputs)
         runs = getattr(device.bus, "runs", [])
         if trace:
             _write_trace(trace, report.stats, runs)
@@ -133,6 +135,7 @@ def _check(
     device: api.Device,
     path: Path,
     fallback: bool,
+    batch: int,
     data: list[inputs.Sample],
     outputs: list[inputs.Sample],
 ) -> "CheckResult":
@@ -140,7 +143,7 @@ def _check(
     from compiler.compile import compile_with_report
 
     # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
-    observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1)
+    observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1, batch=batch)
     return check(device, path, observing.image, observing.graph, data, outputs)
 
 
