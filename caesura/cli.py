@@ -227,7 +227,9 @@ def verilog(
     from sim.rtl.verilog import write_verilog  # after the check, as it loads Amaranth
 
     output.mkdir(parents=True, exist_ok=True)
-    write_verilog(hardware, output)
+    with Progress() as progress:
+        progress.task(f"elaborating {hardware.name} and writing Verilog, about a minute for large machines")
+        write_verilog(hardware, output)
     for path in sorted(output.iterdir()):
         typer.echo(f"{path}: {path.stat().st_size:,} bytes")
 
