@@ -76,7 +76,7 @@ def run(
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
     page: Page = None,
     units: Annotated[
-        bool, typer.Option("--units", help="with --trace or --report: a line for each unit (slow on RTL)")
+        bool, typer.Option("--units", help="with --trace or --report: a line for each unit on RTL too, slowly")
     ] = False,
 ) -> None:
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
@@ -98,7 +98,9 @@ def run(
     report.labels = inputs.load_labels(input, samples) if input else None
     if units and ((trace is None and page is None) or vcd is not None):
         raise api.UsageError("--units adds lines to the timeline that --trace or --report writes, without --vcd")
-    with Progress() as progress, _device(image, backend, vcd, progress, recorded=units) as device:
+    # The fast model knows when its units run; on the RTL that has to be watched for.
+    recorded = units or (backend == "model" and vcd is None and trace is not None)
+    with Progress() as progress, _device(image, backend, vcd, progress, recorded=recorded) as device:
         loaded, expected = device.load(image), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
             left = expected * (len(data) - number + 1)
