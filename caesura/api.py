@@ -47,6 +47,7 @@ def compile(
     options: Options | None = None,
     jobs: int | None = None,
     cache: bool = True,
+    batch: int = 1,
 ) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters).
 
@@ -59,14 +60,16 @@ def compile(
     options : cancellation points and limits; how many engines and whether to observe is said by the parameters above
     jobs : processes that share the work where there is much of it: by default as many as there are CPUs
     cache : take layers that were compiled before from the cache folder, and keep others there
+    batch : of a model whose first dimension is dynamic
 
     Raises ``CompileError`` or ``ParamError``.
     """
     if placed:
         options = replace(options or Options(), placed=True)
     return compile_with_report(
-        path, preset, engines=engines, fallback=fallback, observe=observe, options=options, jobs=jobs, cache=cache
-    ).image
+        path, preset, engines=engines, fallback=fallback, observe=observe, options=options, jobs=jobs, cache=cache,
+        batch=batch,
+    ).image  # fmt: skip
 
 
 def compile_with_report(
@@ -80,6 +83,7 @@ def compile_with_report(
     told: Callable[[int, float], None] | None = None,
     jobs: int | None = None,
     cache: bool = True,
+    batch: int = 1,
 ) -> "Compiled":
     """As :func:`compile`; the image with the graph it was made from and the report of the compilation. ``told``: with
     ``order="measured"`` called with the number of programs measured, on the fast model, and the fewest cycles."""
@@ -90,7 +94,7 @@ def compile_with_report(
     engines = params.engines if engines is None else engines
     return compiler.compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options,
-        measure=model_cycles, told=told, jobs=jobs, cache=cache,
+        measure=model_cycles, told=told, jobs=jobs, cache=cache, batch=batch,
     )  # fmt: skip
 
 

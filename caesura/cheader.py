@@ -18,6 +18,12 @@ def header_file() -> str:
         "",
         "#include <stdint.h>",
         "",
+        "#if defined(__cplusplus)",
+        "#define CAESURA_ASSERT(test, why) static_assert(test, why)",
+        "#else",
+        "#define CAESURA_ASSERT(test, why) _Static_assert(test, why)",
+        "#endif",
+        "",
         f"#define CAESURA_ID_VALUE 0x{regs.ID_VALUE:08x}u",
         f"#define CAESURA_VERSION_VALUE 0x{regs.VERSION_VALUE:08x}u",
         f"#define CAESURA_JOB_MAGIC 0x{job.JOB_MAGIC:04x}u",
@@ -67,14 +73,14 @@ def _struct(record: Record) -> Iterator[str]:
     if record.size > end:
         yield f"    uint8_t reserved_{end}[{record.size - end}];"
     yield "};"
-    yield f'_Static_assert(sizeof({name}) == {record.size}, "{name} has no padding");'
+    yield f'CAESURA_ASSERT(sizeof({name}) == {record.size}, "{name} has no padding");'
     yield ""
 
 
 def _enum(kind: type[enum.IntEnum] | type[enum.IntFlag]) -> Iterator[str]:
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__)
     yield f"enum caesura_{name.lower()} {{"
-    for member in kind:
-        yield f"    CAESURA_{name.upper()}_{member.name} = {member.value},"
+    members = [f"    CAESURA_{name.upper()}_{member.name} = {member.value}" for member in kind]
+    yield from ",\n".join(members).split("\n")  # no comma behind the last: C++ of 1998 has none
     yield "};"
     yield ""

@@ -1,4 +1,4 @@
-"""The command line: ``caesura run | compile | info | disasm | verilog | profile | retime | bench | scenario``.
+"""The command line: ``caesura run | quantise | compile | info | disasm | verilog | profile | retime | ...``.
 
 Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or of the device.
 """
@@ -14,13 +14,14 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from caesura import api, inputs, show
-from caesura.backends import chosen_backend
+from caesura import api, show
+from caesura.commands.quantise import quantise
+from caesura.commands.run import run
 from caesura.latency import latency_fields, latency_table
 from caesura.machine import machine, machine_of
 from caesura.options import (
-    AnyBackend,
     Backend,
+    Batch,
     Budget,
     CancelAt,
     Engines,
@@ -63,13 +64,10 @@ from hw.contract.params import PRESETS, ParamError
 from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 from sim.bus import BusError, BusTimeout
 from sw.driver import DriverError
-from sw.runtime import InputError, RunStats
+from sw.runtime import InputError
 
 if TYPE_CHECKING:
     from caesura.bench import BenchResult
-    from caesura.check import CheckResult
-    from caesura.profile import Profile
-    from sim.timing.runs import InstructionRun
 
 app = typer.Typer(
     name="caesura",
@@ -95,84 +93,10 @@ def options(
     """An open NPU: compile ONNX models and run them on its RTL."""
 
 
-@app.command()
-def run(
-    model: Annotated[Path, typer.Argument(help="an ONNX model, or a compiled image (.cimg)")],
-    input: Annotated[Path | None, typer.Option(help=".npz file with the inputs; random (seeded) if absent")] = None,
-    preset: Preset = None,
-    params: ParamsFile = None,
-    changes: Set = None,
-    backend: AnyBackend = None,
-    check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
-    as_json: Json = False,
-    vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file (cxxrtl, pysim)")] = None,
-    samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
-    engines: Engines = None,
-    placed: Placed = False,
-    order: Order = "search",
-    budget: Budget = None,
-    no_regions: NoRegions = False,
-    no_split: NoSplit = False,
-    fallback: Fallback = False,
-    cancel_interval: Interval = None,
-    cancel_max_live: MaxLive = None,
-    cancel_at: CancelAt = "both",
-    cancel_spill_bound: SpillBound = None,
-    lv2_limit: Lv2Limit = None,
-    profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
-    trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
-    page: Page = None,
-    units: Annotated[
-        bool, typer.Option("--units", help="with --trace or --report: a line for each unit (slow on RTL)")
-    ] = False,
-) -> None:
-    """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
-    from caesura.report import RunReport
+app.command()(quantise)
 
-    options = compile_options(
-        cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
-        budget=budget, no_regions=no_regions, no_split=no_split,
-    )  # fmt: skip
-    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options)
-    if check and is_image(model):
-        raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
-    data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
-    origin = str(input) if input else f"random, seed {seed}"
-    backend = chosen_backend(backend, image.params)
-    report = RunReport(image.meta.model, str(image.meta.params["name"]), backend, origin)
-    report.host_steps = [f"{', '.join(s.outputs)}: {s.reason}" for s in image.meta.steps if s.kind == "host"]
-    if units and ((trace is None and page is None) or vcd is not None):
-        raise api.UsageError("--units adds lines to the timeline that --trace or --report writes, without --vcd")
-    with Progress() as progress, _device(image, backend, vcd, progress, recorded=units) as device:
-        loaded, expected = device.load(image), estimated_cycles(image)
-        for number, sample in enumerate(data, 1):
-            left = expected * (len(data) - number + 1)
-            progress.task(f"sample {number} of {len(data)}", cycle=device.bus.cycle, expected=left)
-            outputs, stats = loaded.run(sample)
-            expected = stats.latency  # of the samples to come: better than the compiler's estimate
-            report.outputs.append(outputs)
-            report.stats.append(stats)
-        device.unload(loaded)
-        if check:
-            progress.task("checking layer by layer")
-            report.check = _check(device, model, fallback, data, report.outputs)
-        runs = getattr(device.bus, "runs", [])
-        if trace:
-            _write_trace(trace, report.stats, runs)
-    if page:
-        from caesura.page.run_page import write_run_page
 
-        write_run_page(page, report, image, runs)
-    where = _profile(image, report.stats[0]) if profile else None
-    if as_json:
-        typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
-    else:
-        Console().print(report.to_tables())
-        if where:
-            _print_profile(where)
-    if report.check is not None and not report.check.ok:
-        raise typer.Exit(1)
+app.command()(run)
 
 
 @app.command()
@@ -189,6 +113,7 @@ def compile(
     no_regions: NoRegions = False,
     no_split: NoSplit = False,
     fallback: Fallback = False,
+    batch: Batch = None,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
     cancel_at: CancelAt = "both",
@@ -207,7 +132,7 @@ def compile(
     with Progress() as progress:
         compiled = api.compile_with_report(
             model, hardware, engines=engine_count(engines), fallback=fallback, options=options,
-            told=partial(tell_measured, progress), jobs=jobs, cache=not no_cache,
+            told=partial(tell_measured, progress), jobs=jobs, cache=not no_cache, batch=batch or 1,
         )  # fmt: skip
     image, orders = compiled.image, compiled.report.orders
     image.save(output)
@@ -217,7 +142,7 @@ def compile(
         typer.echo(json.dumps({"image": str(output), **sizes, **fields}))
         return
     if has_choice(orders):
-        Console().print(order_table(orders))
+        show.tell(order_table(orders))
     if compiled.measured:
         typer.echo(measured_line(compiled.measured))
     typer.echo(
@@ -255,7 +180,7 @@ def info(
     if as_json:
         typer.echo(json.dumps(plain))
     else:
-        Console().print(result)
+        show.tell(result)
 
 
 @app.command()
@@ -305,7 +230,9 @@ def verilog(
     from sim.rtl.verilog import write_verilog  # after the check, as it loads Amaranth
 
     output.mkdir(parents=True, exist_ok=True)
-    write_verilog(hardware, output)
+    with Progress() as progress:
+        progress.task(f"elaborating {hardware.name} and writing Verilog, about a minute for large machines")
+        write_verilog(hardware, output)
     for path in sorted(output.iterdir()):
         typer.echo(f"{path}: {path.stat().st_size:,} bytes")
 
@@ -337,7 +264,7 @@ def profile(
     if as_json:
         typer.echo(json.dumps({"image": str(target), **to_fields(image)}))
     else:
-        Console().print(to_table(image))
+        show.tell(to_table(image))
         typer.echo(f"{target}: measured durations stored")
 
 
@@ -369,7 +296,7 @@ def retime(
     if as_json:
         typer.echo(json.dumps(retiming.to_fields(image, variations)))
     else:
-        Console().print(retiming.to_table(image, variations))
+        show.tell(retiming.to_table(image, variations))
 
 
 @app.command()
@@ -424,7 +351,7 @@ def _show_bench(report: "BenchResult", as_json: bool, page: Path | None) -> None
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
     else:
-        Console().print(report.to_tables())
+        show.tell(report.to_tables())
     if not report.ok:
         raise typer.Exit(1)
 
@@ -432,8 +359,13 @@ def _show_bench(report: "BenchResult", as_json: bool, page: Path | None) -> None
 @app.command()
 def scenario(
     file: Annotated[Path, typer.Argument(help="a scenario file (.toml); docs/scheduling.md describes them")],
-    policy: Annotated[str, typer.Option(help="what decides, such as idle_time, fcfs, queue_time")] = "idle_time",
-    backend: Annotated[str, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}")] = "synthetic",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="what decides: idle_time (default), fcfs ..., or my.py:Class; repeatable, in one table"),
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help=f"synthetic (given durations), {BACKENDS_HELP}; by default what the models need")
+    ] = None,
     placement: Annotated[str, typer.Option(help="which engine a layer goes to")] = "queue_time",
     option: Annotated[list[str] | None, typer.Option(help="option of the policy, such as window=3")] = None,
     params: ParamsFile = None,
@@ -445,60 +377,15 @@ def scenario(
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
-    scenario_command(file, policy, backend, placement, option or (), as_json, trace, params, changes or (), page)
+    scenario_command(
+        file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or (), page
+    )
 
 
 def _graph(path: Path, fallback: bool) -> Graph:
     from compiler.frontend import import_model
 
     return import_model(path, fallback=fallback)
-
-
-def _check(
-    device: api.Device,
-    path: Path,
-    fallback: bool,
-    data: list[inputs.Sample],
-    outputs: list[inputs.Sample],
-) -> "CheckResult":
-    from caesura.check import check
-    from compiler.compile import compile_with_report
-
-    # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
-    observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1)
-    return check(device, path, observing.image, observing.graph, data, outputs)
-
-
-def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *, recorded: bool) -> api.Device:
-    """A device, one that keeps when its units run if it shall be ``recorded``."""
-    if not recorded:
-        return api.open(image.params, backend, vcd=vcd, progress=progress.cycles)
-    from sim.recording import NoRecording, open_recorded
-
-    try:
-        return api.Device(open_recorded(image.params, backend, progress.cycles))
-    except NoRecording as error:
-        raise api.UsageError(f"--units: {error}") from None
-
-
-def _write_trace(path: Path, stats: list[RunStats], runs: "list[InstructionRun]") -> None:
-    from caesura.timeline import job_spans, unit_spans
-    from sim.trace import write_trace
-
-    jobs = [job for run in stats for job in run.jobs]
-    write_trace(path, [*job_spans(jobs), *unit_spans(jobs, runs)])
-
-
-def _profile(image: Image, stats: RunStats) -> "Profile":
-    from caesura.profile import profile
-
-    return profile(image, stats.jobs)
-
-
-def _print_profile(where: "Profile") -> None:
-    from caesura.profile_table import profile_table
-
-    Console().print(profile_table(where))
 
 
 def user_errors() -> tuple[type[Exception], ...]:

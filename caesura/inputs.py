@@ -1,7 +1,9 @@
-"""Inputs for the command line: from an .npz file, or random."""
+"""Inputs for the command line: from an .npz or .npy file, or random."""
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,54 +13,89 @@ from sw.runtime import InputError
 
 Sample = dict[str, npt.NDArray]
 MOST_BYTES = 1 << 29  #: of the arrays of one file: it may be packed to a thousandth of them
+_LABELS = ("label", "labels", "y", "target", "targets")  #: names of arrays with the class of each sample
+
+
+class Input(Protocol):
+    """What is known of an input: that of an image, or of an ONNX model."""
+
+    name: str
+    shape: list[int]
 
 
 def load_samples(path: Path, image: Image, count: int) -> list[Sample]:
-    """The first ``count`` samples of an .npz file, as inputs of ``image`` by name.
+    """The first ``count`` samples of a file, as inputs of ``image`` by name; see :func:`samples_of`."""
+    return samples_of(path, image.meta.inputs, count)
+
+
+def samples_of(path: Path, ports: Sequence[Input], count: int | None = None) -> list[Sample]:
+    """The first ``count`` samples (None: all) of an .npz file, or of an .npy file for a model with one input.
 
     Arrays are found by input name; a model with one input also takes the array ``input`` or the only one in the file.
     An array holds one sample (the input's shape) or several along a leading or the first axis. Raises
     :class:`InputError`.
     """
     arrays = _arrays(path)
-    ports = image.meta.inputs
     stacks = {port.name: _split(path, port, _find(path, port, len(ports) == 1, arrays)) for port in ports}
+    wanted = min(map(len, stacks.values())) if count is None else count
     for name, stack in stacks.items():
-        if len(stack) < count:
-            raise InputError(f"{path}: input {name!r} has {len(stack)} samples, {count} wanted; lower --samples")
-    return [{name: stack[i] for name, stack in stacks.items()} for i in range(count)]
+        if len(stack) < wanted:
+            raise InputError(f"{path}: input {name!r} has {len(stack)} samples, {wanted} wanted; lower --samples")
+    return [{name: stack[i] for name, stack in stacks.items()} for i in range(wanted)]
+
+
+def load_labels(path: Path, count: int) -> npt.NDArray[np.int64] | None:
+    """The classes of the first ``count`` samples if the file names them, in an array such as ``label``."""
+    found = next((array for name, array in _arrays(path).items() if name.lower() in _LABELS), None)
+    if found is None or found.size < count or found.dtype.kind not in "iu" or found.ndim == 0:
+        return None
+    flat = found.reshape(-1) if found.size == found.shape[0] else None
+    return None if flat is None else flat[:count].astype(np.int64)
 
 
 def _arrays(path: Path) -> dict[str, npt.NDArray]:
-    """All arrays of an .npz file. Raises :class:`InputError`."""
+    """All arrays of an .npz file, or ``input`` of an .npy file. Raises :class:`InputError`."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > MOST_BYTES:
-            raise InputError(f"{path}: {size:,} bytes of arrays, at most {MOST_BYTES:,} are read")
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with path.open("rb") as file:
+            size = _unpacked(file)
+            if size > MOST_BYTES:
+                raise InputError(f"{path}: {size:,} bytes of arrays, at most {MOST_BYTES:,} are read")
+            loaded = np.load(file, allow_pickle=False)
+            single = isinstance(loaded, np.ndarray)
+            arrays = {"input": loaded} if single else {name: loaded[name] for name in loaded.files}
     except InputError:
         raise
     except Exception as error:  # zipfile, zlib and NumPy's reader of headers raise errors of many kinds
-        raise InputError(f"{path}: not a readable .npz file: {error}") from None
+        raise InputError(f"{path}: not a readable {path.suffix or '.npz'} file: {error}") from None
     odd = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if odd:
         raise InputError(f"{path}: {', '.join(odd)} is no array")
     return arrays
 
 
-def _find(path: Path, port: PortInfo, only: bool, arrays: dict[str, npt.NDArray]) -> npt.NDArray:
+def _unpacked(file: BinaryIO) -> int:
+    """Bytes of what a file holds, by its own account; a file that is no archive holds itself."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    else:
+        size = file.seek(0, 2)
+    file.seek(0)
+    return size
+
+
+def _find(path: Path, port: Input, only: bool, arrays: dict[str, npt.NDArray]) -> npt.NDArray:
     if port.name in arrays:
         return arrays[port.name]
     if only and "input" in arrays:
         return arrays["input"]
-    if only and len(arrays) == 1:
-        return next(iter(arrays.values()))
+    values = {name: array for name, array in arrays.items() if name.lower() not in _LABELS}
+    if only and len(values) == 1:
+        return next(iter(values.values()))
     raise InputError(f"{path}: no array for input {port.name!r}; it holds {', '.join(arrays) or 'nothing'}")
 
 
-def _split(path: Path, port: PortInfo, array: npt.NDArray) -> list[npt.NDArray]:
+def _split(path: Path, port: Input, array: npt.NDArray) -> list[npt.NDArray]:
     if list(array.shape) == port.shape:
         return [array]
     if list(array.shape[1:]) == port.shape:

@@ -9,6 +9,8 @@ import typer
 
 from caesura import api
 from compiler.backend.options import ORDERS, STRATEGIES, Options
+from compiler.dynamic_dimension import has_dynamic_batch
+from compiler.frontend.load import read_model
 from hw.contract.image import MAGIC, Image
 from hw.contract.params import PRESETS, SocParams
 from sim.backends import BACKENDS_HELP
@@ -42,6 +44,9 @@ Jobs = Annotated[
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="compile all layers, also those compiled before")]
 Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the model may use")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", min=1, help="batch of a model whose first dimension is dynamic (default: 1)")
+]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
 
@@ -93,12 +98,23 @@ def is_image(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC or path.suffix == ".cimg"
 
 
-def image_of(path: Path, params: SocParams | None, engines: str | None, fallback: bool, options: Options) -> Image:
+def image_of(
+    path: Path,
+    params: SocParams | None,
+    engines: str | None,
+    fallback: bool,
+    options: Options,
+    batch: int | None = None,
+) -> Image:
     """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image)."""
     if not is_image(path):
-        return api.compile(path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options)
-    if options != Options():
-        needed = "--cancel-*, --lv2-limit and --placed need the .onnx file"
+        if batch is None and has_dynamic_batch(read_model(path)):
+            typer.echo(f"{path}: the batch is dynamic, and 1 here; --batch N makes it another", err=True)
+        return api.compile(
+            path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options, batch=batch or 1
+        )
+    if options != Options() or batch is not None:
+        needed = "--cancel-*, --lv2-limit, --placed and --batch need the .onnx file"
         raise api.UsageError(f"{path}: an image is compiled already; {needed}")
     image = Image.load(path)
     if params is not None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from caesura.check import CheckResult
+from caesura.shares import Shares
 from caesura.show import table
 from sw.runtime import RunStats
 
@@ -31,6 +32,8 @@ class RunReport:
     stats: list[RunStats] = field(default_factory=list)  #: per sample
     host_steps: list[str] = field(default_factory=list)  #: what ran on the CPU and why
     check: CheckResult | None = None
+    shares: Shares | None = None  #: of accelerator and CPU
+    labels: npt.NDArray[np.int64] | None = None  #: classes of the samples, if the file of the inputs names them
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON. ``outputs``, ``cycles`` and ``layers`` are those of the first sample."""
@@ -51,6 +54,8 @@ class RunReport:
                 for outputs, stats in zip(self.outputs, self.stats, strict=True)
             ],
             "host_steps": self.host_steps,
+            "shares": None if self.shares is None else self.shares.to_dict(),
+            "correct": self.correct(),
             "check": None if self.check is None else self.check.to_dict(),
         }
 
@@ -65,7 +70,29 @@ class RunReport:
         )
         steps = [Text(f"on the CPU: {step}") for step in self.host_steps]
         verdict = [] if self.check is None else [Text(self.check.summary(), "green" if self.check.ok else "bold red")]
-        return Group(head, self._layer_table(), *steps, self._output_table(), tail, *verdict)
+        return Group(
+            head, self._layer_table(), *steps, self._output_table(), tail, *self._accuracy(), *self._on_cpu(), *verdict
+        )
+
+    def correct(self) -> int | None:
+        """Samples whose largest output is that of their label; None without labels, or if that makes no sense."""
+        first = [next(iter(outputs.values())) for outputs in self.outputs]
+        if self.labels is None or any(value.size < 2 or value.size != value.shape[-1] for value in first):
+            return None
+        return sum(int(value.argmax() == label) for value, label in zip(first, self.labels, strict=True))
+
+    def _accuracy(self) -> list[Text]:
+        correct, count = self.correct(), len(self.outputs)
+        return [] if correct is None else [Text(f"{correct} of {count} correct ({correct / count:.1%}), by the labels")]
+
+    def _on_cpu(self) -> list[Text]:
+        """How much of the model the accelerator had, if not all."""
+        if self.shares is None or not self.shares.cpu_layers:
+            return []
+        told = self.shares.sentence()
+        if self.shares.all_on_cpu and self.check is not None:
+            told += "; the check compared onnxruntime with itself"
+        return [Text(told, "yellow")]
 
     def _layer_table(self) -> Table:
         layers = table("", "layer", "kind", ">MACs", ">cycles", ">utilisation", *(["check"] if self.check else []))

@@ -1,9 +1,12 @@
 """What ``caesura info`` and ``caesura disasm`` print: images, models and parameter sets."""
 
 import dataclasses
+import os
+import sys
 from typing import Any
 
-from rich.console import Group, JustifyMethod
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -16,13 +19,39 @@ from hw.contract.params import SocParams
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
 
 
+_NAME, _WORDS = 7, 4  #: cells that a first column, and one of words, have at least
+
+
 class ReportTable(Table):
-    """A table of which numbers are never shortened: where there is little room, names are, the first column's too."""
+    """A table of which numbers are never shortened: where there is little room, names are, the first column's too.
+    Where even that does not do, the table is wider than the room; see :func:`tell`."""
+
+    def __init__(self, *headers: Any, **more: Any) -> None:
+        super().__init__(*headers, **more)
+        self._least: list[int] = []
 
     def add_row(self, *cells: Any, **more: Any) -> None:
         """As ``rich`` does it."""
         first = Text(cells[0], no_wrap=True, overflow="ellipsis") if isinstance(cells[0], str) else cells[0]
         super().add_row(first, *cells[1:], **more)
+        for at, (column, cell) in enumerate(zip(self.columns, cells, strict=False)):
+            size = cell_len(str(cell))
+            most = max(size, cell_len(str(column.header))) if column.no_wrap else min(size, _WORDS if at else _NAME)
+            self._least += [0] * (at + 1 - len(self._least))
+            self._least[at] = max(self._least[at], most)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = sum(self._least) + 3 * len(self.columns) + 1
+        return super().__rich_console__(console, options.update(max_width=max(needed, options.max_width)))
+
+
+def tell(report: RenderableType) -> None:
+    """Print a report. Into a file or a pipe it is as wide as it is, whoever reads it."""
+    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDE
+    Console(width=wide).print(report, crop=False)
+
+
+_WIDE = 500  #: characters of a line that nobody looks at in a terminal
 
 
 def table(title: str, *columns: str) -> Table:

@@ -44,6 +44,7 @@ def compile_with_report(
     told: Told | None = None,
     jobs: int | None = None,
     cache: bool = True,
+    batch: int = 1,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
@@ -53,12 +54,12 @@ def compile_with_report(
     ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds`` and calls
     ``told`` on its way. ``jobs``: processes that share the work where there is much of it (None: as many as there are
     CPUs); the image does not depend on it. ``cache``: layers that were compiled before are taken from the cache folder,
-    others kept there. Raises :class:`compiler.ir.CompileError`.
+    others kept there. ``batch``: of a model with a dynamic one. Raises :class:`compiler.ir.CompileError`.
     """
     chosen = options or Options()
     chosen = replace(chosen, observe=observe or chosen.observe)
     store = ObjectStore() if cache else None
-    graph = import_model(path, fallback=fallback, name=name)
+    graph = import_model(path, fallback=fallback, name=name, batch=batch)
     if chosen.order == "measured":
         if engines == "auto" or chosen.placed or observe or not chosen.regions or measure is None:
             raise CompileError(
@@ -90,9 +91,10 @@ def compile_model(
     options: Options | None = None,
     jobs: int | None = None,
     cache: bool = True,
+    batch: int = 1,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""
     return compile_with_report(
         path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options, jobs=jobs,
-        cache=cache,
+        cache=cache, batch=batch,
     ).image  # fmt: skip

@@ -56,6 +56,11 @@ class DynamicDimension:
         return proto
 
 
+def has_dynamic_batch(proto: onnx.ModelProto) -> bool:
+    """Whether the first dimension of an input is dynamic."""
+    return any(axis == 0 for _, (_, axis) in _dynamic(proto))
+
+
 def _dynamic(proto: onnx.ModelProto) -> list[tuple[str, tuple[str, int]]]:
     """(label, (input, axis)) of all dynamic dimensions; one without a name is called by its place."""
     return [

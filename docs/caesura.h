@@ -5,6 +5,12 @@
 
 #include <stdint.h>
 
+#if defined(__cplusplus)
+#define CAESURA_ASSERT(test, why) static_assert(test, why)
+#else
+#define CAESURA_ASSERT(test, why) _Static_assert(test, why)
+#endif
+
 #define CAESURA_ID_VALUE 0x53454143u
 #define CAESURA_VERSION_VALUE 0x00010000u
 #define CAESURA_JOB_MAGIC 0xca5eu
@@ -164,7 +170,7 @@ struct caesura_job {
     uint32_t limit7; /* segment 7: size in bytes */
     uint8_t reserved_252[4];
 };
-_Static_assert(sizeof(struct caesura_job) == 256, "struct caesura_job has no padding");
+CAESURA_ASSERT(sizeof(struct caesura_job) == 256, "struct caesura_job has no padding");
 
 /* 256 bytes, little endian */
 struct caesura_completion {
@@ -227,7 +233,7 @@ struct caesura_completion {
     uint32_t vec_missing3; /* of vec_waiting: a missing semaphore's number modulo 4 was 3, and none lower */
     uint8_t reserved_240[16];
 };
-_Static_assert(sizeof(struct caesura_completion) == 256, "struct caesura_completion has no padding");
+CAESURA_ASSERT(sizeof(struct caesura_completion) == 256, "struct caesura_completion has no padding");
 
 /* 192 bytes, little endian */
 struct caesura_flat_header {
@@ -262,7 +268,7 @@ struct caesura_flat_header {
     uint32_t lv2_at7; /* where segment 7 begins in the model's part of LV2 */
     uint8_t reserved_168[24];
 };
-_Static_assert(sizeof(struct caesura_flat_header) == 192, "struct caesura_flat_header has no padding");
+CAESURA_ASSERT(sizeof(struct caesura_flat_header) == 192, "struct caesura_flat_header has no padding");
 
 /* 128 bytes, little endian */
 struct caesura_flat_port {
@@ -296,7 +302,7 @@ struct caesura_flat_port {
     uint32_t stride7; /* elements from one to the next along axis 7, where it is stored */
     uint8_t reserved_112[16];
 };
-_Static_assert(sizeof(struct caesura_flat_port) == 128, "struct caesura_flat_port has no padding");
+CAESURA_ASSERT(sizeof(struct caesura_flat_port) == 128, "struct caesura_flat_port has no padding");
 
 /* 16 bytes, little endian */
 struct caesura_flat_relocation {
@@ -305,7 +311,7 @@ struct caesura_flat_relocation {
     uint32_t width; /* bits of the field */
     uint32_t segment; /* whose first byte is added to the field */
 };
-_Static_assert(sizeof(struct caesura_flat_relocation) == 16, "struct caesura_flat_relocation has no padding");
+CAESURA_ASSERT(sizeof(struct caesura_flat_relocation) == 16, "struct caesura_flat_relocation has no padding");
 
 enum caesura_engine_state {
     CAESURA_ENGINE_STATE_DISABLED = 0,
@@ -315,7 +321,7 @@ enum caesura_engine_state {
     CAESURA_ENGINE_STATE_HALTED = 4,
     CAESURA_ENGINE_STATE_FAULT = 5,
     CAESURA_ENGINE_STATE_RESETTING = 6,
-    CAESURA_ENGINE_STATE_HUNG = 7,
+    CAESURA_ENGINE_STATE_HUNG = 7
 };
 
 enum caesura_job_flag {
@@ -324,7 +330,7 @@ enum caesura_job_flag {
     CAESURA_JOB_FLAG_WAIT0 = 4,
     CAESURA_JOB_FLAG_WAIT1 = 8,
     CAESURA_JOB_FLAG_SIGNAL = 16,
-    CAESURA_JOB_FLAG_RESUME = 32,
+    CAESURA_JOB_FLAG_RESUME = 32
 };
 
 enum caesura_fault {
@@ -336,7 +342,7 @@ enum caesura_fault {
     CAESURA_FAULT_SEMAPHORE_RESIDUE = 5,
     CAESURA_FAULT_BUS = 6,
     CAESURA_FAULT_CYCLE_LIMIT = 7,
-    CAESURA_FAULT_DESCRIPTOR = 8,
+    CAESURA_FAULT_DESCRIPTOR = 8
 };
 
 enum caesura_fault_unit {
@@ -349,7 +355,7 @@ enum caesura_fault_unit {
     CAESURA_FAULT_UNIT_VEC = 6,
     CAESURA_FAULT_UNIT_LOADER = 8,
     CAESURA_FAULT_UNIT_EXECUTOR = 9,
-    CAESURA_FAULT_UNIT_RING = 10,
+    CAESURA_FAULT_UNIT_RING = 10
 };
 
 #endif

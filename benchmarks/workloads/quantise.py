@@ -3,12 +3,10 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import onnx
-from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 
-Feed = dict[str, npt.NDArray[np.float32]]
+from compiler import quantise as quantiser
+from compiler.quantise import Feed
 
 
 def quantise(model: onnx.ModelProto, feeds: Iterable[Feed], path: Path) -> None:
@@ -19,17 +17,7 @@ def quantise(model: onnx.ModelProto, feeds: Iterable[Feed], path: Path) -> None:
     """
     rectified = _concats_of_rectified(model)
     onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})  # shapes are inferred already
-    quantize_static(
-        model,
-        path,
-        _Calibration(feeds),
-        quant_format=QuantFormat.QDQ,
-        per_channel=True,
-        activation_type=QuantType.QInt8,
-        weight_type=QuantType.QInt8,
-        calibrate_method=CalibrationMethod.MinMax,
-        extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
-    )
+    quantiser.quantise(model, feeds, path)
     if rectified:
         quantised = onnx.load(path)
         for name in rectified:
@@ -66,13 +54,3 @@ def _drop_unused_constants(graph: onnx.GraphProto) -> None:
     kept = [tensor for tensor in graph.initializer if tensor.name in used]
     del graph.initializer[:]
     graph.initializer.extend(kept)
-
-
-class _Calibration(CalibrationDataReader):
-    """Feeds inputs to onnxruntime's calibration one at a time: the batch size is 1."""
-
-    def __init__(self, feeds: Iterable[Feed]) -> None:
-        self._feeds = iter(feeds)
-
-    def get_next(self) -> Feed | None:
-        return next(self._feeds, None)

@@ -5,34 +5,47 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from caesura.api import UsageError
-from caesura.scenario.report import to_table
+from caesura.scenario.report import comparison, to_table
 from caesura.scenario.runner import run_scenario
+from caesura.show import tell
 
 
 def scenario_command(
-    file: Path, policy: str, backend: str, placement: str, options: Sequence[str], as_json: bool, trace: Path | None,
-    params: Path | None = None, changes: Sequence[str] = (), page: Path | None = None,
-) -> None:  # fmt: skip
-    """Run ``file`` and print its metrics. ``options`` of the policy are of the form ``name=number``."""
+    file: Path,
+    policies: Sequence[str],
+    backend: str | None,
+    placement: str,
+    options: Sequence[str],
+    as_json: bool,
+    trace: Path | None,
+    params: Path | None = None,
+    changes: Sequence[str] = (),
+    page: Path | None = None,
+) -> None:
+    """Run ``file`` and print its metrics, under several ``policies`` in one table. ``options`` of the policies are of
+    the form ``name=number``."""
     chosen = dict(_option(text) for text in options)
-    result = run_scenario(
-        file,
-        policy,
-        backend,
-        placement=placement,
-        options=chosen,
-        trace=trace,
-        params=params,
-        changes=changes,
-        page=page,
-    )
+    if (trace or page) and len(policies) > 1:
+        raise UsageError("--trace and --report tell of one run: give one --policy")
+    results = [
+        run_scenario(
+            file,
+            policy,
+            backend,
+            placement=placement,
+            options=chosen,
+            trace=trace,
+            params=params,
+            changes=changes,
+            page=page,
+        )
+        for policy in policies
+    ]
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(results[0] if len(results) == 1 else results))
     else:
-        Console().print(to_table(result))
+        tell(to_table(results[0]) if len(results) == 1 else comparison(results))
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -1,6 +1,7 @@
 """A device and its run time as the model executor of a scenario."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
+from caesura.timeline import preemptive_spans
+from sim.trace import Span
 from sw.driver import Device, LoadedModel
 from sw.runtime.group_run import GroupRun
 from sw.runtime.preemption_mechanism import Mechanism, Situation
@@ -166,9 +169,15 @@ class DeviceExecutor:
             compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
             preemptions=self._runtime.switches,
+            timeline=self._timeline(),
             host_time=sum(request.host for request in self._runtime.requests) / self.ticks,
             decision_seconds=list(measured.decision_seconds),
         )
+
+    def _timeline(self) -> list[Span]:
+        """Everything since the scenario began, which is cycle 0."""
+        spans = preemptive_spans(self._runtime.requests, self._runtime.spans())
+        return [replace(span, start=span.start - self._origin, end=span.end - self._origin) for span in spans]
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
         asked, decision = _tag(run.request).run, run.decision

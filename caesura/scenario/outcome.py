@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass, field
 
+from sim.synthetic.machine import StateMove
+from sim.trace import Span
+
 
 @dataclass
 class Frame:
@@ -60,6 +63,8 @@ class Outcome:
     switch_time: float = 0.0
     host_time: float = 0.0  #: that the CPU spent on steps of models
     preemptions: int = 0  #: times that running requests gave way to more urgent ones
+    moves: list[StateMove] = field(default_factory=list)  #: dumps and restores of the synthetic machine
+    timeline: list[Span] = field(default_factory=list)  #: of a device, in cycles: jobs, dumps, host, requests
     decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer
 
     @property

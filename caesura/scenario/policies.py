@@ -1,8 +1,10 @@
 """The policies that a scenario is served under, by name."""
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from caesura.api import UsageError
@@ -30,12 +32,15 @@ class Policies:
         Raises ``UsageError`` for a name or an option that does not exist.
         """
         chosen = dict(options or {})
+        if ".py:" in name:
+            name = from_file(name)
         if name in PLACEMENT:
             if chosen:
                 raise UsageError(f"policy {name!r} has no options, {', '.join(chosen)} given")
             return cls(name, Fcfs, partial(placement_for, name), at_arrival=True)
         if name not in ORDER:
-            raise UsageError(f"no policy named {name!r}; there are {', '.join((*ORDER, *PLACEMENT))}")
+            known = ", ".join((*ORDER, *PLACEMENT))
+            raise UsageError(f"no policy named {name!r}; there are {known}, and file.py:Class for one of your own")
         if placement not in PLACEMENT:
             raise UsageError(f"no placement policy named {placement!r}; there are {', '.join(PLACEMENT)}")
 
@@ -47,3 +52,24 @@ class Policies:
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from None
         return cls(name, order, partial(placement_for, placement))
+
+
+def from_file(text: str) -> str:
+    """The name under which the policy ``file.py:Class`` can be found from now on. The class is an
+    :class:`~sw.runtime.policies.OrderPolicy`. Raises ``UsageError`` if it cannot be loaded."""
+    path, _, name = text.rpartition(":")
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if not Path(path).is_file() or spec is None or spec.loader is None:
+        raise UsageError(f"policy {text!r}: no such Python file {path!r}")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever the file does
+        raise UsageError(f"policy {text!r}: {path} fails: {type(error).__name__}: {error}") from None
+    found = getattr(module, name, None)
+    if not (isinstance(found, type) and callable(getattr(found, "choose", None))):
+        classes = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__]
+        there = f"its classes are {', '.join(classes)}"
+        raise UsageError(f"policy {text!r}: {name!r} is no policy (a class with choose) in {path}; {there}")
+    ORDER[name] = found
+    return name

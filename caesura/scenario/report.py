@@ -112,6 +112,25 @@ def to_table(result: Mapping[str, Any]) -> Group:
     return Group(head, *(Text(f"note: {note}", "yellow") for note in result["notes"]), totals, streams)
 
 
+def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
+    """Several policies side by side, for a terminal."""
+    first = results[0]
+    unit = first["time_unit"]
+    head = Text(f"{first['scenario']} ({first['backend']}): {first['requests']} requests, times in {unit}")
+    names = ("makespan", "ANTT", "STP", "fair", "late", "busy", "switches", "p50", "p99")
+    rows = table("", "policy", *(f">{name}" for name in names))
+    for one in results:
+        antt = "" if one["antt"] is None else f"{one['antt']:.3f}"
+        name = one["policy"].rpartition(":")[2]
+        rows.add_row(
+            name, _time(one["makespan"]), antt, f"{one['stp']:.3f}", f"{one['fairness']:.3f}",
+            f"{one['sla_violation_rate']:.1%}", f"{one['compute_utilisation']:.1f}%", f"{one['preemptions']}",
+            _time(one["turnaround"].get("p50", 0)), _time(one["turnaround"].get("p99", 0)),
+        )  # fmt: skip
+    notes = dict.fromkeys(note for one in results for note in one["notes"])
+    return Group(head, *(Text(f"note: {note}", "yellow") for note in notes), rows)
+
+
 def _time(value: float) -> str:
     """With one decimal where that is of interest."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

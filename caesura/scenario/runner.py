@@ -35,7 +35,7 @@ RUNNERS: dict[str, Callable[[], Runner]] = {
 def run_scenario(
     path: Path | str,
     policy: str = "idle_time",
-    backend: str = "synthetic",
+    backend: str | None = None,
     *,
     placement: str = "queue_time",
     options: Mapping[str, Any] | None = None,
@@ -46,15 +46,17 @@ def run_scenario(
 ) -> dict[str, Any]:
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
 
-    ``trace``: where to write a timeline for Perfetto; ``page``: a page with timeline and plots. ``params``: a file of
-    parameters of the hardware, instead of those of the scenario; ``changes`` to either, such as ``engines=4``.
+    ``backend``: by default what the models need, see :func:`backend_of`. ``trace``: where to write a timeline for
+    Perfetto; ``page``: a page with timeline and plots. ``params``: a file of parameters of the hardware, instead of
+    those of the scenario; ``changes`` to either, such as ``engines=4``.
 
     Raises :class:`ScenarioError` for a file that cannot be used, ``UsageError`` for an unknown policy or backend.
     """
+    scenario, folder = load_scenario(path), Path(path).parent
+    backend = backend or backend_of(scenario)
     if backend not in RUNNERS:
         raise UsageError(f"backend {backend!r} cannot run scenarios; use {', '.join(RUNNERS)}")
     policies = Policies.named(policy, placement, options)
-    scenario, folder = load_scenario(path), Path(path).parent
     if params is not None or changes:
         if backend == "synthetic":
             raise UsageError(
@@ -72,6 +74,12 @@ def run_scenario(
 
         write_scenario_page(page, result, outcome)
     return result
+
+
+def backend_of(scenario: Scenario) -> str:
+    """``synthetic`` if all models have durations, otherwise the fast model of the hardware, which needs no build."""
+    used = {stage.model for stream in scenario.streams for stage in stream.stages if stage.model is not None}
+    return "synthetic" if all(scenario.models[name].layers for name in used) else "model"
 
 
 def _on_machine(scenario: Scenario, params: Path | None, changes: Sequence[str]) -> Scenario:

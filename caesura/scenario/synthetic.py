@@ -121,7 +121,7 @@ class SyntheticExecutor:
         return Outcome(
             engines, engines, list(frames), self._ended, machine.access_busy, machine.compute_busy,
             sum(machine.switch_time),
-            preemptions=machine.switches, decision_seconds=self._decision_seconds,
+            preemptions=machine.switches, moves=machine.moves, decision_seconds=self._decision_seconds,
         )  # fmt: skip
 
     # -- preemption ------------------------------------------------------------------------------------------

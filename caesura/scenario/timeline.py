@@ -6,10 +6,16 @@ from sim.trace import Span
 
 
 def spans(outcome: Outcome, time_unit: str) -> list[Span]:
-    """A span for each layer's compute, on a line per engine, and for its memory access; a colour for each model.
-    Units of time that say nothing count as cycles."""
+    """A device's timeline as it is. Otherwise a span for each layer's compute, on a line per engine, for its memory
+    access, and for dumps and restores; a colour for each model. Units of time that say nothing count as cycles."""
+    if outcome.timeline:
+        return outcome.timeline
     scale = CYCLES.get(time_unit, 1)
-    result = []
+    result = [
+        Span(("accelerator", f"engine {move.engine} switches"), move.kind, round(move.begin * scale),
+             round(move.end * scale), move.kind)
+        for move in outcome.moves
+    ]  # fmt: skip
     for run in outcome.layers:
         details = {"stream": run.stream, "passed over": run.passed_over, "preempted": run.preempted}
         name = f"{run.model} {run.layer}"

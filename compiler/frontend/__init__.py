@@ -19,13 +19,14 @@ def import_model(
     fallback: bool = False,
     name: str | None = None,
     shapes: Shapes | None = None,
+    batch: int = 1,
 ) -> Graph:
     """The IR of a quantised ONNX model (QDQ or QOperator form, operator sets 10 and later).
 
-    ``shapes`` fixes dynamic input dimensions (a dynamic batch is 1 otherwise). With ``fallback``, nodes that the
-    accelerator cannot run become host operators. Raises :class:`CompileError` on a file that cannot be read or a model
-    that is invalid, and :class:`UnsupportedModel` listing every node that cannot run.
+    ``shapes`` fixes dynamic input dimensions (a dynamic batch is ``batch`` otherwise). With ``fallback``, nodes that
+    the accelerator cannot run become host operators. Raises :class:`CompileError` on a file that cannot be read or a
+    model that is invalid, and :class:`UnsupportedModel` listing every node that cannot run.
     """
-    graph = Importer(load(path_or_proto, name, shapes), fallback).run()
+    graph = Importer(load(path_or_proto, name, shapes, batch), fallback).run()
     verify(graph)
     return graph

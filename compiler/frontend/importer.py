@@ -12,6 +12,7 @@ from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import Shape
 from compiler.frontend.permutes import merge_permutes
 from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel
+from compiler.frontend.quantised_form import advice
 from compiler.frontend.registry import HANDLERS
 from compiler.frontend.source import OnnxSource
 from compiler.frontend.values import Const, Float, QuantConst, Real
@@ -25,36 +26,43 @@ class Importer:
         self.source, self.draft = source, Draft(source)
         self.fallback = fallback
         self.problems: list[NodeProblem] = []
+        self.fallbacks: list[NodeProblem] = []  #: nodes that the accelerator cannot run and the CPU does
         self._broken: set[str] = set()  # outputs of unsupported nodes: what depends on them is not reported
 
     def run(self) -> Graph:
         """Import everything. Raises :class:`UnsupportedModel` with all nodes that cannot run."""
+        source = self.source
+        begin = OnnxSource(source.name, source.model, dict(source.constants), dict(source.signatures))
+        self._walk()
+        if self.problems:
+            nodes = self.problems if self.fallback else _all_refused(begin, self.problems)
+            raise UnsupportedModel(source.name, nodes, advice(source.model, self.fallback))
+        merge_permutes(self.draft.graph)
+        self._prune()
+        return self.draft.graph
+
+    def _walk(self) -> None:
         inputs.declare(self.draft)
         for node in self.source.model.graph.node:
             self._import(node)
-        if self.problems:
-            raise UnsupportedModel(self.source.name, self.problems)
-        for value in self.source.model.graph.output:
+        for value in self.source.model.graph.output if not self.problems else ():
             try:
                 self._output(value.name)
             except Unsupported as error:
                 node = self.source.producers.get(value.name)
                 name, kind = (node.name, node.op_type) if node else (value.name, "output")
                 self.problems.append(NodeProblem(name, kind, str(error)))
-        if self.problems:
-            raise UnsupportedModel(self.source.name, self.problems)
-        merge_permutes(self.draft.graph)
-        self._prune()
-        return self.draft.graph
 
     def _import(self, node: onnx.NodeProto) -> None:
         if self._broken.intersection(node.input):
             self._broken.update(node.output)
-            self._report_unknown(node)
             return
         try:
             for name, value in zip(node.output, self._values_of(node), strict=False):
                 self.draft.values[name] = value
+                follows = isinstance(value, ops.host.OnHost) and value.node != node.name
+                if follows and self.fallbacks and self.fallbacks[-1].name != node.name:
+                    self._refused(node, "it reads a result of the CPU in float")
         except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
             # The checker accepts models whose shapes and attributes contradict each other.
             reason = f"its inputs and attributes do not fit together ({type(error).__name__}: {error})"
@@ -63,10 +71,6 @@ class Importer:
         except Unsupported as error:
             self.problems.append(NodeProblem(node.name, node.op_type, str(error)))
             self._broken.update(node.output)
-
-    def _report_unknown(self, node: onnx.NodeProto) -> None:
-        if (node.domain.replace("ai.onnx", ""), node.op_type) not in HANDLERS and not self.fallback:
-            self.problems.append(NodeProblem(node.name, node.op_type, "no such operator on the accelerator"))
 
     def _values_of(self, node: onnx.NodeProto) -> list[Value]:
         known = [self.draft.values[name] for name in node.input if name]
@@ -82,6 +86,7 @@ class Importer:
         except Unsupported as error:
             if not self.fallback:
                 raise
+            self._refused(node, str(error))
             return ops.host.fall_back(self.draft, node, str(error))
 
     def _fold(self, node: onnx.NodeProto) -> list[Value]:
@@ -106,9 +111,12 @@ class Importer:
     def _output(self, name: str) -> None:
         value = self.draft.value(name)
         if isinstance(value, Pending):
-            reason = f"the model output {name!r} is a float result; quantise it (QuantizeLinear, DequantizeLinear)"
-            if not self.fallback and not isinstance(value, ops.host.OnHost):
-                raise Unsupported(reason)
+            way_out = "quantise it (QuantizeLinear, DequantizeLinear)"
+            reason = f"the model output {name!r} is {self._kind(name)}; {way_out}"
+            if not isinstance(value, ops.host.OnHost):
+                if not self.fallback:
+                    raise Unsupported(reason)
+                self._refused(self.source.producers.get(name), reason)
             value = ops.host.as_float(self.draft, name, reason)
         if isinstance(value, Const | QuantConst):
             raise Unsupported(f"the model output {name!r} is a constant")
@@ -122,6 +130,15 @@ class Importer:
         dtype = "float32" if isinstance(value, Real) else quant.dtype
         self.draft.graph.outputs.append(Port(name, dtype, value.shape, tensor, back, isinstance(value, Real)))
 
+    def _kind(self, name: str) -> str:
+        """What a result in no memory is, in words."""
+        known = self.source.inferred.get(name)
+        return "an int32 result" if known and known.elem_type == onnx.TensorProto.INT32 else "a float result"
+
+    def _refused(self, node: onnx.NodeProto | None, reason: str) -> None:
+        if node is not None:
+            self.fallbacks.append(NodeProblem(node.name, node.op_type, reason))
+
     def _prune(self) -> None:
         """Drop operators and tensors that no output needs."""
         needed = {port.tensor for port in self.draft.graph.outputs}
@@ -134,6 +151,15 @@ class Importer:
         self.draft.graph.ops = kept[::-1]
         needed.update(port.tensor for port in self.draft.graph.inputs)
         self.draft.graph.tensors = {name: t for name, t in self.draft.graph.tensors.items() if name in needed}
+
+
+def _all_refused(source: OnnxSource, found: list[NodeProblem]) -> list[NodeProblem]:
+    """All nodes of a model that the accelerator cannot run, in its order: ``found``, and what the walk finds behind
+    them if the CPU takes them over."""
+    survey = Importer(source, fallback=True)
+    survey._walk()
+    problems = {node.name: node for node in (*survey.problems, *survey.fallbacks, *found)}
+    return sorted(problems.values(), key=lambda node: source.order.get(node.name, len(source.order)))
 
 
 def _stays_quantised(node: onnx.NodeProto, known: list[Value]) -> bool:

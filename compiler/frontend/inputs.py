@@ -43,10 +43,12 @@ def declare_float(draft: Draft, name: str) -> Float:
     signature = draft.source.signatures[name]
     dtype = dtype_of(signature.elem_type)
     rank = tuple(range(len(signature.shape)))
-    draft.graph.tensors[name] = Tensor(name, signature.shape, dtype, onnx_name=name)
-    draft.graph.inputs.append(Port(name, dtype, signature.shape, name, rank, False))
-    draft.values[name] = Float(name, signature.shape, dtype)
-    return Float(name, signature.shape, dtype)
+    tensor = draft.unique(name)
+    draft.graph.tensors[tensor] = Tensor(tensor, signature.shape or (1,), dtype, onnx_name=name)
+    draft.graph.inputs.append(Port(name, dtype, signature.shape, tensor, rank, False))
+    made = Float(tensor, signature.shape, dtype)
+    draft.values[name] = made
+    return made
 
 
 def quantised_port(draft: Draft, name: str, quantised: str, target: Quantisation) -> Quant:

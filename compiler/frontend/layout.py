@@ -36,8 +36,8 @@ class TensorLayout:
 
     @property
     def physical(self) -> Shape:
-        """Shape in memory."""
-        return tuple(self.view[axis] for axis in self.perm)
+        """Shape in memory, where a scalar is a vector of one element."""
+        return tuple(self.view[axis] for axis in self.perm) or (1,)
 
     def canonical(self) -> tuple[Shape, Shape]:
         """Equal for two layouts of the same size exactly if they order the bytes alike: extents of 1 are dropped and

@@ -16,9 +16,11 @@ OLDEST_OPSET = 10  #: the first with QuantizeLinear
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None) -> OnnxSource:
-    """Read and check a model. ``shapes`` fixes dynamic input dimensions by input name; a dynamic first dimension is 1
-    otherwise. Raises :class:`CompileError` naming the file and what is wrong with it."""
+def load(
+    model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None, batch: int = 1
+) -> OnnxSource:
+    """Read and check a model. ``shapes`` fixes dynamic input dimensions by input name; a dynamic first dimension is
+    ``batch`` otherwise. Raises :class:`CompileError` naming the file and what is wrong with it."""
     if isinstance(model, onnx.ModelProto):
         where, proto = name or model.graph.name or "model", onnx.ModelProto()
         proto.CopyFrom(model)
@@ -28,7 +30,7 @@ def load(model: str | Path | onnx.ModelProto, name: str | None = None, shapes: S
     _check(proto, where)
     _name_nodes(proto)
     _merge_quantisers(proto)
-    signatures = _fix_inputs(proto, where, dict(shapes or {}))
+    signatures = _fix_inputs(proto, where, dict(shapes or {}), batch)
     source = OnnxSource(name or where, proto, _constants(proto, where))
     source.signatures.update(signatures)
     return source
@@ -78,10 +80,17 @@ def _constants(proto: onnx.ModelProto, where: str) -> dict[str, npt.NDArray]:
 
 
 def _name_nodes(proto: onnx.ModelProto) -> None:
-    seen: set[str] = set()
+    """Give nodes without a name, and those with another node's, names that no node of the model has."""
+    taken, seen = {node.name for node in proto.graph.node}, set[str]()
     for index, node in enumerate(proto.graph.node):
         if not node.name or node.name in seen:
-            node.name = f"{node.name or node.op_type}_{index}"
+            base = name = f"{node.name or node.op_type}_{index}"
+            count = 1
+            while name in taken:
+                count += 1
+                name = f"{base}#{count}"
+            node.name = name
+            taken.add(name)
         seen.add(node.name)
 
 
@@ -104,7 +113,9 @@ def _merge_quantisers(proto: onnx.ModelProto) -> None:
     proto.graph.node.extend(kept)
 
 
-def _fix_inputs(proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, Signature]:
+def _fix_inputs(
+    proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int, ...]], batch: int
+) -> dict[str, Signature]:
     constants = {tensor.name for tensor in proto.graph.initializer}
     inputs = [value for value in proto.graph.input if value.name not in constants]
     del proto.graph.input[:]
@@ -113,14 +124,14 @@ def _fix_inputs(proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int,
         if name not in {value.name for value in inputs}:
             names = ", ".join(value.name for value in inputs)
             raise CompileError(f"{where}: no input {name!r} to give a shape to; the inputs are {names}")
-    return {value.name: _signature(value, where, shapes.get(value.name)) for value in inputs}
+    return {value.name: _signature(value, where, shapes.get(value.name), batch) for value in inputs}
 
 
-def _signature(value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | None) -> Signature:
+def _signature(value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | None, batch: int) -> Signature:
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
         if given is None:
-            raise CompileError(f"{where}: input {value.name!r} has no shape; give one with --shape {value.name}:1,...")
+            raise CompileError(f"{where}: input {value.name!r} has no shape; export the model with one")
         return Signature(tensor.elem_type, given)
     dims = tensor.shape.dim
     if given is not None and len(given) != len(dims):
@@ -137,12 +148,13 @@ def _signature(value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | 
                 )
             size = given[axis]
         if size is None and axis == 0:
-            size = 1
+            size = batch
         if size is None:
             label = f" ({dim.dim_param!r})" if dim.dim_param else ""
             raise CompileError(
                 f"{where}: input {value.name!r} has a dynamic dimension {axis}{label}; "
-                f"fix it with --shape {value.name}:" + ",".join(str(d.dim_value or "N") for d in dims)
+                f"export the model with a fixed one, "
+                f"or open it with caesura.dynamic"
             )
         dim.dim_value = size
         shape.append(size)

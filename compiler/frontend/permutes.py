@@ -26,6 +26,8 @@ def merge_permutes(graph: Graph) -> None:
         source = graph.tensors[first.inputs[0]]
         perm = tuple(first.perm[axis] for group in second.perm for axis in groups[group])
         joined = f"{second.output}:joined"
+        while joined in graph.tensors:
+            joined += "'"
         shape = tuple(source.shape[axis] for axis in perm)
         graph.tensors[joined] = Tensor(joined, shape, source.dtype, source.scale, source.zero_point)
         move = Permute(second.name, [source.name], joined, nodes=[*first.nodes, *second.nodes], perm=perm)

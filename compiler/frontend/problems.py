@@ -22,12 +22,10 @@ class NodeProblem:
 
 
 class UnsupportedModel(CompileError):
-    """The model has nodes that the accelerator cannot run; ``nodes`` lists all of them."""
+    """The model has nodes that the accelerator cannot run; ``nodes`` lists all of them, ``advice`` says what helps."""
 
-    def __init__(self, model: str, nodes: list[NodeProblem]):
-        self.nodes = nodes
+    def __init__(self, model: str, nodes: list[NodeProblem], advice: str):
+        self.nodes, self.advice = nodes, advice
         lines = "\n".join(f"  {node}" for node in nodes)
         count = f"{len(nodes)} node" + "s" * (len(nodes) > 1)
-        super().__init__(
-            f"{model}: the accelerator cannot run {count}:\n{lines}\nUse fallback (--fallback) to run them on the CPU."
-        )
+        super().__init__(f"{model}: the accelerator cannot run {count}:\n{lines}\n{advice}")

@@ -1,6 +1,7 @@
 """The prepared ONNX model: unique node names, fixed dimensions, constants by name, and sub-models cut out of it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -50,6 +51,18 @@ class OnnxSource:
     def opset(self) -> int:
         """Version of the default operator set."""
         return next(entry.version for entry in self.model.opset_import if entry.domain in ("", "ai.onnx"))
+
+    @cached_property
+    def inferred(self) -> dict[str, Signature]:
+        """Types and shapes that ONNX's inference finds, of tensors where it finds both."""
+        values = onnx.shape_inference.infer_shapes(self.model).graph.value_info
+        found = {}
+        for value in (*values, *self.model.graph.output):
+            tensor = value.type.tensor_type
+            sizes = tuple(dim.dim_value for dim in tensor.shape.dim if dim.HasField("dim_value"))
+            if tensor.HasField("shape") and len(sizes) == len(tensor.shape.dim):
+                found[value.name] = Signature(tensor.elem_type, sizes)
+        return found
 
     def between(self, outputs: list[str], inputs: list[str]) -> list[onnx.NodeProto]:
         """Nodes needed to compute ``outputs`` from ``inputs`` and constants, in order. Quantised constants stay

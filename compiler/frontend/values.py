@@ -28,11 +28,12 @@ class Quantisation:
     def clamp(self, low: float, high: float) -> tuple[int, int]:
         """Limits of stored values that stand for real numbers in [low, high]."""
         qmin, qmax = self.limits
-        lo = qmin if low == -np.inf else self._stored(low)
-        hi = qmax if high == np.inf else self._stored(high)
+        lo = qmin if low == -np.inf else self.stored(low)
+        hi = qmax if high == np.inf else self.stored(high)
         return lo, hi
 
-    def _stored(self, real: float) -> int:
+    def stored(self, real: float) -> int:
+        """The stored value of a real number, as QuantizeLinear rounds it."""
         value = float(np.rint(np.float32(real) / self.scale)) + self.zero_point
         return int(np.clip(value, *self.limits))
 
@@ -80,10 +81,12 @@ class QuantConst:
 
 @dataclass(frozen=True)
 class Padding:
-    """Pixels around an image that exist only on paper so far: top, left, bottom, right, and their raw value."""
+    """Pixels around an image that exist only on paper so far: top, left, bottom, right, their raw value, and the number
+    that ONNX gives for it, which the raw value may only come near."""
 
     pads: tuple[int, int, int, int]
     value: int
+    amount: float
 
 
 @dataclass(frozen=True)

@@ -163,6 +163,7 @@ class _Memories:
 
     def __init__(self, image: Contents, params: SocParams) -> None:
         self._segments = image.meta.segment_sizes
+        self._checked: dict[int, LiveRange] = {}  # by identity: points of a compiled image share ranges
         self._sizes = {(Space.LV2, segment): self._segments[segment] for segment in LV2_SEGMENTS} | {
             (Space.LV1, 0): params.lv1_bytes,
             (Space.LV0_ACT, 0): params.lv0_act_bytes,
@@ -172,6 +173,9 @@ class _Memories:
 
     def problems(self, live: list[LiveRange]) -> Iterator[str]:
         for one in live:
+            if id(one) in self._checked:
+                continue
+            self._checked[id(one)] = one
             size = self._sizes.get((one.space, one.segment), -1)
             if one.size < 0 or not 0 <= one.offset <= size - one.size:
                 yield f"live range of {one.size} bytes at {one.offset} leaves {one.space} (segment {one.segment})"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
 _QUIET = 3  # onnxruntime reports errors only
@@ -39,7 +39,7 @@ def session(
     onnxruntime makes of the model. ``as_written``: it makes nothing of it, and computes node by node in float32."""
     raw = model if isinstance(model, bytes) else model.SerializeToString()
 
-    def opened(precise: bool) -> onnxruntime.InferenceSession:
+    def opened(precise: bool, as_written: bool) -> onnxruntime.InferenceSession:
         options = session_options(precise=precise)
         if as_written:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -48,9 +48,11 @@ def session(
         return onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"])
 
     try:
-        return opened(True)
+        return opened(True, as_written)
     except (NoKernel, Fail):  # some graphs it cannot rewrite; a model that is wrong fails again
-        return opened(False)
+        return opened(False, as_written)
+    except InvalidGraph:  # others it rewrites to invalid ones, such as transposes of float8
+        return opened(False, True)
 
 
 class HostSession:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sim.cache_folder import cache_dir
 from sim.rtl.stages import Stages
+from sim.rtl.toolchain import BuildError
 
 Files = Mapping[str, str]  #: file name -> text
 
@@ -39,8 +40,17 @@ def library(recipe: Recipe, *, source: str | None = None, stages: Stages | None 
     :class:`sim.rtl.toolchain.BuildError`.
     """
     root = cache_dir()
-    root.mkdir(parents=True, exist_ok=True)
-    stages = stages or Stages()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        return _library(recipe, root, source, stages or Stages())
+    except OSError as error:
+        raise BuildError(
+            f"the simulator cannot be kept in the cache folder {root}: {error.strerror or error}; "
+            "set XDG_CACHE_HOME to a folder that can be written to and has room, or use --backend model"
+        ) from error
+
+
+def _library(recipe: Recipe, root: Path, source: str | None, stages: Stages) -> Path:
     if source is None:
         return _built(recipe, root, stages)
     reference = _reference(recipe, root, source)

@@ -32,6 +32,16 @@ class SwitchCost:
     interval: float
 
 
+@dataclass(frozen=True)
+class StateMove:
+    """A ``dump`` or a ``restore`` of an engine, and when it was."""
+
+    kind: str
+    engine: int
+    begin: float
+    end: float
+
+
 class SyntheticMachine:
     """``memory`` bytes on chip. Without ``switch`` nothing is preempted and priorities have no effect. ``partial``: a
     load begins as soon as there is some room, pauses when memory is full, and goes on when some is freed; otherwise it
@@ -53,6 +63,7 @@ class SyntheticMachine:
         self.compute_busy = [0.0] * engines
         self.switch_time = [0.0] * engines
         self.switches = 0  #: dumps that were later restored
+        self.moves: list[StateMove] = []  #: dumps and restores, in order
         self._observer, self._switch, self._partial = observer, switch, partial
         self._queues: list[list[SyntheticJob]] = [[] for _ in range(engines)]
         self._running: list[SyntheticJob | None] = [None] * engines
@@ -191,6 +202,7 @@ class SyntheticMachine:
         gone = [job for job in self.on_chip(engine) if self._level(job) <= level]
         self.switches += 1
         self.switch_time[engine] += self._switch.dump + self._switch.restore
+        self.moves.append(StateMove("dump", engine, self.env.now, self.env.now + self._switch.dump))
         yield self.env.timeout(self._switch.dump)
         self.used -= stopped.bytes if stopped is not None else 0
         self._dumped |= {job.request: job for job in gone}
@@ -203,6 +215,7 @@ class SyntheticMachine:
                 yield from self._serve(engine, level)  # what came meanwhile may hold the memory
             self._restoring.remove(stopped)
             self.used += stopped.bytes
+        self.moves.append(StateMove("restore", engine, self.env.now, self.env.now + self._switch.restore))
         yield self.env.timeout(self._switch.restore)
         for job in gone:
             if self._dumped.get(job.request) is job:  # it may have gone on elsewhere

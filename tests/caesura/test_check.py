@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import onnx
 import pytest
 
 import caesura
@@ -12,6 +13,8 @@ from compiler.compile import compile_with_report
 from compiler.ir import Reshape
 from examples.digits import MODEL, SAMPLES
 from tests.support.fake_soc import FakeSoc
+from tests.support.golden_check import random_inputs
+from tests.support.onnx_models import Net
 
 TINY = caesura.PRESETS["tiny"]
 
@@ -105,3 +108,20 @@ def test_verdicts(layers, difference, ok, text):
     assert result.to_dict()["ok"] is ok
     assert result.verdict_of("op0", "") == result.verdict_of("", "t0") != ""
     assert result.verdict_of("other", "other") == ""
+
+
+@pytest.mark.parametrize("fallback", [False, True])
+def test_parts_of_a_concatenation_in_dram_are_observed(tmp_path, fallback):
+    net = Net()
+    x = net.dq(net.input((1, 8, 6, 6)), 0.05, 3)
+    parts = [net.dq(net.q(net.conv(x, 0.05, (c, 8, 1, 1)), 0.1, 1), 0.1, 1) for c in (8, 16)]
+    joined = net.q(net.node("Concat", parts, axis=1), 0.1, 1)
+    if fallback:  # the concatenation is shared with the host instead of an output
+        joined = net.q(net.node("Softmax", [net.dq(joined, 0.1, 1)], axis=1), 0.004, -128)
+    path = tmp_path / "model.onnx"
+    onnx.save(net.model(joined), path)
+    observing = compile_with_report(path, TINY, observe=True, fallback=fallback)
+    device = caesura.Device(FakeSoc(TINY))
+    inputs = random_inputs(observing.graph)
+    outputs = run(device, compile_with_report(path, TINY, fallback=fallback).image, [inputs])
+    assert check(device, path, observing.image, observing.graph, [inputs], outputs).ok

@@ -59,6 +59,27 @@ def test_header_compiles_and_agrees(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("language", ["c -std=c11", "c++ -std=c++11", "c++ -std=c++20"])
+def test_header_compiles_as_c_and_cpp(tmp_path, language):
+    source = tmp_path / "check.txt"
+    source.write_text('#include "caesura.h"\nint size(void) { return (int)sizeof(struct caesura_job); }\n')
+    kind, standard = language.split()
+    command = [
+        sys.executable,
+        "-m",
+        "ziglang",
+        "cc" if kind == "c" else "c++",
+        "-x",
+        kind,
+        standard,
+        "-Wall",
+        "-Wextra",
+    ]
+    command += ["-pedantic", "-Werror", f"-I{docgen.DOCS}", "-c", str(source), "-o", str(tmp_path / "check.o")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_register_map_in_systemrdl_agrees():
     """Read back by another reader of SystemRDL."""
     compiler = RDLCompiler()

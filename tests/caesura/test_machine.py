@@ -113,5 +113,5 @@ def test_a_scenario_on_other_hardware(tmp_path, monkeypatch):
     code, _, err = caesura_command("scenario", file, "--backend", "model", "--set", "lv2_bytes=256KiB")
     assert code == 0, err
     assert {params.lv2_bytes for params in seen} == {256 << 10}
-    code, _, err = caesura_command("scenario", file, "--set", "engines=2")
+    code, _, err = caesura_command("scenario", file, "--backend", "synthetic", "--set", "engines=2")
     assert code == 2 and "choose a --backend" in err

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from caesura.show import show_params, table
+from caesura.show import show_params, table, tell
 from hw.contract.params import preset
 
 
@@ -33,3 +33,23 @@ def test_numbers_are_never_shortened(width):
 def test_parameters_in_sixty_columns():
     printed = _lines(show_params(preset("base")), 60)
     assert f"{preset('base').dram_bytes:,}" in printed
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_many_numbers_make_a_wide_table_and_names_stay(width):
+    rows = table("", "policy", *(f">{name}" for name in "abcdefghij"))
+    numbers = [f"{10**index:,}" for index in range(10)]
+    rows.add_row("least_memory", *numbers)
+    console = Console(file=io.StringIO(), width=width)
+    console.print(rows, crop=False)
+    printed = console.file.getvalue()
+    assert all(f" {number} " in printed for number in numbers) and "least_" in printed
+
+
+def test_a_pipe_has_room(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    rows = table("", "layer", "kind", ">MACs")
+    rows.add_row("a layer of a name with forty characters.", "convolution " * 10, "1,253,683,200")
+    tell(rows)
+    printed = capsys.readouterr().out
+    assert "forty characters." in printed and ("convolution " * 10).strip() in printed

@@ -63,3 +63,10 @@ def test_a_backend_that_cannot_tell(tmp_path):
         "run", DIGITS, "--backend", "pysim", "--trace", str(tmp_path / "t.json"), "--units"
     )  # fmt: skip
     assert code == 2 and "use native, cxxrtl or model" in err
+
+
+def test_the_fast_model_shows_its_units_unasked(tmp_path):
+    trace = tmp_path / "trace.json"
+    code, _, err = caesura_command("run", DIGITS, "--backend", "model", "--trace", str(trace))
+    assert code == 0, err
+    assert {"LD2", "LD1", "LD0", "MAC", "VEC", "ST1", "ST2"} <= set(lanes(trace))

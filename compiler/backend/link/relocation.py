@@ -1,8 +1,9 @@
 """Bodies at their places: addresses of weights and numbers of cancellation points become those of the image."""
 
 from compiler.backend.objects.layer_object import BodyObject
+from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, JobAddresses
-from hw.contract.image import CancelPoint
+from hw.contract.image import CancelPoint, LiveRange
 from hw.contract.isa import INSN_BYTES, Insn, add_to_field
 
 
@@ -37,13 +38,20 @@ def linked_points(
         pc += number in cuts
         pcs.append(pc)
         pc += 1
+    found: dict[int, LiveRange] = {}  # by identity: many points share a range of a buffer that stays for long
+
+    def at(one: LiveBytes) -> LiveRange:
+        if id(one) not in found:
+            found[id(one)] = one.at(addresses)
+        return found[id(one)]
+
     return [
         CancelPoint(
             point=first + ahead,
             job=job,
             pc=body_pc + point.cut + ahead,
             estimated_interval=point.interval,
-            live=[one.at(addresses) for one in point.live],
+            live=[at(one) for one in point.live],
             reload=[pcs[task] for task in point.reload],
             semaphores=point.semaphores,
         )

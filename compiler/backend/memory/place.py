@@ -181,7 +181,7 @@ def _exports(
     exports = {}
     for name, tensor in graph.tensors.items():
         root = sharing.roots[name]
-        if (name in sharing.inside or by_tensor[name].segment == Segment.LV2) and tensor.data is None:
+        if by_tensor[name].segment == Segment.LV2 and tensor.data is None:
             if root not in places:
                 places[root] = sizes[Segment.SHARED]
                 sizes[Segment.SHARED] += _aligned(tensor.size)

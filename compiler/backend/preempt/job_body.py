@@ -11,7 +11,7 @@ from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.preempt.lv2_contents import LayerLv2
 from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, choose
-from compiler.backend.preempt.ring_contents import JobRings, RingContents, copies
+from compiler.backend.preempt.ring_contents import JobRings, RingContents, StagedRanges
 from compiler.backend.program.extents import Extent, Extents
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.job_order import JobOrder, PlanError
@@ -63,9 +63,9 @@ def job_bodies(
             tensors = np.array([memory.tensor_bytes(number, cut) if limits.max_live else 0 for cut in cuts])
             held = _cuts(JobRings(job, order.tasks, extents), order, tensors, params, limits)
         position = {task: at for at, task in enumerate(order.tasks)}
-        points, counts = [], Counts(order.tasks)
+        points, counts, staged = [], Counts(order.tasks), StagedRanges()
         for point, contents in held:
-            live = _ranges(contents) + memory.at(number, point.cut, contents.reload)
+            live = _ranges(contents, staged) + memory.at(number, point.cut, contents.reload)
             reload = [position[task] for task in contents.reload]
             semaphores = sorted((int(sem), count) for sem, count in counts.at(point.cut).items() if count)
             points.append(BodyPoint(point.cut, point.interval, live, reload, semaphores))
@@ -103,11 +103,13 @@ def _given(
     return held
 
 
-def _ranges(contents: RingContents) -> list[LiveBytes]:
+def _ranges(contents: RingContents, staged: StagedRanges) -> list[LiveBytes]:
     """Live ranges of the buffers of rings."""
     ranges = [_range(extent, True) for extent in _joined(contents.dirty)]
     ranges += [_range(extent, False) for extent in _joined(contents.clean)]
-    return ranges + [copy for load in contents.staged for copy in copies(load)]
+    for loads in contents.staged:
+        ranges += staged.of(loads)
+    return ranges
 
 
 def _range(extent: Extent, dirty: bool) -> LiveBytes:

@@ -8,8 +8,8 @@ of a buffer come earlier, what is there in the end is what was there at the cut.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,7 @@ from hw.contract.spaces import Space
 
 _COMPUTED = (Op.MAC, Op.VEC, Op.ST1)  #: what fills a buffer with data that exists nowhere else
 _MOST_COPIES = 16  #: runs of one load to LV2 that are listed one by one
+_MANY = 64  #: ranges of a buffer above which neighbours are joined
 _NEAR = 64  #: cuts in a row for which buffers that may be live are listed
 _LV0 = (Space.LV0_ACT, Space.LV0_WGT)
 _LEVELS = {Op.LD2: 0, Op.LD1: 1, Op.LD0: 2}
@@ -33,23 +34,57 @@ _LEVELS = {Op.LD2: 0, Op.LD1: 1, Op.LD0: 2}
 @dataclass
 class RingContents:
     """What rings hold at a cut: extents to dump, those to load again by the instructions in ``reload`` (in program
-    order), and the loads of what is to be copied from DRAM to LV2 (see :func:`copies`)."""
+    order), and for each buffer of LV2 the loads of what is to be copied there from DRAM (see
+    :class:`StagedRanges`)."""
 
     dirty: list[Extent] = field(default_factory=list)
     clean: list[Extent] = field(default_factory=list)
-    staged: list[Task] = field(default_factory=list)
+    staged: list[list[Task]] = field(default_factory=list)
     reload: list[Task] = field(default_factory=list)
 
 
-def copies(load: Task) -> list[LiveBytes]:
-    """The clean ranges of LV2 that one of :attr:`RingContents.staged` fills."""
-    source, runs = load.fields["src"], copied_runs(load, _MOST_COPIES) or []
-    segment, memory = load.numbers["src_seg"], load.numbers["dst_seg"]
-    ranges = []
-    for start, to, size in runs:
-        at = Symbol(source.anchor, start) if isinstance(source, Symbol) else start
-        ranges.append(LiveBytes(Space.LV2, memory, to, size, False, segment, at))
-    return ranges
+class StagedRanges:
+    """The clean ranges of LV2 that buffers of :attr:`RingContents.staged` consist of; each load is looked at once."""
+
+    def __init__(self) -> None:
+        self._loads: dict[Task, list[LiveBytes]] = {}
+        self._buffers: dict[tuple[Task, int], list[LiveBytes]] = {}  # by first load and how many there are
+
+    def of(self, loads: list[Task]) -> list[LiveBytes]:
+        """Those of a buffer that ``loads`` have filled. Neighbours that come from neighbours in DRAM are joined where
+        there are many: a strip of a wide image is loaded in hundreds of pieces."""
+        key = loads[0], len(loads)
+        if key not in self._buffers:
+            ranges = [one for load in loads for one in self._of_load(load)]
+            self._buffers[key] = ranges if len(ranges) <= _MANY else list(_joined(ranges))
+        return self._buffers[key]
+
+    def _of_load(self, load: Task) -> list[LiveBytes]:
+        if load not in self._loads:
+            source, segment, memory = load.fields["src"], load.numbers["src_seg"], load.numbers["dst_seg"]
+            self._loads[load] = [
+                LiveBytes(
+                    Space.LV2, memory, to, size, False, segment,
+                    Symbol(source.anchor, start) if isinstance(source, Symbol) else start,
+                )
+                for start, to, size in copied_runs(load, _MOST_COPIES) or []
+            ]  # fmt: skip
+        return self._loads[load]
+
+
+def _joined(ranges: list[LiveBytes]) -> Iterator[LiveBytes]:
+    """The same bytes in fewer ranges; those with symbolic sources stay as they are."""
+    first, size = ranges[0], ranges[0].size
+    for one in ranges[1:]:
+        plain = isinstance(first.source, int) and isinstance(first.address, int)
+        if plain and (one.source_segment, one.address, one.source) == (
+            first.source_segment, first.address + size, first.source + size,
+        ):  # fmt: skip
+            size += one.size
+        else:
+            yield replace(first, size=size)
+            first, size = one, one.size
+    yield replace(first, size=size)
 
 
 class JobRings:
@@ -69,12 +104,14 @@ class JobRings:
                 self._fillers[fill] = [task for task in fill.fillers if task not in constants]
         self._life = {fill: self._cuts(fill) for fill in self._fillers}
         self._near: dict[int, list[BufferFill]] = defaultdict(list)  # live at some of _NEAR cuts in a row
-        for fill, (first, last) in self._life.items():
+        for fill, (first, last, _) in self._life.items():
             for stretch in range(first // _NEAR, last // _NEAR + 1):
                 self._near[stretch].append(fill)
         self._sources: dict[Task, list[BufferFill]] = {}
-        self._repeatable: dict[Task, bool] = {}
+        self._unchanged: dict[BufferFill, dict[int, int]] = {}
+        self._extents_of: dict[BufferFill, dict[int, Extent]] = {}
         self._changed: dict[Task, int] = {}
+        self._copied: dict[Task, int] = {}
 
     def _last_vec(self, tasks: Iterable[Task]) -> int:
         """Position of the last of ``tasks`` that may read constants; -1 if there is none."""
@@ -88,15 +125,16 @@ class JobRings:
         inside = kept is not None and kept.base <= task.numbers["dst"] < kept.base + kept.size
         return inside or task.numbers["dst_seg"] == Segment.WINDOWS
 
-    def _cuts(self, fill: BufferFill) -> tuple[int, int]:
-        """First and last cut at which a buffer is live; the first is behind the last if none."""
-        first = min(self._position[task] for task in self._fillers[fill])
-        return first + 1, max((self._position[task] for task in fill.readers), default=-1)
+    def _cuts(self, fill: BufferFill) -> tuple[int, int, int]:
+        """First and last cut at which a buffer is live, the first behind the last if none, and the position of the last
+        task that fills it."""
+        positions = [self._position[task] for task in self._fillers[fill]]
+        return min(positions) + 1, max((self._position[task] for task in fill.readers), default=-1), max(positions)
 
     def dirty_bytes(self) -> npt.NDArray[np.int64]:
         """Bytes of computed data that are live, for each cut from 0 to the number of tasks (at its end)."""
         change = np.zeros(len(self._order) + 2, np.int64)
-        for fill, (first, last) in self._life.items():
+        for fill, (first, last, _) in self._life.items():
             if fill.fillers[0].op in _COMPUTED and first <= last:
                 extent = self._extent(self._fillers[fill])
                 change[first] += extent.high - extent.low
@@ -106,7 +144,7 @@ class JobRings:
     def spills_held(self) -> npt.NDArray[np.int64]:
         """How many buffers of LV2 wait for their way to DRAM, for each cut."""
         change = np.zeros(len(self._order) + 2, np.int64)
-        for fill, (first, last) in self._life.items():
+        for fill, (first, last, _) in self._life.items():
             if fill.fillers[0].op is Op.ST1 and first <= last:
                 change[first] += 1
                 change[last + 1] -= 1
@@ -117,13 +155,13 @@ class JobRings:
         live = [fill for fill in self._near[cut // _NEAR] if self._life[fill][0] <= cut <= self._life[fill][1]]
         held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
         for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
-            present = [task for task in self._fillers[fill] if self._position[task] < cut]
-            op, extent = fill.fillers[0].op, self._extent(present)
+            present = self._present(fill, cut)
+            op, extent = fill.fillers[0].op, self._extent_of(fill, present)
             loads = self._bring(present, cut, staged) if op in (Op.LD1, Op.LD0) else None
             if op is Op.LD2:
                 staged[fill] = present
-                if all(self._copied(task, cut) for task in present):
-                    held.staged += present
+                if self._unchanged_until(fill, present) >= cut:
+                    held.staged.append(present)
                 else:
                     held.dirty.append(extent)
             elif loads is not None:
@@ -143,8 +181,8 @@ class JobRings:
         back already, which is then loaded again behind it. False if it may hit what nothing loads."""
         again = [self._extents.written(task) for task in reload]
         dumped = list(held.dirty)
-        for tasks in staged.values():
-            extent = self._extent(tasks)
+        for fill, tasks in staged.items():
+            extent = self._extent_of(fill, tasks)
             if any(extent.meets(other) for other in again):
                 if any(self._overwritten(task, cut) for task in tasks):
                     return False
@@ -153,11 +191,32 @@ class JobRings:
         held.reload = sorted(reload, key=self._position.__getitem__)
         return not any(a.meets(b) for a in again for b in dumped)
 
-    def _copied(self, load: Task, cut: int) -> bool:
-        """``load`` brought what copies of DRAM can bring again."""
-        if load not in self._repeatable:
-            self._repeatable[load] = copied_runs(load, _MOST_COPIES) is not None
-        return self._repeatable[load] and not self._overwritten(load, cut)
+    def _unchanged_until(self, fill: BufferFill, present: list[Task]) -> int:
+        """The last cut at which copies of DRAM bring again what the loads ``present`` brought; -1 if they never do.
+        Answers are kept: a buffer of many loads is asked about at many cuts."""
+        known = self._unchanged.setdefault(fill, {})
+        if len(present) not in known:
+            known[len(present)] = min(map(self._copied_until, present), default=-1)
+        return known[len(present)]
+
+    def _copied_until(self, load: Task) -> int:
+        """The last cut at which copies of DRAM bring again what ``load`` brought; -1 if they never do."""
+        if load not in self._copied:
+            repeatable = copied_runs(load, _MOST_COPIES) is not None
+            self._copied[load] = self._changed_at(load) if repeatable else -1
+        return self._copied[load]
+
+    def _present(self, fill: BufferFill, cut: int) -> list[Task]:
+        """Those of the tasks that fill a buffer which have run at ``cut``."""
+        tasks = self._fillers[fill]
+        return tasks if self._life[fill][2] < cut else [task for task in tasks if self._position[task] < cut]
+
+    def _extent_of(self, fill: BufferFill, present: list[Task]) -> Extent:
+        """The bytes that those of a buffer's tasks write which are ``present``: equally many are the same ones."""
+        known = self._extents_of.setdefault(fill, {})
+        if len(present) not in known:
+            known[len(present)] = self._extent(present)
+        return known[len(present)]
 
     def _bring(self, tasks: Iterable[Task], cut: int, staged: Mapping[BufferFill, list[Task]]) -> list[Task] | None:
         """``tasks`` and the loads of their sources; None if a source has been overwritten since. ``staged``: buffers in
@@ -183,9 +242,12 @@ class JobRings:
 
     def _overwritten(self, load: Task, cut: int) -> bool:
         """A store between ``load`` and ``cut`` may have changed what it read."""
+        return self._changed_at(load) < cut
+
+    def _changed_at(self, load: Task) -> int:
         if load not in self._changed:
             self._changed[load] = self._change(load)
-        return self._changed[load] < cut
+        return self._changed[load]
 
     def _change(self, load: Task) -> int:
         """Position of the first store behind ``load`` that may change what it read; one past all cuts if none does."""

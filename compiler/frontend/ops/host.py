@@ -7,7 +7,6 @@ order, so that a driver hands over bytes without knowing about layouts.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
@@ -61,7 +60,8 @@ def softmax_of(x: Real, node: onnx.NodeProto) -> OnHost:
 
 
 def fall_back(draft: Draft, node: onnx.NodeProto, reason: str) -> list[Value]:
-    """Run ``node`` on the CPU. A result that one node reads stays pending, so that neighbours share one operator."""
+    """Run ``node`` on the CPU. A result that one node reads stays pending, so that neighbours share one operator; so
+    does one of a type that host operators do not exchange: each reader computes it."""
     reason = str(NodeProblem(node.name, node.op_type, reason))
     name = node.output[0]
     readers = draft.source.consumers.get(name, [])
@@ -69,10 +69,12 @@ def fall_back(draft: Draft, node: onnx.NodeProto, reason: str) -> list[Value]:
         return [_pending(draft, node, reason)]
     roots = _roots(draft, node)
     outputs = [name for name in node.output if name]
-    return [
-        value if name else Const(np.zeros(0))
-        for name, value in zip(node.output, _floats(draft, node.name, roots, outputs, reason), strict=False)
-    ]
+    found = _signatures(draft, roots, outputs)
+    if not all(_exchanged(signature) for signature in found) and not draft.source.outputs.intersection(outputs):
+        values: list[Value] = [_on_host(node, roots, signature.shape, reason) for signature in found]
+    else:
+        values = list(_floats(draft, node.name, roots, outputs, reason))
+    return [values.pop(0) if name else Const(np.zeros(0)) for name in node.output]
 
 
 def as_float(draft: Draft, name: str, reason: str) -> Float:
@@ -86,6 +88,7 @@ def as_float(draft: Draft, name: str, reason: str) -> Float:
 
 def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
     """The 8-bit result ``name`` of ``shape`` of a host operator."""
+    _signatures(draft, value.roots, [name])  # raises what onnxruntime does not accept
     made = draft.new_tensor(name, shape, TensorLayout.default(shape), target)
     _add(draft, value.node, value.roots, [made.tensor], value.reason)
     return made
@@ -101,8 +104,12 @@ def quantise(draft: Draft, node: onnx.NodeProto, target: Quantisation) -> Quant:
 
 
 def _pending(draft: Draft, node: onnx.NodeProto, reason: str) -> OnHost:
-    roots = _roots(draft, node)
-    shape = _run_once(draft, roots, [node.output[0]])[0].shape
+    roots, name = _roots(draft, node), node.output[0]
+    signature = draft.source.inferred.get(name) or _signatures(draft, roots, [name])[0]
+    return _on_host(node, roots, signature.shape, reason)
+
+
+def _on_host(node: onnx.NodeProto, roots: tuple[str, ...], shape: tuple[int, ...], reason: str) -> OnHost:
     return OnHost(shape=shape, base_shape=shape, node=node.name, roots=roots, reason=reason)
 
 
@@ -126,17 +133,27 @@ def _arrived(draft: Draft, name: str) -> str:
     return inputs.declare_float(draft, name).tensor
 
 
+_EXCHANGED = ("float32", "int32", "int64", "int8", "uint8")
+
+
+def _exchanged(signature: Signature) -> bool:
+    """Whether host operators hand tensors of this type to each other."""
+    return _type_name(signature) in _EXCHANGED
+
+
+def _type_name(signature: Signature) -> str:
+    return helper.tensor_dtype_to_np_dtype(signature.elem_type).name
+
+
 def _floats(draft: Draft, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> list[Float]:
     values, tensors = [], []
-    for name, result in zip(outputs, _run_once(draft, roots, outputs), strict=True):
-        tensor = draft.unique(name)
-        dtype = result.dtype.name
-        if dtype not in ("float32", "int32", "int64", "int8", "uint8"):
-            raise Unsupported(f"its result {name!r} is {dtype}; host operators exchange float32, int32 and int64")
-        draft.graph.tensors[tensor] = Tensor(tensor, result.shape, dtype, onnx_name=name)
-        elem_type = helper.np_dtype_to_tensor_dtype(result.dtype)
-        draft.source.signatures[name] = Signature(elem_type, result.shape)
-        values.append(Float(tensor, result.shape, dtype))
+    for name, signature in zip(outputs, _signatures(draft, roots, outputs), strict=True):
+        tensor, dtype = draft.unique(name), _type_name(signature)
+        if not _exchanged(signature):
+            raise Unsupported(f"its result {name!r} is {dtype}; host operators exchange {', '.join(_EXCHANGED)}")
+        draft.graph.tensors[tensor] = Tensor(tensor, signature.shape or (1,), dtype, onnx_name=name)
+        draft.source.signatures[name] = signature
+        values.append(Float(tensor, signature.shape, dtype))
         tensors.append(tensor)
     _add(draft, node, roots, tensors, reason)
     return values
@@ -149,17 +166,29 @@ def _begin(draft: Draft, roots: tuple[str, ...]) -> list[str]:
     return names
 
 
-def _run_once(draft: Draft, roots: tuple[str, ...], outputs: list[str]) -> list[npt.NDArray]:
-    """Results for inputs of zeros: their shapes and types are what counts."""
+def _signatures(draft: Draft, roots: tuple[str, ...], outputs: list[str]) -> list[Signature]:
+    """Types and shapes of results. Inputs of zeros tell what onnxruntime cannot derive."""
     source = draft.source
     begin = list(dict.fromkeys(_begin(draft, roots)))
     signatures = [(name, source.signatures[name]) for name in begin]
     model = source.submodel(source.between(outputs, begin), signatures, outputs)
-    feed = {n: np.zeros(s.shape, helper.tensor_dtype_to_np_dtype(s.elem_type)) for n, s in signatures}
     try:
-        return session(model).run(None, feed)
+        opened = session(model)
+        found = opened.get_outputs()
+        shapes = [value.shape for value in found]
+        if not all(isinstance(size, int) for shape in shapes for size in shape):
+            feed = {n: np.zeros(s.shape, helper.tensor_dtype_to_np_dtype(s.elem_type)) for n, s in signatures}
+            shapes = [result.shape for result in opened.run(None, feed)]
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise Unsupported(f"onnxruntime cannot run it either: {str(error).splitlines()[0]}") from None
+    types = [_ELEMENT_TYPES.get(value.type.removeprefix("tensor(").removesuffix(")"), 0) for value in found]
+    if 0 in types:
+        raise Unsupported("its result is no tensor")
+    return [Signature(kind, tuple(shape)) for kind, shape in zip(types, shapes, strict=True)]
+
+
+#: Of onnxruntime's names. Its ``float`` is 32 bits wide.
+_ELEMENT_TYPES = {name.lower(): number for name, number in onnx.TensorProto.DataType.items()}
 
 
 def _add(draft: Draft, node: str, roots: tuple[str, ...], outputs: list[str], reason: str) -> None:

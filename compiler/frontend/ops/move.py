@@ -15,7 +15,7 @@ from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.values import Const, Float, Padding, Quant, QuantConst, Quantisation, Real
-from compiler.ir import Concat, Table
+from compiler.ir import Concat, Pad, Table
 
 MOVES = pointwise.MOVES
 Step = tuple[str, Any]  #: ("reshape", shape) or ("transpose", perm)
@@ -160,7 +160,7 @@ class Joined(Pending):
         for part in self.parts:
             tensor = draft.relayout(part.quant, TensorLayout(part.shape, layout.perm))
             if part.quantisation != target:
-                tensor = self._requantised(draft, tensor, part.quantisation, target)
+                tensor = _requantised(draft, tensor, part.quantisation, target)
             sources.append(tensor)
         axis = layout.perm.index(self.axis)
         if (self.low, self.high) == (-np.inf, np.inf):
@@ -176,18 +176,20 @@ class Joined(Pending):
         draft.add(Table(f"{self.node}:clamp", [whole.tensor], made.tensor, table=table))
         return made
 
-    def _requantised(self, draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
-        before = draft.graph.tensors[tensor]
-        if before.data is not None:
-            stored = pointwise.requantisation_table(source, target)[before.data.view(np.uint8)]
-            return draft.new_constant(f"{tensor}:requantised", stored.view(target.dtype), target)
-        name = draft.unique(f"{tensor}:requantised")
-        draft.graph.tensors[name] = dataclasses.replace(
-            before, name=name, dtype=target.dtype, scale=float(target.scale), zero_point=target.zero_point,
-            onnx_name="", perm=(), view=(),
-        )  # fmt: skip
-        draft.add(Table(name, [tensor], name, table=pointwise.requantisation_table(source, target)))
-        return name
+
+def _requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
+    """The IR tensor ``tensor`` stored with other parameters, between tensors of ONNX."""
+    before = draft.graph.tensors[tensor]
+    if before.data is not None:
+        stored = pointwise.requantisation_table(source, target)[before.data.view(np.uint8)]
+        return draft.new_constant(f"{tensor}:requantised", stored.view(target.dtype), target)
+    name = draft.unique(f"{tensor}:requantised")
+    draft.graph.tensors[name] = dataclasses.replace(
+        before, name=name, dtype=target.dtype, scale=float(target.scale), zero_point=target.zero_point,
+        onnx_name="", perm=(), view=(),
+    )  # fmt: skip
+    draft.add(Table(name, [tensor], name, table=pointwise.requantisation_table(source, target)))
+    return name
 
 
 @operator("Concat")
@@ -237,13 +239,13 @@ def pad(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     amount = float(given.get("value", 0.0) if constant is None else constant.reshape(-1)[0])
     if isinstance(value, Real):
         params = value.quantisation
-        raw = int(np.clip(np.rint(np.float32(amount) / params.scale) + params.zero_point, *params.limits))
+        raw = params.stored(amount)
         held = float(params.scale) * (raw - params.zero_point)
         if abs(held - amount) > 1e-4 * float(params.scale) and not _stored_next(draft, node):
             raise Unsupported(f"its value {amount:g} is not a multiple of the scale; quantise the padded tensor")
     else:
         raw = int(amount)
-    quant = _padded(draft, quant, pads, raw)
+    quant = _padded(draft, quant, pads, raw, amount)
     return [dataclasses.replace(value, quant=quant) if isinstance(value, Real) else quant]
 
 
@@ -267,7 +269,7 @@ def _pads(draft: Draft, node: onnx.NodeProto, rank: int) -> tuple[int, int, int,
     return (full[2], full[3], full[6], full[7])
 
 
-def _padded(draft: Draft, quant: Quant, pads: tuple[int, int, int, int], raw: int) -> Quant:
+def _padded(draft: Draft, quant: Quant, pads: tuple[int, int, int, int], raw: int, amount: float) -> Quant:
     if not any(pads):
         return quant
     quant = draft.dense(quant)
@@ -276,4 +278,18 @@ def _padded(draft: Draft, quant: Quant, pads: tuple[int, int, int, int], raw: in
         quant = dataclasses.replace(quant, tensor=draft.relayout(quant, layout), layout=layout)
     n, c, h, w = quant.shape
     shape = (n, c, h + pads[0] + pads[2], w + pads[1] + pads[3])
-    return dataclasses.replace(quant, shape=shape, padding=Padding(pads, raw % 256))
+    return dataclasses.replace(quant, shape=shape, padding=Padding(pads, raw % 256, amount))
+
+
+def padded_as(draft: Draft, value: Real, target: Quantisation, name: str, node: str) -> Quant:
+    """A padded tensor stored with other parameters as the ONNX tensor ``name``. What it is padded with need not be a
+    multiple of its first scale."""
+    quant, padding = value.quant, value.quant.padding
+    assert padding is not None
+    top, left, bottom, right = padding.pads
+    n, c, h, w = quant.shape
+    inner = dataclasses.replace(quant, shape=(n, c, h - top - bottom, w - left - right), padding=None)
+    source = _requantised(draft, draft.image(inner), value.quantisation, target)
+    made = draft.new_tensor(name, quant.shape, TensorLayout(quant.shape, NHWC), target)
+    draft.add(Pad(node, [source], made.tensor, pads=padding.pads, value=target.stored(padding.amount) % 256))
+    return made

@@ -87,6 +87,8 @@ def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeP
     if isinstance(value, Real):
         if value.quantisation == target:
             return value.quant
+        if value.quant.padding is not None:
+            return move.padded_as(draft, value, target, name, node.name)
         value = pointwise.identity(value, node.name)
     if isinstance(value, host.OnHost):
         return host.stored(draft, value, target, name, value.shape)

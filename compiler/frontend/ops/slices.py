@@ -9,7 +9,7 @@ from compiler.frontend.layout import Shape, TensorLayout
 from compiler.frontend.ops.move import own_axes
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
-from compiler.frontend.values import Quant, Real
+from compiler.frontend.values import Const, Quant, Quantisation, Real
 from compiler.ir import Slice
 
 
@@ -56,14 +56,22 @@ def _sliced(
     layout = own_axes(quant) or TensorLayout.plain(quant.shape)
     source = draft.relayout(quant, layout)
     view = (*quant.shape[:axis], count, *quant.shape[axis + 1 :])
-    name = node.output[0] if isinstance(value, Quant) else _stored_as(draft, node.output[0])
-    made = draft.new_tensor(name, shape, TensorLayout(view, layout.perm), draft.quantisation(source))
+    name = node.output[0] if isinstance(value, Quant) else _stored_as(draft, node.output[0], value.quantisation)
+    made = draft.new_tensor(name or node.output[0], shape, TensorLayout(view, layout.perm), draft.quantisation(source))
+    if not name:  # ONNX has it in float only
+        draft.graph.tensors[made.tensor].onnx_name = ""
+        del draft.source.signatures[node.output[0]]
     draft.add(Slice(node.name, [source], made.tensor, axis=layout.perm.index(axis), first=first))
     return dataclasses.replace(value, quant=made) if isinstance(value, Real) else made
 
 
-def _stored_as(draft: Draft, name: str) -> str:
-    """The 8-bit ONNX tensor as which a real one is stored next; itself if it is not."""
+def _stored_as(draft: Draft, name: str, params: Quantisation) -> str:
+    """The 8-bit ONNX tensor with ``params`` as which a real one is stored next; empty if there is none."""
     readers = draft.source.consumers.get(name, [])
-    stored = [reader.output[0] for reader in readers if reader.op_type == "QuantizeLinear"]
-    return stored[0] if len(readers) == len(stored) == 1 else name
+    if len(readers) != 1 or readers[0].op_type != "QuantizeLinear":
+        return ""
+    given = [draft.values.get(other) for other in readers[0].input[1:]]
+    arrays = [value.array for value in given if isinstance(value, Const)]
+    same = len(arrays) == 2 and all(array.size == 1 for array in arrays) and arrays[1].dtype.name == params.dtype
+    same = same and (arrays[0].item(), arrays[1].item()) == (params.scale, params.zero_point)
+    return readers[0].output[0] if same else ""

@@ -37,6 +37,8 @@ def test_driving_with_networks():
     alone = 6 * sum(runner.alone[model].compute for model in ("perception", "plan"))
     assert alone == pytest.approx(sum(outcome.compute_busy), rel=0.01)  # preempted bodies count whole
     assert sum(run.preempted for run in outcome.layers if run.model == "perception") == 5
+    assert {"pause", "resume", "dump", "restore", "suspended"} <= {span.kind for span in outcome.timeline}
+    assert min(span.start for span in outcome.timeline) >= 0
 
 
 @pytest.mark.parametrize("seed", [0, 3, 7])

@@ -1,10 +1,17 @@
 """Times of a scenario in the trace, in microseconds as viewers of traces want them."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from caesura.scenario.outcome import LayerRun, Outcome
+from caesura.scenario.runner import run_scenario
 from caesura.scenario.timeline import spans
+from sim.synthetic.machine import StateMove
 from sim.trace import trace_events
+
+SCENARIOS = Path(__file__).parents[3] / "examples" / "scenarios"
 
 
 @pytest.mark.parametrize(("unit", "microseconds"), [("s", 1e6), ("ms", 1e3), ("us", 1.0), ("cycles", 1e-3)])
@@ -14,3 +21,17 @@ def test_a_unit_of_time_is_as_long_as_it_says(unit, microseconds):
     found = sorted((e["ts"], e["dur"]) for e in events if e["ph"] == "X")
     wanted = [1 * microseconds, 1 * microseconds, 2 * microseconds, 3 * microseconds]
     assert [*found[0], *found[1]] == pytest.approx(wanted)
+
+
+def test_dumps_and_restores_have_a_line():
+    moves = [StateMove("dump", 0, 3.0, 4.0), StateMove("restore", 0, 9.0, 11.0)]
+    found = spans(Outcome(1, 1, moves=moves), "us")
+    assert [(span.name, span.start, span.end) for span in found] == [("dump", 3000, 4000), ("restore", 9000, 11000)]
+    assert {span.track for span in found} == {("accelerator", "engine 0 switches")}
+
+
+def test_preemptions_of_a_scenario_are_in_its_trace(tmp_path):
+    result = run_scenario(SCENARIOS / "driving.toml", "fcfs", trace=tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert result["preemptions"] > 0
+    assert {"dump", "restore"} <= {event["cat"] for event in events if event["ph"] == "X"}

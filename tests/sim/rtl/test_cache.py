@@ -175,3 +175,10 @@ def test_a_quiet_build_says_nothing(capfd):
     with Stages(quiet=True).stage("cutting", size=1, seconds=2):
         pass
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_that_cannot_be_used_is_named_with_the_way_out(folder):
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("a file stands in its place")
+    with pytest.raises(toolchain.BuildError, match=rf"cache folder {folder}.*XDG_CACHE_HOME"):
+        library(Counted(folder).recipe())

@@ -1,6 +1,7 @@
 """Softmax and fallback nodes run on the CPU, with layouts handled inside the host model."""
 
 import numpy as np
+import onnx
 import pytest
 
 from compiler.frontend import UnsupportedModel, import_model
@@ -114,3 +115,36 @@ def test_a_float_input_with_different_readers_is_quantised_on_the_host():
     graph = check_model(net.model(net.q(net.node("Mul", [left, right]), 0.01)))
     assert [port.name for port in graph.inputs] == ["x"]
     assert kinds(graph) == ["host", "host", "eltwise"]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+def test_a_scalar_of_the_host(dtype):
+    net = Net()
+    y = net.node("ReduceMax", [_image(net)], keepdims=0)
+    check_model(net.model(y if dtype == "float32" else net.q(y, 0.9), dtype=dtype), fallback=True)
+
+
+def test_scalars_between_host_operators():
+    net = Net()
+    x = _image(net)
+    high, low = (net.node(op, [x], keepdims=0) for op in ("ReduceMax", "ReduceMin"))
+    model = net.model(net.q(net.node("Mul", [net.node("Add", [high, low]), x]), 9.0), net.q(high, 0.9))
+    assert "host" in kinds(check_model(model, fallback=True))
+
+
+@pytest.mark.parametrize("stored, opset", [("FLOAT8E4M3FN", 19), ("INT16", 21), ("INT4", 21)])
+def test_other_types_stay_within_host_operators(stored, opset):
+    net = Net(opset=opset)
+    scale = net.const(0.5, np.float32)
+    net.initializers.append(onnx.helper.make_tensor("zero", onnx.TensorProto.DataType.Value(stored), [], [0]))
+    narrow = net.node("QuantizeLinear", [_image(net), scale, "zero"])
+    ends = [net.q(net.node("DequantizeLinear", [narrow, scale, "zero"]), s) for s in (0.5, 0.25)]
+    check_model(net.model(*ends), fallback=True)
+
+
+def test_a_truth_value_with_two_readers():
+    net = Net()
+    x = _image(net)
+    positive = net.node("Greater", [x, net.const(0, np.float32)])
+    chosen = net.node("Where", [positive, x, net.const(1, np.float32)])
+    check_model(net.model(net.q(net.node("Add", [chosen, net.node("Cast", [positive], to=1)]), 0.9)), fallback=True)

@@ -1,0 +1,54 @@
+"""Float ONNX models to 8-bit QDQ models, by onnxruntime's quantiser: static, weights per output channel."""
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+Feed = Mapping[str, npt.NDArray[np.float32]]
+
+
+def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A float model with shapes inferred and batch normalisations folded into the convolutions before them."""
+    with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
+        source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
+        onnx.save(model, source)
+        quant_pre_process(source, target, skip_symbolic_shape=True)
+        return onnx.load(target)
+
+
+def quantise(
+    model: onnx.ModelProto | Path, feeds: Iterable[Feed], path: Path, *, activations: str = "int8",
+    per_channel: bool = True,
+) -> None:  # fmt: skip
+    """Write the QDQ form of a float model whose shapes are known.
+
+    Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
+    seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
+    """
+    quantize_static(
+        model,
+        path,
+        _Calibration(feeds),
+        quant_format=QuantFormat.QDQ,
+        per_channel=per_channel,
+        activation_type={"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[activations],
+        weight_type=QuantType.QInt8,
+        calibrate_method=CalibrationMethod.MinMax,
+        extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
+    )
+
+
+class _Calibration(CalibrationDataReader):
+    """Feeds inputs to onnxruntime's calibration one at a time."""
+
+    def __init__(self, feeds: Iterable[Feed]) -> None:
+        self._feeds = iter(feeds)
+
+    def get_next(self) -> Feed | None:
+        return next(self._feeds, None)

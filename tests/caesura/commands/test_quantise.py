@@ -1,0 +1,86 @@
+"""``caesura quantise``, and what ``caesura run`` then keeps and says."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import caesura
+from caesura import api, cli
+from caesura.commands.quantise import quantise
+from tests.support.fake_soc import FakeSoc
+from tests.support.float_nets import SHAPE, FloatNet
+
+
+def float_model() -> onnx.ModelProto:
+    """Convolution with batch normalisation behind it, pool and classifier."""
+    net = FloatNet()
+    x = net.conv("in", 3, 8, 3, 2)
+    scale, mean = net.const(net.rng.uniform(0.5, 1, 8)), net.const(net.rng.normal(0, 0.1, 8))
+    x = net.node("BatchNormalization", x, scale, mean, mean, scale)
+    x = net.node("Flatten", net.node("GlobalAveragePool", net.node("Relu", x)))
+    y = net.node("Gemm", x, net.random(10, 8), transB=1)
+    ports = [helper.make_tensor_value_info(n, 1, s) for n, s in (("in", ["batch", *SHAPE[1:]]), (y, ["batch", 10]))]
+    graph = helper.make_graph(net.nodes, "net", ports[:1], ports[1:], net.initializers)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+@pytest.fixture
+def files(tmp_path):
+    onnx.save(float_model(), tmp_path / "float.onnx")
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", images=rng.normal(0, 1, (4, *SHAPE[1:])).astype(np.float32), label=np.arange(4))
+    np.save(tmp_path / "data.npy", rng.normal(0, 1, (4, *SHAPE[1:])).astype(np.float32))
+    return tmp_path
+
+
+@pytest.mark.parametrize("data", ["data.npz", "data.npy"])
+def test_the_accelerator_runs_what_it_writes(files, capsys, data):
+    quantise(files / "float.onnx", files / data, files / "q.onnx")
+    assert "the accelerator runs all of it" in capsys.readouterr().out
+    made = onnx.load(files / "q.onnx")
+    assert "BatchNormalization" not in {node.op_type for node in made.graph.node}
+    kinds = {numpy_helper.to_array(tensor).dtype.name for tensor in made.graph.initializer}
+    assert {"int8", "int32"} <= kinds
+    quantise(files / "float.onnx", files / data, files / "q.onnx", activations="uint8", samples=2, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert found["samples"] == 2 and not found["refused"] and min(found["sqnr_db"].values()) > 20
+
+
+def test_a_quantised_model_is_not_quantised_again(files):
+    quantise(files / "float.onnx", files / "data.npz", files / "q.onnx")
+    with pytest.raises(api.UsageError, match="quantised already"):
+        quantise(files / "q.onnx", files / "data.npz", files / "again.onnx")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(params)))
+
+    def run(*arguments) -> str:
+        monkeypatch.setattr("sys.argv", ["caesura", "run", *map(str, arguments)])
+        cli.app(standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_outputs_are_kept_and_judged_by_labels(files, run):
+    quantise(files / "float.onnx", files / "data.npz", files / "q.onnx")
+    out = files / "out.npz"
+    told = run(files / "q.onnx", "--input", files / "data.npz", "--samples", 4, "--output", out)
+    (kept,) = np.load(out).values()
+    assert kept.shape == (4, 10)
+    correct = int((kept.argmax(axis=1) == np.arange(4)).sum())
+    assert f"{correct} of 4 correct" in told
+    run(files / "q.onnx", "--input", files / "data.npy", "--output", out)
+    (kept,) = np.load(out).values()
+    assert kept.shape == (1, 10)
+
+
+def test_a_model_on_the_cpu_says_so(files, run):
+    told = " ".join(run(files / "float.onnx", "--fallback", "--check", "--input", files / "data.npz").split())
+    assert "0 of 5 layers on the accelerator, 0 % of MACs" in told
+    assert "the check compared onnxruntime with itself" in told and "check passed" in told
