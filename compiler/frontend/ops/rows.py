@@ -93,7 +93,10 @@ class Normalised(Pending):
         if epsilon >= 1 << 32:
             raise Unsupported(f"epsilon {self.epsilon:g} for values in steps of {step:g}; it must be below those")
         gain, shift = self.gamma / float(target.scale), self.beta / float(target.scale)
-        # A channel that is all bias: its gain is such that the bias fits, and too small to be seen.
+        # A channel that is all bias: its gain is such that the bias fits. That gain is too small to be seen where the
+        # bias is a whole number of steps, which it may be where the channel's own gain cannot change what it rounds to.
+        reach = np.abs(gain) * math.sqrt(count)
+        shift = np.where(np.rint(shift - reach) == np.rint(shift + reach), np.rint(shift), shift)
         least = np.abs(shift) / _BIAS
         scale = np.where(np.abs(gain) * 2.0**-_NORMAL_BITS < least, np.copysign(least, gain), gain * 2.0**-_NORMAL_BITS)
         with np.errstate(over="ignore"):

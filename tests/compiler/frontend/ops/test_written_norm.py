@@ -125,6 +125,16 @@ def test_scale_bias_and_epsilon(gamma, beta, epsilon):
     assert _judged(net.model(net.q(y, step))) == ["layernorm"]
 
 
+@pytest.mark.parametrize("gamma", [0.0, 1e-9, -1e-9])
+def test_channels_that_are_all_bias_are_exact(gamma):
+    """Also where the bias lies near a half step."""
+    net = Net()
+    beta = (net.rng.integers(-120, 120, 64) + net.rng.choice([0.46, 0.49, 0.51, 0.54], 64)) * 0.01
+    y = written(net, _operand(net, (1, 40, 64)), Form(), 1e-5, np.full(64, gamma), beta)["y"]
+    graph = check_model(net.model(net.q(y, 0.01)), exact=True)
+    assert kinds(graph) == ["layernorm"]
+
+
 def test_shapes_at_random():
     seed = int(np.random.default_rng().integers(1 << 32))
     print("seed", seed)
