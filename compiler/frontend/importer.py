@@ -78,8 +78,11 @@ class Importer:
             return self._fold(node)
         if node.op_type == "Shape":
             return [self._constant(node.output[0], _shape_of(node, self.draft.value(node.input[0]).shape))]
+        inner = next((value for value in known if isinstance(value, ops.written_norm.Inner)), None)
         handler = HANDLERS.get((node.domain.replace("ai.onnx", ""), node.op_type))
         try:
+            if inner is not None:
+                return ops.written_norm.continued(node, inner)
             if handler is None:
                 raise Unsupported("no such operator on the accelerator")
             return handler(self.draft, node)

@@ -10,7 +10,7 @@ import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import NHWC, Shape, TensorLayout
-from compiler.frontend.ops import pointwise
+from compiler.frontend.ops import pointwise, rows
 from compiler.frontend.ops.conv import Accumulated
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import operator
@@ -93,6 +93,10 @@ def binary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
         return [_fused(left, right.array, node.op_type)]
     if isinstance(right, Accumulated) and isinstance(left, Const | QuantConst) and node.op_type != "Sub":
         return [_fused(right, left.array, node.op_type)]
+    if isinstance(left, rows.Normalised) and isinstance(right, Const | QuantConst):
+        return [left.with_constant(node.op_type, right.array)]
+    if isinstance(right, rows.Normalised) and isinstance(left, Const | QuantConst) and node.op_type != "Sub":
+        return [right.with_constant(node.op_type, left.array)]
     if _one_tensor(left, right):
         return [pointwise.extended(draft, node)]
     return [combined(draft, node, *node.input[:2])]

@@ -8,7 +8,7 @@ import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import NHWC, TensorLayout
-from compiler.frontend.ops import conv, move
+from compiler.frontend.ops import conv, move, written_norm
 from compiler.frontend.problems import Unsupported
 from compiler.frontend.registry import attributes, operator
 from compiler.frontend.requantise import pool_bias, requantise
@@ -114,8 +114,11 @@ def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
 
 @operator("ReduceMean")
 def reduce_mean(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """The mean over height and width, wherever they stand, or over the tokens of a sequence."""
+    """The mean over height and width, wherever they stand, or over the tokens of a sequence; the first node of a layer
+    normalisation that is written out."""
     x = draft.real(node.input[0])
+    if written_norm.begins(draft.source, node, len(x.shape)):
+        return [written_norm.begun(draft, node, x)]
     given = attributes(node)
     constant = draft.constant(node, 1, "axes")
     axes = given.get("axes") if constant is None else [int(axis) for axis in constant.reshape(-1)]

@@ -1,5 +1,6 @@
 """Functions of rows: softmax and layer normalisation over the last axis."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -68,6 +69,18 @@ class Normalised(Pending):
     beta: npt.NDArray[np.float64]
     epsilon: float
 
+    def with_constant(self, op_type: str, constant: npt.NDArray) -> "Normalised":
+        """The same behind Mul, Add or Sub of a constant with one value, or one per element of a row."""
+        if (self.low, self.high) != (-np.inf, np.inf) or self.reshapes:
+            raise Unsupported(f"it follows {self.node!r} in float, behind a clamp or reshape; quantise between them")
+        if constant.ndim > len(self.shape) or constant.size not in (1, *constant.shape[-1:]):
+            shape = constant.shape
+            raise Unsupported(f"a constant of shape {shape} behind {self.node!r}; it must be one value per channel")
+        by = np.broadcast_to(constant.astype(np.float64).reshape(-1), self.shape[-1:])
+        if op_type == "Mul":
+            return dataclasses.replace(self, gamma=self.gamma * by, beta=self.beta * by)
+        return dataclasses.replace(self, beta=self.beta - by if op_type == "Sub" else self.beta + by)
+
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
         """One ``ir.LayerNorm``."""
         tensor, made = _rows(draft, self.x, target, name)
@@ -80,7 +93,10 @@ class Normalised(Pending):
         if epsilon >= 1 << 32:
             raise Unsupported(f"epsilon {self.epsilon:g} for values in steps of {step:g}; it must be below those")
         gain, shift = self.gamma / float(target.scale), self.beta / float(target.scale)
-        # A channel that is all bias: its gain is such that the bias fits, and too small to be seen.
+        # A channel that is all bias: its gain is such that the bias fits. That gain is too small to be seen where the
+        # bias is a whole number of steps, which it may be where the channel's own gain cannot change what it rounds to.
+        reach = np.abs(gain) * math.sqrt(count)
+        shift = np.where(np.rint(shift - reach) == np.rint(shift + reach), np.rint(shift), shift)
         least = np.abs(shift) / _BIAS
         scale = np.where(np.abs(gain) * 2.0**-_NORMAL_BITS < least, np.copysign(least, gain), gain * 2.0**-_NORMAL_BITS)
         with np.errstate(over="ignore"):
@@ -148,19 +164,23 @@ def layer_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     x, given = draft.real(node.input[0]), attributes(node)
     if given.get("axis", -1) % len(x.shape) != len(x.shape) - 1:
         raise Unsupported(f"axis {given['axis']} of a tensor of rank {len(x.shape)}; it must be the last")
-    if not 1 < x.shape[-1] <= _LONGEST_ROW:
-        raise Unsupported(f"rows of {x.shape[-1]} elements; they may have 2 to {_LONGEST_ROW}")
-    gamma, beta = draft.constant(node, 1, "scale"), draft.constant(node, 2, "bias")
-    assert gamma is not None
-    gamma, beta = (
-        np.broadcast_to(np.asarray(each, np.float64).reshape(-1), x.shape[-1:])
-        for each in (gamma, 0.0 if beta is None else beta)
-    )
     if len(list(filter(None, node.output))) > 1:
         raise Unsupported("it also gives mean or deviation; only the normalised result can be computed")
-    return [
-        Normalised(
-            shape=x.shape, base_shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, gamma=gamma, beta=beta,
-            epsilon=float(given.get("epsilon", 1e-5)),
-        )
-    ]  # fmt: skip
+    gamma, beta = draft.constant(node, 1, "scale"), draft.constant(node, 2, "bias")
+    return [normalised(node, x, gamma, beta, float(given.get("epsilon", 1e-5)))]
+
+
+def normalised(
+    node: onnx.NodeProto, x: Real, gamma: npt.NDArray | None, beta: npt.NDArray | None, epsilon: float
+) -> Normalised:
+    """The pending layer normalisation of ``x``; scale and bias have one value, or one per element of a row."""
+    if not 1 < x.shape[-1] <= _LONGEST_ROW:
+        raise Unsupported(f"rows of {x.shape[-1]} elements; they may have 2 to {_LONGEST_ROW}")
+    scale, bias = (
+        np.broadcast_to(np.asarray(default if given is None else given, np.float64).reshape(-1), x.shape[-1:])
+        for given, default in ((gamma, 1.0), (beta, 0.0))
+    )
+    return Normalised(
+        shape=x.shape, base_shape=x.shape, node=node.name, roots=(x.quant.tensor,), x=x, gamma=scale, beta=bias,
+        epsilon=epsilon,
+    )  # fmt: skip
