@@ -110,6 +110,11 @@ class Request:
         return self.session.model
 
     @property
+    def tenant(self) -> str | None:
+        """Whose it is: the tenant for whom its model was loaded; None: the default one."""
+        return self.model.tenant
+
+    @property
     def last_cycle(self) -> float:
         """The last cycle at which it may end; infinity if there is none."""
         return math.inf if self.deadline is None or self.soft_deadline else self.deadline
