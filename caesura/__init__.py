@@ -17,13 +17,24 @@ from hw.contract.image import Image, ImageError
 from hw.contract.params import PRESETS, ParamError, SocParams
 from sim.bus import BusError, BusTimeout, HostCosts
 from sw.driver import DeviceFault, DeviceTimeout, DriverError
-from sw.runtime import InputError, LayerStats, Mechanism, Request, RequestCancelled, RunStats, Runtime, State
+from sw.runtime import (
+    DeadlineMissed,
+    InputError,
+    LayerStats,
+    Mechanism,
+    Request,
+    RequestCancelled,
+    RunStats,
+    Runtime,
+    State,
+)
 
 __all__ = [
     "PRESETS",
     "BusError",
     "BusTimeout",
     "CompileError",
+    "DeadlineMissed",
     "Device",
     "DeviceFault",
     "DeviceTimeout",

@@ -147,21 +147,22 @@ class Device:
         engines: Sequence[int] | Literal["least_used"] | None = None,
         *,
         like: Sequence["Model"] = (),
+        tenant: str | None = None,
     ) -> "Model":
         """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
 
         ``engines``: the engines that run it, as many as it was compiled for; ``least_used``: those that the fewest
         loaded models use; by default the first of the device. ``like``: loaded models; weights that equal those of one
-        of them are not stored again.
+        of them are not stored again. ``tenant``: whose it is; memories are cleared where they pass from one tenant to
+        another, see ``docs/security.md``. Models without one are all of the same, the default tenant.
 
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.
         """
         if not isinstance(image, Image):
             image = Image.load(Path(image))
-        model = Model(
-            self.driver, self.driver.load(image, engines, like=[each.loaded for each in like]), self._durations
-        )
+        same = [each.loaded for each in like]
+        model = Model(self.driver, self.driver.load(image, engines, like=same, tenant=tenant), self._durations)
         if self._durations is not None:
             self._durations.recall(image)
         return model
@@ -195,6 +196,11 @@ class Model:
     def image(self) -> Image:
         """What was loaded."""
         return self.loaded.image
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose it is, and so whose its inferences and requests are; None: the default tenant's."""
+        return self.loaded.tenant
 
     @property
     def stats(self) -> RunStats | None:

@@ -52,12 +52,13 @@ class DynamicModel:
         *,
         background: bool = False,
         most_loaded: int = 16,
+        tenant: str | None = None,
     ) -> None:
         self.dimension, self.lengths = source.dimension, _checked(lengths)
         self.kernel_library: KernelLibrary[Image | RangeImage] = KernelLibrary()
         self.served: Counter[str] = Counter()
         self.last: ServedCall | None = None
-        self.kernels = LoadedKernels(device, most_loaded)
+        self.kernels = LoadedKernels(device, most_loaded, tenant)
         self._source, self.demand = source, source.demand()
         self._ladder = sorted(rung for rung in set(ladder) if rung in self.lengths)
         self._background = background

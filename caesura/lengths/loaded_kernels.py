@@ -13,10 +13,10 @@ Loaded = tuple[Kernel, int]  #: a kernel, and the length for which it is loaded 
 
 class LoadedKernels:
     """At most ``most`` kernels beside those that are kept; those not used for longest make room. Equal weights lie in
-    memory once. A range kernel is loaded for one length at a time, relocated."""
+    memory once. A range kernel is loaded for one length at a time, relocated. ``tenant``: as for ``Device.load``."""
 
-    def __init__(self, device: Device, most: int) -> None:
-        self._device, self._most = device, most
+    def __init__(self, device: Device, most: int, tenant: str | None = None) -> None:
+        self._device, self._most, self._tenant = device, most, tenant
         self._models: dict[Loaded, Model] = {}  #: the one used last at the end
         self._kept: set[Loaded] = set()
         self._weights: dict[bytes, bytes] = {}  #: of relocated ones; equal ones are held once
@@ -56,7 +56,7 @@ class LoadedKernels:
     def _load(self, image: Image) -> Model:
         while True:
             try:
-                return self._device.load(image, like=list(self._models.values()))
+                return self._device.load(image, like=list(self._models.values()), tenant=self._tenant)
             except OutOfMemory:
                 if not self._unload_one():
                     raise

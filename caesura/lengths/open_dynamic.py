@@ -28,6 +28,7 @@ def dynamic(
     fallback: bool = False,
     options: Options | None = None,
     cache: bool = True,
+    tenant: str | None = None,
 ) -> "DynamicModel":
     """The ONNX model ``path``, which has a dynamic dimension, as one model on ``device`` for all of ``lengths``.
 
@@ -38,6 +39,7 @@ def dynamic(
     background : a length that was served so gets a kernel of its own, in the background, for the next call
     most_loaded : kernels that are in device memory at a time
     engines, fallback, options, cache : as for ``caesura.compile``
+    tenant : as for ``Device.load``
 
     Raises ``CompileError`` for a model that cannot be read or has no such dimension, ``UsageError`` for lengths that
     are none. Kernels are compiled when a call, or ``DynamicModel.prepare``, asks for them.
@@ -48,4 +50,4 @@ def dynamic(
 
     chosen = replace(options or Options(), engines=engines or device.params.engines)
     source = KernelSource(DynamicDimension.of(Path(path), dimension), device.params, chosen, fallback, cache)
-    return DynamicModel(source, device, lengths, ladder, background=background, most_loaded=most_loaded)
+    return DynamicModel(source, device, lengths, ladder, background=background, most_loaded=most_loaded, tenant=tenant)

@@ -105,6 +105,7 @@ class DeviceExecutor:
             self._samples[run.model][sample],
             priority=run.priority,
             deadline=None if deadline is None else self._origin + deadline * self.ticks,
+            soft_deadline=True,  # how many are missed is a result of the scenario
             arrival=self._cycle(arrival),
             announced=announced,
             tag=_Tag(run, sample, done),

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from hw.contract.image_tables import Contents, LiveRange, PortInfo, TensorInfo
-from hw.contract.isa import INSN_BYTES, Insn, Op
+from hw.contract.isa import FORMATS, INSN_BYTES, MASKS, Insn, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 
@@ -43,6 +43,7 @@ def impossible_numbers(image: Contents, params: SocParams) -> Iterator[str]:
     yield from _layers(image)
     yield from _jobs(image)
     yield from _points(image)
+    yield from _masks(image, params)
     for i, entry in enumerate(meta.relocations):
         if entry.field not in _RELOCATABLE:
             known = " and ".join(_RELOCATABLE)
@@ -113,6 +114,26 @@ def _points(image: Contents) -> Iterator[str]:
             number = Insn.decode(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])["point"]
             if listed.get(pc) != number:
                 yield f"code, PC {pc}: CANCEL {number} is not in the table of cancellation points"
+
+
+def _masks(image: Contents, params: SocParams) -> Iterator[str]:
+    """Semaphores and PEs that the code names and the hardware has not."""
+    beyond: dict[int, dict[str, int]] = {}  #: by opcode and field: bits of an instruction that must be zero
+    for op, parts in FORMATS.items():
+        at = 0
+        for f in parts:
+            there = params.pes if f.name == "pe_mask" else params.semaphores
+            if f.name in MASKS and (f.name != "pe_mask" or op is Op.LD0):  # other copies ignore it
+                beyond.setdefault(op, {})[f.name] = max(0, (1 << f.width) - (1 << there)) << at
+            at += f.width
+    any_of = {op: sum(masks.values()) for op, masks in beyond.items()}
+    for pc in range(len(image.code) // INSN_BYTES):
+        word = int.from_bytes(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES], "little")
+        if not word & any_of.get(word & 0xFF, 0):
+            continue
+        name = next(name for name, mask in beyond[word & 0xFF].items() if word & mask)
+        known = f"{params.pes} PEs" if name == "pe_mask" else f"{params.semaphores} semaphores"
+        yield f"code, PC {pc}: {name} of {Op(word & 0xFF).name} has bits beyond the {known} of {params.name!r}"
 
 
 def _dirty_lv0(live: list[LiveRange]) -> Iterator[str]:

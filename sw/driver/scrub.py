@@ -13,7 +13,7 @@ from hw.contract.job import JOB_MAGIC, JobFlag
 from hw.contract.params import SocParams
 from sw.driver.errors import DeviceFault, FaultRecord
 from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.ranges import Range, overlap, subtract
+from sw.driver.memory.ranges import Range, normalise, overlap, subtract
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.job_queues import JobQueues
 
@@ -58,15 +58,32 @@ class Scrubber:
 
     # -- engines ---------------------------------------------------------------------------------------------
     def must_clear(self, engine: int, model: LoadedModel) -> bool:
-        """Whether the next job on ``engine``, of ``model``, is of another tenant than the one before. While tasks are
-        suspended nothing is cleared: parts of their state may lie where they were."""
-        return self._engines[engine] != model.tenant and not self._suspended()
+        """Whether the next job on ``engine``, of ``model``, is of another tenant than the one before. What a
+        suspended task had there was dumped when ``model`` was admitted: private memories are admitted whole."""
+        return self._engines[engine] != model.tenant
 
     def clear_engine(self, engine: int, model: LoadedModel) -> None:
         """Queue the job that clears ``engine`` for ``model``; there must be room in its ring."""
         size = len(engine_program(self._queues.params))
         self._push(engine, self._code(), {"limit0": size})
         self._engines[engine] = model.tenant
+
+    def clear_idle(self, engine: int, model: LoadedModel) -> None:
+        """Clear ``engine``, which is idle, for ``model``, and wait until it is."""
+        self.clear_engine(engine, model)
+        queue = self._queues.engines[engine]
+        self._queues.wait(lambda: not queue.outstanding, _LIMIT)
+
+    def owns(self, job_id: int) -> bool:
+        """Whether a job that has not ended is one of these."""
+        return job_id in self._waiting
+
+    def taken_off(self, engine: int, job_ids: Sequence[int], there: LoadedModel | None) -> None:
+        """These jobs, some of which are of models, will not run: the engine was emptied. ``there``: the model that has
+        data in its memories; None if none of the jobs had begun."""
+        if mine := self._waiting.intersection(job_ids):
+            self._waiting -= mine
+            self._engines[engine] = _UNKNOWN if there is None else there.tenant
 
     # -- LV2 -------------------------------------------------------------------------------------------------
     def clear_windows(self, model: LoadedModel) -> None:
@@ -79,7 +96,10 @@ class Scrubber:
         self._lv2 = kept + [(window, model.tenant) for window in windows]
         if not foreign:
             return
-        low, high = min(start for start, _ in windows), max(end for _, end in windows)
+        for low, high in normalise(windows):  # what lies between them is not its own
+            self._clear_lv2(model, low, high)
+
+    def _clear_lv2(self, model: LoadedModel, low: int, high: int) -> None:
         program = fill(Op.ST1, high - low, {"dst_seg": int(Segment.LV2)})
         raw = b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
         at = self._code() + self._room() - _LV2_PROGRAM

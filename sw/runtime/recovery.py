@@ -38,7 +38,7 @@ class Recovery:
         level = next((level for level in self._levels if victim in level.requests), None)
         try:
             if level is not None:
-                others = self._on_same_engines(level, victim)
+                others = self.on_same_engines(level, victim)
                 self._drop(level, victim)
                 for request in others:
                     self.restart(level, request)
@@ -66,6 +66,16 @@ class Recovery:
                     self._drop(level, victim)
             self._end(victim, error)
 
+    def give_up_level(self, level: PriorityLevel, victim: Request, error: Exception) -> None:
+        """End ``victim`` of a suspended level. What the level holds is given up; its other requests start over."""
+        assert level.suspension is not None
+        self._device.abandon(level.suspension)
+        self._levels.remove(level)
+        for request in [request for request in level.requests if request is not victim]:
+            self.restart(level, request)
+        self._drop(level, victim)
+        self._end(victim, error)
+
     def restart(self, level: PriorityLevel, request: Request) -> None:
         """Take ``request`` off the engines; it waits to run again from its start."""
         self._drop(level, request)
@@ -78,7 +88,8 @@ class Recovery:
         self._device.abort(request.model)
         self._log.stops(request, self._device.bus.cycle)
 
-    def _on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:
+    def on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:
+        """The requests of ``level`` that would lose jobs if the engines that run jobs of ``victim`` were reset."""
         users: dict[int, set[int]] = {}
         for entry in self._device.outstanding.values():
             users.setdefault(entry.engine, set()).add(id(entry.model))

@@ -2,6 +2,7 @@
 
 import asyncio
 import enum
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,19 @@ class RequestCancelled(DriverError):
     """The request was cancelled, so it has no result."""
 
 
+class DeadlineMissed(DriverError):
+    """The request had not ended by its deadline, so it was aborted. ``model``: its name; ``deadline`` and ``cycle``: it
+    was found too late at that cycle; ``progress``: share of its layers that had ended, 0 to 1."""
+
+    def __init__(self, request: "Request", cycle: int) -> None:
+        self.model, self.deadline, self.cycle = request.model.name, request.last_cycle, cycle
+        self.progress = request.progress
+        super().__init__(
+            f"{request.name} for model {self.model!r} missed its deadline, cycle {self.deadline:.0f}: at cycle {cycle} "
+            f"it was {request.state.value}, with {self.progress:.0%} of its layers ended"
+        )
+
+
 @dataclass(frozen=True)
 class CpuStep:
     """A step that the CPU computes until cycle ``end``; its ``outputs`` are on the device from then on."""
@@ -53,7 +67,8 @@ class Request:
     """One inference. Made by ``Runtime.submit``; awaitable. Cycles are the SoC's.
 
     ``priority``: larger is more urgent. ``arrival``: cycle from which it may run; ``announced``: known before.
-    ``deadline``: cycle, for policies. ``engines``: those that it runs on if its model is to change them.
+    ``deadline``: the last cycle at which it may end, then it is aborted; a ``soft_deadline`` is for policies alone.
+    ``engines``: those that it runs on if its model is to change them.
     """
 
     number: int
@@ -67,6 +82,7 @@ class Request:
     tag: object = None
     announced: bool = False
     engines: Sequence[int] | None = None
+    soft_deadline: bool = False
     state: State = State.WAITING
     outputs: Arrays | None = None
     error: Exception | None = None
@@ -77,6 +93,7 @@ class Request:
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
     alone: bool = False  #: nothing else has been on the device since it started
     cancelling: bool = False
+    missed: DeadlineMissed | None = None  #: set once it is aborted for its deadline
     host: int = 0  #: cycles of its steps on the CPU that have begun
     on_cpu: CpuStep | None = field(default=None, repr=False)
     step: int = field(default=0, repr=False)
@@ -91,6 +108,21 @@ class Request:
     def model(self) -> LoadedModel:
         """The model it runs, as the driver knows it."""
         return self.session.model
+
+    @property
+    def tenant(self) -> str | None:
+        """Whose it is: the tenant for whom its model was loaded; None: the default one."""
+        return self.model.tenant
+
+    @property
+    def last_cycle(self) -> float:
+        """The last cycle at which it may end; infinity if there is none."""
+        return math.inf if self.deadline is None or self.soft_deadline else self.deadline
+
+    @property
+    def ending(self) -> bool:
+        """Whether nothing more is to be queued for it: it ends with what is."""
+        return self.cancelling or self.missed is not None
 
     @property
     def steps(self) -> Sequence[StepInfo]:
@@ -164,6 +196,11 @@ class Request:
         self.host, self.on_cpu = 0, None
         self.repeated += 1
 
+    def miss(self, cycle: int) -> DeadlineMissed:
+        """It is too late for it at ``cycle``: its error, which says where it stood when that was found first."""
+        self.missed = self.missed or DeadlineMissed(self, cycle)
+        return self.missed
+
     def end(self, cycle: int, error: Exception | None = None) -> None:
         """It has ended at ``cycle``."""
         if self.cancelling:
@@ -171,6 +208,10 @@ class Request:
             self.error = RequestCancelled(f"request {self.number} was cancelled")
         else:
             outputs = None
+            if self.missed is not None or (error is None and cycle > self.last_cycle):
+                meanwhile, error = error, self.miss(cycle)
+                if meanwhile is not None and meanwhile is not error:
+                    error.add_note(f"while it was being aborted there was another error: {meanwhile!r}")
             if error is None:
                 try:
                     outputs = self.session.fetch()

@@ -2,6 +2,7 @@
 balancing**), with preemption by priority (**Cancellation points**) if wanted.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -12,6 +13,7 @@ from sw.driver.models.engine_choice import check_engines
 from sw.runtime import reference
 from sw.runtime.blame import Blamed, blaming
 from sw.runtime.cpu_steps import CpuSteps
+from sw.runtime.deadlines import Deadlines
 from sw.runtime.estimates import Estimates
 from sw.runtime.group_run import GroupRun
 from sw.runtime.handles import DeviceHandle, ModelHandle, ModelOfInputs, driver_of, loaded_of
@@ -111,6 +113,7 @@ class Runtime:
         self._switching = Switching(rule, gain)
         self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
         self._recovery = Recovery(device, self._levels, self._waiting, self._log, self._end)
+        self._deadlines = Deadlines(device, self._levels, self._waiting, self._recovery, self._end)
         self._changes = LevelChanges(
             device, self._levels, self._waiting, self._switching, self._recovery, self._log,
             preemptive=preemptive, may_kill=may_kill, collect=self._advance_all,
@@ -139,23 +142,33 @@ class Runtime:
         *,
         priority: int = 0,
         deadline: float | None = None,
+        soft_deadline: bool = False,
         arrival: int = 0,
         announced: bool = False,
         engines: Sequence[int] | None = None,
         tag: object = None,
     ) -> Request:
         """A request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, or of the one
-        that a ``caesura.dynamic`` model has for ``inputs``, that arrives at cycle ``arrival`` (0: now). ``deadline``:
-        cycle, for policies that look at it; ``tag``: the caller's.
+        that a ``caesura.dynamic`` model has for ``inputs``, that arrives at cycle ``arrival`` (0: now). ``tag``:
+        the caller's.
+
+        ``deadline``: the last cycle at which it may end, counted as ``arrival`` is, from the device's beginning. One
+        that has not ended then is aborted, whether it waits, runs, is suspended or on the CPU, and its error is
+        :class:`DeadlineMissed`. It ends at once, unless jobs of others stand on its engines: then it ends with the last
+        of its jobs that are queued there. Requests that were suspended with it start over. Policies may look at the
+        deadline; a ``soft_deadline`` is for them alone, and nothing is aborted.
 
         ``announced``: that it will arrive then is known from now on, as when the CPU computes its inputs in a known
         time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.
 
         ``engines``: the engines that run it, see ``Device.assign``; by default those of the model's last inference.
 
-        Raises ``DriverError`` if layers are to be placed and the model was compiled for several engines, or if it
-        cannot run on ``engines``, is not loaded, or the device is used by somebody else.
+        Raises ``ValueError`` for a deadline that is no number, ``DriverError`` if layers are to be placed and the model
+        was compiled for several engines, or if it cannot run on ``engines``, is not loaded, or the device is used by
+        somebody else.
         """
+        if deadline is not None and math.isnan(deadline):
+            raise ValueError("deadline is not a number: give the last cycle at which the request may end")
         with self.device.ownership.one_thread():
             model = loaded_of(model, inputs)
             self.device.refuse_unloaded(model)
@@ -165,7 +178,7 @@ class Runtime:
             self.device.ownership.claim(self, "a run time with requests that have not ended")
             request = Request(
                 next(self._submitted), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag,
-                announced, chosen,
+                announced, chosen, soft_deadline,
             )  # fmt: skip
             model.users.append(request.name)
             self._unfinished += 1
@@ -232,6 +245,7 @@ class Runtime:
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
         self._end_cpu_steps()
+        self._deadlines.turn()
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
             self._start(request)
@@ -275,7 +289,7 @@ class Runtime:
 
     def _enter_step(self, level: PriorityLevel, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
-        while request.step < len(request.steps) and not request.cancelling:
+        while request.step < len(request.steps) and not request.ending:
             step = request.steps[request.step]
             if step.kind == "jobs" and step.count:
                 request.groups_ended = 0
@@ -344,6 +358,7 @@ class Runtime:
     def _wait(self) -> None:
         now = self.device.bus.cycle
         arrivals = [cycle - now for cycle in self._waiting.later()]
+        arrivals += [max(0, cycle - now) for cycle in self._deadlines.ahead()]
         if (known := self._changes.foreseen()) is not None:
             arrivals.append(max(0, known[1] - now))
         running = [request for level in self._levels for request in level.requests]

@@ -1,5 +1,7 @@
 """Requests that have not started, and which of them may start now."""
 
+from collections.abc import Iterator
+
 from sw.driver import Device
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
@@ -23,6 +25,9 @@ class WaitingRequests:
     def __bool__(self) -> bool:
         """Whether there are any, or may be later without the end of another."""
         return bool(self._requests) or self._next_cycle() is not None
+
+    def __iter__(self) -> Iterator[Request]:
+        return iter(self._requests)
 
     def serve(self, source: RequestSource | None) -> None:
         """Take requests from ``source`` from now on, or from none any more."""

@@ -52,3 +52,25 @@ def test_wrong_input_leaves_the_model_usable(device):
     with pytest.raises(caesura.InputError, match="expected float32"):
         model(X.astype(np.int8))
     model(X)
+
+
+def test_a_model_is_of_a_tenant_and_memories_are_cleared_between_them(device):
+    ours, mine, yours = (device.load(copy_image(TINY), tenant=tenant) for tenant in (None, "a", "b"))
+    assert (ours.tenant, mine.tenant, yours.tenant) == (None, "a", "b")
+    cleared = device.driver.scrubber
+    ours(X), ours(X)
+    assert cleared.cleared == 0
+    mine(X), mine(X)
+    once = cleared.cleared
+    assert once >= 1
+    yours(X), yours(X)
+    assert cleared.cleared > once
+
+
+def test_a_request_is_of_the_tenant_of_its_model(device):
+    runtime = caesura.Runtime(device)
+    models = [device.load(copy_image(TINY), tenant=tenant) for tenant in ("a", None)]
+    requests = [runtime.submit(model, X) for model in models]
+    runtime.run_until_done()
+    assert [request.tenant for request in requests] == ["a", None]
+    assert device.driver.scrubber.cleared >= 2

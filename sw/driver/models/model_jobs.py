@@ -14,6 +14,7 @@ from sw.driver.scrub import Scrubber
 
 #: Register accesses until the first job of an inference is announced, at most: its doorbell, and reads of events.
 SUBMIT_ACCESSES = 4
+_ROOM = 10_000_000  #: cycles within which a ring has room for a job that was taken off
 DESCRIPTOR_WAITS = 2  #: events that a job descriptor can wait for
 
 
@@ -21,13 +22,13 @@ class ModelJobs:
     """The jobs of all models of one device: it pushes them to ``queues``, and owns them there."""
 
     def __init__(self, queues: JobQueues, scrubber: Scrubber) -> None:
-        self._queues, self._scrubber = queues, scrubber
+        self._queues, self.scrubber = queues, scrubber
         self.table = JobTable()
 
     def begin(self, model: LoadedModel, limit: int) -> None:
         """Start an inference: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
         self._queues.wait(lambda: not self.table.conflicts(model), limit)
-        self._scrubber.clear_windows(model)
+        self.scrubber.clear_windows(model)
         model.begin()
 
     def submit(
@@ -47,8 +48,8 @@ class ModelJobs:
                 if not limit:
                     break
                 self._make_room(queue, model, index, limit)
-            if self._scrubber.must_clear(number, model):
-                self._scrubber.clear_engine(number, model)
+            if self.scrubber.must_clear(number, model):
+                self.scrubber.clear_engine(number, model)
             period = max(1, queue.capacity // 2)
             interrupt = index == last[number] or queue.pushed % period == period - 1
             job_id = self._queues.new_id()
@@ -69,8 +70,12 @@ class ModelJobs:
     def requeue(
         self, model: LoadedModel, job: int, engine: int, descriptor: dict[str, int], point: CancelPoint | None
     ) -> None:
-        """Queue a job again that was taken off, under its own id; ``point``: it continues behind that."""
+        """Queue a job again that was taken off, under its own id; ``point``: it continues behind that, and finds the
+        engine as it was."""
         queue = self._queues.engines[engine]
+        if point is None and self.scrubber.must_clear(engine, model):
+            self._queues.wait(lambda: queue.free > 1, _ROOM)
+            self.scrubber.clear_engine(engine, model)
         members = descriptor | {"window_after": self._window_after(queue, model, job)}
         self._queues.requeue(engine, members, self)
         self.table.enter(descriptor["job_id"], model, job, engine, point)
@@ -89,7 +94,7 @@ class ModelJobs:
         """Whether there is room, no job on another engine holds the window, as a prologue can only wait for its own
         ring, and a descriptor has a wait for each engine that is still at work for the job."""
         holder = self.table.window_holder(model, job, queue.number)
-        needed = 1 + self._scrubber.must_clear(queue.number, model)
+        needed = 1 + self.scrubber.must_clear(queue.number, model)
         if queue.free < needed or (holder is not None and holder[1].engine != queue.number):
             return False
         return not model.placed or len(self._edge_waits(model, job, queue.number)) <= DESCRIPTOR_WAITS

@@ -37,7 +37,7 @@ class Preemption:
     def __init__(self, queues: JobQueues, jobs: ModelJobs, dram: Allocator, events: EventPool) -> None:
         self._queues, self._jobs, self._params = queues, jobs, queues.params
         self.supervisor = Supervisor(queues, dram, events)
-        self.tasks = SuspendedTasks(dram)
+        self.tasks = SuspendedTasks(dram, queues.bus)
         self.halting = Halting(queues, jobs)
         self.transfers = Transfers(queues, jobs, self.supervisor, self.tasks)
 
@@ -111,6 +111,8 @@ class Preemption:
         for e in engines:
             queue = queues[e] = []
             for place, members in self._queues.engines[e].unfinished:
+                if self._jobs.scrubber.owns(members["job_id"]):
+                    continue  # queued again where it is needed
                 entry = known[members["job_id"]]
                 queue.append(QueuedJob.of(members["job_id"], entry.model, entry.job, members, place))
             point = _standing(halts[e], queue, known[queue[0].job_id].point) if queue else None
@@ -128,6 +130,8 @@ class Preemption:
         dirty = split(dirty_ranges(lives))
         clean = clean_ranges(lives, dirty)
         for e in engines:
+            ids = [members["job_id"] for _, members in self._queues.engines[e].unfinished]
+            self._jobs.scrubber.taken_off(e, ids, queues[e][0].model if e in points else None)
             self._queues.empty(e)
             self._jobs.table.remove(job.job_id for job in queues[e])
         models = {id(model): model for model, _ in upcoming}
@@ -198,6 +202,7 @@ class Preemption:
         with self._whole():
             self.transfers.make_room(wanted, engines, keep=suspended)
             self.transfers.settle()
+            self._clear_for(suspended)
             operation = self.transfers.restore(suspended)
         # All stopped jobs first, so that the engines continue together while the host writes the others.
         for first in (True, False):
@@ -208,6 +213,13 @@ class Preemption:
         if operation is None:
             self.tasks.discard(suspended)
         return operation
+
+    def _clear_for(self, suspended: Suspension) -> None:
+        """Clear engines on which another tenant ran meanwhile, before the state of the halted job comes back."""
+        for e in suspended.points:
+            model = suspended.queues[e][0].model
+            if e in suspended.stale and self._jobs.scrubber.must_clear(e, model):
+                self._jobs.scrubber.clear_idle(e, model)
 
     def _requeue(self, suspended: Suspension, engine: int, first: bool) -> None:
         """Queue the first job of a task on ``engine`` again, or all that follow."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
+from sim.bus import Bus
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.footprint import Footprint, MemoryId
 from sw.driver.memory.ranges import Range
@@ -12,10 +13,11 @@ COPY_ALIGN = 64  #: of copies in DRAM
 
 
 class SuspendedTasks:
-    """The tasks that are suspended now, oldest first. Copies of what they had on chip lie in ``dram``."""
+    """The tasks that are suspended now, oldest first. Copies of what they had on chip lie in ``dram``,
+    which is cleared through ``bus``, in no simulated time, when it is given back."""
 
-    def __init__(self, dram: Allocator) -> None:
-        self._dram = dram
+    def __init__(self, dram: Allocator, bus: Bus) -> None:
+        self._dram, self._bus = dram, bus
         self._tasks: list[Suspension] = []
 
     def __iter__(self) -> Iterator[Suspension]:
@@ -33,6 +35,7 @@ class SuspendedTasks:
         if suspended in self._tasks:
             self._tasks.remove(suspended)
         for address in suspended.areas:
+            self._bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
             self._dram.free(address)
         suspended.areas = []
 

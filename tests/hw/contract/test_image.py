@@ -237,3 +237,32 @@ def test_saving_replaces_a_file_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         image.save(path)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def with_instruction(params, insn):
+    image = copy_image(params)
+    image.code = insn.encode() + image.code
+    image.meta.segment_sizes[0] = len(image.code)
+    image.meta.jobs[0].body_pc += 1
+    return image
+
+
+@pytest.mark.parametrize("name", ["wait", "signal"])
+@pytest.mark.parametrize("op", [Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0, Op.MAC, Op.VEC])
+def test_semaphores_that_the_hardware_has_not_are_refused(op, name):
+    """The hardware would stop at them with a fault."""
+    params = dataclasses.replace(TINY, semaphores=16)
+    segments = {"src_seg": 6 if op in (Op.ST2, Op.LD1) else 0, "dst_seg": {Op.LD2: 6, Op.ST1: 6, Op.ST2: 2}.get(op, 0)}
+    fields = {} if op in (Op.MAC, Op.VEC) else segments
+    with_instruction(params, Insn(op, {**fields, name: 1 << 15})).validate()
+    for bits in (1 << 16, 1 << 31, 1 | 1 << 16):
+        with pytest.raises(ImageError, match=f"PC 0: {name} of {op.name} has bits beyond the 16 semaphores"):
+            with_instruction(params, Insn(op, {**fields, name: bits})).validate()
+
+
+def test_pes_that_the_hardware_has_not_are_refused():
+    with_instruction(TINY, Insn(Op.LD0, {"pe_mask": (1 << TINY.pes) - 1})).validate()
+    for bits in (1 << TINY.pes, 1 << 15):
+        with pytest.raises(ImageError, match=f"PC 0: pe_mask of LD0 has bits beyond the {TINY.pes} PEs"):
+            with_instruction(TINY, Insn(Op.LD0, {"pe_mask": bits})).validate()
+    with_instruction(TINY, Insn(Op.LD1, {"src_seg": 6, "pe_mask": 1 << 15})).validate()  # which ignores it

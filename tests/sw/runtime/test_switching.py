@@ -31,7 +31,7 @@ NO_TRAFFIC = DramTraffic(DmaTraffic(), DmaTraffic(), DmaTraffic())
 
 
 def _operation(*ends):
-    operation = Dump(SuspendedTasks(Allocator("DRAM", 0, 64)), [], {}, {})
+    operation = Dump(SuspendedTasks(Allocator("DRAM", 0, 64), FakeSoc(TINY)), [], {}, {})
     operation.results = [CopyResult(0, 0, end, 64, NO_TRAFFIC) for end in ends]
     return operation
 

@@ -1,0 +1,53 @@
+"""Requests that have not ended by their deadline: they are aborted, wherever they stand, and others stay exact."""
+
+import math
+from collections.abc import Callable, Iterator
+
+from sw.driver import Device
+from sw.runtime.priority_level import PriorityLevel
+from sw.runtime.recovery import Recovery
+from sw.runtime.request import Request, State
+from sw.runtime.waiting_requests import WaitingRequests
+
+
+class Deadlines:
+    """Deadlines of the requests of one run time, whose ``levels`` and ``waiting`` requests it looks at. ``end``:
+    told of a waiting request that ends with an error."""
+
+    def __init__(
+        self, device: Device, levels: list[PriorityLevel], waiting: WaitingRequests, recovery: Recovery,
+        end: Callable[[Request, Exception], None],
+    ) -> None:  # fmt: skip
+        self._device, self._levels, self._waiting, self._recovery = device, levels, waiting, recovery
+        self._end = end
+
+    def ahead(self) -> list[int]:
+        """The first cycles at which requests will be too late; not of those that are being aborted."""
+        requests = [request for request in self._requests() if request.missed is None]
+        return [math.floor(request.last_cycle) + 1 for request in requests if request.last_cycle < math.inf]
+
+    def turn(self) -> None:
+        """Abort what is too late now."""
+        now = self._device.bus.cycle
+        for request in [request for request in self._requests() if request.last_cycle < now]:
+            if not request.done():  # with another, or in a callback
+                self._abort(request)
+
+    def _abort(self, request: Request) -> None:
+        """End ``request``, at once if none loses by it. Where jobs of others stand on its engines nothing more is
+        queued for it, and it ends with the last of its jobs there: these are few, and have limits of their own."""
+        error = request.miss(self._device.bus.cycle)
+        level = next((level for level in self._levels if request in level.requests), None)
+        if level is None:
+            self._end(request, error)
+        elif request.state is State.SUSPENDED and level.suspension is not None:
+            self._recovery.give_up_level(level, request, error)
+        elif self._recovery.on_same_engines(level, request):
+            level.close(request)
+        else:
+            self._recovery.fail(request, error)
+
+    def _requests(self) -> Iterator[Request]:
+        yield from list(self._waiting)
+        for level in list(self._levels):
+            yield from list(level.requests)
