@@ -28,6 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
 ]
+Csv = Annotated[bool, typer.Option("--csv", help="print the table as comma-separated values")]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
@@ -77,6 +78,12 @@ def seconds(budget: str) -> float:
     if not found:
         raise api.UsageError(f"--budget must be a time such as 10s or 500ms, not {budget!r}")
     return float(found[1]) * {"ms": 0.001, "m": 60.0}.get(found[2], 1.0)
+
+
+def check_form(as_json: bool, as_csv: bool) -> None:
+    """Output has one form; raises :class:`caesura.api.UsageError`."""
+    if as_json and as_csv:
+        raise api.UsageError("--json and --csv are two forms of the same output: give one")
 
 
 def engine_count(engines: str | None) -> int | Literal["auto"] | None:

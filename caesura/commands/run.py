@@ -8,12 +8,14 @@ import typer
 
 from caesura import api, inputs
 from caesura.backends import chosen_backend
+from caesura.comma_separated import to_csv
 from caesura.machine import machine
 from caesura.options import (
     AnyBackend,
     Batch,
     Budget,
     CancelAt,
+    Csv,
     Engines,
     Fallback,
     Interval,
@@ -29,6 +31,7 @@ from caesura.options import (
     Preset,
     Set,
     SpillBound,
+    check_form,
     compile_options,
     image_of,
     is_image,
@@ -58,6 +61,7 @@ def run(
     backend: AnyBackend = None,
     check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
     as_json: Json = False,
+    as_csv: Csv = False,
     vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file (cxxrtl, pysim)")] = None,
     samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
@@ -84,6 +88,9 @@ def run(
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
+    check_form(as_json, as_csv)
+    if as_csv and profile:
+        raise api.UsageError("--csv prints one table, that of the layers: take --json with --profile")
     options = compile_options(
         cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
         budget=budget, no_regions=no_regions, no_split=no_split,
@@ -127,6 +134,8 @@ def run(
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
         typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
+    elif as_csv:
+        typer.echo(to_csv(report.to_rows()), nl=False)
     else:
         tell(report.to_tables())
         if where:

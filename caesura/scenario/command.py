@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from caesura.api import UsageError
-from caesura.scenario.report import comparison, to_table
+from caesura.comma_separated import to_csv
+from caesura.scenario.report import comparison, to_rows, to_table
 from caesura.scenario.runner import run_scenario
 from caesura.show import tell
 
@@ -22,6 +23,8 @@ def scenario_command(
     params: Path | None = None,
     changes: Sequence[str] = (),
     page: Path | None = None,
+    *,
+    as_csv: bool = False,
 ) -> None:
     """Run ``file`` and print its metrics, under several ``policies`` in one table. ``options`` of the policies are of
     the form ``name=number``."""
@@ -44,6 +47,8 @@ def scenario_command(
     ]
     if as_json:
         print(json.dumps(results[0] if len(results) == 1 else results))
+    elif as_csv:
+        print(to_csv(to_rows(results)), end="")
     else:
         tell(to_table(results[0]) if len(results) == 1 else comparison(results))
 
