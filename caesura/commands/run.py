@@ -41,6 +41,7 @@ from caesura.progress import Progress, estimated_cycles
 from caesura.shares import shares
 from caesura.show import tell
 from hw.contract.image import Image
+from sw.driver import HandledInterrupt
 from sw.runtime import RunStats
 
 if TYPE_CHECKING:
@@ -122,13 +123,13 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, batch or 1, data, report.outputs)
-        runs = getattr(device.bus, "runs", [])
+        runs, interrupts = getattr(device.bus, "runs", []), device.driver.handled_interrupts
         if trace:
-            _write_trace(trace, report.stats, runs)
+            _write_trace(trace, report.stats, runs, interrupts)
     if page:
         from caesura.page.run_page import write_run_page
 
-        write_run_page(page, report, image, runs)
+        write_run_page(page, report, image, runs, interrupts)
     if output:
         save_outputs(output, report.outputs)
     where = _profile(image, report.stats[0]) if profile else None
@@ -172,12 +173,13 @@ def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *,
         raise api.UsageError(f"--units: {error}") from None
 
 
-def _write_trace(path: Path, stats: list[RunStats], runs: "list[InstructionRun]") -> None:
-    from caesura.timeline import job_spans, unit_spans
+def _write_trace(
+    path: Path, stats: list[RunStats], runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
+) -> None:
+    from caesura.run_trace import job_counters, run_spans
     from sim.trace import write_trace
 
-    jobs = [job for run in stats for job in run.jobs]
-    write_trace(path, [*job_spans(jobs), *unit_spans(jobs, runs)])
+    write_trace(path, run_spans(stats, runs, interrupts), job_counters([job for run in stats for job in run.jobs]))
 
 
 def _profile(image: Image, stats: RunStats) -> "Profile":
