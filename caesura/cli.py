@@ -382,6 +382,7 @@ def scenario(
     as_json: Json = False,
     as_csv: Csv = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
+    chart: Annotated[bool, typer.Option("--chart", help="draw what ran when as text, a letter for each model")] = False,
     page: Page = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
@@ -390,7 +391,7 @@ def scenario(
     check_form(as_json, as_csv)
     scenario_command(
         file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or (), page,
-        as_csv=as_csv,
+        as_csv=as_csv, draw=chart,
     )  # fmt: skip
 
 
