@@ -97,7 +97,7 @@ def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeP
         return _reshaped(draft, value, made, name) if value.reshapes else made
     if isinstance(value, Float):
         if not value.tensor:
-            return inputs.quantised_port(draft, node.input[0], name, target)
+            return inputs.quantised_port(draft, value, node.input[0], name, target)
         return host.quantise(draft, node, target)
     raise Unsupported(f"its input {node.input[0]!r} is already 8-bit")
 
