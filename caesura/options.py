@@ -116,7 +116,7 @@ def image_of(
     """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image)."""
     if not is_image(path):
         if batch is None and has_dynamic_batch(read_model(path)):
-            typer.echo(f"{path}: the batch is dynamic, and 1 here; --batch N makes it another", err=True)
+            typer.echo(f"{path}: the batch is dynamic, and 1 here; run and compile have --batch N", err=True)
         return api.compile(
             path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options, batch=batch or 1
         )
