@@ -45,6 +45,15 @@ class BenchReport:
             "rows": [row.to_dict() for row in self.rows],
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """For comma-separated values: all but the details."""
+        names = ("name", "value", "unit", "must", "aim", "ok")
+        plain = [row.to_dict() for row in self.rows]
+        return [
+            {**{name: one[name] for name in names}, "skipped": row.skipped, "explanation": _explanation(row)}
+            for one, row in zip(plain, self.rows, strict=True)
+        ]
+
     def to_tables(self) -> Group:
         """For a terminal."""
         head = Text(f"{self.bench} on {self.preset} ({self.backend})")

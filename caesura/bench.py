@@ -22,6 +22,9 @@ class BenchResult(Protocol):
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """For comma-separated values."""
+
     def to_tables(self) -> RenderableType:
         """For a terminal."""
 

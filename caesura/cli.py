@@ -15,6 +15,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from caesura import api, show
+from caesura.comma_separated import to_csv
 from caesura.commands.quantise import quantise
 from caesura.commands.run import run
 from caesura.latency import latency_fields, latency_table
@@ -24,6 +25,7 @@ from caesura.options import (
     Batch,
     Budget,
     CancelAt,
+    Csv,
     Engines,
     Fallback,
     Interval,
@@ -41,6 +43,7 @@ from caesura.options import (
     Preset,
     Set,
     SpillBound,
+    check_form,
     compile_options,
     engine_count,
     image_of,
@@ -196,11 +199,12 @@ def sweep(
     scheduler: Annotated[str | None, typer.Option(help="a Dask scheduler, such as tcp://head:8786")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="processes (default: one for each CPU)")] = None,
     as_json: Json = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="print comma-separated values")] = False,
+    as_csv: Csv = False,
 ) -> None:
     """Run many machines, models and policies; what was run before is not run again. Exit code 1 if points failed."""
     from caesura.sweep.command import sweep_command
 
+    check_form(as_json, as_csv)
     if sweep_command(file, output, scheduler, jobs, as_json, as_csv):
         raise typer.Exit(1)
 
@@ -312,6 +316,7 @@ def bench(
     changes: Set = None,
     backend: Backend = DEFAULT_BACKEND,
     as_json: Json = False,
+    as_csv: Csv = False,
     only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
     everything: Annotated[bool, typer.Option("--all", help="also measure what takes many minutes")] = False,
     check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
@@ -331,25 +336,29 @@ def bench(
     """
     from caesura.bench import run_bench, run_trust
 
+    check_form(as_json, as_csv)
     if name == "trust":
         _show_bench(
             run_trust(backend, seconds=seconds(time_budget), seed=seed, campaigns=campaign or (), progress_file=resume),
             as_json,
+            as_csv,
             page,
         )
         return
     hardware = machine(preset or (None if params else "base"), params, changes or ())
     report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
-    _show_bench(report, as_json, page)
+    _show_bench(report, as_json, as_csv, page)
 
 
-def _show_bench(report: "BenchResult", as_json: bool, page: Path | None) -> None:
+def _show_bench(report: "BenchResult", as_json: bool, as_csv: bool, page: Path | None) -> None:
     if page:
         from caesura.page.bench_page import write_bench_page
 
         write_bench_page(page, report.to_dict())
     if as_json:
         typer.echo(json.dumps(report.to_dict()))
+    elif as_csv:
+        typer.echo(to_csv(report.to_rows()), nl=False)
     else:
         show.tell(report.to_tables())
     if not report.ok:
@@ -371,15 +380,19 @@ def scenario(
     params: ParamsFile = None,
     changes: Set = None,
     as_json: Json = False,
+    as_csv: Csv = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
+    chart: Annotated[bool, typer.Option("--chart", help="draw what ran when as text, a letter for each model")] = False,
     page: Page = None,
 ) -> None:
     """Serve the models of a scenario under a policy and report ANTT, STP, deadlines missed and utilisation."""
     from caesura.scenario.command import scenario_command
 
+    check_form(as_json, as_csv)
     scenario_command(
-        file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or (), page
-    )
+        file, policy or ["idle_time"], backend, placement, option or (), as_json, trace, params, changes or (), page,
+        as_csv=as_csv, draw=chart,
+    )  # fmt: skip
 
 
 def _graph(path: Path, fallback: bool) -> Graph:

@@ -28,6 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
 ]
+Csv = Annotated[bool, typer.Option("--csv", help="print the table as comma-separated values")]
 Interval = Annotated[int | None, typer.Option(min=0, help="cycles a pause may wait for HALTED (0: no points)")]
 MaxLive = Annotated[int | None, typer.Option(min=0, help="dirty bytes that a point should not exceed (0: any)")]
 CancelAt = Annotated[str, typer.Option(help=f"where cancellation points lie: {', '.join(STRATEGIES)}")]
@@ -79,6 +80,12 @@ def seconds(budget: str) -> float:
     return float(found[1]) * {"ms": 0.001, "m": 60.0}.get(found[2], 1.0)
 
 
+def check_form(as_json: bool, as_csv: bool) -> None:
+    """Output has one form; raises :class:`caesura.api.UsageError`."""
+    if as_json and as_csv:
+        raise api.UsageError("--json and --csv are two forms of the same output: give one")
+
+
 def engine_count(engines: str | None) -> int | Literal["auto"] | None:
     """What ``--engines`` says; None: nothing."""
     if engines is None:
@@ -109,7 +116,7 @@ def image_of(
     """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image)."""
     if not is_image(path):
         if batch is None and has_dynamic_batch(read_model(path)):
-            typer.echo(f"{path}: the batch is dynamic, and 1 here; --batch N makes it another", err=True)
+            typer.echo(f"{path}: the batch is dynamic, and 1 here; run and compile have --batch N", err=True)
         return api.compile(
             path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options, batch=batch or 1
         )

@@ -59,6 +59,21 @@ class RunReport:
             "check": None if self.check is None else self.check.to_dict(),
         }
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """For comma-separated values: the layers of the first sample, with ``check`` where that was asked for."""
+        return [
+            {
+                "layer": layer.name,
+                "kind": layer.kind,
+                "macs": layer.macs,
+                "cycles": layer.cycles,
+                "utilisation": round(layer.utilisation, 6),
+                "engines": " ".join(map(str, layer.engines)),
+                **({"check": self.check.verdict_of(layer.name, layer.output)} if self.check else {}),
+            }
+            for layer in self.stats[0].layers
+        ]
+
     def to_tables(self) -> Group:
         """For a terminal."""
         stats = self.stats[0]

@@ -1,6 +1,6 @@
 """Timelines as Chrome trace JSON, which https://ui.perfetto.dev and chrome://tracing show.
 
-A timeline is a list of spans on named tracks. Nothing here knows what a span stands for.
+A timeline is a list of spans on named tracks, and of counters. Nothing here knows what a span stands for.
 """
 
 import json
@@ -27,10 +27,21 @@ class Span:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def trace_events(spans: Iterable[Span]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Counter:
+    """What ``values`` are from ``cycle`` on, until the next record of the same ``track``: a group and a name in it. A
+    viewer stacks them."""
+
+    track: tuple[str, str]
+    cycle: int
+    values: dict[str, float]
+
+
+def trace_events(spans: Iterable[Span], counters: Iterable[Counter] = ()) -> dict[str, Any]:
     """The trace as one JSON object; raises ValueError for a span that ends before it starts."""
     spans = sorted(spans, key=lambda span: (span.start, -span.end))
-    groups = list(dict.fromkeys(span.track[0] for span in spans))
+    counters = sorted(counters, key=lambda counter: counter.cycle)
+    groups = {each.track[0] for each in spans} | {each.track[0] for each in counters}
     tracks = list(dict.fromkeys(span.track for span in spans))
     events: list[dict[str, Any]] = []
     for pid, group in enumerate(sorted(groups), 1):
@@ -38,16 +49,22 @@ def trace_events(spans: Iterable[Span]) -> dict[str, Any]:
         for tid, track in enumerate(sorted(track for track in tracks if track[0] == group), 1):
             events.append(_name("thread_name", pid, tid, track[1]))
             events += [_event(span, pid, tid) for span in spans if span.track == track]
+        events += [_counter(counter, pid) for counter in counters if counter.track[0] == group]
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def write_trace(path: str | Path, spans: Iterable[Span]) -> None:
-    """Write the trace of ``spans`` to ``path``."""
-    Path(path).write_text(json.dumps(trace_events(spans)))
+def write_trace(path: str | Path, spans: Iterable[Span], counters: Iterable[Counter] = ()) -> None:
+    """Write the trace of ``spans`` and ``counters`` to ``path``."""
+    Path(path).write_text(json.dumps(trace_events(spans, counters)))
 
 
 def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
     return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def _counter(counter: Counter, pid: int) -> dict[str, Any]:
+    ts = counter.cycle / CYCLES_PER_US
+    return {"name": counter.track[1], "ph": "C", "ts": ts, "pid": pid, "args": counter.values}
 
 
 def _event(span: Span, pid: int, tid: int) -> dict[str, Any]:

@@ -8,12 +8,14 @@ import typer
 
 from caesura import api, inputs
 from caesura.backends import chosen_backend
+from caesura.comma_separated import to_csv
 from caesura.machine import machine
 from caesura.options import (
     AnyBackend,
     Batch,
     Budget,
     CancelAt,
+    Csv,
     Engines,
     Fallback,
     Interval,
@@ -29,6 +31,7 @@ from caesura.options import (
     Preset,
     Set,
     SpillBound,
+    check_form,
     compile_options,
     image_of,
     is_image,
@@ -38,6 +41,7 @@ from caesura.progress import Progress, estimated_cycles
 from caesura.shares import shares
 from caesura.show import tell
 from hw.contract.image import Image
+from sw.driver import HandledInterrupt
 from sw.runtime import RunStats
 
 if TYPE_CHECKING:
@@ -58,6 +62,7 @@ def run(
     backend: AnyBackend = None,
     check: Annotated[bool, typer.Option("--check", help="compare with onnxruntime, layer by layer")] = False,
     as_json: Json = False,
+    as_csv: Csv = False,
     vcd: Annotated[Path | None, typer.Option(help="write waveforms to this file (cxxrtl, pysim)")] = None,
     samples: Annotated[int, typer.Option(min=1, help="how many samples to run")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="seed of random inputs")] = 0,
@@ -84,6 +89,9 @@ def run(
     """Run a model on the RTL, or on the fast model of it, and report outputs, cycles and utilisation per layer."""
     from caesura.report import RunReport
 
+    check_form(as_json, as_csv)
+    if as_csv and profile:
+        raise api.UsageError("--csv prints one table, that of the layers: take --json with --profile")
     options = compile_options(
         cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
         budget=budget, no_regions=no_regions, no_split=no_split,
@@ -115,18 +123,20 @@ def run(
         if check:
             progress.task("checking layer by layer")
             report.check = _check(device, model, fallback, batch or 1, data, report.outputs)
-        runs = getattr(device.bus, "runs", [])
+        runs, interrupts = getattr(device.bus, "runs", []), device.driver.handled_interrupts
         if trace:
-            _write_trace(trace, report.stats, runs)
+            _write_trace(trace, report.stats, runs, interrupts)
     if page:
         from caesura.page.run_page import write_run_page
 
-        write_run_page(page, report, image, runs)
+        write_run_page(page, report, image, runs, interrupts)
     if output:
         save_outputs(output, report.outputs)
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
         typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
+    elif as_csv:
+        typer.echo(to_csv(report.to_rows()), nl=False)
     else:
         tell(report.to_tables())
         if where:
@@ -163,12 +173,13 @@ def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *,
         raise api.UsageError(f"--units: {error}") from None
 
 
-def _write_trace(path: Path, stats: list[RunStats], runs: "list[InstructionRun]") -> None:
-    from caesura.timeline import job_spans, unit_spans
+def _write_trace(
+    path: Path, stats: list[RunStats], runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
+) -> None:
+    from caesura.run_trace import job_counters, run_spans
     from sim.trace import write_trace
 
-    jobs = [job for run in stats for job in run.jobs]
-    write_trace(path, [*job_spans(jobs), *unit_spans(jobs, runs)])
+    write_trace(path, run_spans(stats, runs, interrupts), job_counters([job for run in stats for job in run.jobs]))
 
 
 def _profile(image: Image, stats: RunStats) -> "Profile":

@@ -11,12 +11,19 @@ from caesura.page.memory import memory_plot
 from caesura.page.timeline import timeline
 from caesura.profile import profile
 from caesura.report import RunReport
-from caesura.timeline import job_spans, unit_spans
+from caesura.run_trace import run_spans
 from hw.contract.image import Image
 from sim.timing.runs import InstructionRun
+from sw.driver import HandledInterrupt
 
 
-def write_run_page(path: Path, report: RunReport, image: Image, runs: Sequence[InstructionRun]) -> None:
+def write_run_page(
+    path: Path,
+    report: RunReport,
+    image: Image,
+    runs: Sequence[InstructionRun],
+    interrupts: Sequence[HandledInterrupt] = (),
+) -> None:
     """Write the page of the first sample of ``report``; ``runs``: when units worked, if that was recorded."""
     stats = report.stats[0]
     where = profile(image, stats.jobs)
@@ -31,7 +38,7 @@ def write_run_page(path: Path, report: RunReport, image: Image, runs: Sequence[I
     ]  # fmt: skip
     check = [] if report.check is None else [paragraph(report.check.summary())]
     host = [paragraph(f"on the CPU: {step}") for step in report.host_steps]
-    spans = [replace(span, kind=span.name) for span in (*job_spans(stats.jobs), *unit_spans(stats.jobs, runs))]
+    spans = [replace(span, kind=span.name) for span in run_spans([stats], runs, interrupts)]
     lines = "Jobs by engine, and when units worked." if runs else "Jobs by engine; --units adds a line for each unit."
     parts = [
         heading(f"{report.model} on {report.preset} ({report.backend})", 1),

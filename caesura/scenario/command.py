@@ -5,9 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console, Group, RenderableType
+
 from caesura.api import UsageError
-from caesura.scenario.report import comparison, to_table
+from caesura.comma_separated import to_csv
+from caesura.scenario.outcome import Outcome
+from caesura.scenario.outcome_chart import outcome_chart
+from caesura.scenario.report import comparison, to_rows, to_table
 from caesura.scenario.runner import run_scenario
+from caesura.scenario.schema import Scenario
 from caesura.show import tell
 
 
@@ -22,12 +28,22 @@ def scenario_command(
     params: Path | None = None,
     changes: Sequence[str] = (),
     page: Path | None = None,
+    *,
+    as_csv: bool = False,
+    draw: bool = False,
 ) -> None:
     """Run ``file`` and print its metrics, under several ``policies`` in one table. ``options`` of the policies are of
     the form ``name=number``."""
     chosen = dict(_option(text) for text in options)
     if (trace or page) and len(policies) > 1:
         raise UsageError("--trace and --report tell of one run: give one --policy")
+    if draw and (as_json or as_csv):
+        raise UsageError("--chart draws for people: leave --json and --csv out")
+    charts: list[RenderableType] = []
+
+    def drawn(scenario: Scenario, outcome: Outcome) -> None:
+        charts.append(outcome_chart(outcome, scenario.time_unit, Console().width))
+
     results = [
         run_scenario(
             file,
@@ -39,11 +55,16 @@ def scenario_command(
             params=params,
             changes=changes,
             page=page,
+            seen=drawn if draw else None,
         )
         for policy in policies
     ]
+    for policy, shown in zip(policies, charts, strict=False):
+        tell(Group(f"{policy}:", shown) if len(policies) > 1 else shown)
     if as_json:
         print(json.dumps(results[0] if len(results) == 1 else results))
+    elif as_csv:
+        print(to_csv(to_rows(results)), end="")
     else:
         tell(to_table(results[0]) if len(results) == 1 else comparison(results))
 

@@ -176,9 +176,21 @@ class DeviceExecutor:
         )
 
     def _timeline(self) -> list[Span]:
-        """Everything since the scenario began, which is cycle 0."""
+        """Everything since the scenario began, which is cycle 0; kinds are the scenario's names of models."""
+        names: dict[str, set[str]] = {}
+        for name, models in self._models.items():
+            names.setdefault(models[0].name, set()).add(name)
+        named = {image: found.pop() for image, found in names.items() if len(found) == 1}
         spans = preemptive_spans(self._runtime.requests, self._runtime.spans())
-        return [replace(span, start=span.start - self._origin, end=span.end - self._origin) for span in spans]
+        return [
+            replace(
+                span,
+                start=span.start - self._origin,
+                end=span.end - self._origin,
+                kind=named.get(span.kind, span.kind),
+            )
+            for span in spans
+        ]
 
     def _layer(self, run: GroupRun, inputs: int) -> LayerRun:
         asked, decision = _tag(run.request).run, run.decision

@@ -50,6 +50,17 @@ class LayerRun:
         return self.start - self.ready
 
 
+@dataclass(frozen=True)
+class CpuRun:
+    """A ``stage`` of a request that the CPU of that number computed."""
+
+    stream: str
+    stage: str
+    cpu: int
+    start: float
+    end: float
+
+
 @dataclass
 class Outcome:
     """A whole run. Times in the scenario's unit."""
@@ -63,6 +74,7 @@ class Outcome:
     switch_time: float = 0.0
     host_time: float = 0.0  #: that the CPU spent on steps of models
     preemptions: int = 0  #: times that running requests gave way to more urgent ones
+    cpu: list[CpuRun] = field(default_factory=list)  #: stages of requests between models
     moves: list[StateMove] = field(default_factory=list)  #: dumps and restores of the synthetic machine
     timeline: list[Span] = field(default_factory=list)  #: of a device, in cycles: jobs, dumps, host, requests
     decision_seconds: list[float] = field(default_factory=list)  #: wall time of each decision on this computer

@@ -12,6 +12,10 @@ from caesura.show import table
 from sw.runtime import metrics
 from sw.runtime.policies import PLACEMENT
 
+_OF_THE_RUN = (
+    "makespan", "antt", "stp", "fairness", "compute_utilisation", "access_utilisation", "preemptions", "host_time",
+)  # fmt: skip
+
 
 def report(
     scenario: Scenario, policy: str, backend: str, outcome: Outcome, alone: Mapping[str, float]
@@ -129,6 +133,22 @@ def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
         )  # fmt: skip
     notes = dict.fromkeys(note for one in results for note in one["notes"])
     return Group(head, *(Text(f"note: {note}", "yellow") for note in notes), rows)
+
+
+def to_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row for each policy and stream; what is of the run as a whole is in each of its rows."""
+    return [
+        {
+            **{name: one[name] for name in ("scenario", "policy", "backend", "time_unit")},
+            "stream": stream["name"],
+            **{name: stream[name] for name in ("requests", "alone")},
+            **{name: stream["turnaround"].get(name) for name in ("mean", "p50", "p90", "p99", "max")},
+            "sla_violation_rate": stream["sla_violation_rate"],
+            **{name: one[name] for name in _OF_THE_RUN},
+        }
+        for one in results
+        for stream in one["streams"]
+    ]
 
 
 def _time(value: float) -> str:

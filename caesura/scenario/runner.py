@@ -43,11 +43,13 @@ def run_scenario(
     params: Path | None = None,
     changes: Sequence[str] = (),
     page: Path | None = None,
+    seen: Callable[[Scenario, Outcome], None] | None = None,
 ) -> dict[str, Any]:
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
 
     ``backend``: by default what the models need, see :func:`backend_of`. ``trace``: where to write a timeline for
-    Perfetto; ``page``: a page with timeline and plots. ``params``: a file of parameters of the hardware, instead of
+    Perfetto; ``page``: a page with timeline and plots; ``seen`` is called with all that happened.
+    ``params``: a file of parameters of the hardware, instead of
     those of the scenario; ``changes`` to either, such as ``engines=4``.
 
     Raises :class:`ScenarioError` for a file that cannot be used, ``UsageError`` for an unknown policy or backend.
@@ -65,6 +67,8 @@ def run_scenario(
         scenario = _on_machine(scenario, params, changes)
     runner = RUNNERS[backend]()
     outcome = runner.run(scenario, policies, folder)
+    if seen is not None:
+        seen(scenario, outcome)
     if trace is not None:
         write_trace(trace, spans(outcome, scenario.time_unit))
     alone = {stream.name: _alone(runner, scenario, stream, folder) for stream in scenario.streams}

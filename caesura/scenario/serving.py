@@ -1,5 +1,6 @@
 """The scenario runner: requests of all streams, from arrival through their stages to the end, on any model executor."""
 
+import heapq
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -9,7 +10,7 @@ import simpy
 
 from caesura.scenario.arrivals import times
 from caesura.scenario.model_executor import ModelExecutor, ModelRun, Process
-from caesura.scenario.outcome import Frame, Outcome
+from caesura.scenario.outcome import CpuRun, Frame, Outcome
 from caesura.scenario.schema import Closed, Scenario, StageSpec, Stream
 
 
@@ -25,7 +26,9 @@ class _Serving:
         self._scenario, self._executor = scenario, executor
         self._env, self._ticks = executor.env, executor.ticks
         self._cpus = simpy.Resource(self._env, scenario.machine.cpus)
+        self._free_cpus = list(range(scenario.machine.cpus))
         self._frames: list[Frame] = []
+        self._cpu_runs: list[CpuRun] = []
 
     def run(self, folder: Path) -> Outcome:
         streams = []
@@ -34,7 +37,9 @@ class _Serving:
             process = self._closed if isinstance(stream.arrivals, Closed) else self._open
             streams.append(self._env.process(process(stream, times(stream.arrivals, rng, folder))))
         self._executor.run(self._env.all_of(streams))
-        return self._executor.outcome(self._frames)
+        outcome = self._executor.outcome(self._frames)
+        outcome.cpu = self._cpu_runs
+        return outcome
 
     # -- arrivals --------------------------------------------------------------------------------------------
     def _open(self, stream: Stream, arrivals: list[float]) -> Process:
@@ -73,7 +78,7 @@ class _Serving:
         runs = [self._model_run(stream, stage, frame) for stage in stream.stages]
         for stage, (run, following) in zip(stream.stages, pairwise([*runs, None]), strict=True):
             if run is None:
-                yield from self._compute(stage, following)
+                yield from self._compute(stream, stage, following)
             else:
                 yield self._executor.submit(run)
             if stage.name == waited_for and not passed.triggered:
@@ -94,11 +99,15 @@ class _Serving:
             return None
         return ModelRun(frame, stage.model, stream.priority if stage.priority is None else stage.priority)
 
-    def _compute(self, stage: StageSpec, following: ModelRun | None) -> Process:
+    def _compute(self, stream: Stream, stage: StageSpec, following: ModelRun | None) -> Process:
         """Work on a CPU, in the order in which it became ready."""
         with self._cpus.request() as cpu:
             yield cpu
+            number, begin = heapq.heappop(self._free_cpus), self._env.now
             duration = stage.duration * self._ticks
             if stage.announced and following is not None:
                 self._executor.announce(following, duration)
             yield self._env.timeout(duration)
+            heapq.heappush(self._free_cpus, number)
+            start, end = begin / self._ticks, self._env.now / self._ticks
+            self._cpu_runs.append(CpuRun(stream.name, stage.cpu or "", number, start, end))

@@ -6,12 +6,18 @@ from sim.trace import Span
 
 
 def spans(outcome: Outcome, time_unit: str) -> list[Span]:
-    """A device's timeline as it is. Otherwise a span for each layer's compute, on a line per engine, for its memory
-    access, and for dumps and restores; a colour for each model. Units of time that say nothing count as cycles."""
-    if outcome.timeline:
-        return outcome.timeline
+    """Stages of requests on CPUs, and a device's timeline as it is. Otherwise spans for each layer's compute, on a line
+    per engine, for its memory access, and for dumps and restores; a colour for each model. Units of time that say
+    nothing count as cycles."""
     scale = CYCLES.get(time_unit, 1)
     result = [
+        Span(("host", f"CPU {run.cpu}"), run.stage, round(run.start * scale), round(run.end * scale), run.stage,
+             {"stream": run.stream})
+        for run in outcome.cpu
+    ]  # fmt: skip
+    if outcome.timeline:
+        return [*outcome.timeline, *result]
+    result += [
         Span(("accelerator", f"engine {move.engine} switches"), move.kind, round(move.begin * scale),
              round(move.end * scale), move.kind)
         for move in outcome.moves

@@ -7,10 +7,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from caesura.comma_separated import to_csv
+from caesura.show import tell
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import Point, load_sweep
 from caesura.sweep.store import Store
-from caesura.sweep.table import rows, to_csv, to_table
+from caesura.sweep.table import rows, to_table
 
 
 def sweep_command(
@@ -45,6 +47,6 @@ def sweep_command(
     elif as_csv:
         print(to_csv(found), end="")
     else:
-        Console().print(to_table(title, points, found))
+        tell(to_table(title, points, found))
         print(f"{folder}: table.csv, table.json, picture.html")
     return sum(bool(one["error"]) for one in found)

@@ -1,7 +1,5 @@
-"""The one table of a sweep: on a terminal, as CSV, as JSON."""
+"""The one table of a sweep, and how a terminal shows it."""
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,15 +30,6 @@ def rows(points: Sequence[Point], figures: Sequence[Figures]) -> list[dict[str, 
         }
         for point, one in zip(points, figures, strict=True)
     ]
-
-
-def to_csv(found: Sequence[dict[str, Any]]) -> str:
-    """Comma-separated values with a header."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(found[0]) if found else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found)
-    return out.getvalue()
 
 
 def to_table(title: str, points: Sequence[Point], found: Sequence[dict[str, Any]]) -> Group:

@@ -20,7 +20,8 @@ _PARAMETERS_FOLLOW = ("DequantizeLinear", "QLinear", "QGemm")  # scale and zero 
 
 
 def declare(draft: Draft) -> None:
-    """Make a port for every input. A float input that only one QuantizeLinear reads is quantised by the host."""
+    """Make a port for every input. A float input that only one QuantizeLinear reads,
+    behind Transposes if need be, is quantised by the host."""
     for value in draft.source.model.graph.input:
         signature = draft.source.signatures[value.name]
         try:
@@ -51,13 +52,23 @@ def declare_float(draft: Draft, name: str) -> Float:
     return made
 
 
-def quantised_port(draft: Draft, name: str, quantised: str, target: Quantisation) -> Quant:
-    """A port that quantises float input ``name`` on the host to ONNX tensor ``quantised``."""
-    shape = draft.source.signatures[name].shape
-    layout = TensorLayout(shape, _perm(draft, name, shape))
-    quant = draft.new_tensor(quantised, shape, layout, target)
-    draft.graph.inputs.append(Port(name, "float32", shape, quant.tensor, layout.perm, True))
+def quantised_port(draft: Draft, value: Float, name: str, quantised: str, target: Quantisation) -> Quant:
+    """A port that quantises a float input on the host to ONNX tensor ``quantised``. ``value`` is the input itself, or
+    what Transposes make of it, by the ``name`` of its tensor: the port stores it in their order."""
+    layout = TensorLayout(value.shape, _perm(draft, name, value.shape))
+    axes = tuple(range(len(value.shape)))
+    while (node := draft.source.producers.get(name)) is not None:
+        step = transposed_axes(node, len(axes))
+        axes, name = tuple(step[a] for a in axes), node.input[0]
+    quant = draft.new_tensor(quantised, value.shape, layout, target)
+    perm = tuple(axes[a] for a in layout.perm)
+    draft.graph.inputs.append(Port(name, "float32", draft.source.signatures[name].shape, quant.tensor, perm, True))
     return quant
+
+
+def transposed_axes(node: onnx.NodeProto, rank: int) -> Shape:
+    """The order that a Transpose of ``rank`` axes brings them into."""
+    return tuple(attributes(node).get("perm", tuple(reversed(range(rank)))))
 
 
 def _declare_8bit(draft: Draft, name: str, signature: Signature) -> None:
@@ -71,9 +82,12 @@ def _declare_8bit(draft: Draft, name: str, signature: Signature) -> None:
 
 def _only_quantised(draft: Draft, name: str) -> bool:
     readers = draft.source.consumers.get(name, [])
-    if name in draft.source.outputs or any(node.op_type != "QuantizeLinear" for node in readers):
+    if name in draft.source.outputs or len(readers) != 1:
         return False
-    return len(readers) == 1
+    (reader,) = readers
+    if reader.op_type == "Transpose":
+        return _only_quantised(draft, reader.output[0])
+    return reader.op_type == "QuantizeLinear"
 
 
 def _parameters(draft: Draft, name: str) -> tuple[float, int]:
@@ -106,8 +120,7 @@ def _perm(draft: Draft, name: str, shape: Shape) -> Shape:
     while readers and readers[0].op_type in (*_PASSED, "Transpose"):
         node: onnx.NodeProto = readers[0]
         if node.op_type == "Transpose":
-            step = attributes(node).get("perm", tuple(reversed(range(len(axes)))))
-            axes = tuple(axes[a] for a in step)
+            axes = tuple(axes[a] for a in transposed_axes(node, len(axes)))
         readers = draft.source.consumers.get(node.output[0], [])
     if readers and readers[0].op_type in _IN_ORDER:
         return tuple(range(len(shape)))

@@ -17,8 +17,9 @@ from rich.table import Table
 
 import caesura
 from benchmarks.driving import WAYS, FrameSchedule, FramesRun, Times, Way, Workload, prepare, run, schedule
+from caesura.scenario.chart import MARGIN
 from caesura.timeline import preemptive_spans
-from examples.driving.chart import LEGEND, MARGIN, chart
+from examples.driving.chart import LEGEND, chart
 from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
 from sim.trace import write_trace
 

@@ -16,6 +16,7 @@ from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.traffic import DmaTraffic, DramTraffic
 from sw.driver.preempt.halting import HaltRecord
 from sw.driver.preempt.suspension import Suspension
+from sw.driver.queues.interrupt_wait import HandledInterrupt
 
 __all__ = [
     "Device",
@@ -27,6 +28,7 @@ __all__ = [
     "DriverError",
     "FaultRecord",
     "HaltRecord",
+    "HandledInterrupt",
     "JobResult",
     "LoadedModel",
     "NotSuspendable",

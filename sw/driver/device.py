@@ -24,6 +24,7 @@ from sw.driver.preempt.preemption import Preemption, UpcomingJobs
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
 from sw.driver.queues.events import EventPool
+from sw.driver.queues.interrupt_wait import HandledInterrupt
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.queues.registers import RegisterAccess, identify
 from sw.driver.scrub import Scrubber
@@ -214,6 +215,11 @@ class Device:
     def poll(self, limit: int) -> bool:
         """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
         return self.queues.poll(limit)
+
+    @property
+    def handled_interrupts(self) -> list[HandledInterrupt]:
+        """The newest interrupts, oldest first, and what they cost the host."""
+        return list(self.queues.interrupts.handled)
 
     def look(self) -> bool:
         """Serve interrupts that are pending although none came; False if there are none. Raises as :meth:`collect`."""

@@ -12,7 +12,7 @@ from sw.runtime.job_groups import job_groups
 from sw.runtime.policies.contract import Operator
 from sw.runtime.policies.queue_time import QueueTime
 from sw.runtime.ports import InputError, from_tensor, to_tensor
-from sw.runtime.stats import RunStats, run_stats
+from sw.runtime.stats import RunStats, StepOnCpu, run_stats
 
 _LIMIT_FLOOR = 10_000_000  #: cycles; far above what the smallest models take, still soon over when one hangs
 _LIMIT_FACTOR = 50  #: times the compiler's estimate
@@ -66,15 +66,15 @@ class Session:
         try:
             self.device.begin(self.model, self.limit)
             steps = self.model.image.meta.steps
-            results = [result for step in steps for result in self._run_step(step)]
+            on_cpu: list[StepOnCpu] = []
+            results = [result for step in steps for result in self._run_step(step, on_cpu)]
         except Exception:  # faults and time-outs above all; a step on the CPU may raise anything
             self.device.abort(self.model)
             raise
         latency = self.device.bus.cycle - begin
         if alone and not reference.measured(self.model.image):
             reference.store(self.model.image, results)
-        host = sum(self.host_cycles(step) for step in steps)
-        return self.fetch(), run_stats(self.model.image, results, latency, host)
+        return self.fetch(), run_stats(self.model.image, results, begin, latency, on_cpu)
 
     def read_tensor(self, name: str) -> npt.NDArray:
         """A tensor of the last inference as it is stored, by the image's name for it."""
@@ -114,15 +114,16 @@ class Session:
         for name, value in values.items():
             self.model.write_tensor(name, value)
 
-    def run_host(self, step: StepInfo) -> None:
+    def run_host(self, step: StepInfo) -> StepOnCpu:
         """Both at once, in the time that the CPU takes."""
-        values = self.compute_host(step)
+        values, begin = self.compute_host(step), self.device.bus.cycle
         self.device.bus.advance(self.host_cycles(step))
         self.store_host(values)
+        return StepOnCpu(tuple(step.outputs), step.reason, begin, self.device.bus.cycle)
 
-    def _run_step(self, step: StepInfo) -> list[JobResult]:
+    def _run_step(self, step: StepInfo, on_cpu: list[StepOnCpu]) -> list[JobResult]:
         if step.kind == "host":
-            self.run_host(step)
+            on_cpu.append(self.run_host(step))
             return []
         if self.model.placed:
             return self.device.collect(self._place(step), self.limit)

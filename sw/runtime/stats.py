@@ -35,9 +35,20 @@ class LayerStats:
 
 
 @dataclass(frozen=True)
+class StepOnCpu:
+    """A step of a model that the CPU computed from cycle ``begin`` to ``end``; ``reason``: why it did."""
+
+    outputs: tuple[str, ...]
+    reason: str
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
 class RunStats:
-    """One inference. ``cycles``: first prologue or body to last end, on the accelerator; ``latency``: the host's view,
-    with everything ``sim.bus.HostCosts`` charges; ``host``: of that, the steps that the CPU computed."""
+    """One inference. ``cycles``: first prologue or body to last end, on the accelerator; ``latency``: the host's view
+    from cycle ``begin`` on, with everything ``sim.bus.HostCosts`` charges; ``on_cpu``: of that, the steps that the CPU
+    computed."""
 
     cycles: int
     latency: int
@@ -45,17 +56,26 @@ class RunStats:
     utilisation: float  #: of the MAC peak of all engines used, over ``cycles``, 0..1
     layers: list[LayerStats]
     jobs: list[JobResult]
-    host: int = 0
+    begin: int = 0
+    on_cpu: tuple[StepOnCpu, ...] = ()
+
+    @property
+    def host(self) -> int:
+        """Cycles of the steps on the CPU."""
+        return sum(step.end - step.begin for step in self.on_cpu)
 
 
-def run_stats(image: Image, jobs: Sequence[JobResult], latency: int, host: int = 0) -> RunStats:
-    """Statistics of one inference of ``image`` from the results of its jobs. ``host``: cycles of its CPU steps."""
+def run_stats(
+    image: Image, jobs: Sequence[JobResult], begin: int, latency: int, on_cpu: Sequence[StepOnCpu] = ()
+) -> RunStats:
+    """Statistics of one inference of ``image`` from the results of its jobs, and of its steps on the CPU."""
     layers = [_layer_stats(image, index, jobs) for index in range(len(image.meta.layers))]
-    begin = min((job.prologue_start or job.start for job in jobs), default=0)
-    cycles = max((job.end for job in jobs), default=0) - begin
+    first = min((job.prologue_start or job.start for job in jobs), default=0)
+    cycles = max((job.end for job in jobs), default=0) - first
     macs = sum(layer.macs for layer in layers if layer.engines)
     engines = {job.engine for job in jobs}
-    return RunStats(cycles, latency, macs, _utilisation(image, macs, len(engines), cycles), layers, list(jobs), host)
+    used = _utilisation(image, macs, len(engines), cycles)
+    return RunStats(cycles, latency, macs, used, layers, list(jobs), begin, tuple(on_cpu))
 
 
 def _layer_stats(image: Image, index: int, jobs: Sequence[JobResult]) -> LayerStats:

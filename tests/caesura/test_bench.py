@@ -1,6 +1,8 @@
 """``caesura bench`` and ``caesura run --profile`` on the compiled RTL of ``tiny``."""
 
+import csv
 import importlib
+import io
 import json
 import subprocess
 import sys
@@ -36,6 +38,13 @@ def small(monkeypatch):
     figures = [Figure(GEMM, Target(30, 90), measure(GEMM)), Figure(CONV, Target(99.9, 100), measure(CONV))]
     monkeypatch.setattr(report, "BENCHES", ("small",))
     monkeypatch.setitem(sys.modules, "benchmarks.small", SimpleNamespace(figures=lambda: figures))
+
+
+def test_csv(small):
+    code, out, _ = caesura_command("bench", "small", "--preset", "tiny", "--backend", "model", "--csv")
+    gemm, conv = csv.DictReader(io.StringIO(out))
+    assert code == 1 and (gemm["name"], gemm["ok"], conv["name"], conv["ok"]) == (GEMM, "True", CONV, "False")
+    assert float(gemm["value"]) > 30 and gemm["unit"] == "%" and "cycles" in gemm["explanation"]
 
 
 def test_json(small):

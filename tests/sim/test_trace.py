@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sim.trace import Span, trace_events, write_trace
+from sim.trace import Counter, Span, trace_events, write_trace
 
 SPANS = [
     Span(("engine 1", "executor"), "conv2", 5000, 9000, "net"),
@@ -34,3 +34,16 @@ def test_a_span_that_ends_before_it_starts_is_refused():
 def test_the_file_is_json(tmp_path):
     write_trace(tmp_path / "t.json", SPANS)
     assert json.loads((tmp_path / "t.json").read_text()) == trace_events(SPANS)
+
+
+def test_counters_stand_in_the_group_of_their_spans():
+    track = "engine 0", "MAC"
+    counters = [Counter(track, 4500, {"active": 0.0}), Counter(track, 500, {"active": 75.0})]
+    events = trace_events(SPANS, counters)["traceEvents"]
+    found = [e for e in events if e["ph"] == "C"]
+    assert [(e["name"], e["ts"], e["args"]) for e in found] == [
+        ("MAC", 0.5, {"active": 75.0}), ("MAC", 4.5, {"active": 0.0}),
+    ]  # fmt: skip
+    assert {e["pid"] for e in found} == {1}
+    (alone,) = [e for e in trace_events([], counters[:1])["traceEvents"] if e["name"] == "process_name"]
+    assert alone["args"]["name"] == "engine 0"

@@ -135,3 +135,15 @@ def test_illegal_instruction_in_an_image(device, tmp_path):
     with pytest.raises(caesura.ImageError, match="code, PC 1: illegal opcode 0x99"):
         device.load(tmp_path / "illegal.cimg")
     assert "code, PC 1: illegal opcode 0x99" in failure("run", tmp_path / "illegal.cimg")
+
+
+@pytest.mark.parametrize("command", ["profile", "retime"])
+def test_advice_on_batches_names_commands_that_have_the_option(tmp_path, command):
+    net = Net()
+    model = net.model(net.q(net.conv(net.dq(net.input((1, 4, 8, 8)), 0.031), 0.031, (8, 4, 3, 3)), 0.9))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    onnx.save(model, tmp_path / "m.onnx")
+    _, _, err = caesura_command(command, tmp_path / "m.onnx", "--backend", "model") if command == "profile" else (
+        caesura_command(command, tmp_path / "m.onnx")
+    )  # fmt: skip
+    assert "run and compile have --batch" in " ".join(err.split())

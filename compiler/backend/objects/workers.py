@@ -79,7 +79,7 @@ class Workers:
                 except (EOFError, OSError, pickle.UnpicklingError):
                     failures.append(
                         f"a worker process ended with status {other.wait()} in the middle of its work; is there enough "
-                        "memory? With jobs=1 (--jobs 1) the model is compiled in one process"
+                        "memory? With jobs=1 (caesura compile --jobs 1) the model is compiled in one process"
                     )
 
         threads = [threading.Thread(target=served, args=(other,), daemon=True) for other in self._others]

@@ -94,6 +94,11 @@ def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: 
     return made
 
 
+def type_of(draft: Draft, value: OnHost, name: str) -> str:
+    """The type of ``value``, ONNX tensor ``name``, as numpy calls it."""
+    return _type_name(draft.source.inferred.get(name) or _signatures(draft, value.roots, [name])[0])
+
+
 def quantise(draft: Draft, node: onnx.NodeProto, target: Quantisation) -> Quant:
     """QuantizeLinear of a float tensor in memory."""
     value = draft.value(node.input[0])

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
+from compiler.frontend.inputs import transposed_axes
 from compiler.frontend.layout import NHWC, Shape, TensorLayout
 from compiler.frontend.ops import host, pointwise
 from compiler.frontend.problems import Unsupported
@@ -32,9 +33,10 @@ def reshape(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def transpose(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     """Another order of the axes."""
     value = draft.value(node.input[0])
-    rank = len(value.shape)
-    perm = tuple(attributes(node).get("perm", tuple(reversed(range(rank)))))
-    return [_moved(draft, node, value, ("transpose", perm))]
+    step = "transpose", transposed_axes(node, len(value.shape))
+    if isinstance(value, Float) and not value.tensor:  # an input that the host quantises: it stores that in any order
+        return [dataclasses.replace(value, shape=_shape_after(value.shape, step))]
+    return [_moved(draft, node, value, step)]
 
 
 @operator("Identity", "Dropout")

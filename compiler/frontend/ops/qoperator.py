@@ -20,11 +20,9 @@ def _quantisation(draft: Draft, node: onnx.NodeProto, index: int, dtype: str) ->
 
 
 def _real(draft: Draft, node: onnx.NodeProto, index: int) -> Real:
-    value = draft.value(node.input[index])
-    if not isinstance(value, Quant):
-        raise Unsupported(f"its input {node.input[index]!r} is not an 8-bit tensor")
-    params = _quantisation(draft, node, index + 1, value.dtype)
-    return quantise.dequantised(draft, value, params, node.input[index])
+    scale = draft.constant(node, index + 1, "scale")
+    assert scale is not None
+    return quantise.real_view(draft, node.input[index], scale, draft.constant(node, index + 2, "zero point"))
 
 
 def _constant(draft: Draft, node: onnx.NodeProto, index: int, axis: int) -> QuantConst:

@@ -24,10 +24,18 @@ def dequantize_linear(draft: Draft, node: onnx.NodeProto) -> list[Value]:
     assert scale is not None
     if isinstance(value, Const):
         return [_constant(node, value, scale, zero_point)]
+    return [real_view(draft, node.input[0], scale, zero_point)]
+
+
+def real_view(draft: Draft, name: str, scale: np.ndarray, zero_point: np.ndarray | None) -> Real:
+    """The real view of 8-bit ONNX tensor ``name``. What the CPU computes and one node reads is stored for it."""
+    value = draft.value(name)
+    if isinstance(value, host.OnHost) and (dtype := host.type_of(draft, value, name)) in _EIGHT_BIT:
+        value = host.stored(draft, value, quantisation(scale, zero_point, dtype), name, value.shape)
+        draft.values[name] = value
     if not isinstance(value, Quant):
-        raise Unsupported(f"its input {node.input[0]!r} is not an 8-bit tensor")
-    params = quantisation(scale, zero_point, value.dtype)
-    return [dequantised(draft, value, params, node.input[0])]
+        raise Unsupported(f"its input {name!r} is not an 8-bit tensor")
+    return dequantised(draft, value, quantisation(scale, zero_point, value.dtype), name)
 
 
 def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | None) -> QuantConst:
@@ -97,7 +105,7 @@ def quantised(draft: Draft, value: Value, target: Quantisation, node: onnx.NodeP
         return _reshaped(draft, value, made, name) if value.reshapes else made
     if isinstance(value, Float):
         if not value.tensor:
-            return inputs.quantised_port(draft, node.input[0], name, target)
+            return inputs.quantised_port(draft, value, node.input[0], name, target)
         return host.quantise(draft, node, target)
     raise Unsupported(f"its input {node.input[0]!r} is already 8-bit")
 

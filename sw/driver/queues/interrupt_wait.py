@@ -1,9 +1,25 @@
 """Waiting for interrupts: awake at first, then asleep."""
 
+from collections import deque
+from dataclasses import dataclass
+
 from sim.bus import Bus
 from sw.driver.queues.registers import RegisterAccess
 
 LOOK_AFTER = 1 << 20  #: cycles asleep after which the driver looks by itself: an interrupt may have been lost
+_HISTORY = 1 << 16  #: interrupts that are remembered
+
+
+@dataclass(frozen=True)
+class HandledInterrupt:
+    """What an interrupt cost the host, from cycle ``begin`` to ``end``. ``engine``: whose registers and completions
+    were read; -1 for the way from the interrupt line into the handler, where the driver was asleep. ``causes``: the
+    engine's interrupts by name, such as ``completion``."""
+
+    engine: int
+    begin: int
+    end: int
+    causes: tuple[str, ...] = ()
 
 
 class InterruptWait:
@@ -13,10 +29,13 @@ class InterruptWait:
     register IRQ, and goes to sleep after that: it never waits for more than twice the time of one that knew what comes
     (spinning before blocking, as for locks). An interrupt that never comes costs time, not the result: the register
     is read every :data:`LOOK_AFTER` cycles, and :meth:`JobQueues.look` does so before a request is given up.
+
+    ``handled``: the newest interrupts, for traces.
     """
 
     def __init__(self, bus: Bus, regs: RegisterAccess) -> None:
         self._bus, self._regs = bus, regs
+        self.handled: deque[HandledInterrupt] = deque(maxlen=_HISTORY)
 
     def wait(self, limit: int, awake: int = 0) -> int | None:
         """Bits of IRQ once any is set: an engine has an interrupt pending. None after ``limit`` cycles without.
@@ -32,8 +51,15 @@ class InterruptWait:
             if self._bus.cycle - begin >= awake:
                 break
         while (left := limit - (self._bus.cycle - begin)) > LOOK_AFTER:
-            if self._bus.wait_irq(LOOK_AFTER) or self._regs.read("IRQ"):
+            if self._sleep(LOOK_AFTER) or self._regs.read("IRQ"):
                 return self._regs.read("IRQ")
-        if left <= 0 or not self._bus.wait_irq(left):
+        if left <= 0 or not self._sleep(left):
             return None
         return self._regs.read("IRQ")
+
+    def _sleep(self, limit: int) -> bool:
+        woken = self._bus.wait_irq(limit)
+        if woken:
+            end = self._bus.cycle
+            self.handled.append(HandledInterrupt(-1, end - self._bus.costs.interrupt, end))
+        return woken

@@ -8,7 +8,7 @@ from sim.bus import Bus
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.engine_queue import EngineQueue, fault_record
-from sw.driver.queues.interrupt_wait import InterruptWait
+from sw.driver.queues.interrupt_wait import HandledInterrupt, InterruptWait
 from sw.driver.queues.registers import RegisterAccess
 
 _RING_ALIGN = 256
@@ -109,8 +109,12 @@ class JobQueues:
         halted = []
         for queue in self.engines:
             if pending >> queue.number & 1:
-                causes = queue.take_interrupts()
-                self.take_completions(queue.number, faulted=bool(causes["fault"]))
+                begin, causes = self.bus.cycle, queue.take_interrupts()
+                try:
+                    self.take_completions(queue.number, faulted=bool(causes["fault"]))
+                finally:
+                    named = tuple(name for name, found in causes.items() if found)
+                    self.interrupts.handled.append(HandledInterrupt(queue.number, begin, self.bus.cycle, named))
                 if causes["halted"]:
                     halted.append(queue.number)
         return halted

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from caesura.comma_separated import to_csv
 from caesura.sweep import run
 from caesura.sweep.measure import measure
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import SweepError, load_sweep
 from caesura.sweep.store import Store
-from caesura.sweep.table import rows, to_csv, to_table
+from caesura.sweep.table import rows, to_table
 from tests.support.networks import DIGITS
 from tests.support.web_pages import loads
 

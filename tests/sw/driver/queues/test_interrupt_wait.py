@@ -65,3 +65,13 @@ def test_a_host_that_costs_nothing_sleeps_at_once():
     line = Line(300, HostCosts.free())
     assert _wait(line, 1000) == 1
     assert line.slept == 1 and line.cycle == 300
+
+
+def test_being_woken_is_remembered_with_what_it_took():
+    line = Line(5000)
+    wait = InterruptWait(line, line)  # type: ignore[arg-type]
+    wait.wait(10_000)
+    (woken,) = wait.handled
+    assert (woken.engine, woken.begin, woken.end) == (-1, 5000, 5000 + COSTS.interrupt)
+    wait.wait(10_000)  # still high: seen awake
+    assert len(wait.handled) == 1
