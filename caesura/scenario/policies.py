@@ -61,11 +61,13 @@ def from_file(text: str) -> str:
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if not Path(path).is_file() or spec is None or spec.loader is None:
         raise UsageError(f"policy {text!r}: no such Python file {path!r}")
-    module = importlib.util.module_from_spec(spec)
+    module, known = importlib.util.module_from_spec(spec), dict(ORDER)
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever the file does
         raise UsageError(f"policy {text!r}: {path} fails: {type(error).__name__}: {error}") from None
+    finally:
+        ORDER.update(known)  # a class that registers itself takes no other's name
     found = getattr(module, name, None)
     if not (isinstance(found, type) and callable(getattr(found, "choose", None))):
         classes = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__]

@@ -10,10 +10,10 @@ from compiler import ir
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.region import Place, Region, members_of
 from compiler.backend.memory.budget import Lv2Budget
+from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.program.decisions import LayerDecisions
-from compiler.backend.program.job_order import PlanError
 
 __all__ = ["LengthPlan", "PlanError"]
 

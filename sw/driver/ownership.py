@@ -1,5 +1,6 @@
 """Who uses a device: one run time or session at a time, from one thread at a time."""
 
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,10 @@ class Ownership:
     def __init__(self, bus: Bus) -> None:
         self.models = 0
         before = _DRIVERS.get(id(bus))
+        if before is not None and before.models:
+            del before  # one that nobody holds any more may still wait for the collector
+            gc.collect()
+            before = _DRIVERS.get(id(bus))
         if before is not None and before.models:
             raise DriverError(
                 f"this bus has a driver already, with {before.models} models: use that, or unload them first"

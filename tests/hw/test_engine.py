@@ -133,9 +133,10 @@ def empty(soc: SocBench) -> None:
     soc.write("CONTROL", 1)
 
 
-def test_a_job_cut_behind_every_instruction_equals_an_undisturbed_one(soc):
-    """Through a reset: the rest of the job comes back with RESUME, and what is in LV1, LV0 and the accumulators has
-    survived. Idle loads in front give the pause time to come before the point."""
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_job_cut_behind_every_instruction_equals_an_undisturbed_one(soc, step):
+    """Behind every ``step``-th. Through a reset: the rest of the job comes back with RESUME, and what is in LV1, LV0
+    and the accumulators has survived. Idle loads in front give the pause time to come before the point."""
     content, body = inputs(5)
     idle = program("LD1 src_seg=6 dst=8192 len=256 n0=2 dst_s0=256 hi=256 hi1=1 hi0=2") * 8
     body = [*idle, *(insn for insn in body if insn.op != Op.CANCEL)]
@@ -156,7 +157,7 @@ def test_a_job_cut_behind_every_instruction_equals_an_undisturbed_one(soc):
 
     start(body)
     expected = result()
-    for number in range(len(idle) + 1, len(body)):
+    for number in range(len(idle) + 1, len(body), step):
         start([*body[:number], Insn(Op.CANCEL, {"point": number}), *body[number:]])
         poll(soc, EngineState.RUNNING)
         soc.write("CONTROL", 5)

@@ -9,11 +9,11 @@ from compiler import ir
 from compiler.backend.layers.layer import Layer
 from compiler.backend.memory.budget import Lv2Budget, divide
 from compiler.backend.memory.first_fit import FirstFit
+from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.memory.sharing import BufferSharing, SharedBuffer
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.backend.options import Options
 from compiler.backend.order.layer_order import Chain, Edges, LayerOrder
-from compiler.backend.program.job_order import PlanError
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 

@@ -7,6 +7,7 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
+from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.preempt.lv2_contents import LayerLv2
@@ -14,7 +15,7 @@ from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, ch
 from compiler.backend.preempt.ring_contents import JobRings, RingContents, StagedRanges
 from compiler.backend.program.extents import Extent, Extents
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.job_order import JobOrder, PlanError
+from compiler.backend.program.job_order import JobOrder
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
 from hw.contract.params import SocParams

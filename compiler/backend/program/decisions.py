@@ -4,7 +4,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from compiler.backend.program.job_order import JobOrder, PlanError
+from compiler.backend.memory.plan_error import PlanError
+from compiler.backend.program.job_order import JobOrder
 
 Choice = TypeVar("Choice", bound=Hashable)
 

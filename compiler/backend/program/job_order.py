@@ -3,14 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
-from compiler.ir import CompileError
-
-
-class PlanError(CompileError):
-    """A length for which the plan of another does not do."""
 
 
 @dataclass(frozen=True)

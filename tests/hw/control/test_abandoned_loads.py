@@ -126,6 +126,7 @@ def test_pause_withdrawn_while_the_unit_is_being_emptied(length):
     check_loads(bench, [*range(2, 8)])
 
 
+@pytest.mark.slow
 def test_pause_in_any_cycle_of_a_prologue():
     """Also in the cycle in which a load is done, is taken by the unit, or the prologue ends."""
     dropped, loaded_at_halt = set(), set()
@@ -218,6 +219,7 @@ def test_body_load_behind_an_abandoned_prologue_runs():
     assert bench.completion(first)["ld2_busy"] <= 30, "loads of the other job count for that"
 
 
+@pytest.mark.slow
 def test_fault_of_a_load_in_any_cycle_around_the_pause():
     """Whether the loader hears of it, drops it with its load, or meets it only later: it is reported for its job."""
     starts = set()

@@ -367,6 +367,7 @@ def test_rows_enter_at_one_vector_per_cycle(op):
     assert seen["cycles"] - loading <= rows + 40
 
 
+@pytest.mark.slow
 def test_squares_beyond_32_bits_wrap():
     """Windows that read one vector of extremes over and over."""
     params = TINY

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from compiler import ir
-from compiler.backend import pipeline
+from compiler.backend import prepare
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.region_share import Share
@@ -134,7 +134,7 @@ def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
         return [Layer(one.op, one.inputs, one.output, "strange") for one in lower(graph, params)]
 
     monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0 if jobs > 1 else math.inf)
-    monkeypatch.setattr(pipeline, "lower", strange)
+    monkeypatch.setattr(prepare, "lower", strange)
     with pytest.raises(CompileError, match="operator 't1': no kernel computes a strange"):
         build(blocks(1, 1), TINY, Options(regions=False), jobs=jobs)
 
