@@ -263,9 +263,10 @@ class Device:
         return list(self.preemption.transfers.operations)
 
     def remember(self, operations: int | None) -> None:
-        """Keep no more than so many of :attr:`operations`, the newest; None: all."""
-        transfers = self.preemption.transfers
+        """Keep no more than so many of :attr:`operations` and :attr:`handled_interrupts`, the newest; None: all."""
+        transfers, interrupts = self.preemption.transfers, self.queues.interrupts
         transfers.operations = deque(transfers.operations, operations)
+        interrupts.handled = deque(interrupts.handled, operations)
 
     @property
     def transferring(self) -> bool:
