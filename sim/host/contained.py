@@ -16,16 +16,18 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import onnx
+from google.protobuf.message import Message
 
 from sim.host import frames
 
 _KEPT = 16  #: processes
+_SMALL = 1 << 20  #: bytes that an answer may have beyond what is expected: what is wrong with it can then be told
 _START = 120.0  #: seconds within which a process has opened its models
 _PROGRAM = "from sim.host.worker import serve; serve({seconds}, {memory})"
 
@@ -72,7 +74,8 @@ class ContainedModels:
             if self._process.ended:
                 self._process.start()
             end = time.monotonic() + self._limits.seconds
-            header, made = self._process.ask({"step": number, "outputs": list(outputs)}, arrays, end)
+            most = _SMALL + sum(dtype.itemsize * math.prod(shape) for dtype, shape in outputs.values())
+            header, made = self._process.ask({"step": number, "outputs": list(outputs)}, arrays, end, most)
         except (OSError, EOFError, frames.FrameError, HostModelError) as error:
             self._process.kill()
             raise HostStepError(self._why(error)) from None
@@ -147,12 +150,15 @@ class _Process:
             refused = f"onnxruntime refuses the host model: {header['error']}"
             raise HostModelError(number if isinstance(number, int) else 0, refused)
 
-    def ask(self, header: Mapping, arrays: Mapping[str, npt.NDArray], end: float) -> tuple[dict, frames.Arrays]:
-        """Send a frame and wait for the answer until ``end``. Raises what :mod:`sim.host.frames` raises."""
+    def ask(
+        self, header: Mapping, arrays: Mapping[str, npt.NDArray], end: float, most: int = 0
+    ) -> tuple[dict, frames.Arrays]:
+        """Send a frame and wait for the answer, with arrays of up to ``most`` bytes, until ``end``. Raises what
+        :mod:`sim.host.frames` raises."""
         with self._turn:
             self._socket.settimeout(max(end - time.monotonic(), 1e-3))
             frames.send(self._socket, header, arrays)
-            return frames.receive(self._socket, end)
+            return frames.receive(self._socket, end, most)
 
     def kill(self) -> None:
         """End it now."""
@@ -171,6 +177,16 @@ def _refuse_external(number: int, model: bytes) -> None:
         parsed = onnx.load_from_string(model)
     except Exception as error:  # protobuf's errors have no public base
         raise HostModelError(number, f"it is not an ONNX model: {error}") from None
-    for tensor in onnx.external_data_helper._get_all_tensors(parsed):
-        if onnx.external_data_helper.uses_external_data(tensor):
+    for tensor in _tensors(parsed):
+        if tensor.external_data or onnx.external_data_helper.uses_external_data(tensor):
             raise HostModelError(number, f"its tensor {tensor.name!r} names an external file; images hold all data")
+
+
+def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
+    """All tensors anywhere in a message: of attributes, branches, functions, and the parts of sparse ones."""
+    if isinstance(message, onnx.TensorProto):
+        yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for one in [value] if isinstance(value, Message) else value:
+                yield from _tensors(one)

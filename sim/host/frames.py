@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_HEADER = 1 << 20  #: bytes
-_MOST_BYTES = 1 << 34  #: of all arrays of a frame
+_MOST_BYTES = 1 << 34  #: of all arrays of a frame, unless told otherwise
 _STRINGS = "O"  #: kind of arrays that are not plain bytes
 
 Arrays = dict[str, npt.NDArray]
@@ -38,9 +38,10 @@ def send(to: socket.socket, header: Mapping[str, Any], arrays: Mapping[str, npt.
         to.sendall(value.reshape(-1).view(np.uint8).data)
 
 
-def receive(source: socket.socket, end: float | None = None) -> tuple[dict[str, Any], Arrays]:
-    """The next frame: header and arrays by name; ``end``: until when, on :func:`time.monotonic`. Raises EOFError when
-    the other side has closed, :class:`FrameError`, and TimeoutError."""
+def receive(source: socket.socket, end: float | None = None, most: int = _MOST_BYTES) -> tuple[dict[str, Any], Arrays]:
+    """The next frame: header and arrays by name; ``end``: until when, on :func:`time.monotonic`; ``most``: bytes that
+    its arrays may have, before any is read. Raises EOFError when the other side has closed, :class:`FrameError`, and
+    TimeoutError."""
     size = int.from_bytes(_exactly(source, 4, end), "little")
     if size > MOST_HEADER:
         raise FrameError(f"a header of {size} bytes")
@@ -49,12 +50,18 @@ def receive(source: socket.socket, end: float | None = None) -> tuple[dict[str, 
         listed = [(str(name), np.dtype(dtype), tuple(map(int, shape))) for name, dtype, shape in header.pop("arrays")]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FrameError(f"a header that says nothing: {error}") from None
-    sizes = [math.prod(shape) * dtype.itemsize for _, dtype, shape in listed]
-    if any(min(shape, default=0) < 0 or dtype.hasobject for _, dtype, shape in listed) or sum(sizes) > _MOST_BYTES:
+    if any(min(shape, default=0) < 0 or dtype.hasobject for _, dtype, shape in listed):
         raise FrameError("arrays that cannot be")
+    sizes = [math.prod(shape) * dtype.itemsize for _, dtype, shape in listed]
+    if sum(sizes) > most:
+        raise FrameError(f"{sum(sizes):,} bytes of arrays, {most:,} at most are expected")
     arrays = {}
     for (name, dtype, shape), count in zip(listed, sizes, strict=True):
-        arrays[name] = np.frombuffer(_exactly(source, count, end), dtype).reshape(shape)
+        raw = _exactly(source, count, end)
+        try:
+            arrays[name] = np.ndarray(shape, dtype, raw)
+        except (ValueError, TypeError) as error:
+            raise FrameError(f"an array that cannot be: {error}") from None
     return header, arrays
 
 

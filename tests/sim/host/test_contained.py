@@ -1,13 +1,15 @@
 """Steps on the CPU that fail, lie, never end or take all memory: each ends with its error, and the next is exact."""
 
 import os
+import socket
+import time
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from sim.host import ContainedModels, HostLimits, HostModelError, HostStepError
+from sim.host import ContainedModels, HostLimits, HostModelError, HostStepError, frames
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 OUT = {"y": (np.dtype(np.float32), (2, 3))}
@@ -60,6 +62,36 @@ def external() -> bytes:
     tensor = parsed.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=(2, 3))
     tensor.data_location = TensorProto.EXTERNAL
     tensor.external_data.add(key="location", value="secret.bin")
+    return parsed.SerializeToString()
+
+
+def sparse() -> onnx.SparseTensorProto:
+    """With values in a file."""
+    tensor = onnx.SparseTensorProto(dims=[6])
+    tensor.values.CopyFrom(outside("values"))
+    tensor.indices.CopyFrom(helper.make_tensor("indices", TensorProto.INT64, (6,), range(6)))
+    return tensor
+
+
+def outside(name: str) -> TensorProto:
+    tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=(6,), data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="secret.bin")
+    return tensor
+
+
+def hidden(where: str) -> bytes:
+    """A tensor in a file, in an odd place of a model."""
+    parsed = onnx.load_from_string(NEGATE)
+    if where == "sparse":
+        parsed.graph.sparse_initializer.append(sparse())
+    elif where == "sparse attribute":
+        parsed.graph.node.append(helper.make_node("Constant", [], ["c"], sparse_value=sparse()))
+    elif where == "branch":
+        branch = helper.make_graph([], "branch", [], [], [outside("w")])
+        parsed.graph.node.append(helper.make_node("If", ["c"], ["d"], then_branch=branch, else_branch=branch))
+    else:
+        body = [helper.make_node("Constant", [], ["y"], value=outside("w"))]
+        parsed.functions.append(helper.make_function("own", "F", [], ["y"], body, [helper.make_opsetid("", 17)]))
     return parsed.SerializeToString()
 
 
@@ -120,6 +152,35 @@ def test_external_files_are_refused(tmp_path, monkeypatch):
     (tmp_path / "secret.bin").write_bytes(X.tobytes())
     with pytest.raises(HostModelError, match="tensor 'w' names an external file"):
         ContainedModels([NEGATE, external()])
+
+
+@pytest.mark.parametrize("where", ["sparse", "sparse attribute", "branch", "function"])
+def test_external_files_are_found_wherever_they_hide(where):
+    with pytest.raises(HostModelError, match="names an external file"):
+        ContainedModels([hidden(where)])
+
+
+def test_more_than_was_asked_for_is_not_read():
+    """The answer is looked at before this process makes room for it."""
+    shape = helper.make_tensor("shape", TensorProto.INT64, (1,), [1 << 22])
+    nodes = helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0), helper.make_node("Expand", ["s", "shape"], ["y"])
+    given = ContainedModels([model(*nodes, constants=[shape]), NEGATE])
+    with pytest.raises(HostStepError, match=r"16,777,216 bytes of arrays, 1,048,600 at most"):
+        given.run(0, {"x": X}, OUT)
+    assert np.array_equal(given.run(1, {"x": X}, OUT)["y"], -X)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"{", b"[]", b"{}", b'{"arrays": 3}', b'{"arrays": [["y", "O", [1]]]}', b'{"arrays": [["y", "<f4", [-1]]]}',
+     b'{"arrays": [["y", "<f4", [100000]]]}', b'{"arrays": [["y", "i4,O", [1]]]}'],
+)  # fmt: skip
+def test_answers_that_are_none(header):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(len(header).to_bytes(4, "little") + header + bytes(24))
+        with pytest.raises(frames.FrameError):
+            frames.receive(ours, time.monotonic() + 5, 24)
 
 
 @pytest.mark.parametrize("junk", [b"junk", b"", b"ORTM" * 100])
