@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hw.axi.interconnect import AxiInterconnect
+from hw.axi.interconnect import ATTRIBUTES, AxiInterconnect
 from hw.contract.params import SocParams
 from hw.contract.regs import GLOBAL_REGS, ID_VALUE, VERSION_VALUE
 from hw.control.events import EventCounters
@@ -67,7 +67,15 @@ class Soc(wiring.Component):
             m.d.comb += [engine.now.eq(now), interrupts[e].eq(engine.interrupt)]
         m.d.comb += self.irq.eq(interrupts.any())
         self._global_registers(m, registers.regs, events, now, interrupts)
+        self._axi_attributes(m, registers.regs.axi_attributes, axi)
         return m
+
+    def _axi_attributes(self, m: Module, register, axi: AxiInterconnect) -> None:
+        entry = next(reg for reg in GLOBAL_REGS if reg.name == "AXI_ATTRIBUTES")
+        attributes = Signal(ATTRIBUTES, init=ATTRIBUTES.from_bits(entry.reset))
+        m.d.comb += [register.r_data.eq(attributes), axi.attributes.eq(attributes)]
+        with m.If(register.w_stb):
+            m.d.sync += attributes.as_value().eq(register.w_data.as_value() & entry.mask)
 
     def _global_registers(self, m: Module, regs, events: EventCounters, now: Signal, interrupts: Signal) -> None:
         upper = Signal(32)

@@ -1,15 +1,18 @@
 """The AXI4 master of the SoC: many DRAM clients behind one port."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.axi.arbiter import RoundRobinArbiter
 from hw.contract.params import SocParams
+from hw.contract.regs import GLOBAL_REGS
 from hw.interfaces import AXI_ID_WIDTH, Axi4, BusReadPort, BusWritePort
+from hw.registers import word_layout
 
 BURST_INCR = 1
-CACHE_BUFFERABLE = 0b0011  # normal memory, not cached
+#: AxCACHE and AxPROT of reads and of writes, as the register AXI_ATTRIBUTES has them.
+ATTRIBUTES: data.Layout = word_layout(next(reg for reg in GLOBAL_REGS if reg.name == "AXI_ATTRIBUTES"))
 
 
 class AxiInterconnect(wiring.Component):
@@ -27,6 +30,8 @@ class AxiInterconnect(wiring.Component):
     -------
     read : In(BusReadPort(params)).array(readers)
     write : In(BusWritePort(params)).array(writers)
+    attributes : In(ATTRIBUTES)
+        Of bursts that are accepted from now on; a burst keeps its own.
     axi : Out(Axi4)
         ``params.dram_word`` data bytes, ``AXI_ID_WIDTH`` ID bits.
     """
@@ -42,6 +47,7 @@ class AxiInterconnect(wiring.Component):
             {
                 "read": In(BusReadPort(params)).array(readers),
                 "write": In(BusWritePort(params)).array(writers),
+                "attributes": In(ATTRIBUTES),
                 "axi": Out(Axi4(data_bytes=params.dram_word, id_width=AXI_ID_WIDTH)),
             }
         )
@@ -64,7 +70,6 @@ class AxiInterconnect(wiring.Component):
             m.d.comb += [
                 getattr(self.axi, f"{channel}size").eq(size),
                 getattr(self.axi, f"{channel}burst").eq(BURST_INCR),
-                getattr(self.axi, f"{channel}cache").eq(CACHE_BUFFERABLE),
             ]
 
     def _request(self, m: Module, channel: str, requests: list, room: Value) -> tuple[Signal, Signal]:
@@ -90,6 +95,10 @@ class AxiInterconnect(wiring.Component):
                 getattr(axi, f"{channel}id").eq(one_hot_index(arbiter.grant)),
                 getattr(axi, f"{channel}addr").eq(chosen[:addr_bits]),
                 getattr(axi, f"{channel}len").eq(chosen[addr_bits:] - 1),
+                *(
+                    getattr(axi, f"{channel}{what}").eq(getattr(self.attributes, f"{channel}{what}"))
+                    for what in ("cache", "prot")
+                ),
             ]
         return arbiter.grant, accepted
 

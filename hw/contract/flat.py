@@ -13,7 +13,7 @@ import struct
 import numpy as np
 
 from hw.contract.image import Image, ImageError, PortInfo
-from hw.contract.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, field_place
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
 from hw.contract.layout import Record, consecutive
 
@@ -152,14 +152,10 @@ def _relocations(image: Image) -> list[bytes]:
     made = []
     for entry in image.meta.relocations:
         insn = Insn.decode(image.code[entry.pc * INSN_BYTES : (entry.pc + 1) * INSN_BYTES])
-        low = 0
-        for field in FORMATS[insn.op]:
-            if field.name == entry.field:
-                break
-            low += field.width
+        low, width = field_place(insn.op, entry.field)
         made.append(
             RELOCATION.pack(
-                byte=entry.pc * INSN_BYTES + low // 32 * 4, low=low % 32, width=field.width,
+                byte=entry.pc * INSN_BYTES + low // 32 * 4, low=low % 32, width=width,
                 segment=int(entry.symbol.removeprefix("segment")),
             )
         )  # fmt: skip

@@ -424,6 +424,12 @@ class Insn:
         return " ".join(words)
 
 
+def field_place(op: Op, name: str) -> tuple[int, int]:
+    """First bit and width of a field in the word of ``op``. KeyError if it has none of that name."""
+    _, _, offset, mask, _ = _LAYOUTS[op].places[name]
+    return offset, mask.bit_length()
+
+
 def add_to_field(code: bytearray, at: int, name: str, amount: int) -> None:
     """Add ``amount`` to an unsigned field of the instruction that begins at byte ``at``; raises :class:`IsaError` if it
     cannot hold the sum."""

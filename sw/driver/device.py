@@ -48,7 +48,7 @@ class Device:
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
         self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
-        self.scrubber = Scrubber(self.queues, self.dram, lambda: bool(self.preemption.tasks))
+        self.scrubber = Scrubber(self.queues, self.dram, lambda: self.preemption.transfers.settle())
         self.jobs = ModelJobs(self.queues, self.scrubber)
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
@@ -246,7 +246,7 @@ class Device:
         to overwrite what it has saved, and a reset would lose the news that it was.
         """
         self.preemption.settle_or_recover()
-        for number in self.jobs.table.engines_of(model):
+        for number in sorted({*self.jobs.table.engines_of(model), *self.scrubber.faulted}):
             self.queues.reset(number)
         self.jobs.table.forget_results(model)
         model.synchronise()

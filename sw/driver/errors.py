@@ -53,8 +53,8 @@ class DeviceFault(DriverError):
 
 
 class SupervisorFault(DeviceFault):
-    """A dump or restore failed. No suspended task has lost anything: call ``Device.recover``, then dump or resume
-    again."""
+    """A job of the driver failed: a dump, a restore, or one that clears memories between tenants. No suspended task has
+    lost anything: call ``Device.recover``, then dump, resume or begin again."""
 
 
 _MEANING = {

@@ -1,26 +1,30 @@
 """Nothing of one tenant is left for another: clearing memories when they change hands.
 
 LV1, LV0 and accumulators are cleared by a job in the ring, between the last job of one tenant and the first of another;
-LV2 windows by a job before an inference, where another tenant used these bytes last. Copies that read nothing write
-their fill, so that neither needs zeros from anywhere. Models without a tenant are the host's own, all of one tenant,
-and pay nothing as long as there are no others.
+bytes of LV2 windows by a job before an inference, or before a suspended task comes back, where another tenant used them
+last. Copies that read nothing write their fill, so that neither needs zeros from anywhere. Models without a tenant are
+the host's own, all of one tenant, and pay nothing as long as there are no others.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, Lv0Space, Lv0View, Op, Segment
+from hw.contract.isa import INSN_BYTES, Insn, Lv0Space, Lv0View, Op, Segment
 from hw.contract.job import JOB_MAGIC, JobFlag
 from hw.contract.params import SocParams
-from sw.driver.errors import DeviceFault, FaultRecord
+from sw.driver.errors import FaultRecord, SupervisorFault
 from sw.driver.memory.allocator import Allocator
-from sw.driver.memory.ranges import Range, normalise, overlap, subtract
+from sw.driver.memory.lv2_tenants import Lv2Tenants
+from sw.driver.memory.ranges import Range
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.job_queues import JobQueues
 
 _RUN = 4096  #: bytes of one run
 _ALIGN = 256
+_PIECES = 32  #: pieces of LV2 that one job clears
 _TAG = 0xFFFE << 16  #: model number of these jobs in completions
 _LIMIT = 10_000_000  #: cycles
+_LOOK_AFTER = 50_000  #: cycles without an interrupt after which it is looked whether one was lost
 _UNKNOWN = object()  #: an engine was reset: whose data it holds is not known
 
 
@@ -35,6 +39,12 @@ def fill(op: Op, size: int, fields: dict[str, int]) -> list[Insn]:
     return parts
 
 
+def _window(low: int, high: int) -> list[Insn]:
+    """Copies that clear bytes ``low`` to ``high`` of LV2."""
+    parts = fill(Op.ST1, high - low, {"dst_seg": int(Segment.LV2)})
+    return [Insn(insn.op, insn.fields | {"dst": insn["dst"] + low}) for insn in parts]
+
+
 def engine_program(params: SocParams) -> bytes:
     """Clears LV1, LV0 and accumulators of an engine. Its units work side by side."""
     program = fill(Op.LD1, params.lv1_bytes, {"src_seg": int(Segment.LV2)})
@@ -46,15 +56,20 @@ def engine_program(params: SocParams) -> bytes:
 
 
 class Scrubber:
-    """Knows who used what last, and queues the jobs that clear it. Takes DRAM for its programs once it needs them."""
+    """Knows who used what last, and queues the jobs that clear it. Takes DRAM for its programs once it needs them.
 
-    def __init__(self, queues: JobQueues, dram: Allocator, suspended: Callable[[], bool]) -> None:
-        self._queues, self._dram, self._suspended = queues, dram, suspended
+    ``settle``: waits until no dump or restore is under way.
+    """
+
+    def __init__(self, queues: JobQueues, dram: Allocator, settle: Callable[[], None]) -> None:
+        self._queues, self._dram, self._settle = queues, dram, settle
         self._engines: list[object] = [None] * queues.params.engines  #: tenant of the newest job of each
-        self._lv2: list[tuple[Range, str | None]] = []  #: bytes of LV2 and who used them, the latest last
+        self.lv2 = Lv2Tenants()
         self._program: int | None = None
         self._waiting: set[int] = set()
+        self._windows: set[int] = set()  #: those of them that clear LV2
         self.cleared = 0  #: jobs queued so far
+        self.faulted: set[int] = set()  #: engines that such a job has stopped by a fault, and that were not reset since
 
     # -- engines ---------------------------------------------------------------------------------------------
     def must_clear(self, engine: int, model: LoadedModel) -> bool:
@@ -71,8 +86,14 @@ class Scrubber:
     def clear_idle(self, engine: int, model: LoadedModel) -> None:
         """Clear ``engine``, which is idle, for ``model``, and wait until it is."""
         self.clear_engine(engine, model)
-        queue = self._queues.engines[engine]
-        self._queues.wait(lambda: not queue.outstanding, _LIMIT)
+        self._ended(lambda: not self._queues.engines[engine].outstanding)
+
+    def _ended(self, done: Callable[[], bool]) -> None:
+        """Wait until ``done``. These jobs are short: an interrupt that is late may be lost."""
+        deadline = self._queues.bus.cycle + _LIMIT
+        while not done():
+            if not self._queues.poll(_LOOK_AFTER) and not self._queues.look() and self._queues.bus.cycle >= deadline:
+                raise self._queues.timed_out(_LIMIT)
 
     def owns(self, job_id: int) -> bool:
         """Whether a job that has not ended is one of these."""
@@ -82,34 +103,34 @@ class Scrubber:
         """These jobs, some of which are of models, will not run: the engine was emptied. ``there``: the model that has
         data in its memories; None if none of the jobs had begun."""
         if mine := self._waiting.intersection(job_ids):
-            self._waiting -= mine
+            self._forget(mine)
             self._engines[engine] = _UNKNOWN if there is None else there.tenant
 
     # -- LV2 -------------------------------------------------------------------------------------------------
-    def clear_windows(self, model: LoadedModel) -> None:
-        """Clear the bytes of LV2 that ``model`` is about to use if another tenant used some of them last."""
-        windows = [(base, base + size) for base, size in (model.segments[i] for i in LV2_SEGMENTS) if size]
-        foreign = any(tenant != model.tenant and overlap([where], windows) for where, tenant in self._lv2)
-        if foreign and self._suspended():  # they may have data there; it stays foreign
-            return
-        kept = [(piece, tenant) for where, tenant in self._lv2 for piece in subtract([where], windows)]
-        self._lv2 = kept + [(window, model.tenant) for window in windows]
-        if not foreign:
-            return
-        for low, high in normalise(windows):  # what lies between them is not its own
-            self._clear_lv2(model, low, high)
+    def clear_windows(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
+        """Clear the bytes of LV2 that ``model`` is about to use and another tenant used last, once a dump that takes
+        them to DRAM has ended, and wait until they are clear. ``kept``: bytes that are what a suspended task left."""
+        self._ended(lambda: not self._windows)  # those that somebody gave up waiting for
+        windows = model.windows()
+        foreign = self.lv2.foreign(windows, model.tenant, kept)
+        if foreign:
+            self._settle()
+            self._clear_lv2(model, foreign)
+        self.lv2.use(windows, model.tenant)
 
-    def _clear_lv2(self, model: LoadedModel, low: int, high: int) -> None:
-        program = fill(Op.ST1, high - low, {"dst_seg": int(Segment.LV2)})
-        raw = b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
-        at = self._code() + self._room() - _LV2_PROGRAM
-        self._queues.bus.write_mem(at, raw)
-        members = {"limit0": len(raw), f"base{Segment.LV2}": low, f"limit{Segment.LV2}": high - low}
-        engine = model.engines[0]
+    def _clear_lv2(self, model: LoadedModel, pieces: Sequence[Range]) -> None:
+        idle = self._queues.idle()
+        engine = min(model.engines, key=lambda e: e not in idle)
         queue = self._queues.engines[engine]
-        self._queues.wait(lambda: bool(queue.free), _LIMIT)
-        job_id = self._push(engine, at, members)
-        self._queues.wait(lambda: job_id not in self._waiting, _LIMIT)
+        for i in range(0, len(pieces), _PIECES):
+            program = [part for low, high in pieces[i : i + _PIECES] for part in _window(low, high)]
+            raw = b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
+            at = self._code() + self._room() - _LV2_PROGRAM
+            self._queues.bus.write_mem(at, raw)
+            members = {"limit0": len(raw), f"limit{Segment.LV2}": self._queues.params.lv2_bytes}
+            self._queues.wait(lambda: bool(queue.free), _LIMIT)
+            self._windows.add(self._push(engine, at, members))
+            self._ended(lambda: not self._windows)
 
     def forget(self, model: LoadedModel) -> None:
         """``model`` is unloaded: its DRAM is cleared, behind the back of simulated time as it was written."""
@@ -119,22 +140,28 @@ class Scrubber:
     # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
     def completed(self, engine: int, completion: dict[str, int]) -> None:
         """The memory is clear."""
-        self._waiting.discard(completion["job_id"])
+        self._forget({completion["job_id"]})
 
-    def fault_of(self, record: FaultRecord) -> DeviceFault:
-        """Names no model: it is nobody's."""
-        return DeviceFault(record)
+    def fault_of(self, record: FaultRecord) -> SupervisorFault:
+        """Names no model: it is nobody's. What is to be cleared is cleared by a later job."""
+        self.faulted.add(record.engine)
+        return SupervisorFault(replace(record, job=f"a job that {self.describe(record.job_id)}"))
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
         """The engine was reset before: the next job clears it again."""
-        self._waiting.difference_update(job_ids)
+        self._forget(set(job_ids))
         self._engines[engine] = _UNKNOWN
+        self.faulted.discard(engine)
 
     def describe(self, job_id: int) -> str:
         """What it is."""
         return "clears memories for another tenant"
 
     # -- shared ----------------------------------------------------------------------------------------------
+    def _forget(self, job_ids: set[int]) -> None:
+        self._waiting -= job_ids
+        self._windows -= job_ids
+
     def _room(self) -> int:
         return len(engine_program(self._queues.params)) + _LV2_PROGRAM
 
@@ -154,4 +181,4 @@ class Scrubber:
         return job_id
 
 
-_LV2_PROGRAM = 3 * INSN_BYTES  #: bytes of a program that clears windows
+_LV2_PROGRAM = (2 * _PIECES + 1) * INSN_BYTES  #: bytes of a program that clears windows, at most

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hw.contract.image import Image, ImageError, StepInfo
 from sim.bus import LINE_BYTES, HostCosts
-from sim.host import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError, HostWork, work_of
+from sim.host import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError, HostStepError, HostWork, work_of
 
 
 class HostSteps:
@@ -16,15 +16,20 @@ class HostSteps:
     one is refused."""
 
     def __init__(self, image: Image, limits: HostLimits = DEFAULT_LIMITS) -> None:
-        self._models = image.host_models
+        self._models, self._name = image.host_models, image.meta.model
         self._tensors = {t.name: (np.dtype(t.dtype), tuple(t.shape)) for t in image.meta.tensors}
         self._contained = _opened(image, limits) if image.host_models else None
         self._work: dict[int, HostWork] = {}
 
     def run(self, step: StepInfo, tensors: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
-        """Outputs of ``step`` by tensor name, from its input tensors by name. Raises ``HostStepError``."""
+        """Outputs of ``step`` by tensor name, from its input tensors by name. Raises ``HostStepError``, which names the
+        model and the step."""
         assert self._contained is not None
-        return self._contained.run(step.host, tensors, {name: self._tensors[name] for name in step.outputs})
+        try:
+            return self._contained.run(step.host, tensors, {name: self._tensors[name] for name in step.outputs})
+        except HostStepError as error:
+            where = f"model {self._name!r}, step on the CPU for {', '.join(map(repr, step.outputs))}"
+            raise HostStepError(f"{where} ({step.reason}): {error}") from None
 
     def cycles(self, step: StepInfo, costs: HostCosts) -> int:
         """What ``step`` takes the CPU: its operators, and the cache lines of what it reads and writes."""

@@ -13,7 +13,7 @@ class InputError(ValueError):
 def to_tensor(port: PortInfo, tensor: TensorInfo, value: npt.ArrayLike) -> npt.NDArray:
     """``value`` as it is stored: checked, quantised if the port says so, transposed, of ``tensor``'s shape.
 
-    Raises :class:`InputError` unless shape and dtype are exactly the port's.
+    Raises :class:`InputError` unless shape and dtype are exactly the port's, and for NaN where it is quantised.
     """
     array = np.asarray(value)
     if list(array.shape) != port.shape:
@@ -21,6 +21,8 @@ def to_tensor(port: PortInfo, tensor: TensorInfo, value: npt.ArrayLike) -> npt.N
     if array.dtype != port.dtype:
         raise InputError(f"input {port.name!r}: dtype {array.dtype}, expected {port.dtype}; convert it with .astype()")
     if port.quantise:
+        if np.isnan(array).any():
+            raise InputError(f"input {port.name!r}: holds NaN, which no {tensor.dtype} stands for")
         array = quantise(array, tensor)
     if port.perm:
         array = array.transpose(port.perm)

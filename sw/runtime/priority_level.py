@@ -139,7 +139,7 @@ class PriorityLevel:
         try:
             decision = self._scheduler.decide(bus.cycle)
         except PolicyFailed as failure:
-            raise Blamed(self._open[failure.request], failure.error) from failure
+            raise Blamed(self._open[failure.request], failure) from failure
         self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
         request = self._open[decision.request.number]

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterable
 
-from sw.driver import Device
+from sw.driver import Device, DeviceFault, DeviceTimeout
+from sw.driver.errors import SupervisorFault
+from sw.runtime.blame import Blamed
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
 from sw.runtime.spans import SpanLog
 from sw.runtime.waiting_requests import WaitingRequests
+
+_RETRIES = 3  #: attempts at a dump or restore that fails
 
 
 class Recovery:
@@ -22,6 +26,32 @@ class Recovery:
         end: Callable[[Request, Exception], None],
     ) -> None:
         self._device, self._levels, self._waiting, self._log, self._end = device, levels, waiting, log, end
+        self.failures = 0  #: of dumps and restores, since the last event
+
+    def guarded(self, action: Callable[[], object]) -> None:
+        """Do it; a fault or a hang fails the request that caused it alone. A dump or restore that fails is tried again;
+        one that keeps failing fails the requests that need it."""
+        try:
+            action()
+        except SupervisorFault as fault:
+            self.failures += 1
+            blocked = [r for level in self._levels[-1:] for r in level.requests] or self._waiting.arrived()[:1]
+            self.start_over()
+            if self.failures >= _RETRIES:
+                self.failures = 0
+                self.give_up(blocked, fault)
+        except Blamed as blamed:
+            self.fail(blamed.request, blamed.error)
+        except DeviceFault as fault:
+            victim = self.owner(fault.record.job_id)
+            if victim is None:
+                raise
+            self.fail(victim, fault)
+        except DeviceTimeout as error:
+            victim = self.oldest()
+            if victim is None:
+                raise
+            self.fail(victim, error)
 
     def owner(self, job_id: int) -> Request | None:
         """The request that a job belongs to; None if it is none of these."""

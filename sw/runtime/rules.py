@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sw.driver import Device
+from sw.driver import Device, DriverError, LoadedModel
+from sw.driver.models.engine_choice import check_engines
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
 
 
@@ -55,3 +56,18 @@ class Rules:
         make(waits, *since)
         slots = device.params.job_slots
         return cls(make_order, lambda: make(waits, *since), several, ahead or slots, at_arrival, per_decision)
+
+    def engines_for(self, device: Device, model: LoadedModel, engines: Sequence[int] | None) -> Sequence[int] | None:
+        """``engines``, if ``model`` can run on them under these rules; otherwise raises as ``Runtime.submit``."""
+        if engines is not None:
+            if self.placed:
+                raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")
+            engines = check_engines(model.image, engines, device.params.engines)
+        if self.placed:
+            device.chain(model)
+            if model.placed and set(model.engines) != set(range(device.params.engines)):
+                raise DriverError(
+                    f"model {model.name!r} may be placed on engines {list(model.engines)} only, and this run time "
+                    f"places on all {device.params.engines}: compile it for all of them"
+                )
+        return engines

@@ -7,11 +7,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
-from sw.driver.errors import SupervisorFault
-from sw.driver.models.engine_choice import check_engines
+from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.runtime import reference
-from sw.runtime.blame import Blamed, blaming
+from sw.runtime.blame import blaming
 from sw.runtime.cpu_steps import CpuSteps
 from sw.runtime.deadlines import Deadlines
 from sw.runtime.estimates import Estimates
@@ -25,6 +23,7 @@ from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
 from sw.runtime.request_source import RequestSource
+from sw.runtime.request_steps import RequestSteps
 from sw.runtime.rules import Rules
 from sw.runtime.session import Session
 from sw.runtime.spans import RunSpan, SpanLog
@@ -33,7 +32,6 @@ from sw.runtime.waiting_requests import WaitingRequests
 
 HISTORY = 1000  #: requests, and other things of the past, that a run time remembers unless told otherwise
 _TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
-_RETRIES = 3  #: attempts at a dump or restore that fails
 
 
 class Runtime:
@@ -107,16 +105,15 @@ class Runtime:
         self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._unfinished = 0  #: requests
         self._in_turn = False
-        self._failures = 0
-        self._cpu = CpuSteps(device)
         self._log = SpanLog(history)
         self._switching = Switching(rule, gain)
         self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
         self._recovery = Recovery(device, self._levels, self._waiting, self._log, self._end)
         self._deadlines = Deadlines(device, self._levels, self._waiting, self._recovery, self._end)
+        self._steps = RequestSteps(self._levels, self._groups, CpuSteps(device), self._recovery, self._end)
         self._changes = LevelChanges(
             device, self._levels, self._waiting, self._switching, self._recovery, self._log,
-            preemptive=preemptive, may_kill=may_kill, collect=self._advance_all,
+            preemptive=preemptive, may_kill=may_kill, collect=self._steps.advance_all,
         )  # fmt: skip
 
     @property
@@ -172,7 +169,7 @@ class Runtime:
         with self.device.ownership.one_thread():
             model = loaded_of(model, inputs)
             self.device.refuse_unloaded(model)
-            chosen = self._engines_for(model, engines)
+            chosen = self._rules.engines_for(self.device, model, engines)
             arrival = max(arrival, self._waiting.present())
             session = self._session(model)
             self.device.ownership.claim(self, "a run time with requests that have not ended")
@@ -186,21 +183,6 @@ class Runtime:
             self._waiting.add(request)
             return request
 
-    def _engines_for(self, model: LoadedModel, engines: Sequence[int] | None) -> Sequence[int] | None:
-        """``engines``, if ``model`` can run on them under this run time's rules; otherwise raises as :meth:`submit`."""
-        if engines is not None:
-            if self._rules.placed:
-                raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")
-            engines = check_engines(model.image, engines, self.device.params.engines)
-        if self._rules.placed:
-            self.device.chain(model)
-            if model.placed and set(model.engines) != set(range(self.device.params.engines)):
-                raise DriverError(
-                    f"model {model.name!r} may be placed on engines {list(model.engines)} only, and this run time "
-                    f"places on all {self.device.params.engines}: compile it for all of them"
-                )
-        return engines
-
     def _session(self, model: LoadedModel) -> Session:
         if id(model) not in self._sessions:
             self._sessions[id(model)] = Session(self.device, model)
@@ -213,7 +195,7 @@ class Runtime:
         while self._waiting or self._levels:
             self.step()
         self._waiting.serve(None)
-        self._guarded(self.device.settle)  # the last completions of restores belong to the spans
+        self._recovery.guarded(self.device.settle)  # the last completions of restores belong to the spans
 
     def spans(self) -> list[RunSpan]:
         """What happened so far, by beginning."""
@@ -227,8 +209,8 @@ class Runtime:
                 raise DriverError("this run time is in a turn already: results are waited for outside of what it calls")
             self._in_turn = True
             try:
-                self._guarded(self._turn)
-                self._guarded(self._wait)
+                self._recovery.guarded(self._turn)
+                self._recovery.guarded(self._wait)
             finally:
                 self._in_turn = False
 
@@ -240,11 +222,11 @@ class Runtime:
                 return
             for level in self._levels:
                 level.close(request)
-            self._advance_all()
+            self._steps.advance_all()
 
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
-        self._end_cpu_steps()
+        self._steps.end_cpu_steps()
         self._deadlines.turn()
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
@@ -282,59 +264,10 @@ class Runtime:
             other.alone = False
         self._log.runs([request], begin)
         level.requests.append(request)
-        self._enter_step(level, request)
+        self._steps.enter(level, request)
 
     def _new_level(self, priority: int) -> PriorityLevel:
         return PriorityLevel(self.device, self._rules, self._estimates, priority, self.measured, self._numbers)
-
-    def _enter_step(self, level: PriorityLevel, request: Request) -> None:
-        """Run host steps that are next; open the next step of the accelerator, or end the request."""
-        while request.step < len(request.steps) and not request.ending:
-            step = request.steps[request.step]
-            if step.kind == "jobs" and step.count:
-                request.groups_ended = 0
-                try:
-                    level.open(request)
-                except Exception as error:
-                    self._recovery.fail(request, error)
-                return
-            if step.kind == "host":
-                try:
-                    self._cpu.begin(request, step)
-                except Exception as error:  # onnxruntime's exceptions have no common base of their own
-                    level.requests.remove(request)
-                    self._end(request, error)
-                return
-            request.step += 1
-        level.requests.remove(request)
-        self._end(request)
-
-    def _end_cpu_steps(self) -> None:
-        """Go on with requests whose step on the CPU has ended."""
-        for level in list(self._levels):
-            for request in self._cpu.ended(level.requests):
-                try:
-                    self._cpu.store(request)
-                except Exception as error:  # the step gave what the model has no place for
-                    self._recovery.fail(request, error)
-                    continue
-                request.step += 1
-                self._enter_step(level, request)
-
-    def _advance_all(self) -> None:
-        """Take what has ended, and go on with requests whose step has."""
-        for level in list(self._levels):
-            level.collect()
-            self._groups += level.finished
-            level.finished.clear()
-            while level.failed:
-                request, error = level.failed.pop()
-                if not request.done():
-                    self._recovery.fail(request, error)
-            for request in [r for r in level.requests if r.on_cpu is None and not level.busy(r)]:
-                request.step += 1
-                request.groups_ended = 0
-                self._enter_step(level, request)
 
     def _end(self, request: Request, error: Exception | None = None) -> None:
         self._waiting.discard(request)
@@ -365,10 +298,10 @@ class Runtime:
         arrivals += [max(0, request.on_cpu.end - now) for request in running if request.on_cpu is not None]
         if not self.device.outstanding and self.device.transferring:
             self.device.poll(_TICK)  # a dump or restore may fill the rings
-            self._advance_all()
+            self._steps.advance_all()
             return
         if not self.device.outstanding:
-            self._advance_all()  # what ended together with a fault has not been looked at
+            self._steps.advance_all()  # what ended together with a fault has not been looked at
             if arrivals and all(r.on_cpu is not None for level in self._levels[-1:] for r in level.requests):
                 self.device.bus.advance(min(arrivals))
             return
@@ -376,37 +309,11 @@ class Runtime:
         limit = max(request.session.limit for request in level.requests)
         ticks = [_TICK] if level.starved and not self._rules.at_arrival else []
         if self.device.poll(min([limit, *arrivals, *ticks])):
-            self._failures = 0
-            self._advance_all()
+            self._recovery.failures = 0
+            self._steps.advance_all()
         elif self.device.bus.cycle - self._last_event() > limit and not self.device.look():
             raise self.device.timed_out(limit)
 
     def _last_event(self) -> int:
         started = [request.started or 0 for level in self._levels for request in level.requests]
         return max([self.measured.last_end(range(self.device.params.engines)), *started])
-
-    # -- failures --------------------------------------------------------------------------------------------
-    def _guarded(self, action: Callable[[], None]) -> None:
-        """Do it; a fault or a hang fails the request that caused it alone. A dump or restore that fails is tried again;
-        one that keeps failing fails the requests that need it."""
-        try:
-            action()
-        except SupervisorFault as fault:
-            self._failures += 1
-            blocked = [r for level in self._levels[-1:] for r in level.requests] or self._waiting.arrived()[:1]
-            self._recovery.start_over()
-            if self._failures >= _RETRIES:
-                self._failures = 0
-                self._recovery.give_up(blocked, fault)
-        except Blamed as blamed:
-            self._recovery.fail(blamed.request, blamed.error)
-        except DeviceFault as fault:
-            victim = self._recovery.owner(fault.record.job_id)
-            if victim is None:
-                raise
-            self._recovery.fail(victim, fault)
-        except DeviceTimeout as error:
-            victim = self._recovery.oldest()
-            if victim is None:
-                raise
-            self._recovery.fail(victim, error)

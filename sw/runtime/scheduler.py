@@ -1,5 +1,6 @@
 """Decides which layer of which open request goes next, and to which engine. Knows policies, not the backend."""
 
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,8 +51,13 @@ class PolicyFailed(RuntimeError):
     """A policy raised ``error`` while it decided for ``request``, by number; for the oldest, before it had chosen."""
 
     def __init__(self, request: int, error: Exception) -> None:
-        super().__init__(f"a policy failed at request {request}: {error!r}")
+        super().__init__(request, error)
         self.request, self.error = request, error
+
+    def __str__(self) -> str:
+        frames = traceback.extract_tb(self.error.__traceback__)
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+        return f"a policy failed at request {self.request}: {type(self.error).__name__}: {self.error}{where}"
 
 
 class LayerScheduler:
@@ -122,6 +128,8 @@ class LayerScheduler:
                 return self._schedule(state, self._candidate(request, layer, passed, state.access_start), 1)
         candidates = self._candidates(state.access_start)
         chosen = self._order.choose(state, candidates)
+        if not isinstance(chosen, Candidate):
+            raise TypeError(f"{type(self._order).__name__}.choose must return one of its candidates, not {chosen!r}")
         for candidate in candidates:
             self._open[candidate.request].candidates[candidate.layer] += 1
         request = self._open[chosen.request]

@@ -22,6 +22,7 @@ class LayerStats:
     engines: tuple[int, ...] = ()
     utilisation: float = 0.0  #: of the MAC peak of the engines it used, 0..1
     counters: dict[str, int] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()  #: names of the ONNX nodes it stands for
 
     @property
     def cycles(self) -> int:
@@ -82,7 +83,7 @@ def _layer_stats(image: Image, index: int, jobs: Sequence[JobResult]) -> LayerSt
     info = image.meta.layers[index]
     mine = [job for job in jobs if image.meta.jobs[job.job].layer == index]
     if not mine:
-        return LayerStats(info.name, info.kind, info.output, info.macs)
+        return LayerStats(info.name, info.kind, info.output, info.macs, nodes=tuple(info.nodes))
     start, end = min(job.start for job in mine), max(job.end for job in mine)
     engines = tuple(sorted({job.engine for job in mine}))
     return LayerStats(
@@ -95,6 +96,7 @@ def _layer_stats(image: Image, index: int, jobs: Sequence[JobResult]) -> LayerSt
         engines,
         _utilisation(image, info.macs, len(engines), end - start),
         _total_counters(mine),
+        tuple(info.nodes),
     )
 
 

@@ -7,7 +7,7 @@ from cocotb.task import bridge
 
 from hw.contract.isa import Op
 from hw.contract.params import preset
-from hw.contract.regs import ID_VALUE, global_reg
+from hw.contract.regs import ID_VALUE, EngineState, engine_reg, global_reg
 from sim.bus import BusError
 from tests.cocotb.cocotb_bus import CocotbBus
 from tests.hw.soc_bench import END, SocBench, copy
@@ -62,11 +62,25 @@ def check_copy(bus: CocotbBus) -> None:
         assert bus.read_mem(bench.data() + to + 5, SIZE) == content
 
 
+def check_attributes(bus: CocotbBus) -> None:
+    """Every burst has the AxCACHE and AxPROT that the register says."""
+    for value, read, write in ((0x0303, (3, 0), (3, 0)), (0x2F72, (2, 7), (15, 2))):
+        bus.write_reg(engine_reg(0, "CONTROL"), 2)  # its rings begin anew
+        while bus.read_reg(engine_reg(0, "STATUS")) & 15 != EngineState.DISABLED:
+            pass
+        bus.write_reg(global_reg("AXI_ATTRIBUTES"), value)
+        for seen in bus.attributes.values():
+            seen.clear()
+        check_copy(bus)
+        assert bus.attributes == {"ar": {read}, "aw": {write}}
+
+
 async def run(dut, stall: float) -> None:
     bus = CocotbBus(dut, PARAMS, stall=stall)
     await bus.start()
     await bridge(check_registers)(bus)
     await bridge(check_copy)(bus)
+    await bridge(check_attributes)(bus)
 
 
 @cocotb.test()

@@ -33,6 +33,7 @@ class CocotbBus:
         self.params = params
         self.costs = HostCosts.free()
         self._dut = dut
+        self.attributes: dict[str, set[tuple[int, int]]] = {"ar": set(), "aw": set()}  #: AxCACHE, AxPROT of all bursts
         self._ram = AxiRam(AxiBus.from_prefix(dut, "axi"), dut.clk, dut.rst, size=params.dram_bytes)
         self._axil = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "axil"), dut.clk, dut.rst)
         if stall:
@@ -49,6 +50,18 @@ class CocotbBus:
         await ClockCycles(self._dut.clk, 4)
         self._dut.rst.value = 0
         await ClockCycles(self._dut.clk, 2)
+        cocotb.start_soon(self._note_attributes())
+
+    async def _note_attributes(self) -> None:
+        while True:
+            await RisingEdge(self._dut.clk)
+            for channel in ("ar", "aw"):
+                valid, ready, cache, prot = (
+                    int(getattr(self._dut, f"axi__{channel}{name}").value)
+                    for name in ("valid", "ready", "cache", "prot")
+                )
+                if valid and ready:
+                    self.attributes[channel].add((cache, prot))
 
     @property
     def cycle(self) -> int:

@@ -1,9 +1,9 @@
 """The proofs are worth something only if a false claim fails."""
 
 import pytest
-from amaranth.hdl import Assert, Signal
+from amaranth.hdl import Assert, Assume, Signal
 
-from tests.formal.harness import prove, specification
+from tests.formal.harness import prove, prove_for_ever, specification
 
 
 def counting():
@@ -35,3 +35,27 @@ def test_true_claim_is_proved(tmp_path):
     m, step, count = counting()
     m.d.comb += Assert(count <= 9)
     prove(m, [step], tmp_path, depth=6, induction=True)
+
+
+@pytest.mark.formal
+@pytest.mark.parametrize("verilog", [False, True])
+def test_reachability_proves_what_is_true_for_ever(tmp_path, verilog):
+    m, step, count = counting()
+    m.d.comb += Assert(count <= 9)
+    prove_for_ever(m, [step], tmp_path, verilog=verilog)
+
+
+@pytest.mark.formal
+@pytest.mark.parametrize("verilog", [False, True])
+def test_reachability_finds_what_fails_late(tmp_path, verilog):
+    m, step, count = counting()
+    m.d.comb += Assert(count != 9)
+    with pytest.raises(AssertionError, match="Assert failed"):
+        prove_for_ever(m, [step], tmp_path, verilog=verilog)
+
+
+@pytest.mark.formal
+def test_reachability_keeps_to_assumptions(tmp_path):
+    m, step, count = counting()
+    m.d.comb += [Assume(~step | (count != 5)), Assert(count <= 5)]
+    prove_for_ever(m, [step], tmp_path)

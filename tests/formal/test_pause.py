@@ -10,12 +10,11 @@ from hw.control import executor as executor_module
 from hw.control import loader as loader_module
 from hw.control.executor import Executor
 from hw.control.loader import Loader
-from tests.formal.harness import prove, specification
+from tests.formal.harness import prove_for_ever, specification
 from tests.formal.sequencer import KINDS, PARAMS, AnyFetch, AnyPreparer, instances
 
 _CANCEL = KINDS.index(Op.CANCEL)
 _MOST = 3  #: instructions queued or in a unit at a time
-DEPTH = 16  #: cycles: two instructions, a halt at a point behind them, and some way beyond
 
 
 class Surroundings:
@@ -119,7 +118,7 @@ def executor_claims(monkeypatch, dut: Executor) -> tuple[Module, list[Signal]]:
 @pytest.mark.formal
 def test_no_instruction_is_lost_or_issued_twice_across_halts(tmp_path, monkeypatch):
     m, inputs = executor_claims(monkeypatch, Executor(PARAMS))
-    prove(m, inputs, tmp_path, depth=DEPTH, induction=False)
+    prove_for_ever(m, inputs, tmp_path)
 
 
 @pytest.mark.formal
@@ -131,7 +130,7 @@ def test_claims_reach_a_halt_behind_issued_instructions_and_beyond(tmp_path, mon
         m.d.sync += halts.eq(1)
     m.d.comb += Assert(~(halts & dut.issued))
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(m, inputs, tmp_path, depth=DEPTH, induction=False)
+        prove_for_ever(m, inputs, tmp_path)
 
 
 class Hasty(Executor):
@@ -148,7 +147,7 @@ class Hasty(Executor):
 def test_a_halt_with_work_under_way_is_caught(tmp_path, monkeypatch):
     m, inputs = executor_claims(monkeypatch, Hasty(PARAMS))
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(m, inputs, tmp_path, depth=DEPTH, induction=False)
+        prove_for_ever(m, inputs, tmp_path)
 
 
 def loader_claims(monkeypatch, dut: Loader) -> tuple[Module, list[Signal]]:
@@ -221,7 +220,7 @@ def loader_claims(monkeypatch, dut: Loader) -> tuple[Module, list[Signal]]:
 @pytest.mark.formal
 def test_a_loader_at_rest_stays_there_and_loses_no_load(tmp_path, monkeypatch):
     m, inputs = loader_claims(monkeypatch, Loader(PARAMS))
-    prove(m, inputs, tmp_path, depth=DEPTH, induction=False)
+    prove_for_ever(m, inputs, tmp_path)
 
 
 @pytest.mark.formal
@@ -236,4 +235,4 @@ def test_loader_claims_reach_a_rest_between_two_loads(tmp_path, monkeypatch):
         m.d.sync += rested.eq(1)
     m.d.comb += Assert(~(rested & accepted))
     with pytest.raises(AssertionError, match="Assert failed"):
-        prove(m, inputs, tmp_path, depth=DEPTH, induction=False)
+        prove_for_ever(m, inputs, tmp_path)

@@ -66,6 +66,9 @@ def test_global_registers(soc):
     cycle = read(global_reg("CYCLE_LO"))
     assert 0 <= soc.bus.cycle - cycle < 50
     assert read(global_reg("CYCLE_HI")) == 0
+    assert read(global_reg("AXI_ATTRIBUTES")) == 0x0303
+    soc.bus.write_reg(global_reg("AXI_ATTRIBUTES"), 0xFFFFFFFF)
+    assert read(global_reg("AXI_ATTRIBUTES")) == 0x7F7F
     soc.bus.write_reg(global_reg("EVENT", 5), 0xFFFFFFF0)
     assert soc.event(5) == 0xFFFFFFF0
     assert soc.event(63) == 0

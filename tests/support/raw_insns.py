@@ -1,6 +1,7 @@
 """Instructions that the encoder refuses, as bytes."""
 
-from hw.contract.isa import DESTINATION_SEGMENTS, FORMATS, INSN_BYTES, SEGMENTS, SOURCE_SEGMENTS, Insn, Op
+from benchmarks.trust.words import raw_word
+from hw.contract.isa import DESTINATION_SEGMENTS, SEGMENTS, SOURCE_SEGMENTS, Insn, Op
 
 COPIES = sorted({*SOURCE_SEGMENTS, *DESTINATION_SEGMENTS})  #: that name segments
 #: (operation, field, value) of every segment that a copy must not name.
@@ -15,12 +16,7 @@ WRONG_SEGMENTS = [
 
 def raw(op: Op, /, **fields: int) -> bytes:
     """An instruction with any bits in its fields, legal or not."""
-    word, low = 0, 0
-    for field in FORMATS[op]:
-        value = int(op) if field.name == "opcode" else fields.get(field.name, field.default)
-        word |= (value & (1 << field.width) - 1) << low
-        low += field.width
-    return word.to_bytes(INSN_BYTES, "little")
+    return raw_word(op, fields)
 
 
 def with_field(insn: Insn, name: str, value: int) -> bytes:

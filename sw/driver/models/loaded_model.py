@@ -12,6 +12,7 @@ from sim.bus import Bus
 from sw.driver.errors import DriverError
 from sw.driver.memory.placement import ImagePlacement, relocate
 from sw.driver.memory.weight_windows import predecessors
+from sw.driver.models.code_limits import code_limits
 from sw.driver.models.cycle_limits import default_cycle_limits
 from sw.driver.models.edge_waits import EdgeWaits
 from sw.driver.queues.events import EventLease
@@ -36,6 +37,7 @@ class LoadedModel:
         self.engines = engines
         self.predecessors = predecessors(image)
         self.cycle_limits = default_cycle_limits(image, bus.params)
+        self._code_limits = code_limits(image)
         self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
         self._placed: int | None = None  #: engine of the latest job in the chain
         self._edges = EdgeWaits(image.meta.parts)
@@ -186,6 +188,7 @@ class LoadedModel:
             members["prologue_pc"] = job.prologue_pc
         for i, (base, size) in enumerate(self.segments_on(engine)):
             members[f"base{i}"], members[f"limit{i}"] = base, size
+        members["limit0"] = self._code_limits[index]
         return {**members, "flags": int(flags)}
 
     def begin(self) -> None:

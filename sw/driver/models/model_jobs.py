@@ -61,8 +61,9 @@ class ModelJobs:
             elif engine is not None:
                 model.follow(members, engine)
             self._queues.push(number, members | {"window_after": self._window_after(queue, model, index)}, self)
-            if queue.outstanding == 1 or queue.behind_barrier:
-                queue.ring_doorbell()  # an idle engine starts at once, not when the last descriptor is written
+            if queue.outstanding.bit_count() == 1 or queue.behind_barrier:
+                # An idle engine starts at once, and its loader goes on with 2, 4, 8 jobs while others are written.
+                queue.ring_doorbell()
             ids.append(job_id)
         self._queues.ring_doorbells()
         return ids

@@ -215,7 +215,11 @@ class Preemption:
         return operation
 
     def _clear_for(self, suspended: Suspension) -> None:
-        """Clear engines on which another tenant ran meanwhile, before the state of the halted job comes back."""
+        """Clear engines on which another tenant ran meanwhile, and what others left in the task's LV2 windows, before
+        what it had there comes back."""
+        kept = [*self.tasks.dirty(LV2), *self.tasks.clean(), *self.tasks.prefetched()]
+        for model in suspended.models:
+            self._jobs.scrubber.clear_windows(model, kept)
         for e in suspended.points:
             model = suspended.queues[e][0].model
             if e in suspended.stale and self._jobs.scrubber.must_clear(e, model):
@@ -231,9 +235,10 @@ class Preemption:
 
     # -- failure and abandonment -----------------------------------------------------------------------------
     def recover(self) -> None:
-        """After a ``SupervisorFault``: reset the engines that hold supervisor jobs. Every suspended task is as it was,
-        but for copies that were completed; jobs queued behind the failed ones are lost, as after ``Device.abort``."""
-        engines = self.supervisor.engines()
+        """After a ``SupervisorFault``: reset the engines that hold supervisor jobs, and those that a job that clears
+        memories has stopped. Every suspended task is as it was, but for copies that were completed; jobs queued behind
+        the failed ones are lost, as after ``Device.abort``."""
+        engines = sorted({*self.supervisor.engines(), *self._jobs.scrubber.faulted})
         # What ends before the reset has to be accounted for, and nothing may begin between the last look and the reset.
         with contextlib.suppress(DeviceTimeout):
             self.halting.rest(engines, TRANSFERRED)

@@ -55,6 +55,11 @@ class SuspendedTasks:
         """Weight windows in LV2 that are intact, of all tasks."""
         return [window for task in self._tasks for window in task.windows.values()]
 
+    def tenants(self, ranges: Collection[DirtyRange]) -> set[str | None]:
+        """Whose data ``ranges`` may hold."""
+        owners = [task for task in self._tasks if any(r in ranges for r in task.dirty)]
+        return {model.tenant for task in owners for model in task.models}
+
     def overwrite(self, footprint: Footprint) -> None:
         """``footprint`` is about to be overwritten; see ``Suspension.overwrite``."""
         for task in self._tasks:

@@ -130,6 +130,10 @@ class Transfers:
     # -- supervisor jobs -------------------------------------------------------------------------------------
     def _push(self, operation: StateTransfer, group: list[CopyJob], after: int | None) -> None:
         """Queue the programs of one group; the last of each engine gives a signal."""
+        for copy_job in group:
+            if copy_job.lv2 is not None:
+                staged = [copy_job.lv2.where]
+                self._jobs.scrubber.lv2.pass_through(staged, self._tasks.tenants(copy_job.ranges))
         for engine in sorted({copy_job.engine for copy_job in group}):
             programs = self._programs(operation, [copy_job for copy_job in group if copy_job.engine == engine])
             for i, (program, mine) in enumerate(programs):

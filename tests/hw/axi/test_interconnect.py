@@ -30,6 +30,7 @@ class Slave:
         self.beats: deque = deque()
         self.responses: dict[int, deque] = {}
         self.memory: dict[int, tuple[int, int]] = {}
+        self.attributes: dict[str, list[tuple[int, int]]] = {"ar": [], "aw": []}  #: AxCACHE and AxPROT of each burst
 
     def _stalls(self):
         return self.rng.random() < self.stall
@@ -58,8 +59,10 @@ class Slave:
 
     async def read_address(self, ctx):
         while True:
-            ident, addr, length, size, burst = await self._accept(ctx, "ar", ("id", "addr", "len", "size", "burst"))
+            fields = ("id", "addr", "len", "size", "burst", "cache", "prot")
+            ident, addr, length, size, burst, *attributes = await self._accept(ctx, "ar", fields)
             assert 1 << size == WORD and burst == 1
+            self.attributes["ar"].append(tuple(attributes))
             beats = [(a, error_at(a), a == addr + length * WORD) for a in range(addr, addr + (length + 1) * WORD, WORD)]
             self.reads.setdefault(ident, deque()).extend(beats)
 
@@ -75,7 +78,9 @@ class Slave:
 
     async def write_address(self, ctx):
         while True:
-            self.aw.append(await self._accept(ctx, "aw", ("id", "addr", "len")))
+            *taken, cache, prot = await self._accept(ctx, "aw", ("id", "addr", "len", "cache", "prot"))
+            self.aw.append(tuple(taken))
+            self.attributes["aw"].append((cache, prot))
 
     async def write_data(self, ctx):
         while True:
@@ -136,7 +141,7 @@ def random_bursts(rng, count):
         yield page + rng.randrange(4096 // WORD - beats + 1) * WORD, beats
 
 
-def simulate(dut, slave, benches, cycles=60_000):
+def simulate(dut, slave, benches, cycles=60_000, background=()):
     sim = Simulator(dut)
     sim.add_clock(1e-8)
     slave.add_to(sim)
@@ -156,6 +161,8 @@ def simulate(dut, slave, benches, cycles=60_000):
             await ctx.tick()
         pytest.fail(f"only {len(done)} of {len(benches)} test benches finished in {cycles} cycles")
 
+    for bench in background:
+        sim.add_testbench(bench, background=True)
     for bench in benches:
         sim.add_testbench(finishing(bench), background=True)
     sim.add_testbench(limit)
@@ -226,6 +233,36 @@ def test_every_client_sees_its_own_bursts_in_order(seed, readers, writers, stall
         benches += writer(dut.write[i], i)
     simulate(dut, slave, benches)
     assert slave.memory == expected_memory
+
+
+def test_bursts_have_the_attributes_of_the_cycle_in_which_they_were_accepted():
+    rng = random.Random(7)
+    dut = AxiInterconnect(PARAMS, readers=1, writers=1)
+    slave, expected = Slave(dut.axi, rng, 0.5), {"ar": [], "aw": []}
+
+    async def change(ctx):
+        while True:
+            ctx.set(dut.attributes, {name: rng.randrange(8) for name in ("arcache", "arprot", "awcache", "awprot")})
+            taken = [(channel, port.req) for channel, port in (("ar", dut.read[0]), ("aw", dut.write[0]))]
+            accepted = await ctx.tick().sample(dut.attributes, *(req.valid & req.ready for _, req in taken))
+            for (channel, _), happened in zip(taken, accepted[3:], strict=True):
+                if happened:
+                    now = accepted[2]
+                    expected[channel].append((now[f"{channel}cache"], now[f"{channel}prot"]))
+
+    async def read(ctx):
+        for i in range(40):
+            await put(ctx, dut.read[0].req, {"addr": 64 * i, "beats": 1})
+            await get(ctx, dut.read[0].data)
+
+    async def write(ctx):
+        for i in range(40):
+            await put(ctx, dut.write[0].req, {"addr": 64 * i, "beats": 1})
+            await put(ctx, dut.write[0].data, {"data": i, "strb": 1, "last": 1})
+            await get(ctx, dut.write[0].rsp)
+
+    simulate(dut, slave, [read, write], background=[change])
+    assert slave.attributes == expected and len(set(expected["ar"])) > 10
 
 
 def test_single_beats_of_all_clients_flow_at_one_per_cycle_and_fairly():

@@ -4,7 +4,7 @@ import pytest
 
 from hw.contract.isa import Op
 from hw.contract.params import preset
-from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS, Access, engine_reg, register_map
+from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS, Access, engine_reg, global_reg, register_map
 from sim.bus import Bus, BusError, HostCosts
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
@@ -20,6 +20,15 @@ def test_every_register_reads_as_at_power_on():
         for name, address in register_map(TINY.engines).items():
             assert model.read_reg(address) == rtl.read_reg(address), name
             assert model.cycle == rtl.cycle, name
+
+
+def test_axi_attributes_are_kept_as_on_the_rtl():
+    address = global_reg("AXI_ATTRIBUTES")
+    with open_bus(TINY) as rtl, ModelBus(TINY) as model:
+        for value in (0xFFFFFFFF, 0x1234, 0):
+            for bus in (rtl, model):
+                bus.write_reg(address, value)
+            assert model.read_reg(address) == rtl.read_reg(address)
 
 
 def test_accesses_take_as_long_as_on_the_rtl():

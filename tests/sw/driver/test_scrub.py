@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from hw.contract.isa import LV2_SEGMENTS
+from hw.contract.isa import LV2_SEGMENTS, Op
+from hw.contract.job import Fault
 from hw.contract.params import preset
-from sw.driver import Device
-from sw.runtime import Session
+from sw.driver import Device, SupervisorFault
+from sw.runtime import Runtime, Session
 from tests.support.fake_soc import FakeSoc
 from tests.support.images import negating_image
 from tests.support.preempt_images import walking_image
@@ -95,3 +96,43 @@ def test_dram_is_clear_after_unload():
     assert any(any(soc.read_mem(base, size)) for base, size in segments)
     device.unload(model)
     assert not any(any(soc.read_mem(base, size)) for base, size in segments)
+
+
+def fail_once(soc: FakeSoc, op: Op) -> None:
+    """The next ``op`` that clears something faults."""
+
+    def inject(engine: int, insn) -> Fault | None:
+        if insn.op is not op or insn["hi"] or insn["fill"]:
+            return None
+        soc.inject = lambda engine, insn: None
+        return Fault.BUS
+
+    soc.inject = inject
+
+
+@pytest.mark.parametrize("op", [Op.LD1, Op.ST1])
+def test_a_fault_of_a_job_that_clears_harms_no_later_inference(op):
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    first, second = (device.load(walking_image(TINY), tenant=tenant) for tenant in "ab")
+    second.move_windows(first.segments[6][0], first.segments[7][0])
+    session = Session(device, first)
+    expected = session.run(X)[0]["out"]
+    fail_once(soc, op)
+    with pytest.raises(SupervisorFault, match="a job that clears memories for another tenant"):
+        Session(device, second).run(X)
+    for model in (second, first):
+        np.testing.assert_array_equal(Session(device, model).run(X)[0]["out"], expected)
+
+
+@pytest.mark.parametrize("op", [Op.LD1, Op.ST1])
+def test_a_run_time_tries_again_what_clears(op):
+    soc = FakeSoc(TINY)
+    device = Device(soc)
+    first, second = (device.load(walking_image(TINY), tenant=tenant) for tenant in "ab")
+    second.move_windows(first.segments[6][0], first.segments[7][0])
+    runtime = Runtime(device)
+    expected = runtime.submit(first, X).result()["out"]
+    fail_once(soc, op)
+    np.testing.assert_array_equal(runtime.submit(second, X).result()["out"], expected)
+    assert runtime.requests[-1].error is None and not device.scrubber.faulted

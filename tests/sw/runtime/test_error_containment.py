@@ -191,7 +191,7 @@ def test_a_task_that_cannot_be_suspended_is_aborted_and_the_urgent_one_runs(dama
             live.segment = 99 if damage == "nonsense" else live.segment
     runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     first = runtime.submit(long, X)
-    second = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)
+    second = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4500)
     served(runtime)
     assert first.state is State.FAILED and second.state is State.DONE
     if damage != "nonsense":

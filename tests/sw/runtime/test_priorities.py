@@ -39,7 +39,7 @@ def test_urgent_request_by_each_choice(choice):
     long, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
     runtime = runtime_of(device, always(choice))
     first = runtime.submit(long, X)
-    second = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)
+    second = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4500)
     runtime.run_until_done()
     check(first), check(second)
     assert first.preempted == (choice is not Mechanism.WAIT)
