@@ -1,6 +1,7 @@
 """ONNX model to image: front end, then back end."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -45,6 +46,7 @@ def compile_with_report(
     jobs: int | None = None,
     cache: bool = True,
     batch: int = 1,
+    sizes: Mapping[str, int] | None = None,
 ) -> Compiled:
     """Compile a quantised ONNX model for hardware with ``params``.
 
@@ -54,12 +56,13 @@ def compile_with_report(
     ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds`` and calls
     ``told`` on its way. ``jobs``: processes that share the work where there is much of it (None: as many as there are
     CPUs); the image does not depend on it. ``cache``: layers that were compiled before are taken from the cache folder,
-    others kept there. ``batch``: of a model with a dynamic one. Raises :class:`compiler.ir.CompileError`.
+    others kept there. ``batch``: of a model with a dynamic one; ``sizes``: of dynamic dimensions by name. Raises
+    :class:`compiler.ir.CompileError`.
     """
     chosen = options or Options()
     chosen = replace(chosen, observe=observe or chosen.observe)
     store = ObjectStore() if cache else None
-    graph = import_model(path, fallback=fallback, name=name, batch=batch)
+    graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes)
     if chosen.order == "measured":
         if engines == "auto" or chosen.placed or observe or not chosen.regions or measure is None:
             raise CompileError(
@@ -92,9 +95,10 @@ def compile_model(
     jobs: int | None = None,
     cache: bool = True,
     batch: int = 1,
+    sizes: Mapping[str, int] | None = None,
 ) -> Image:
     """The image alone; see :func:`compile_with_report`."""
     return compile_with_report(
         path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options, jobs=jobs,
-        cache=cache, batch=batch,
+        cache=cache, batch=batch, sizes=sizes,
     ).image  # fmt: skip

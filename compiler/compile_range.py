@@ -3,12 +3,15 @@
 The longest length is compiled as it would be alone. The next shorter ones are compiled by the decisions that were made
 for it, which takes a tenth of the time: most goes to the search for an order. Where they do not do, because a tile
 less is needed, say, a new stretch begins with decisions of its own. Every length is compiled, so the checks of the
-compiler hold for every length; what is kept of them are differences.
+compiler hold for every length; what is kept of them are differences. A stretch also begins where a layer that may
+choose its tiles has another number of jobs: with those of the plan it would take longer.
 """
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from compiler.backend.length_plan import LengthPlan, PlanError
+from compiler.backend.memory.plan_error import OtherJobsError
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build_planned
@@ -85,7 +88,8 @@ class _Compiler:
         """The image for ``length``, if possible by the plan there is; whether it has a plan of its own."""
         image = None
         if self._plan and planned:
-            image = self._built(length, self._plan.with_free_tiles()) or self._built(length, self._plan)
+            with contextlib.suppress(OtherJobsError):  # with those of the plan it would take longer
+                image = self._built(length, self._plan.with_free_tiles()) or self._built(length, self._plan)
         begins = image is None
         if image is None:
             image = self._built(length, None)
@@ -94,11 +98,13 @@ class _Compiler:
         return image, begins
 
     def _built(self, length: int, plan: LengthPlan | None) -> Image | None:
-        """The image for ``length``; None if ``plan`` does not do."""
+        """The image for ``length``; None if ``plan`` does not do. Raises :class:`OtherJobsError`."""
         try:
             fixed, name = self._dimension.fixed(length), self._dimension.model
             graph = import_model(fixed, fallback=self._fallback, name=name)
             image, made = build_planned(graph, self._params, self._options, plan, jobs=1, store=self._store)
+        except OtherJobsError:
+            raise
         except PlanError:
             assert plan is not None
             return None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import onnx
 
-from compiler.frontend.load import read_model
+from compiler.frontend.load import label_of, open_axes, read_model
 from compiler.ir import CompileError
 
 
@@ -56,19 +56,14 @@ class DynamicDimension:
         return proto
 
 
-def has_dynamic_batch(proto: onnx.ModelProto) -> bool:
-    """Whether the first dimension of an input is dynamic."""
-    return any(axis == 0 for _, (_, axis) in _dynamic(proto))
+def dynamic_batches(proto: onnx.ModelProto) -> list[str]:
+    """What the first dimensions of inputs are called where they are dynamic."""
+    return [label for label, (_, axis) in _dynamic(proto) if axis == 0]
 
 
 def _dynamic(proto: onnx.ModelProto) -> list[tuple[str, tuple[str, int]]]:
     """(label, (input, axis)) of all dynamic dimensions; one without a name is called by its place."""
-    return [
-        (dim.dim_param or f"{value.name}[{axis}]", (value.name, axis))
-        for value in _inputs(proto)
-        for axis, dim in enumerate(value.type.tensor_type.shape.dim)
-        if dim.dim_value <= 0
-    ]
+    return [(label_of(value, axis), (value.name, axis)) for value in _inputs(proto) for axis in open_axes(value)]
 
 
 def _inputs(proto: onnx.ModelProto) -> list[onnx.ValueInfoProto]:

@@ -97,7 +97,7 @@ def check_layer(graph: Graph, op: Operation, input_values: Values, output_value:
 
 
 def _float_check(op: Operation, given: npt.NDArray, wanted: npt.NDArray) -> OperatorCheck:
-    mismatches = int((~np.isclose(given, wanted, rtol=1e-4, atol=1e-6)).sum())
+    mismatches = int((~np.isclose(given, wanted, rtol=1e-4, atol=1e-6, equal_nan=True)).sum())
     return OperatorCheck(op.name, op.kind, given.size, mismatches, int(mismatches > 0), False, not mismatches)
 
 

@@ -1,7 +1,9 @@
 """Float ONNX models to 8-bit QDQ models, by onnxruntime's quantiser: static, weights per output channel."""
 
+import contextlib
+import logging
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,17 +33,28 @@ def quantise(
     Activations are ``int8`` or ``uint8`` per tensor with a zero point; their ranges are the smallest and largest values
     seen on ``feeds``, which are inputs by name. Weights are int8, symmetric, with a scale per output channel or one.
     """
-    quantize_static(
-        model,
-        path,
-        _Calibration(feeds),
-        quant_format=QuantFormat.QDQ,
-        per_channel=per_channel,
-        activation_type={"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[activations],
-        weight_type=QuantType.QInt8,
-        calibrate_method=CalibrationMethod.MinMax,
-        extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
-    )
+    with _quiet():
+        quantize_static(
+            model,
+            path,
+            _Calibration(feeds),
+            quant_format=QuantFormat.QDQ,
+            per_channel=per_channel,
+            activation_type={"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[activations],
+            weight_type=QuantType.QInt8,
+            calibrate_method=CalibrationMethod.MinMax,
+            extra_options={"ActivationSymmetric": False, "WeightSymmetric": True},
+        )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without warnings: onnxruntime's quantiser logs one for each constant that has no channels to quantise by."""
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 class _Calibration(CalibrationDataReader):

@@ -11,6 +11,7 @@ from compiler.backend.layers.verify import verify_layers
 from compiler.backend.length_plan import LengthPlan, PlanError
 from compiler.backend.link.linker import link
 from compiler.backend.memory.place import place, place_alike
+from compiler.backend.memory.plan_error import OtherJobsError
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
 from compiler.backend.objects.object_store import ObjectStore
@@ -94,6 +95,8 @@ def _build(
             steps = plan.joined(graph, layers)
             verify_layers(graph, steps)
             return _compiled(graph, layers, steps, options, [], compiler, plan)
+        except OtherJobsError:
+            raise
         except (NoRegions, ir.CompileError) as error:
             raise PlanError(f"model {graph.name!r}: {error}") from error
     if not options.regions or options.observe or options.placed:

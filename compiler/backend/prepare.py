@@ -7,6 +7,7 @@ from compiler.backend.layers.fold import fold_tables
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.heads import split_heads
 from compiler.backend.layers.layer import Layer
+from compiler.backend.layers.load_inputs import load_inputs
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.verify import verify_layers
 from compiler.backend.options import Options
@@ -25,6 +26,8 @@ def prepared(graph: ir.Graph, params: SocParams, options: Options) -> tuple[ir.G
     verify_layers(graph, layers)
     if not options.observe:  # an observer looks at every operator's own result
         layers = fold_tables(graph, fuse(graph, layers, placed=options.placed))
+        if not options.placed:
+            layers = load_inputs(graph, layers, params, options.engines, options.lv2_bytes(params))
         verify_layers(graph, layers)
     # Layers that wait for their reader save memory and cost what could run side by side.
     layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)

@@ -5,12 +5,12 @@ from pathlib import Path
 import onnx
 
 from compiler.frontend.importer import Importer
-from compiler.frontend.load import Shapes, load
-from compiler.frontend.problems import NodeProblem, UnsupportedModel
+from compiler.frontend.load import Shapes, Sizes, load
+from compiler.frontend.problems import NodeProblem, OpenDimension, UnsupportedModel
 from compiler.ir import Graph
 from compiler.verify import verify
 
-__all__ = ["NodeProblem", "UnsupportedModel", "import_model"]
+__all__ = ["NodeProblem", "OpenDimension", "UnsupportedModel", "import_model"]
 
 
 def import_model(
@@ -20,13 +20,15 @@ def import_model(
     name: str | None = None,
     shapes: Shapes | None = None,
     batch: int = 1,
+    sizes: Sizes | None = None,
 ) -> Graph:
     """The IR of a quantised ONNX model (QDQ or QOperator form, operator sets 10 and later).
 
-    ``shapes`` fixes dynamic input dimensions (a dynamic batch is ``batch`` otherwise). With ``fallback``, nodes that
-    the accelerator cannot run become host operators. Raises :class:`CompileError` on a file that cannot be read or a
-    model that is invalid, and :class:`UnsupportedModel` listing every node that cannot run.
+    ``shapes`` fixes dynamic input dimensions by input, ``sizes`` by name (a dynamic batch is ``batch`` otherwise).
+    With ``fallback``, nodes that the accelerator cannot run become host operators. Raises :class:`CompileError` on a
+    file that cannot be read or a model that is invalid, :class:`OpenDimension` on an input without a size, and
+    :class:`UnsupportedModel` listing every node that cannot run.
     """
-    graph = Importer(load(path_or_proto, name, shapes, batch), fallback).run()
+    graph = Importer(load(path_or_proto, name, shapes, batch, sizes), fallback).run()
     verify(graph)
     return graph

@@ -11,7 +11,7 @@ from compiler.frontend import inputs, ops
 from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import Shape
 from compiler.frontend.permutes import merge_permutes
-from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel
+from compiler.frontend.problems import NodeProblem, Unsupported, UnsupportedModel, first_line
 from compiler.frontend.quantised_form import advice
 from compiler.frontend.registry import HANDLERS
 from compiler.frontend.source import OnnxSource
@@ -100,7 +100,7 @@ class Importer:
         try:
             results = self.source.evaluate(node)
         except Exception as error:  # onnxruntime's exceptions have no common base class
-            raise Unsupported(f"onnxruntime cannot evaluate it: {str(error).splitlines()[0]}") from None
+            raise Unsupported(f"onnxruntime cannot evaluate it: {first_line(error)}") from None
         names = [name for name in node.output if name]
         folded = {name: self._constant(name, result) for name, result in zip(names, results, strict=True)}
         return [folded.get(name, Const(np.zeros(0))) for name in node.output]

@@ -8,19 +8,23 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
+from compiler.frontend.problems import OpenDimension, first_line
 from compiler.frontend.source import OnnxSource, Signature
 from compiler.ir import CompileError
 
 OLDEST_OPSET = 10  #: the first with QuantizeLinear
 
 Shapes = Mapping[str, tuple[int, ...]]
+Sizes = Mapping[str, int]
 
 
 def load(
-    model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None, batch: int = 1
-) -> OnnxSource:
-    """Read and check a model. ``shapes`` fixes dynamic input dimensions by input name; a dynamic first dimension is
-    ``batch`` otherwise. Raises :class:`CompileError` naming the file and what is wrong with it."""
+    model: str | Path | onnx.ModelProto, name: str | None = None, shapes: Shapes | None = None, batch: int = 1,
+    sizes: Sizes | None = None,
+) -> OnnxSource:  # fmt: skip
+    """Read and check a model. ``shapes`` fixes dynamic input dimensions by input name, ``sizes`` by the names that
+    dimensions have; a dynamic first dimension is ``batch`` otherwise. Raises :class:`CompileError` naming the file and
+    what is wrong with it, :class:`OpenDimension` for a dimension without a size."""
     if isinstance(model, onnx.ModelProto):
         where, proto = name or model.graph.name or "model", onnx.ModelProto()
         proto.CopyFrom(model)
@@ -30,7 +34,7 @@ def load(
     _check(proto, where)
     _name_nodes(proto)
     _merge_quantisers(proto)
-    signatures = _fix_inputs(proto, where, dict(shapes or {}), batch)
+    signatures = _fix_inputs(proto, where, dict(shapes or {}), batch, dict(sizes or {}))
     source = OnnxSource(name or where, proto, _constants(proto, where))
     source.signatures.update(signatures)
     return source
@@ -45,7 +49,7 @@ def read_model(path: Path) -> onnx.ModelProto:
     except (DecodeError, ValueError) as error:
         raise CompileError(f"{path}: not an ONNX model, or damaged: {error}") from None
     except onnx.checker.ValidationError as error:  # of data in other files
-        raise CompileError(f"{path}: the model is invalid: {str(error).strip().splitlines()[0]}") from None
+        raise CompileError(f"{path}: the model is invalid: {first_line(error)}") from None
 
 
 def _check(proto: onnx.ModelProto, where: str) -> None:
@@ -63,7 +67,7 @@ def _check(proto: onnx.ModelProto, where: str) -> None:
     try:
         onnx.checker.check_model(proto)
     except onnx.checker.ValidationError as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise CompileError(f"{where}: the model is invalid: {reason}") from None
     except ValueError as error:  # larger than protobuf can hold
         raise CompileError(f"{where}: the model cannot be checked: {error}") from None
@@ -114,7 +118,7 @@ def _merge_quantisers(proto: onnx.ModelProto) -> None:
 
 
 def _fix_inputs(
-    proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int, ...]], batch: int
+    proto: onnx.ModelProto, where: str, shapes: dict[str, tuple[int, ...]], batch: int, sizes: dict[str, int]
 ) -> dict[str, Signature]:
     constants = {tensor.name for tensor in proto.graph.initializer}
     inputs = [value for value in proto.graph.input if value.name not in constants]
@@ -124,10 +128,29 @@ def _fix_inputs(
         if name not in {value.name for value in inputs}:
             names = ", ".join(value.name for value in inputs)
             raise CompileError(f"{where}: no input {name!r} to give a shape to; the inputs are {names}")
-    return {value.name: _signature(value, where, shapes.get(value.name), batch) for value in inputs}
+    labels = {label_of(value, axis): None for value in inputs for axis in open_axes(value)}
+    for label, size in sizes.items():
+        if label not in labels:
+            there = ", ".join(map(repr, labels)) or "none"
+            raise CompileError(f"{where}: no input has a dynamic dimension {label!r} to give a size to; it has {there}")
+        if size < 1:
+            raise CompileError(f"{where}: dimension {label!r} must be 1 or more, not {size}")
+    return {value.name: _signature(value, where, shapes.get(value.name), batch, sizes) for value in inputs}
 
 
-def _signature(value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | None, batch: int) -> Signature:
+def label_of(value: onnx.ValueInfoProto, axis: int) -> str:
+    """What a dynamic dimension of an input is called: its name, or its place if it has none."""
+    return value.type.tensor_type.shape.dim[axis].dim_param or f"{value.name}[{axis}]"
+
+
+def open_axes(value: onnx.ValueInfoProto) -> list[int]:
+    """The dimensions of an input that have no size."""
+    return [axis for axis, dim in enumerate(value.type.tensor_type.shape.dim) if dim.dim_value <= 0]
+
+
+def _signature(
+    value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | None, batch: int, sizes: dict[str, int]
+) -> Signature:
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
         if given is None:
@@ -147,15 +170,10 @@ def _signature(value: onnx.ValueInfoProto, where: str, given: tuple[int, ...] | 
                     f"{where}: input {value.name!r} has {size} in dimension {axis}, the shape given has {given[axis]}"
                 )
             size = given[axis]
-        if size is None and axis == 0:
-            size = batch
         if size is None:
-            label = f" ({dim.dim_param!r})" if dim.dim_param else ""
-            raise CompileError(
-                f"{where}: input {value.name!r} has a dynamic dimension {axis}{label}; "
-                f"export the model with a fixed one, "
-                f"or open it with caesura.dynamic"
-            )
+            size = sizes.get(label_of(value, axis), batch if axis == 0 else None)
+        if size is None:
+            raise OpenDimension(where, value.name, axis, label_of(value, axis))
         dim.dim_value = size
         shape.append(size)
     try:

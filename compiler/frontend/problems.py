@@ -21,11 +21,41 @@ class NodeProblem:
         return f"{self.type} {self.name!r}: {self.reason}"
 
 
+class OpenDimension(CompileError):
+    """An input has a dimension without a size, called ``label``. The message says how to give it one: as an argument,
+    unless :meth:`told` says otherwise."""
+
+    def __init__(self, where: str, value: str, axis: int, label: str):
+        self.label = label
+        self._problem = f"{where}: input {value!r} has a dynamic dimension {axis} ({label!r})"
+        super().__init__(
+            self.told(f"sizes={{{label!r}: N}},") + ", or open it with caesura.dynamic for sizes that vary"
+        )
+
+    def told(self, way: str | None) -> str:
+        """The message where ``way`` gives a size, such as an option; None: nothing does."""
+        return f"{self._problem}; {f'give its size, {way} or ' if way else ''}export the model with a fixed one"
+
+
 class UnsupportedModel(CompileError):
-    """The model has nodes that the accelerator cannot run; ``nodes`` lists all of them, ``advice`` says what helps."""
+    """The model has nodes that the accelerator cannot run; ``nodes`` lists all of them. ``advice`` says what helps;
+    ``{fallback}`` in it stands for how the CPU is allowed to run them: by an argument, unless :meth:`told` says how."""
 
     def __init__(self, model: str, nodes: list[NodeProblem], advice: str):
-        self.nodes, self.advice = nodes, advice
+        self.nodes, self._advice = nodes, advice
         lines = "\n".join(f"  {node}" for node in nodes)
         count = f"{len(nodes)} node" + "s" * (len(nodes) > 1)
-        super().__init__(f"{model}: the accelerator cannot run {count}:\n{lines}\n{advice}")
+        self._problem = f"{model}: the accelerator cannot run {count}:\n{lines}"
+        super().__init__(self.told("fallback=True"))
+
+    def told(self, fallback: str | None) -> str:
+        """The message where ``fallback`` allows the CPU to run nodes, such as an option; None: nothing does."""
+        advice = self._advice
+        if "{fallback}" in advice:
+            advice = advice.format(fallback=fallback) if fallback else "Nothing runs on the CPU here."
+        return f"{self._problem}\n{advice}"
+
+
+def first_line(error: Exception) -> str:
+    """Of what a library says, which may be nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

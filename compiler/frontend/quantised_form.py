@@ -30,7 +30,7 @@ def quantised_form(model: onnx.ModelProto) -> QuantisedForm:
 
 _QUANTISE = "caesura quantise FLOAT.onnx --data SAMPLES.npz -o Q.onnx"
 _ADVICE = {
-    QuantisedForm.STATIC: "Give --fallback (fallback=True) to run them on the CPU.",
+    QuantisedForm.STATIC: "Give {fallback} to run them on the CPU.",
     QuantisedForm.DYNAMIC: "The model is quantised dynamically: its scales are found while it runs, and the "
     f"accelerator needs constant ones. Quantise the float model it was made from: {_QUANTISE}",
     QuantisedForm.WEIGHTS: f"Only the weights are quantised. Quantise the float model it was made from: {_QUANTISE}",
@@ -39,7 +39,8 @@ _ADVICE = {
 
 
 def advice(model: onnx.ModelProto, fallback: bool) -> str:
-    """What helps a model that has nodes which cannot run; ``fallback``: the CPU was allowed to run nodes already."""
+    """What helps a model that has nodes which cannot run; ``fallback``: the CPU was allowed to run nodes already. Where
+    that is what helps, ``{fallback}`` stands for how to allow it."""
     form = quantised_form(model)
     if fallback and form is QuantisedForm.STATIC:
         return "The CPU cannot take them over either; change these nodes in the model, or leave them out."

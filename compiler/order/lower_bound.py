@@ -48,7 +48,8 @@ def exact_bound(graph: OrderGraph, chip: ChipModel, seconds: float = 10.0, worke
         from ortools.sat.python import cp_model
     except ImportError:
         raise NoSolverError(
-            "the exact bound of an order search needs the constraint solver ortools: pip install 'caesura[dev]'"
+            "the exact bound of an order search needs the constraint solver ortools: make setup, or "
+            "pip install 'caesura[dev]'"
         ) from None
     model = _Model(cp_model, graph, chip)
     solver = cp_model.CpSolver()

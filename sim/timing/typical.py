@@ -19,6 +19,15 @@ def copy_cycles(op: Op, runs: int, length: int, params: SocParams, engines: int 
     return UNIT_START + runs * -(-length // params.lv1_word)
 
 
+def load_cycles(runs: int, length: int, params: SocParams) -> float:
+    """Of DRAM for loads of ``runs`` runs of ``length`` bytes that lie apart, whichever engines ask for them. Bursts in
+    flight are limited, so that a short one takes its share of the time from its address to its data."""
+    bursts = -(-length // (params.axi_burst_beats * params.dram_word))
+    turn = (params.dram_latency + params.dram_row_miss) / params.axi_outstanding
+    words = -(-length // params.dram_word) * params.dram_word
+    return runs * max(words / params.dram_bytes_per_cycle, bursts * turn)
+
+
 def mac_cycles(blocks: int, pixels: int, params: SocParams) -> int:
     """``blocks`` weight blocks over ``pixels`` pixels; loading a block takes as long as ``rows`` pixels."""
     return UNIT_START + blocks * max(pixels, params.rows)

@@ -1,5 +1,17 @@
 """Kernels: how each kind of layer becomes jobs. Importing this package registers them all."""
 
-from compiler.backend.kernels import conv, eltwise, host, layer_norm, max_pool, move, pad, product, region, softmax
+from compiler.backend.kernels import (
+    conv,
+    eltwise,
+    host,
+    layer_norm,
+    load,
+    max_pool,
+    move,
+    pad,
+    product,
+    region,
+    softmax,
+)
 
-__all__ = ["conv", "eltwise", "host", "layer_norm", "max_pool", "move", "pad", "product", "region", "softmax"]
+__all__ = ["conv", "eltwise", "host", "layer_norm", "load", "max_pool", "move", "pad", "product", "region", "softmax"]

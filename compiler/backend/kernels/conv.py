@@ -11,7 +11,7 @@ from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kerne
 from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import ChannelTile, ConvLayer, Layer
 from compiler.backend.layers.region_share import Share
-from compiler.backend.layers.vec_params import params_bytes, sum_params_bytes
+from compiler.backend.layers.vec_params import conv_params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import TensorOperand
 from compiler.backend.program.job import JobProgram
@@ -81,17 +81,19 @@ class ConvKernel(Kernel[ConvPlan]):
         if layer.addition:
             own, added = context.placement.tensors[layer.addition.own], layer.addition
             table_behind = added.op.requantise.table is not None
-            addend = Addend(others[0], own.dtype == "int8", own.zero_point, added.broadcast, table_behind)
+            constant = added.constant is not None
+            other = context.operand(added.other) if constant else others[0]
+            addend = Addend(other, own.dtype == "int8", own.zero_point, added.broadcast, table_behind, constant)
         around = TilingContext(
             x.view.shape[0], not x.view.on_chip, not y.view.on_chip, budget.job_weights, budget.engines,
-            x.view.strides[2], context.lv1.size,
+            x.view.strides[2], context.lv1.size, budget.staging(0).size,
         )  # fmt: skip
         bands = row_bands(images, height, width, budget.engines, flat=y.view.shape[1] < height)
         choice = context.choose(lambda: _choice(layer, x, around, bands, context))
         by_channels, found = choice.by_channels, bands if choice.banded else None
         around = replace(around, engines=1) if found else around
         tiling = choice.tiling_of(_most_pixels(of_band(layer, bands[-1]) if found else layer))
-        fixed = len(layer.areas) * params_bytes(params)
+        fixed = len(layer.areas) * conv_params_bytes(layer, params)
         table = (TABLE_BYTES if layer.table is not None else 0) + (sum_params_bytes(params) if addend else 0)
         sizes = [fixed + tiling.weight_size * len(tiling.chunks(layer, tile.channels)) for tile in layer.tiles]
         streamed = max(sizes) + table > budget.windows
@@ -122,7 +124,8 @@ def _choice(
             split = EngineSplit(layer, tiling, around, bands)
             loads_input = around.in_dram and math.prod(x.view.shape) > layer.weights.size
             by_channels = split.channels(loads_input)
-            banded = split.rows(loads_input, params)
+            own_loads = (context.number == 0 or context.own_loads) and not context.budget.placed
+            banded = split.rows(loads_input, params, own_loads)
     if banded:
         layer = of_band(layer, bands[-1])
         tiling = best_tiling(layer, replace(around, engines=1), params)
@@ -144,7 +147,7 @@ def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[Jo
         context.longest, context.lv1.base,
     )  # fmt: skip
     tiles = channels.of(zip(layer.tiles, plan.sizes, strict=True))
-    first = (context.number == 0 or context.own_loads) and not plan.streamed and not budget.placed
+    first = (context.starts or context.own_loads) and not plan.streamed and not budget.placed
     limit = _job_weights(layer, mine, budget, params) - plan.table
     if first and sum(size for _, size in tiles) + plan.table <= budget.windows:
         limit = budget.windows - plan.table

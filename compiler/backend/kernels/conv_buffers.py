@@ -20,9 +20,9 @@ class ConvBuffers:
     """Rings of buffers for a job that computes ``tiles``. Addresses of LV0 are words, of accumulators rows.
 
     LV1: ``table`` (address of the table), ``params`` (address of a ring), ``out``, ``act1``, ``weights`` (address of a
-    ring), ``other`` and ``sum_params`` (address) for an addition. LV0: ``act0``, ``acc``. LV2, None where data need not
-    pass through: ``streamed`` weights, ``spill`` (with ``gather``, its buffers hold all channel tiles), ``stage`` (see
-    :meth:`staged`) and ``other_stage``.
+    ring), ``other`` (unused if that is constant) and ``sum_params`` (address) for an addition. LV0: ``act0``, ``acc``.
+    LV2, None where data need not pass through: ``streamed`` weights, ``spill`` (with ``gather``, its buffers hold all
+    channel tiles), ``stage`` (see :meth:`staged`) and ``other_stage``.
     """
 
     def __init__(self, work: ConvWork, tiles: list[ChannelTile], kept: KeptInputLoader | None) -> None:
@@ -45,7 +45,7 @@ class ConvBuffers:
         if work.addend:
             other = self.weights + tiling.weights_lv1
             self.other = Ring(Sem.B_FULL, Sem.B_FREE, other, tiling.out_size, 2)
-            self.sum_params = other + 2 * tiling.out_size
+            self.sum_params = other + (0 if work.addend.constant else 2 * tiling.out_size)
 
     def _lv0(self) -> None:
         work, p = self._work, self._work.params
@@ -60,6 +60,7 @@ class ConvBuffers:
         """Streamed weights and outputs take what they need of the staging area, inputs the rest."""
         work, tiling, area = self._work, self._work.tiling, self._work.staging
         self._bands = self._whole = False
+        self._together: tuple[int, int] | None = None  # first channel and number of those staged by one load
         self._spare: int | None = None
         at, end = area.base, kept.kept.base if kept else area.base + area.size
         pixels = tiling.rows * tiling.cols
@@ -77,13 +78,13 @@ class ConvBuffers:
             self.spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, at, size, 2)
             at += 2 * size
         self.other_stage: StagingRing | None = None
-        if work.addend and not work.addend.other.view.on_chip:
+        if work.addend and work.addend.staged:
             size = work.words(pixels * work.params.out_channels)
             self.other_stage = StagingRing(Sem.STAGE_B_FULL, Sem.STAGE_B_FREE, at, size, 2)
             at += 2 * size
         self.stage: StagingRing | None = None
         if not work.x.view.on_chip and not kept:
-            size = self._stage_size((end - at) // 2)
+            size = self._stage_size((end - at) // 2, tiles)
             slots = 3 if self._bands and 3 * size + work.params.lv1_word <= end - at else 2
             self.stage = StagingRing(Sem.STAGE_FULL, Sem.STAGE_FREE, at, size, slots, in_pieces=self._bands)
             at += slots * size
@@ -95,29 +96,45 @@ class ConvBuffers:
                 f"{area.size} are set aside: choose a preset with a larger lv2_bytes"
             )
 
-    def _stage_size(self, room: int) -> int:
-        """Bytes of a buffer of the input, which should not exceed ``room``: of whole rows where these follow each other
-        in DRAM, if tiles are narrower and there are rows to load while others are being read; else of a tile over the
-        whole kernel; else of a chunk."""
-        work, span, tiles = self._work, self._work.most_channels, self._work.pixel_tiles
+    def _stage_size(self, room: int, tiles: list[ChannelTile]) -> int:
+        """Bytes of a buffer of the input, which should not exceed ``room``: of all the channels that the job reads, if
+        the channel tiles of a depthwise layer are the inner loop, else of those of a channel tile; and of whole rows
+        where these follow each other in DRAM, if tiles are narrower and there are rows to load while others are being
+        read; else of a tile over the whole kernel; else of a chunk."""
+        work, span = self._work, self._work.most_channels
+        if work.layer.depthwise and work.tiling.pixels_outer and len(tiles) > 1:
+            first, last = tiles[0], tiles[-1]
+            self._together = first.first, last.first + last.channels - first.first
+            if (size := self._whole_size(room, *self._together)) is not None:
+                return size
+            self._together = None
+        if (size := self._whole_size(room, 0, span)) is not None:
+            return size
+        return self._input_bytes(
+            [work.input_box(tile, chunk, 0) for tile in work.pixel_tiles for chunk in work.chunks(span)]
+        )
+
+    def _whole_size(self, room: int, first: int, channels: int) -> int | None:
+        """The same for a buffer that holds ``channels`` channels of whole rows or tiles, if it does not exceed
+        ``room``."""
+        work, tiles = self._work, self._work.pixel_tiles
         narrow = any(tile.cols < work.layer.areas[tile.area].cols for tile in tiles)
         several = len({(tile.area, tile.n, tile.y) for tile in tiles}) > 1
-        if work.x.view.is_dense and span == work.x.view.shape[3] and narrow and several:
-            size = self._input_bytes([work.band_box(tile, 0, span) for tile in tiles])
+        if work.x.view.is_dense and channels == work.x.view.shape[3] and narrow and several:
+            size = self._input_bytes([work.band_box(tile, first, channels) for tile in tiles])
             self._bands = size <= room
             if self._bands:
                 return size
-        size = self._input_bytes([work.tile_box(tile, 0, span) for tile in tiles])
+        size = self._input_bytes([work.tile_box(tile, first, channels) for tile in tiles])
         self._whole = size <= room
-        if self._whole:
-            return size
-        return self._input_bytes([work.input_box(tile, chunk, 0) for tile in tiles for chunk in work.chunks(span)])
+        return size if self._whole else None
 
     def staged(self, pixels: PixelTile, tile: ChannelTile) -> PixelBox | None:
         """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads."""
+        first, channels = self._together or (tile.first, tile.channels)
         if self._bands:
-            return self._work.band_box(pixels, tile.first, tile.channels)
-        return self._work.tile_box(pixels, tile.first, tile.channels) if self._whole else None
+            return self._work.band_box(pixels, first, channels)
+        return self._work.tile_box(pixels, first, channels) if self._whole else None
 
     def close(self, job: JobProgram) -> None:
         """Behind the last load of ``job``: see :meth:`StagingRing.close`."""
@@ -140,7 +157,7 @@ def kept_input(work: ConvWork) -> KeptInputLoader | None:
     first, last = KeptInputLoader.span(work.x.view, boxes)
     area, word = work.staging, work.params.lv1_word
     base = (area.base + area.size - (last - first)) // word * word
-    alone = work.y.view.on_chip and not work.streamed and (not work.addend or work.addend.other.view.on_chip)
+    alone = work.y.view.on_chip and not work.streamed and (not work.addend or not work.addend.staged)
     if base < area.base + (0 if alone else area.size // 3):
         return None
     chunks = work.chunks(work.most_channels)

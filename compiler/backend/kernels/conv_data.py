@@ -7,7 +7,7 @@ import numpy as np
 
 from compiler.backend.kernels.weight_blocks import tile_weights, weight_blocks
 from compiler.backend.layers.layer import ChannelTile, ConvLayer
-from compiler.backend.layers.vec_params import vec_params
+from compiler.backend.layers.vec_params import conv_params_bytes, vec_params
 from compiler.backend.tiling.conv_geometry import KernelChunk
 from compiler.ir import Tensor
 from hw.contract.params import SocParams
@@ -16,8 +16,9 @@ from hw.contract.params import SocParams
 @dataclass(frozen=True)
 class ConvData:
     """Blocks of weights (``weights``: channel tile and part of the kernel of each), then blocks of VEC parameters
-    (``params``: channel tile and area; ``sum``: that of the addition), of the convolution that makes tensor ``output``.
-    ``fold``: see :func:`weight_blocks`. Layers that differ in nothing but such data are made of equal parts."""
+    (``params``: channel tile and area, with what is added if that is constant; ``sum``: that of the addition), of the
+    convolution that makes tensor ``output``. ``fold``: see :func:`weight_blocks`. Layers that differ in nothing but
+    such data are made of equal parts."""
 
     output: str
     fold: bool = False
@@ -45,7 +46,10 @@ def _vec_params(layer: ConvLayer, tile: ChannelTile, area: int, params: SocParam
     q, where = layer.requantise, layer.areas[area]
     bias, scale = (a[tile.out : tile.out + tile.outs] for a in (where.bias, where.scale))
     extra = (0, params.out_channels - tile.outs)
-    return vec_params(params, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+    block = vec_params(params, np.pad(bias, extra), np.pad(scale, extra), zp_y=q.zero_point, lo=q.lo, hi=q.hi)
+    if layer.addition is not None and layer.addition.constant is not None:
+        block += layer.addition.constant[tile.out : tile.out + tile.outs].tobytes()
+    return block + bytes(conv_params_bytes(layer, params) - len(block))
 
 
 def sum_block(layer: ConvLayer, own_zero_point: int, other_zero_point: int, params: SocParams) -> bytes:

@@ -7,6 +7,7 @@ from compiler.backend.kernels.conv_constants import ConvConstants
 from compiler.backend.kernels.conv_data import ConvData, sum_block
 from compiler.backend.kernels.conv_work import Addend, ConvWork
 from compiler.backend.layers.layer import ChannelTile
+from compiler.backend.layers.vec_params import params_bytes
 from compiler.backend.memory.tensor_view import PixelBox
 from compiler.backend.program.copies import CopyLoop, contiguous, copy_fields
 from compiler.backend.program.job import JobProgram
@@ -159,7 +160,7 @@ class ConvEmitter:
         box = PixelBox(pixels.n, pixels.y, pixels.rows, pixels.x, pixels.cols, tile.out, tile.outs)
         writers = [vec]
         if self.work.addend:
-            writers.append(self._add(self.work.addend, box, out.address, groups))
+            writers.append(self._add(self.work.addend, box, out.address, groups, block, parameters))
             vec.signals.add(Sem.OWN_READY)
         self._buffers.out.filled_by(out, writers)
         row = pixels.cols * pitch
@@ -187,23 +188,18 @@ class ConvEmitter:
             spill.read_by(self._slot, self._job.spill(self.work.y.view, whole, self._slot.address))
         return self._gathered[-1]
 
-    def _add(self, addend: Addend, box: PixelBox, own: int, groups: int) -> Task:
-        """Add the other operand to the tile at LV1 address ``own``, in place."""
-        lanes, other, ring = self.work.params.vec_lanes, addend.other, self._buffers.other
+    def _add(
+        self, addend: Addend, box: PixelBox, own: int, groups: int, block: BufferFill, parameters: int
+    ) -> Task:  # fmt: skip
+        """Add the other operand to the tile at LV1 address ``own``, in place; ``block``, ``parameters``: where those of
+        the tile are."""
+        lanes = self.work.params.vec_lanes
         pitch = groups * lanes
-        place = replace(box, n=0, y=0, rows=1, x=0, cols=1) if addend.broadcast else box
-        held = ring.find(place) if addend.broadcast else None
-        fill = held or ring.fill(place)
-        if held is None:
-            stage = self._buffers.other_stage
-            loads = self._job.load(
-                other.view, place, fill.address, place.cols * pitch, pitch, other.zero_byte, stage, place
-            )  # fmt: skip
-            ring.filled_by(fill, loads)
+        fill = None if addend.constant else self._other(addend, box, pitch)
         fields = {
-            "op": VecOp.LIN, "b_en": 1, "a_signed": int(addend.own_signed), "b_signed": int(other.signed),
-            "a": own, "b": fill.address, "d": own, "n1": box.rows * box.cols, "n0": groups,
-            "p": self._buffers.sum_params,
+            "op": VecOp.LIN, "b_en": 1, "a_signed": int(addend.own_signed), "b_signed": int(addend.other.signed),
+            "a": own, "b": fill.address if fill else parameters + params_bytes(self.work.params), "d": own,
+            "n1": box.rows * box.cols, "n0": groups, "p": self._buffers.sum_params,
         }  # fmt: skip
         for name in "abd":
             fields |= {f"{name}_s1": 0 if name == "b" and addend.broadcast else pitch, f"{name}_s0": lanes}
@@ -211,5 +207,22 @@ class ConvEmitter:
             fields |= {"table": 1, "t": self._buffers.table}
         task = self._job.emit(Op.VEC, fields)
         task.waits.add(Sem.OWN_READY)
-        ring.read_by(fill, task)
+        if fill:
+            self._buffers.other.read_by(fill, task)
+        else:
+            self._constants.params_read_by(block, task)
         return task
+
+    def _other(self, addend: Addend, box: PixelBox, pitch: int) -> BufferFill:
+        """The LV1 buffer with the other operand of a sum, pixels ``pitch`` bytes apart."""
+        ring, other, stage = self._buffers.other, addend.other, self._buffers.other_stage
+        place = replace(box, n=0, y=0, rows=1, x=0, cols=1) if addend.broadcast else box
+        held = ring.find(place) if addend.broadcast else None
+        if held is not None:
+            return held
+        fill = ring.fill(place)
+        loads = self._job.load(
+            other.view, place, fill.address, place.cols * pitch, pitch, other.zero_byte, stage, place
+        )  # fmt: skip
+        ring.filled_by(fill, loads)
+        return fill

@@ -21,7 +21,7 @@ class EngineSplit:
     the largest part in perfect ones."""
 
     def __init__(self, layer: ConvLayer, tiling: ConvTiling, context: TilingContext, bands: Bands) -> None:
-        self._layer, self._engines = layer, context.engines
+        self._layer, self._tiling, self._engines = layer, tiling, context.engines
         self.pixels = pixel_tiles(layer, tiling.rows, tiling.cols, context.images)
         dealt = [EngineShare(engine, context.engines).of(self.pixels) for engine in range(context.engines)]
         rows = [pixel_tiles(layer, tiling.rows, tiling.cols, context.images, one) for one in bands]
@@ -35,9 +35,10 @@ class EngineSplit:
             return False
         return self.by_channels <= max(_EVEN, self.by_pixels)
 
-    def rows(self, loads_input: bool, params: SocParams) -> bool:
+    def rows(self, loads_input: bool, params: SocParams, own_loads: bool) -> bool:
         """Whether rows are better than tiles: by more than it takes to load weights for each engine, if it is channels
-        that would be split."""
+        that would be split. ``own_loads``: weights come with the body, as in a first layer, so nothing hides that
+        engines which had nothing to do wait for theirs."""
         channels = self.channels(loads_input)
         dealt = self.by_channels if channels else self.by_pixels
         if dealt <= _EVEN:
@@ -46,7 +47,14 @@ class EngineSplit:
         again = 0.0
         if channels and not self._layer.depthwise:  # in pixels, too: each takes a cycle for so many bytes of weights
             again = params.rows * params.out_channels * (self._engines - 1) / params.dram_bytes_per_cycle
-        return gain > again
+        idle = channels and len(self._layer.tiles) < self._engines
+        waits = params.dram_latency / self._blocks(params) if own_loads and idle else 0.0
+        return gain > again + waits
+
+    def _blocks(self, params: SocParams) -> float:
+        """Blocks of weights of a channel tile: cycles of MAC for a pixel."""
+        chunks = len(self._tiling.chunks(self._layer, self._layer.tiles[0].channels))
+        return chunks * self._tiling.weight_size / (params.rows * params.out_channels)
 
 
 def _uneven(parts: Sequence[Sequence[PixelTile]]) -> float:

@@ -12,13 +12,20 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class Addend:
-    """The second operand of the addition of a convolution, and what the bytes of the first, its own result, mean."""
+    """The second operand of the addition of a convolution, and what the bytes of the first, its own result, mean.
+    ``constant``: the second lies behind the parameters of each channel tile."""
 
     other: TensorOperand
     own_signed: bool
     own_zero_point: int
     broadcast: bool = False  #: the second operand is one pixel, the same for all
     table: bool = False  #: the sum passes through the layer's table
+    constant: bool = False
+
+    @property
+    def staged(self) -> bool:
+        """Whether the second operand passes through LV2 from DRAM."""
+        return not self.constant and not self.other.view.on_chip
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Maxima over windows on the vector unit."""
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, row_parts
 from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
@@ -12,11 +13,14 @@ from compiler.backend.layers.layer import Layer, MaxLayer
 from compiler.backend.memory.tensor_view import PixelBox, boxes
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.semaphores import Sem
+from compiler.backend.tiling.channel_loads import staged_together, tile_load_cycles
 from compiler.ir import CompileError
 from hw.contract.isa import VecOp
 
 _MAX_COUNT = (1 << 12) - 1
 _TILE_START = 64  #: cycles that a tile costs beside its arithmetic
+
+_Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class MaxPlan(Plan):
     rows: int
     cols: int
     channels: int
+    together: bool = False  #: the input passes through LV2 in all its channels, before the tiles that read it
 
 
 @kernel
@@ -50,11 +55,12 @@ class MaxKernel(Kernel[MaxPlan]):
                 f"operator {layer.name!r}: a {kh}x{kw} window of {lanes} channels exceeds the {budget} bytes an LV1 "
                 "tile may have: choose a preset with a larger lv1_bytes"
             )
-        tile = _least_load(layer, shape, fitting, params.vec_lanes)
+        loads = _Loads(layer, shape, context)
+        tile = min(fitting, key=loads.price)
         if context.made is not None:
             lower = [(rows // part, cols, channels) for rows, cols, channels in fitting for part in (1, 2, 4)]
             tile = _soonest(layer, [tile, *(shape for shape in lower if shape[0] and shape[2] == tile[2])], context)
-        return MaxPlan("", layer, *tile)
+        return MaxPlan("", layer, *tile, loads.together(tile))
 
     def emit(self, plan: MaxPlan, context: KernelContext) -> list[JobProgram]:
         """A job for each engine with a share of the tiles."""
@@ -71,17 +77,21 @@ def _job(plan: MaxPlan, context: KernelContext, share: EngineShare) -> JobProgra
     in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
     ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
     out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
-    stage = build.stage(x, in_size, Sem.STAGE_FULL, Sem.STAGE_FREE)
+    depth = x.view.shape[3] if plan.together else channels
+    stage = build.stage(x, in_size // pitch * depth, Sem.STAGE_FULL, Sem.STAGE_FREE)
     spill = build.spill(y, rows * cols * pitch)
     lowest = 0x80 if x.signed else 0
     height = y.view.shape[1]
-    found = row_parts(boxes(y.view.shape, rows, cols, channels), context, height)
+    found = list(row_parts(boxes(y.view.shape, rows, cols, channels), context, height))
+    if plan.together:
+        found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
     pairs = [(box, _window(layer, box)) for box in found]
     tiles = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
     for box, source in engine_tiles(tiles, context, share, height):
         line = -(-box.channels // lanes) * lanes
         fill, row = ring.fill(box), source.cols * line
-        ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, box))
+        whole = replace(source, c=0, channels=depth) if plan.together else source
+        ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
         result = out.fill(box)
         vecs = []
         for first, count in _row_parts(box.rows, box.cols * line // lanes * kh * kw, longest):
@@ -117,20 +127,38 @@ def _row_parts(rows: int, cycles: int, longest: int) -> list[tuple[int, int]]:
     return [(low, high - low) for low, high in itertools.pairwise(bounds)]
 
 
-_Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
+class _Loads:
+    """What tiles load: all of it to LV1, and what lies in DRAM to LV2 before."""
 
+    def __init__(self, layer: MaxLayer, shape: tuple[int, int, int, int], context: KernelContext) -> None:
+        self._kernel, self._strides, self._shape = layer.kernel, layer.strides, shape
+        self._params, self._staging = context.params, context.budget.staging(0).size
+        self._on_chip = context.operand(layer.inputs[0]).view.on_chip
 
-def _least_load(layer: MaxLayer, shape: tuple[int, int, int, int], fitting: Iterable[_Shape], lanes: int) -> _Shape:
-    """The tile that loads least."""
-    (kh, kw), (sh, sw) = layer.kernel, layer.strides
-    _, height, width, depth = shape
-
-    def load(tile: _Shape) -> int:
+    def price(self, tile: _Shape) -> float:
+        """Bytes, and what other cycles are worth in bytes."""
         rows, cols, channels = tile
-        tiles = -(-height // rows) * -(-width // cols) * -(-depth // channels)
-        return tiles * (((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * channels + 64 * lanes)
+        _, height, width, depth = self._shape
+        lanes, parts = self._params.vec_lanes, -(-depth // channels)
+        tiles = -(-height // rows) * -(-width // cols)
+        found = float(tiles * parts * (math.prod(self._window(tile)) * channels + 64 * lanes))
+        if self._on_chip:
+            return found
+        loads = tile_load_cycles(*self._window(tile), channels, depth, self.together(tile), self._params)
+        return found + tiles * loads * lanes
 
-    return min(fitting, key=load)
+    def together(self, tile: _Shape) -> bool:
+        """Whether the input of ``tile`` comes from DRAM in all its channels by one load."""
+        depth = self._shape[3]
+        return (
+            not self._on_chip and tile[2] < depth
+            and staged_together(math.prod(self._window(tile)), depth, self._staging)
+        )  # fmt: skip
+
+    def _window(self, tile: _Shape) -> tuple[int, int]:
+        """Rows and columns that a tile reads."""
+        (kh, kw), (sh, sw) = self._kernel, self._strides
+        return (tile[0] - 1) * sh + kh, (tile[1] - 1) * sw + kw
 
 
 def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:

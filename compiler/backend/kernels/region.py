@@ -94,7 +94,7 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
     engines, made = range(context.budget.engines), Made(context.params)
     parts: list[list[JobProgram]] = [[] for _ in engines]
     total = 0
-    first = context.number == 0 and not context.budget.placed
+    first = context.starts and not context.budget.placed
     for member, area, place in plan.members:
         around = replace(
             context, region_lv1=area, made=made, own_loads=first, longest=min(context.longest or _LONGEST, _LONGEST),

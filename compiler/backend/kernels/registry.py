@@ -37,7 +37,8 @@ from hw.contract.params import SocParams
 class KernelContext:
     """What a kernel needs to know besides its layer: the hardware, the ``number`` of the layer in the layer table,
     where tensors lie, which bytes of LV2 it may use, and how many cycles an instruction of MAC or VEC should take at
-    most where it can be cut (``longest``; 0: any). ``own_loads``: see :class:`JobProgram`.
+    most where it can be cut (``longest``; 0: any). ``own_loads``: see :class:`JobProgram`. ``starts``: nothing is
+    computed before the layer, so its weights come with its body.
 
     In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
     made, and how the engines ``share`` the layer.
@@ -52,6 +53,7 @@ class KernelContext:
     budget: Lv2Budget
     longest: int = 0
     own_loads: bool = False
+    starts: bool = False
     region_lv1: Lv1Area | None = None
     made: Made | None = None
     share: Share = Share.ANY

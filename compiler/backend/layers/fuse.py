@@ -27,7 +27,7 @@ def fuse(graph: ir.Graph, layers: list[Layer], *, placed: bool = False) -> list[
             if sources:  # the one that runs last: its input lives on least
                 conv = fused[sources[-1]]
                 assert isinstance(conv, ConvLayer)
-                fused[fused.index(layer)] = _joined(conv, layer.op, broadcast=bool(layer.broadcast))
+                fused[fused.index(layer)] = _joined(graph, conv, layer.op, broadcast=bool(layer.broadcast))
                 del fused[sources[-1]]
     return fused
 
@@ -54,11 +54,14 @@ def _waits_anyway(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLa
     return all(maker in before for maker in makers)
 
 
-def _joined(conv: ConvLayer, op: ir.Eltwise, *, broadcast: bool) -> ConvLayer:
+def _joined(graph: ir.Graph, conv: ConvLayer, op: ir.Eltwise, *, broadcast: bool) -> ConvLayer:
     own = op.inputs.index(conv.output)
     other = op.inputs[1 - own]
     factors = (op.ma, op.mb)
-    addition = Addition(op, conv.output, other, factors[own], factors[1 - own], broadcast)
+    data = graph.tensors[graph.roots()[other]].data if broadcast else None
+    constant = None if data is None else data.reshape(-1)
+    addition = Addition(op, conv.output, other, factors[own], factors[1 - own], broadcast, constant)
+    read = [] if constant is not None else [other]
     return replace(
-        conv, inputs=[*conv.inputs, other], output=op.output, kind=f"{conv.kind}+add", addition=addition
+        conv, inputs=[*conv.inputs, *read], output=op.output, kind=f"{conv.kind}+add", addition=addition
     )  # fmt: skip

@@ -83,13 +83,14 @@ class Addition:
     m_own: int
     m_other: int
     broadcast: bool = False  #: the second operand is one pixel, the same for all
+    constant: npt.NDArray | None = None  #: that pixel if the model knows it: then it comes with the parameters
 
 
 @dataclass(eq=False)
 class ConvLayer(Layer):
     """Sums of products on the MAC arrays. ``weights``: (O, kh, kw, I per group); ``groups`` as in the IR.
 
-    With ``addition``, its other operand is the second input and its result the output.
+    With ``addition``, its other operand is the second input unless it is constant, and its result the output.
     """
 
     weights: npt.NDArray
@@ -251,6 +252,11 @@ class MoveLayer(Layer):
     """Copies that change the order of bytes (concatenation, permutation) or leave some out."""
 
     copies: list[StridedCopy] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class LoadLayer(MoveLayer):
+    """An input of the model as it is, from DRAM to LV2."""
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from compiler.backend.layers.layer import ConvLayer
 from hw.contract.isa import VEC_CHANNEL_BYTES, VEC_HEADER
 from hw.contract.params import SocParams
 
@@ -22,6 +23,13 @@ def params_bytes(params: SocParams) -> int:
     """Size of a VEC parameter block for one channel tile, a multiple of the LV1 word."""
     size = params.vec_header_bytes + params.out_channels * VEC_CHANNEL_BYTES
     return -(-size // params.lv1_word) * params.lv1_word
+
+
+def conv_params_bytes(layer: ConvLayer, params: SocParams) -> int:
+    """Size of what a channel tile of a convolution needs to requantise, a multiple of the LV1 word: a VEC parameter
+    block, and behind it the constant that is added to all pixels, if there is one."""
+    constant = layer.addition is not None and layer.addition.constant is not None
+    return params_bytes(params) + (-(-params.out_channels // params.lv1_word) * params.lv1_word if constant else 0)
 
 
 def sum_params_bytes(params: SocParams) -> int:

@@ -110,14 +110,14 @@ class _Code:
     def add(self, job: JobCode, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
         """Append a job; ``after``: see :class:`hw.contract.image.JobInfo`."""
         body, addresses, first = job.body, place.addresses, len(self.points)
+        self.bodies.append(relocated_program(body, addresses))
+        pc = self._append(relocated(body, addresses, first))
         size, prologue = len(job.window_data), None
-        if size and not body.own_loads:
+        if size and not body.own_loads:  # behind the body: it is shorter than what a fetch reads ahead of an END
             prologue = self._prologue(body.engine, addresses, size)
         self._since_load[body.engine] += 1
         if body.loads:
             self._since_load[body.engine] = 0
-        self.bodies.append(relocated_program(body, addresses))
-        pc = self._append(relocated(body, addresses, first))
         points = linked_points(body, addresses, first, len(self.jobs), pc)
         live = self._live(body.starting, addresses)
         self.points += [replace(p, live=self._private.ranges(p.live)) for p in points] if self._private else points

@@ -8,7 +8,7 @@ import numpy as np
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, Layer, NormLayer, SoftmaxLayer
 from compiler.backend.layers.region import flattened
-from compiler.backend.layers.vec_params import params_bytes
+from compiler.backend.layers.vec_params import conv_params_bytes, params_bytes
 from compiler.backend.memory.operand import StagingArea
 from hw.contract.isa import WIDE_TABLE_BYTES
 from hw.contract.params import SocParams
@@ -140,4 +140,4 @@ def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
     lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows
     if layer.depthwise:
         lines *= params.rows
-    return lines * params.out_channels + params_bytes(params) * len(layer.areas)
+    return lines * params.out_channels + conv_params_bytes(layer, params) * len(layer.areas)

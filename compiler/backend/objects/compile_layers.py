@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from compiler.backend.kernels.conv_data import ConvData
 from compiler.backend.kernels.layer_program import layer_program
-from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer
+from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, LoadLayer
 from compiler.backend.layers.region import Region, members_of
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.tensor_placement import TensorPlacement
@@ -59,9 +59,17 @@ class LayerCompiler:
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
         decisions: Sequence[LayerDecisions] | None,
     ) -> list[LayerCode]:  # fmt: skip
+        start = next((number for number, layer in enumerate(layers) if not isinstance(layer, LoadLayer)), 0)
         sources = {
             number: LayerSource.of(
-                layer, number, placement, budget, self.params, limits, decisions[number] if decisions else None
+                layer,
+                number,
+                placement,
+                budget,
+                self.params,
+                limits,
+                decisions[number] if decisions else None,
+                starts=number == start,
             )
             for number, layer in enumerate(layers)
             if not isinstance(layer, HostLayer)

@@ -18,6 +18,10 @@ def _shape(array: Any) -> Any:
     return array.dtype.str, array.shape
 
 
+def _shape_if_any(array: Any) -> Any:
+    return None if array is None else _shape(array)
+
+
 def _nothing(_: Any) -> None:
     return None
 
@@ -25,7 +29,12 @@ def _nothing(_: Any) -> None:
 #: What counts of fields of which not all does.
 _COUNTS: dict[type, dict[str, Callable[[Any], Any]]] = {
     ConvLayer: {"weights": _shape, "requantise": lambda requantise: requantise.table},
-    Addition: {"op": lambda op: (op.kind_, op.requantise.table), "m_own": _nothing, "m_other": _nothing},
+    Addition: {
+        "op": lambda op: (op.kind_, op.requantise.table),
+        "m_own": _nothing,
+        "m_other": _nothing,
+        "constant": _shape_if_any,
+    },
     OutputArea: {"bias": _shape, "scale": _shape},
 }
 

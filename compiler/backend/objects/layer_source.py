@@ -1,8 +1,8 @@
 """What the object of a layer is made from, and nothing else: equal sources have equal objects.
 
 A source knows neither names nor the rest of the model. Its tensors are called by numbers, it stands at place 1 of a
-model (0 if it is the first, whose weights come with its body), and of the placement it has the tensors that it touches
-and the buffers of LV2 that are alive meanwhile. So layers of one shape at the same addresses have equal sources, apart
+model (0 if it is the first), and of the placement it has the tensors that it touches and the buffers of LV2 that are
+alive meanwhile. So layers of one shape at the same addresses have equal sources, apart
 from their weights.
 """
 
@@ -33,7 +33,7 @@ _NOBODY = Operation("", [], "")
 @dataclass(frozen=True)
 class LayerSource:
     """A layer without names, what it sees of the placement, and all that it is compiled for. ``private``: where staging
-    lies in a placed model. ``decisions``: where they are given."""
+    lies in a placed model. ``decisions``: where they are given. ``starts``: nothing is computed before it."""
 
     layer: Layer
     number: int
@@ -43,24 +43,27 @@ class LayerSource:
     limits: PointLimits | None
     private: PrivateStaging | None
     decisions: LayerDecisions | None = None
+    starts: bool = False
 
     @classmethod
     def of(
         cls, layer: Layer, number: int, placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-        limits: PointLimits | None, decisions: LayerDecisions | None = None,
+        limits: PointLimits | None, decisions: LayerDecisions | None = None, *, starts: bool = False,
     ) -> "LayerSource":  # fmt: skip
         """The source of ``layer``, which has ``number`` in its model."""
         private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
         place = min(number, 1)
         names = _names(layer, placement)
         seen = _seen(names, number, place, placement)
-        return cls(_renamed(layer, names), place, seen, budget, params, limits, private, decisions)
+        return cls(_renamed(layer, names), place, seen, budget, params, limits, private, decisions, starts)
 
     @property
     def context(self) -> KernelContext:
         """What kernels need to know."""
         longest = self.limits.longest if self.limits else 0
-        return KernelContext(self.params, self.number, self.placement, self.budget, longest, decisions=self.decisions)
+        return KernelContext(
+            self.params, self.number, self.placement, self.budget, longest, starts=self.starts, decisions=self.decisions
+        )  # fmt: skip
 
     @cached_property
     def key(self) -> str:
@@ -68,6 +71,8 @@ class LayerSource:
         unread = {self.layer.output} if isinstance(self.layer, ConvLayer) else set()
         if isinstance(self.layer, ConvLayer) and self.layer.addition:
             unread.add(self.layer.addition.own)
+            if self.layer.addition.constant is not None:
+                unread.add(self.layer.addition.other)
         seen = self.placement.tensors
         tensors = {name: replace(seen[name], zero_point=0) if name in unread else seen[name] for name in seen}
         return digest_of(replace(self, placement=replace(self.placement, tensors=tensors)))

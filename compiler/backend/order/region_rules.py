@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, MaxLayer, ProductLayer
+from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer, LoadLayer, MaxLayer, ProductLayer
 from compiler.backend.layers.region import Place
 from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.order.region_places import parts_of, place_parts
-from compiler.backend.order.region_time import RegionMember, side_by_side_cycles
 from compiler.backend.order.region_work import MemberWork, PartWay, PartWork, RegionWork
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes
+from sim.timing.compiled_region_time import fast_side_by_side
+from sim.timing.region_time import RegionMember
 
 _ATTENTION = 1 << 18  #: cycles that a region with products of computed matrices may take, whatever the network
 _START = 700.0  #: cycles from the end of one layer to the first result of the next
@@ -45,7 +46,7 @@ class RegionRules:
     def possible(self, members: Sequence[int]) -> bool:
         """Whether layers of these numbers, in this order, may be one region."""
         layers = [self.layers[number] for number in members]
-        if any(isinstance(layer, HostLayer) for layer in layers):
+        if any(isinstance(layer, HostLayer | LoadLayer) for layer in layers):
             return False
         if not any(_keeps_arrays_busy(layer) for layer in layers):
             return False
@@ -80,9 +81,11 @@ class RegionRules:
         """The least cycles of layers side by side, or of one, and where each member is computed then; ``shared``:
         engines share all of them. Infinite if they cannot."""
         work = self._work(members)
-        near = sorted(work.near(_CLOSE, shared))[:_LOOKED_AT]
-        priced = ((self._cycles(members, work, way), way) for _, way in near)
-        cycles, way = min(priced, default=(math.inf, -1))
+        best = math.inf, -1
+        for _, way in sorted(work.near(_CLOSE, shared))[:_LOOKED_AT]:
+            if work.busiest(way) + work.again(way) + _BETWEEN <= best[0]:  # otherwise it takes longer in any schedule
+                best = min(best, (self._cycles(members, work, way), way))
+        cycles, way = best
         return cycles, self._places(members, work, way)
 
     def _places(self, members: Sequence[int], work: RegionWork, way: int) -> tuple[Place, ...]:
@@ -109,11 +112,11 @@ class RegionRules:
             around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
             mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
             found.append(RegionMember((ld1, mac, vec, st1), reads, around))
-        return side_by_side_cycles(found) if found else 0.0
+        return fast_side_by_side()(found) if found else 0.0
 
     def _work(self, members: Sequence[int]) -> RegionWork:
-        """What there is to do, for each way in which engines may compute the members."""
-        key = tuple(members)
+        """What there is to do, for each way in which engines may compute the members, in whatever order."""
+        key = tuple(sorted(members))
         if key not in self._known:
             self._known[key] = self._all_ways(key)
         return self._known[key]

@@ -49,7 +49,8 @@ class RegionWork:
         weights = np.add.reduce([part.weights[chosen] for part, chosen in picked])
         self._fits = weights.max(axis=1, initial=0) <= window
         self._busiest = self._units.max(axis=2)
-        most = self._busiest.max(axis=1)[self._fits]
+        self._most = self._busiest.max(axis=1)
+        most = self._most[self._fits]
         #: Cycles of the busiest unit in the best of the ways; infinite if there is none.
         self.least = float(most.min()) if len(most) else np.inf
 
@@ -72,6 +73,10 @@ class RegionWork:
     def again(self, way: int) -> float:
         """Cycles in which DRAM gives engines weights that it gave another."""
         return float(self._again[way])
+
+    def busiest(self, way: int) -> float:
+        """Cycles of the busiest unit of all engines."""
+        return float(self._most[way])
 
     def members(self, way: int) -> dict[int, MemberWork]:
         """The work of each layer by its number."""

@@ -25,6 +25,7 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.order.region_beam import RegionBeam
 from compiler.backend.order.region_rules import RegionRules
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes, layer_times
+from compiler.order.annealing import annealed
 from compiler.order.graph import OperatorNode, Order, OrderGraph
 from compiler.order.greedy import greedy_order
 from compiler.order.lower_bound import LowerBound
@@ -216,7 +217,12 @@ def _ordered(
         ends = time.monotonic() + limits.seconds
         report = _search(whole, rules, replace(limits, seconds=limits.seconds / 2))
         grown = _grown(whole, rules, price, lambda: time.monotonic() > ends)
-        found = _mixed(whole, [greedy_order(whole), report.order, *grown, order], price)
+        orders = [greedy_order(whole), report.order, *grown, order]
+        firsts = dict.fromkeys([_mixed(whole, orders, price), greedy_order(whole)])
+        orders += [
+            annealed(whole, price, one, limits.tries, limits.seed, lambda: time.monotonic() > ends) for one in firsts
+        ]
+        found = _mixed(whole, orders, price)
         order = found if price(found) < (1 - _WORTH) * price(order) else order
     if choose is not None:
         order = choose(whole, price, order)

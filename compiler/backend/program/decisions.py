@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from compiler.backend.memory.plan_error import PlanError
+from compiler.backend.memory.plan_error import OtherJobsError, PlanError
 from compiler.backend.program.job_order import JobOrder
 
 Choice = TypeVar("Choice", bound=Hashable)
@@ -19,9 +19,9 @@ class LayerDecisions:
     choices: tuple[Hashable, ...] | None
 
     def check_jobs(self, count: int) -> None:
-        """Raise :class:`PlanError` unless these are decisions about ``count`` jobs."""
+        """Raise :class:`OtherJobsError` unless these are decisions about ``count`` jobs."""
         if len(self.jobs) != count:
-            raise PlanError(f"a layer has {count} jobs, in the plan {len(self.jobs)}")
+            raise OtherJobsError(f"a layer has {count} jobs, in the plan {len(self.jobs)}")
 
 
 class ChoiceLog:

@@ -5,6 +5,7 @@ import numpy as np
 from compiler.backend.layers.engine_share import imbalance
 from compiler.backend.layers.layer import ConvLayer
 from compiler.backend.memory.pixel_pitch import words_per_run
+from compiler.backend.tiling.channel_loads import staged_together, tile_load_cycles
 from compiler.backend.tiling.conv_geometry import TileGeometry
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from hw.contract.isa import INSN_BYTES
@@ -52,11 +53,13 @@ def estimate(
     mac = max(mac, steps * g.block_count * params.rows)
     ld0 = act_loads[0] * (UNIT_START + act_words) + weight_loads[0] * (UNIT_START + weight_bytes / word)
     ld1 = act_loads[1] * (UNIT_START + ld1_words) + weight_loads[1] * (UNIT_START / tiling.group + weight_bytes / word)
-    if layer.addition:
+    if layer.addition and layer.addition.constant is None:
         ld1 += channel_tiles * (tiles * UNIT_START + pixels)
     vec = channel_tiles * (tiles * UNIT_START + pixels * params.vec_groups) * (2 if layer.addition else 1)
     dram = weight_bytes * chunks * channel_tiles / params.dram_bytes_per_cycle
-    if context.in_dram:
+    if context.in_dram and layer.depthwise:
+        dram += _depthwise_loads(layer, context, params, tiling, g, share * tiles * chunks) * context.engines
+    elif context.in_dram:
         repeats = passes if pixels_outer else channel_tiles
         dram += (
             repeats
@@ -81,6 +84,18 @@ def estimate(
             first = rows * cols * chunks * g.block_count * channel_tiles / context.engines
             start += max(0.0, 2 * weight_bytes * chunks * channel_tiles / params.dram_bytes_per_cycle - first)
     return int(max(units) + 0.05 * sum(units) + start * context.engines)
+
+
+def _depthwise_loads(
+    layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, tiles: float
+) -> float:
+    """Cycles of DRAM for the input of a depthwise layer, which are ``tiles`` whole pixel tiles: of all channels by one
+    load if channel tiles are the inner loop and there is room, else of each in short runs."""
+    depth, channels = sum(tile.channels for tile in layer.tiles), max(tile.channels for tile in layer.tiles)
+    together = tiling.pixels_outer and staged_together(g.in_rows * g.in_cols, depth, context.staging)
+    loads = 1 if together else len(layer.tiles)
+    start = loads * (UNIT_START + params.dram_latency / 4)
+    return tiles * (start + tile_load_cycles(g.in_rows, g.in_cols, channels, depth, together, params))
 
 
 def _balance(layer: ConvLayer, context: TilingContext, rows: int, cols: int) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from compiler.backend.layers.layer import ConvLayer
-from compiler.backend.layers.vec_params import PARAMS_SLOTS, params_bytes, sum_params_bytes
+from compiler.backend.layers.vec_params import PARAMS_SLOTS, conv_params_bytes, sum_params_bytes
 from compiler.backend.tiling.conv_cost import estimate
 from compiler.backend.tiling.conv_geometry import KernelChunk, TileGeometry, geometry
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
@@ -130,11 +130,11 @@ def _tiling(
     weight_size = g.block_count * params.rows * params.out_channels
     groups = -(-min(params.out_channels, layer.weights.shape[0]) // params.vec_lanes)
     out_size = -(-rows * cols * groups * params.vec_lanes // word) * word
-    params_size = params_bytes(params)
+    params_size = conv_params_bytes(layer, params)
     table = TABLE_BYTES if layer.table is not None else 0
     free = context.lv1(params) - 2 * out_size - PARAMS_SLOTS * params_size - -(-table // word) * word
     if layer.addition:
-        free -= 2 * out_size + sum_params_bytes(params)
+        free -= (2 * out_size if layer.addition.constant is None else 0) + sum_params_bytes(params)
     group = 1 if pixels_outer else _group(layer, params, chunks, weight_size, act_size, free)
     constants = weight_size if group == 1 else group * (weight_size + params_size)
     act_slots, weight_slots = _slots(free, act_size, constants, chunks, pixels_outer)
@@ -156,7 +156,7 @@ def _group(
         return 1
     if (layer.weights == layer.weights[:1]).all():  # as in an average pool: alone, they need come from DRAM only once
         return 1
-    spare = (free - 4 * act_size) // (3 * (weight_size + params_bytes(params)))
+    spare = (free - 4 * act_size) // (3 * (weight_size + conv_params_bytes(layer, params)))
     return max(1, min(spare, len(layer.tiles)))
 
 

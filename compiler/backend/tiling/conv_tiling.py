@@ -71,6 +71,7 @@ class TilingContext:
     engines: int = 1  #: that share DRAM, and the tiles
     pitch: int = 0  #: bytes from an input pixel to the next, or 0 if unknown
     lv1_bytes: int = 0  #: of LV1 for buffers, or 0 for all
+    staging: int = 0  #: bytes of LV2 through which an engine's data pass from and to DRAM
 
     def lv1(self, params: SocParams) -> int:
         """Bytes of LV1 for buffers."""

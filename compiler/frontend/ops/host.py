@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 from compiler.frontend import inputs
 from compiler.frontend.draft import Draft, Pending, Value
 from compiler.frontend.layout import TensorLayout
-from compiler.frontend.problems import NodeProblem, Unsupported
+from compiler.frontend.problems import NodeProblem, Unsupported, first_line
 from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Float, Quant, QuantConst, Quantisation, Real
@@ -185,7 +185,7 @@ def _signatures(draft: Draft, roots: tuple[str, ...], outputs: list[str]) -> lis
             feed = {n: np.zeros(s.shape, helper.tensor_dtype_to_np_dtype(s.elem_type)) for n, s in signatures}
             shapes = [result.shape for result in opened.run(None, feed)]
     except Exception as error:  # onnxruntime's exceptions have no common base class
-        raise Unsupported(f"onnxruntime cannot run it either: {str(error).splitlines()[0]}") from None
+        raise Unsupported(f"onnxruntime cannot run it either: {first_line(error)}") from None
     types = [_ELEMENT_TYPES.get(value.type.removeprefix("tensor(").removesuffix(")"), 0) for value in found]
     if 0 in types:
         raise Unsupported("its result is no tensor")

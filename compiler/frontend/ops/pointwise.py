@@ -11,7 +11,7 @@ import numpy.typing as npt
 import onnx
 
 from compiler.frontend.draft import Draft, Pending, Value
-from compiler.frontend.problems import Unsupported
+from compiler.frontend.problems import Unsupported, first_line
 from compiler.frontend.registry import operator
 from compiler.frontend.source import Signature
 from compiler.frontend.values import Const, Quant, QuantConst, Quantisation, Real
@@ -68,7 +68,10 @@ def _evaluate(draft: Draft, begin: str, dtype: str, end: str) -> npt.NDArray[np.
         nodes.append(node)
     elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     model = source.submodel(nodes, [(begin, Signature(elem_type, (256,)))], [end])
-    result = session(model).run(None, {begin: np.arange(256, dtype=np.uint8).view(dtype)})[0]
+    try:
+        result = session(model).run(None, {begin: np.arange(256, dtype=np.uint8).view(dtype)})[0]
+    except Exception as error:  # onnxruntime's exceptions have no common base class
+        raise Unsupported(f"onnxruntime cannot evaluate it: {first_line(error)}") from None
     return np.ascontiguousarray(result).reshape(256).view(np.uint8)
 
 

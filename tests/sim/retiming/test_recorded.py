@@ -75,7 +75,8 @@ NETWORKS = ["squeezenet_small", "mobilenetv2_small", "resnet50_small", "digits"]
 
 
 def test_another_dram_on_several_networks():
-    """A run of 14,000 cycles may meet one refresh more or less, and two clients that alternate may miss more rows."""
+    """A run of 14,000 cycles may meet one refresh more or less, and two clients that alternate may miss more rows: up
+    to 5 % where a row miss costs five times as much (docs/fast-model.md)."""
     errors = {}
     for name in NETWORKS:
         for changes in CHANGES:
@@ -83,7 +84,8 @@ def test_another_dram_on_several_networks():
             expected = cycles_of(run(network(name), params))
             assert expected != recorded(name).price().cycles
             errors[name, str(changes)] = recorded(name).price(params).cycles / expected - 1
-    assert max(map(abs, errors.values())) < 0.03, errors
+    for (name, changes), error in errors.items():
+        assert abs(error) < (0.05 if "'dram_row_miss': 100" in changes else 0.03), (name, changes, error)
     assert sum(map(abs, errors.values())) / len(errors) < 0.005, errors
 
 

@@ -68,3 +68,18 @@ def test_bands_hold_each_row_once():
         flat = row_bands(2, height, 5, engines, flat=True)
         pixels = sorted(p for bands in flat for band in bands for p in range(band.left, band.right))
         assert pixels == list(range(2 * height * 5))
+
+
+def busy_engines(size: int) -> set[int]:
+    """Engines that compute a first convolution of one block of channels, whose input is smaller than its weights."""
+    make = GraphBuilder(3)
+    x = make.conv(make.input((1, size, size, 1)), 16, (3, 3), pads=(1, 1, 1, 1))
+    make.output(make.conv(x, 64, (3, 3), pads=(1, 1, 1, 1)))
+    image, _ = build(make.graph, BASE, Options(engines=2, regions=False))
+    return {job.engine for job in image.meta.jobs if job.layer == 0}
+
+
+def test_a_first_layer_starts_another_engine_only_if_that_saves_more_than_the_wait_for_its_weights():
+    """Two blocks of weights: 8 x 8 pixels save 64 cycles by a second engine, which waits 100 for the DRAM."""
+    assert len(busy_engines(8)) == 1
+    assert len(busy_engines(20)) == 2

@@ -67,3 +67,24 @@ def test_pieces_end_where_others_begin(src, size):
         at += piece["len"]
         assert at % PIECE == 0 or at == src + size
     assert at == src + size
+
+
+@pytest.mark.parametrize("kind", ["depthwise", "max"])
+@pytest.mark.parametrize("images", [1, 2])
+def test_all_channels_of_a_tile_come_together(kind, images):
+    """Channel tiles that have no input in common do not each load theirs in short runs."""
+    make = GraphBuilder(5)
+    x = make.input((images, 30, 31, 72))
+    if kind == "max":
+        make.output(make.pool("max", x, (3, 3), (2, 2), (1, 1, 1, 1)))
+    else:
+        make.output(make.conv(x, 72, (3, 3), pads=(1, 1, 1, 1), groups=72))
+    image, _ = build(make.graph, TINY, Options(cancel_interval=2000, lv2_limit=TINY.lv2_bytes // 2))
+    loads = [insn for insn in input_loads(image) if insn["hi"]]
+    assert sum(insn["n2"] * insn["n1"] * insn["n0"] for insn in loads) < images * 30 * 31
+    inputs = random_inputs(make.graph, 7)
+    results, expected = run_image(image, inputs, observer=RaceChecker(TINY)), reference.run_all(make.graph, inputs)
+    for port in make.graph.outputs:
+        np.testing.assert_array_equal(results[port.tensor], expected[port.tensor])
+    report = check_points(image, inputs, None, 1)
+    assert report.ok and report.points, report

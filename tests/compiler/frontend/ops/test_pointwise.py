@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
+from compiler.frontend import import_model
+from compiler.frontend.problems import UnsupportedModel
 from tests.support.golden_check import check_model, kinds
 from tests.support.onnx_models import Net, sandwich
 
@@ -76,3 +79,16 @@ def test_table_behind_a_flattened_image_keeps_its_layout():
     weights, _ = net.weights((5, 128), 0)
     graph = check_model(net.model(net.q(net.node("Gemm", [flat, weights], transB=1), 40.0)))
     assert kinds(graph) == ["conv", "table", "reshape", "conv"]
+
+
+@pytest.mark.parametrize("op", ["Add", "Max", "Pow"])
+def test_types_that_do_not_go_together_are_refused(op):
+    """Such a file is no valid ONNX model, and onnxruntime says so when the table is to be made."""
+    net = Net()
+    x = net.dq(net.input(ALL_VALUES), 0.047, 5)
+    three = net.const(3.0, np.float32)
+    model = net.model(net.q(net.node(op, [x, three]), 0.031, -7))
+    (constant,) = [tensor for tensor in model.graph.initializer if tensor.name == three]
+    constant.CopyFrom(numpy_helper.from_array(np.int8(3), three))
+    with pytest.raises(UnsupportedModel, match="onnxruntime cannot evaluate it"):
+        import_model(model)

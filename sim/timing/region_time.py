@@ -3,8 +3,10 @@
 Each layer is cut into equal tiles, more of them if it takes long. A tile is loaded, computed on the arrays, handled by
 the vector unit, and stored; each unit takes one tile at a time, and each layer has two buffers ahead of every unit. A
 reader loads a tile when the layers that it reads have stored theirs, one more if it sees a window around each pixel.
-Layers of one kind use the same buffers one after the other. The real schedule (``program/region_order.py``) follows the
-same rules with the tiles and instructions that there are.
+Layers of one kind use the same buffers one after the other. The real schedule
+(``compiler/backend/program/region_order.py``) follows the same rules with the tiles and instructions that there are.
+
+It is the reference of the same in C (:mod:`sim.timing.compiled_region_time`), and stands in for it.
 """
 
 import math
@@ -16,7 +18,7 @@ from hw.contract.timing import GRANT, TO_HEAD, UNIT_START
 _FEWEST = 4  #: tiles of a layer
 _LONGEST = 1024.0  #: cycles of a tile on a unit, where there are more
 #: Of an instruction beside its work: from its dispatch to the first element, and from the last to who waits for it.
-_AROUND = 2 * UNIT_START + TO_HEAD + GRANT
+AROUND = 2 * UNIT_START + TO_HEAD + GRANT
 _LOAD, _ARRAYS, _VECTOR, _STORE = range(4)
 
 
@@ -30,11 +32,16 @@ class RegionMember:
     around: int = 0
 
 
+def tile_count(member: RegionMember) -> int:
+    """Into how many tiles it is cut."""
+    return max(_FEWEST, math.ceil(max(member.busy) / _LONGEST))
+
+
 def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     """Cycles until the last result of ``members`` is stored; each reads only those ahead of it."""
-    tiles = [max(_FEWEST, math.ceil(max(member.busy) / _LONGEST)) for member in members]
+    tiles = list(map(tile_count, members))
     work = [
-        tuple(cycles / count + _AROUND if cycles else 0.0 for cycles in member.busy)
+        tuple(cycles / count + AROUND if cycles else 0.0 for cycles in member.busy)
         for member, count in zip(members, tiles, strict=True)
     ]
     before = _same_kind(members)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compiler.backend.order.region_time import RegionMember, side_by_side_cycles
+from sim.timing.region_time import RegionMember, side_by_side_cycles
 
 CONV = (1000.0, 8000.0, 1000.0, 500.0)  #: cycles on LD1, MAC, VEC, ST1
 POOL = (500.0, 0.0, 8000.0, 500.0)
