@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from benchmarks.lab import Lab
 from benchmarks.rows import Row, Target
 from caesura.api import UsageError
+from compiler.frontend.problems import UnsupportedModel
 from compiler.ir import CompileError
 from hw.contract.params import ParamError
 from sim.bus import BusError, BusTimeout
@@ -43,6 +44,8 @@ class Figure:
             value, correct, detail = self.measure(lab)
         except NotAvailableError as error:
             return Row(self.name, None, self.target, True, {"error": str(error)}, skipped=True)
+        except UnsupportedModel as error:
+            return Row(self.name, None, self.target, False, {"error": error.told(None)})
         except (CompileError, DriverError, ParamError, BusError, BusTimeout, BuildError, DisagreementError) as error:
             return Row(self.name, None, self.target, False, {"error": str(error)})
         return Row(self.name, value, self.target, correct, detail)

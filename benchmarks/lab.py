@@ -81,6 +81,7 @@ class Lab:
     def device(self) -> caesura.Device:
         """The SoC."""
         if self._device is None:
+            self.progress.rest()  # a simulator may be built
             self._device = self._open(self.params, self.backend, self.progress.cycles)
         return self._device
 

@@ -81,13 +81,17 @@ def run_bench(
     Raises :class:`UsageError` for an unknown benchmark, backend or figure, ``ParamError`` for an unknown preset.
     """
     if name not in BENCHES:
-        raise UsageError(f"no benchmark named {name!r}; known are {', '.join(BENCHES)}")
+        raise UsageError(f"no benchmark named {name!r}; known are {', '.join((*BENCHES, 'trust'))}")
     if backend not in BACKENDS:
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
     params = resolve(preset)
     chosen = select(importlib.import_module(f"benchmarks.{name}").figures(), only, everything)
     with Progress() as progress, Lab(params, backend, progress, check_layers=check_layers) as lab:
-        return BenchReport(name, params.name, backend, [figure.row(lab) for figure in chosen])
+        rows = []
+        for figure in chosen:
+            progress.task(figure.name)
+            rows.append(figure.row(lab))
+        return BenchReport(name, params.name, backend, rows)
 
 
 def run_trust(

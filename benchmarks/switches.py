@@ -102,7 +102,7 @@ def interrupted(lab: Lab, name: str, options: Options, urgents: Sequence[Urgent]
         gaps += urgent.arrivals * 2 * own.latency
 
     lab.progress.task(f"{name} with {sum(urgent.arrivals for urgent in urgents)} urgent arrivals")
-    runtime = Runtime(driver, "fcfs", preemptive=True, rule=lambda _: Mechanism.DUMP)
+    runtime = Runtime(driver, "fcfs", preemptive=True, rule=lambda _: Mechanism.DUMP, history=None)
     rng, begin = random.Random(SEED), driver.bus.cycle
     request = runtime.submit(long, inputs(name))
     arrivals = [

@@ -48,6 +48,7 @@ def compile(
     jobs: int | None = None,
     cache: bool = True,
     batch: int = 1,
+    sizes: Mapping[str, int] | None = None,
 ) -> Image:
     """Compile the ONNX file ``path`` for the hardware of ``preset`` (a name or parameters).
 
@@ -61,6 +62,7 @@ def compile(
     jobs : processes that share the work where there is much of it: by default as many as there are CPUs
     cache : take layers that were compiled before from the cache folder, and keep others there
     batch : of a model whose first dimension is dynamic
+    sizes : of dynamic dimensions, by the names that they have in the model
 
     Raises ``CompileError`` or ``ParamError``.
     """
@@ -68,7 +70,7 @@ def compile(
         options = replace(options or Options(), placed=True)
     return compile_with_report(
         path, preset, engines=engines, fallback=fallback, observe=observe, options=options, jobs=jobs, cache=cache,
-        batch=batch,
+        batch=batch, sizes=sizes,
     ).image  # fmt: skip
 
 
@@ -84,6 +86,7 @@ def compile_with_report(
     jobs: int | None = None,
     cache: bool = True,
     batch: int = 1,
+    sizes: Mapping[str, int] | None = None,
 ) -> "Compiled":
     """As :func:`compile`; the image with the graph it was made from and the report of the compilation. ``told``: with
     ``order="measured"`` called with the number of programs measured, on the fast model, and the fewest cycles."""
@@ -94,7 +97,7 @@ def compile_with_report(
     engines = params.engines if engines is None else engines
     return compiler.compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options,
-        measure=model_cycles, told=told, jobs=jobs, cache=cache, batch=batch,
+        measure=model_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
     )  # fmt: skip
 
 

@@ -6,16 +6,18 @@ from rich.table import Table
 
 from caesura import api
 from caesura.inputs import random_samples
+from caesura.progress import Progress, estimated_cycles
 from caesura.show import table
 from hw.contract.image import Image
 from sim.backends import DEFAULT_BACKEND
-from sim.bus import Progress
 from sw.runtime import reference
 
 
 def measure(image: Image, backend: str = DEFAULT_BACKEND, progress: Progress | None = None) -> None:
     """Run ``image`` alone, with random inputs, and put measured durations of its layers into its layer table."""
-    with api.open(image.params, backend, progress=progress) as device:
+    progress = progress or Progress()
+    with api.open(image.params, backend, progress=progress.cycles) as device:
+        progress.task(f"measuring {image.meta.model}", cycle=device.bus.cycle, expected=estimated_cycles(image))
         _, stats = device.load(image).run(random_samples(image, 1, 0)[0])
     reference.store(image, stats.jobs)
 

@@ -66,7 +66,9 @@ def _arrays(path: Path) -> dict[str, npt.NDArray]:
     except InputError:
         raise
     except Exception as error:  # zipfile, zlib and NumPy's reader of headers raise errors of many kinds
-        raise InputError(f"{path}: not a readable {path.suffix or '.npz'} file: {error}") from None
+        # NumPy takes what it does not know for objects, and advises an argument of its own.
+        told = "it has neither form" if "allow_pickle" in str(error) else error
+        raise InputError(f"{path}: not a readable {path.suffix or '.npz'} file: {told}") from None
     odd = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if odd:
         raise InputError(f"{path}: {', '.join(odd)} is no array")

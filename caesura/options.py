@@ -2,14 +2,18 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from caesura import api
+from caesura.order_table import tell_measured
+from caesura.progress import Progress, compiling
 from compiler.backend.options import ORDERS, STRATEGIES, Options
-from compiler.dynamic_dimension import has_dynamic_batch
+from compiler.dynamic_dimension import dynamic_batches
 from compiler.frontend.load import read_model
 from hw.contract.image import MAGIC, Image
 from hw.contract.params import PRESETS, SocParams
@@ -48,6 +52,7 @@ Lv2Limit = Annotated[int | None, typer.Option(min=1, help="bytes of LV2 the mode
 Batch = Annotated[
     int | None, typer.Option("--batch", min=1, help="batch of a model whose first dimension is dynamic (default: 1)")
 ]
+Dim = Annotated[list[str] | None, typer.Option("--dim", help="size of a dynamic dimension, such as seq=64; repeatable")]
 Fallback = Annotated[bool, typer.Option("--fallback", help="run on the CPU what the accelerator cannot")]
 
 
@@ -80,6 +85,16 @@ def seconds(budget: str) -> float:
     return float(found[1]) * {"ms": 0.001, "m": 60.0}.get(found[2], 1.0)
 
 
+def check_writable(*paths: Path | None) -> None:
+    """Files are written when all else is done: that they can be is known before. Raises :class:`caesura.api.UsageError`
+    for a folder, and for a file in a folder that does not exist."""
+    for path in paths:
+        if path is not None and path.is_dir():
+            raise api.UsageError(f"{path}: is a folder; name a file")
+        if path is not None and not path.parent.is_dir():
+            raise api.UsageError(f"{path}: there is no folder {path.parent}")
+
+
 def check_form(as_json: bool, as_csv: bool) -> None:
     """Output has one form; raises :class:`caesura.api.UsageError`."""
     if as_json and as_csv:
@@ -97,6 +112,28 @@ def engine_count(engines: str | None) -> int | Literal["auto"] | None:
     return int(engines)
 
 
+def sizes_of(dims: Sequence[str]) -> dict[str, int]:
+    """Sizes of dynamic dimensions by name, as ``--dim`` gives them. Raises :class:`caesura.api.UsageError`."""
+    sizes = {}
+    for text in dims:
+        name, _, size = text.rpartition("=")
+        if not name or not (size.isascii() and size.isdecimal()) or not int(size):
+            raise api.UsageError(f"--dim {text!r}: must be NAME=SIZE, such as seq=64")
+        sizes[name] = int(size)
+    return sizes
+
+
+def batch_of(path: Path, batch: int | None, sizes: Mapping[str, int]) -> int:
+    """The batch of the model in a file: 1 if nothing says what a dynamic one is, which a line on standard error tells.
+    Raises :class:`caesura.api.UsageError` if ``batch`` is told and the model has a fixed one."""
+    names = dynamic_batches(read_model(path))
+    if batch is not None and not names:
+        raise api.UsageError(f"{path}: --batch {batch} is for a dynamic batch, and the model's is fixed: leave it out")
+    if batch is None and not set(names) <= set(sizes):
+        typer.echo(f"{path}: the batch is dynamic, and 1 here; run and compile have --batch N", err=True)
+    return batch or 1
+
+
 def is_image(path: Path) -> bool:
     """Whether a file is a compiled image, by its first bytes or its name."""
     if not path.is_file():
@@ -112,17 +149,21 @@ def image_of(
     fallback: bool,
     options: Options,
     batch: int | None = None,
+    dims: Sequence[str] = (),
 ) -> Image:
-    """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image)."""
+    """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image), which a
+    line of progress tells."""
     if not is_image(path):
-        if batch is None and has_dynamic_batch(read_model(path)):
-            typer.echo(f"{path}: the batch is dynamic, and 1 here; run and compile have --batch N", err=True)
-        return api.compile(
-            path, params or "tiny", engines=engine_count(engines), fallback=fallback, options=options, batch=batch or 1
-        )
-    if options != Options() or batch is not None:
-        needed = "--cancel-*, --lv2-limit, --placed and --batch need the .onnx file"
-        raise api.UsageError(f"{path}: an image is compiled already; {needed}")
+        sizes, hardware = sizes_of(dims), api.resolve(params or "tiny")
+        batch = batch_of(path, batch, sizes)
+        with Progress() as progress:
+            progress.task(compiling(path, hardware))
+            return api.compile_with_report(
+                path, hardware, engines=engine_count(engines), fallback=fallback, options=options, batch=batch,
+                sizes=sizes, told=partial(tell_measured, progress),
+            ).image  # fmt: skip
+    if options != Options() or batch is not None or dims or engines is not None or fallback:
+        raise api.UsageError(f"{path}: an image is compiled already; options of the compiler need the .onnx file")
     image = Image.load(path)
     if params is not None:
         image.check_params(params)

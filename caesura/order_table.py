@@ -35,8 +35,9 @@ def has_choice(reports: Sequence[OrderReport]) -> bool:
 def measured_line(measured: MeasuredBuild) -> str:
     """What measuring orders did, in one line."""
     gain = 100 * (1 - measured.cycles / measured.priced)
+    programs = f"{measured.tried:,} program{'s' if measured.tried != 1 else ''}"
     return (
-        f"{measured.tried:,} programs measured on the fast model: {measured.cycles:,.0f} cycles, "
+        f"{programs} measured on the fast model: {measured.cycles:,.0f} cycles, "
         f"{measured.priced:,.0f} in the order found by price ({gain:.1f} % fewer)"
     )
 
@@ -50,7 +51,7 @@ def measured_fields(measured: MeasuredBuild | None) -> dict[str, Any]:
 
 def tell_measured(progress: Progress, tried: int, cycles: float) -> None:
     """A line of progress."""
-    progress.task(f"order: {tried:,} programs measured, {cycles:,.0f} cycles at best")
+    progress.task(f"order: {tried:,} program{'s' if tried != 1 else ''} measured, {cycles:,.0f} cycles at best")
 
 
 def _with_choice(reports: Sequence[OrderReport]) -> list[SubgraphReport]:

@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from caesura.api import UsageError
-
 Arrays = dict[str, npt.NDArray]
 
 
@@ -23,9 +21,6 @@ def joined(outputs: Sequence[Arrays]) -> Arrays:
 
 
 def save_outputs(path: Path, outputs: Sequence[Arrays]) -> None:
-    """Write an .npz file with an array for each output, see :func:`joined`. Raises :class:`UsageError` for another kind
-    of file."""
-    if path.suffix != ".npz":
-        raise UsageError(f"--output {path}: must be an .npz file")
+    """Write an .npz file with an array for each output, see :func:`joined`."""
     with path.open("wb") as file:
         np.savez(file, **joined(outputs))  # type: ignore[arg-type]

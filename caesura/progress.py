@@ -3,11 +3,13 @@
 import math
 import sys
 import time
+from pathlib import Path
 
 from rich.console import Console
 from rich.status import Status
 
 from hw.contract.image import Image
+from hw.contract.params import SocParams
 
 
 def estimated_cycles(image: Image) -> int:
@@ -20,6 +22,11 @@ def estimated_cycles(image: Image) -> int:
         )
         for layer in image.meta.layers
     )
+
+
+def compiling(model: Path, params: SocParams) -> str:
+    """What :meth:`Progress.task` says meanwhile."""
+    return f"compiling {model.name} for {params.name}"
 
 
 class Progress:
@@ -48,6 +55,12 @@ class Progress:
         if self._status:
             self._status.update(what)
             self._status.start()
+
+    def rest(self) -> None:
+        """Show nothing until the next task: something with a display of its own begins, such as a build."""
+        self._what, self._start, self._end = "", None, None
+        if self._status:
+            self._status.stop()
 
     def cycles(self, cycle: int) -> None:
         """A ``sim.bus.Progress``: the simulator reports its cycle."""

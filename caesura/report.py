@@ -69,7 +69,7 @@ class RunReport:
                 "cycles": layer.cycles,
                 "utilisation": round(layer.utilisation, 6),
                 "engines": " ".join(map(str, layer.engines)),
-                **({"check": self.check.verdict_of(layer.name, layer.output)} if self.check else {}),
+                **({"check": self.check.verdict_of(layer.name, layer.output, layer.nodes)} if self.check else {}),
             }
             for layer in self.stats[0].layers
         ]
@@ -121,7 +121,7 @@ class RunReport:
             ]
             cells.append(f"{layer.utilisation:.1%}" if ran and layer.macs else "")
             if self.check:
-                cells.append(self.check.verdict_of(layer.name, layer.output))
+                cells.append(self.check.verdict_of(layer.name, layer.output, layer.nodes))
             layers.add_row(*cells)
         return layers
 

@@ -1,7 +1,7 @@
 """``caesura retime``: what one run of a model would take with another DRAM, or with other units."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,10 +69,15 @@ def read_change(text: str, params: SocParams) -> Change:
 
 
 def retime(
-    image: Image, changes: Sequence[str], *, check: bool = False, progress: Progress | None = None
+    image: Image,
+    changes: Sequence[str],
+    *,
+    check: bool = False,
+    progress: Progress | None = None,
+    told: Callable[[str], None] = lambda change: None,
 ) -> list[Variation]:
     """The recorded run first, then the same under each of the ``changes``; see :func:`read_change`. ``check``: run the
-    model under each change, too, where only the DRAM changes."""
+    model under each change, too, where only the DRAM changes; ``told`` is called with its name before that."""
     wanted = [Change("as recorded", image.params, {}), *(read_change(text, image.params) for text in changes)]
     run = record_run(image, progress)
     result = []
@@ -81,6 +86,8 @@ def retime(
         cycles = run.price(change.params, change.durations).cycles
         seconds = time.perf_counter() - begin
         compared = check and not change.durations
+        if compared:
+            told(change.name)
         result.append(Variation(change.name, cycles, seconds, _simulated(image, change.params) if compared else None))
     return result
 

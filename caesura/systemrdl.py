@@ -50,7 +50,8 @@ def _registers(table: tuple[Reg, ...]) -> Iterator[str]:
         for name, low, width, doc in fields:
             what = f' desc = "{_text(doc)}";' if doc else ""
             encode = " encode = caesura_engine_state;" if "EngineState" in doc else ""
-            yield f"        field {{ {_SOFTWARE[reg.access]}{encode}{what} }} {name}[{low + width - 1}:{low}];"
+            reset = f" reset = 0x{reg.reset >> low & (1 << width) - 1:x};" if reg.reset else ""
+            yield f"        field {{ {_SOFTWARE[reg.access]}{encode}{reset}{what} }} {name}[{low + width - 1}:{low}];"
         yield f"    }} {reg.name}{f'[{reg.count}]' if reg.count > 1 else ''} @ 0x{reg.offset:x};"
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from caesura.api import UsageError
+
 _KEPT = 20  #: failures of which seed and message are kept
 _SAVE_SECONDS = 5.0
 BLOCK = 200  #: rounds after which a campaign is made anew: whatever fails is seen again from the block's first seed
@@ -51,11 +53,19 @@ class Tally:
 
 
 class ProgressFile:
-    """Tallies by campaign and first seed, in a JSON file that is replaced as a whole."""
+    """Tallies by campaign and first seed, in a JSON file that is replaced as a whole. Raises :class:`UsageError` for a
+    file that holds something else."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._told: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+        self._told: dict[str, dict[str, Any]] = {}
+        try:
+            if path.exists():
+                self._told = json.loads(path.read_text())
+                for told in self._told.values():
+                    Tally.from_fields(told)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise UsageError(f"{path}: holds no progress of campaigns; name another file") from None
 
     def tally(self, name: str, seed: int) -> Tally:
         """How far campaign ``name`` from ``seed`` has come."""

@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +39,11 @@ class FrontDoorCampaign:
         del backend
         self._folder = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the process that takes files now, if there is one."""
+        return self._process.pid if self._process else None
 
     def close(self) -> None:
         """End the process."""
@@ -72,9 +78,12 @@ class FrontDoorCampaign:
             if self._line(_START) != "ready\n":
                 raise Mismatch("the process that takes files in does not start")
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([kind, str(path)]) + "\n")
-        self._process.stdin.flush()
-        line = self._line(PATIENCE)
+        try:
+            self._process.stdin.write(json.dumps([kind, str(path)]) + "\n")
+            self._process.stdin.flush()
+            line = self._line(PATIENCE)
+        except BrokenPipeError:  # it died after the file before
+            line = ""
         if not line:
             self._stop()
             raise Mismatch(f"{kind}: the process died, or took too long")
@@ -92,5 +101,6 @@ class FrontDoorCampaign:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(BrokenPipeError):
+                    pipe.close()
         self._process = None

@@ -15,9 +15,9 @@ from math import prod
 from pathlib import Path
 
 import caesura
-from caesura.cli import user_errors
 from caesura.inputs import load_samples
 from caesura.machine import machine
+from caesura.user_errors import user_errors
 from examples.digits import MODEL
 from hw.contract.image import Image
 from hw.contract.params import preset

@@ -9,8 +9,8 @@ import random
 from benchmarks.trust.differential import ATTACKER, VICTIM, Mismatch, Pair, text
 from benchmarks.trust.programs import RandomProgram, candidate
 from benchmarks.trust.soc import CODE_BYTES, Wedged
-from benchmarks.trust.words import mutated, place, raw_word, with_bits
-from hw.contract.isa import INSN_BYTES, Insn, Op
+from benchmarks.trust.words import mutated, raw_word, with_bits
+from hw.contract.isa import INSN_BYTES, Insn, Op, field_place
 from hw.contract.job import Fault
 
 _PATIENCE = 20_000  #: cycles after which an attacker that has not ended is reset
@@ -80,5 +80,5 @@ class HostilePrograms:
             return word
         for name in ("wait", "signal"):
             mask = rng.choice((0, 0, 1, 2, 1 << rng.randrange(4), rng.getrandbits(32) if rng.random() < 0.1 else 0))
-            word = with_bits(word, *place(insn.op, name), mask)
+            word = with_bits(word, *field_place(insn.op, name), mask)
         return word

@@ -1,4 +1,4 @@
-"""Storms of requests on the fast model: priorities, arrivals, announcements, cancels, kills and faults at random.
+"""Storms of requests of three tenants on the fast model: priorities, arrivals, announcements, cancels, kills, faults.
 
 Each request ends once, those that end well are exact, nobody waits for ever, and the books are empty afterwards.
 """
@@ -19,6 +19,7 @@ from hw.contract.params import preset
 from sim.faulty_bus import FaultyBus
 from sim.simulators import open_simulator
 from sw.driver import Device, DeviceFault
+from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime import Mechanism, RequestCancelled, Runtime
 
 PARAMS = preset("tiny").replace(name="tiny2", engines=2)
@@ -46,11 +47,11 @@ class StormCampaign:
         self._bus = FaultyBus(open_simulator(PARAMS, "model"))
         self._device = Device(self._bus)
         self._models = [
-            self._device.load(images[0], [0]),
-            self._device.load(images[1], [1]),
-            self._device.load(images[2]),
+            self._device.load(images[0], [0], tenant="a"),
+            self._device.load(images[1], [1], tenant="b"),
+            self._device.load(images[2], tenant="a"),
         ]
-        self._doomed = self._device.load(images[0], [0])
+        self._doomed = self._device.load(images[0], [0], tenant="c")
         code = self._doomed.segments[Segment.CODE][0] + INSN_BYTES * self._doomed.image.meta.jobs[-1].body_pc
         self._bus.write_mem(code, b"\x99")  # behind the driver's back: an illegal instruction in its last job
 
@@ -79,11 +80,11 @@ class StormCampaign:
                     announced=rng.random() < 0.5,
                 )
             )  # fmt: skip
-        if rng.random() < 0.2:
-            self._bus.lose_interrupts(rng.randint(1, 3))
+        lost = rng.randint(1, 3) if rng.random() < 0.2 else 0
+        self._bus.lose_interrupts(lost)
         cancels = [(begin + rng.randrange(2 * _SPREAD), request) for request in rng.sample(requests, rng.randrange(4))]
         cancels.sort(key=lambda entry: entry[0])
-        self._serve(runtime, requests, cancels, begin + _SPREAD + REQUESTS * _PATIENCE)
+        self._serve(runtime, requests, cancels, begin + _SPREAD + REQUESTS * _PATIENCE + lost * LOOK_AFTER)
         self._bus.heal()
         self._checked(requests, ends)
         return f"with {'preemption' if runtime.switches else 'no preemption'}"

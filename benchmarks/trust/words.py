@@ -1,11 +1,12 @@
 """Instruction words field by field, legal or not."""
 
 import random
+from collections.abc import Mapping
 
-from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Field, Insn, Op, format_bits
+from hw.contract.isa import FORMATS, INSN_BITS, INSN_BYTES, Field, Insn, Op, field_place, format_bits
 
 
-def raw_word(op: Op, fields: dict[str, int]) -> bytes:
+def raw_word(op: Op, fields: Mapping[str, int]) -> bytes:
     """The word of ``op`` with any values in ``fields``, reduced to the widths of theirs."""
     word, low = 0, 0
     for field in FORMATS[op]:
@@ -22,22 +23,12 @@ def with_bits(word: bytes, low: int, width: int, value: int) -> bytes:
     return number.to_bytes(INSN_BYTES, "little")
 
 
-def place(op: Op, name: str) -> tuple[int, int]:
-    """First bit and width of a field."""
-    low = 0
-    for field in FORMATS[op]:
-        if field.name == name:
-            return low, field.width
-        low += field.width
-    raise KeyError(f"{op.name} has no field {name!r}")
-
-
 def chained(word: bytes, op: Op, number: int, last: bool) -> bytes:
     """``word`` as number ``number`` of a chain in which each instruction waits for the one before."""
     count = 16
     wait = 0 if number == 0 else 1 << number % count
     signal = 0 if last else 1 << (number + 1) % count
-    return with_bits(with_bits(word, *place(op, "wait"), wait), *place(op, "signal"), signal)
+    return with_bits(with_bits(word, *field_place(op, "wait"), wait), *field_place(op, "signal"), signal)
 
 
 def mutated(rng: random.Random, insn: Insn, spare: tuple[str, ...] = ()) -> bytes:
@@ -54,7 +45,7 @@ def mutated(rng: random.Random, insn: Insn, spare: tuple[str, ...] = ()) -> byte
             word = with_bits(word, rng.randrange(used, INSN_BITS), 1, 1)
         else:
             field = rng.choice(fields)
-            word = with_bits(word, *place(insn.op, field.name), _odd(rng, field, insn[field.name]))
+            word = with_bits(word, *field_place(insn.op, field.name), _odd(rng, field, insn[field.name]))
     return word
 
 

@@ -16,6 +16,7 @@ from caesura.options import (
     Budget,
     CancelAt,
     Csv,
+    Dim,
     Engines,
     Fallback,
     Interval,
@@ -32,9 +33,11 @@ from caesura.options import (
     Set,
     SpillBound,
     check_form,
+    check_writable,
     compile_options,
     image_of,
     is_image,
+    sizes_of,
 )  # fmt: skip
 from caesura.outputs import save_outputs
 from caesura.progress import Progress, estimated_cycles
@@ -73,6 +76,7 @@ def run(
     no_regions: NoRegions = False,
     no_split: NoSplit = False,
     fallback: Fallback = False,
+    dim: Dim = None,
     batch: Batch = None,
     cancel_interval: Interval = None,
     cancel_max_live: MaxLive = None,
@@ -90,13 +94,16 @@ def run(
     from caesura.report import RunReport
 
     check_form(as_json, as_csv)
+    check_writable(output, vcd, trace, page)
+    if output and output.suffix != ".npz":
+        raise api.UsageError(f"--output {output}: must be an .npz file")
     if as_csv and profile:
         raise api.UsageError("--csv prints one table, that of the layers: take --json with --profile")
     options = compile_options(
         cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
         budget=budget, no_regions=no_regions, no_split=no_split,
     )  # fmt: skip
-    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options, batch)
+    image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options, batch, dim or ())
     if check and is_image(model):
         raise api.UsageError(f"{model}: --check compares with the ONNX model; give the .onnx file instead of the image")
     data = inputs.load_samples(input, image, samples) if input else inputs.random_samples(image, samples, seed)
@@ -122,14 +129,16 @@ def run(
         device.unload(loaded)
         if check:
             progress.task("checking layer by layer")
-            report.check = _check(device, model, fallback, batch or 1, data, report.outputs)
+            report.check = _check(device, model, fallback, batch or 1, sizes_of(dim or ()), data, report.outputs)
         runs, interrupts = getattr(device.bus, "runs", []), device.driver.handled_interrupts
         if trace:
             _write_trace(trace, report.stats, runs, interrupts)
     if page:
         from caesura.page.run_page import write_run_page
 
-        write_run_page(page, report, image, runs, interrupts)
+        with Progress() as progress:
+            progress.task(f"writing {page}")
+            write_run_page(page, report, image, runs, interrupts)
     if output:
         save_outputs(output, report.outputs)
     where = _profile(image, report.stats[0]) if profile else None
@@ -150,6 +159,7 @@ def _check(
     path: Path,
     fallback: bool,
     batch: int,
+    sizes: dict[str, int],
     data: list[inputs.Sample],
     outputs: list[inputs.Sample],
 ) -> "CheckResult":
@@ -157,7 +167,9 @@ def _check(
     from compiler.compile import compile_with_report
 
     # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
-    observing = compile_with_report(path, device.params, fallback=fallback, observe=True, engines=1, batch=batch)
+    observing = compile_with_report(
+        path, device.params, fallback=fallback, observe=True, engines=1, batch=batch, sizes=sizes
+    )
     return check(device, path, observing.image, observing.graph, data, outputs)
 
 

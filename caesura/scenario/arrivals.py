@@ -29,6 +29,8 @@ def _read(path: Path) -> list[float]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ScenarioError(f"{path}: arrival trace cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ScenarioError(f"{path}: not a text file; write one time per line") from None
     result = []
     for number, line in enumerate(lines, 1):
         if line.strip():

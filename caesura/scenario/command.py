@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 
 from caesura.api import UsageError
 from caesura.comma_separated import to_csv
+from caesura.progress import Progress
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.outcome_chart import outcome_chart
 from caesura.scenario.report import comparison, to_rows, to_table
@@ -44,21 +45,14 @@ def scenario_command(
     def drawn(scenario: Scenario, outcome: Outcome) -> None:
         charts.append(outcome_chart(outcome, scenario.time_unit, Console().width))
 
-    results = [
-        run_scenario(
-            file,
-            policy,
-            backend,
-            placement=placement,
-            options=chosen,
-            trace=trace,
-            params=params,
-            changes=changes,
-            page=page,
-            seen=drawn if draw else None,
-        )
-        for policy in policies
-    ]
+    with Progress() as progress:
+        results = [
+            run_scenario(
+                file, policy, backend, placement=placement, options=chosen, trace=trace, params=params, changes=changes,
+                page=page, seen=drawn if draw else None, progress=progress,
+            )
+            for policy in policies
+        ]  # fmt: skip
     for policy, shown in zip(policies, charts, strict=False):
         tell(Group(f"{policy}:", shown) if len(policies) > 1 else shown)
     if as_json:

@@ -1,5 +1,6 @@
 """A device and its run time as the model executor of a scenario."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -8,6 +9,7 @@ import numpy as np
 import simpy
 
 from caesura.inputs import Sample, random_samples
+from caesura.progress import Progress
 from caesura.scenario.model_executor import ModelRun, Process
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
@@ -41,6 +43,10 @@ class _Tag(NamedTuple):
     done: simpy.Event
 
 
+class _Failed(Exception):
+    """A request failed: the run time shall serve no others."""
+
+
 class DeviceExecutor:
     """Serves models on a device, whose cycles are the ticks; also the ``RequestSource`` of the run time.
 
@@ -55,16 +61,19 @@ class DeviceExecutor:
 
     def __init__(
         self, scenario: Scenario, policies: Policies, device: Device, models: Mapping[str, Sequence[LoadedModel]],
-        rule: Callable[[Situation], Mechanism],
+        rule: Callable[[Situation], Mechanism], progress: Progress | None = None,
     ) -> None:  # fmt: skip
         self.env, self.ticks = simpy.Environment(), cycles_per_unit(scenario)
         self._device, self._models, self._at_arrival = device, models, policies.at_arrival
         self._samples = {name: random_samples(m[0].image, _SAMPLES, scenario.seed) for name, m in models.items()}
         self.alone: dict[str, Alone] = {}
         self.mismatches: list[str] = []  #: requests whose outputs are not those of their model alone
+        self._progress = progress or Progress()
         self._expected = self._run_alone()
+        self._progress.task(f"serving {scenario.name}")
         self._next = dict.fromkeys(models, 0)
         self._announced: dict[ModelRun, simpy.Event] = {}
+        self._error: Exception | None = None  #: of the first request that failed; nothing is served after it
         machine, self._placed = scenario.machine, scenario.machine.placed
         self._runtime = Runtime(
             device, policies.order, policies.placement if machine.placed else None, placed=machine.placed,
@@ -78,6 +87,7 @@ class DeviceExecutor:
     def _run_alone(self) -> dict[tuple[str, int], Sample]:
         outputs = {}
         for name, models in self._models.items():
+            self._progress.task(f"{name} alone")
             session = Session(self._device, models[0])
             for i, sample in enumerate(self._samples[name]):
                 outputs[name, i], stats = session.run(sample)
@@ -115,7 +125,8 @@ class DeviceExecutor:
     def _ended(self, request: Request) -> None:
         run, sample, done = _tag(request)
         if request.error is not None:
-            raise request.error
+            self._error = self._error or request.error
+            return
         assert request.ended is not None and request.outputs is not None
         expected = self._expected[run.model, sample]
         if not all(np.array_equal(request.outputs[name], expected[name]) for name in expected):
@@ -131,12 +142,17 @@ class DeviceExecutor:
     # -- time ------------------------------------------------------------------------------------------------
     def run(self, served: simpy.Event) -> None:
         """See ``ModelExecutor``."""
-        self._runtime.run_until_done(self)
+        with contextlib.suppress(_Failed):
+            self._runtime.run_until_done(self)
+        if self._error is not None:
+            raise self._error
         if not served.triggered:
             raise RuntimeError("a request of the scenario has not ended, and nothing can happen any more")
 
     def next_cycle(self) -> int | None:
         """When a process of the scenario goes on by itself; see ``RequestSource``."""
+        if self._error is not None:
+            raise _Failed
         time = self.env.peek()
         return None if time == simpy.core.Infinity else self._cycle(time)
 

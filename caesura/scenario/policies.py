@@ -51,6 +51,8 @@ class Policies:
             order()
         except (TypeError, ValueError) as error:
             raise UsageError(str(error)) from None
+        except Exception as error:  # whatever the maker of a policy of one's own does
+            raise UsageError(f"policy {name!r} cannot be made: {type(error).__name__}: {error}") from None
         return cls(name, order, partial(placement_for, placement))
 
 
@@ -69,9 +71,9 @@ def from_file(text: str) -> str:
     finally:
         ORDER.update(known)  # a class that registers itself takes no other's name
     found = getattr(module, name, None)
-    if not (isinstance(found, type) and callable(getattr(found, "choose", None))):
+    if not (isinstance(found, type) and callable(getattr(found, "choose", None)) and hasattr(found, "window")):
         classes = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__]
         there = f"its classes are {', '.join(classes)}"
-        raise UsageError(f"policy {text!r}: {name!r} is no policy (a class with choose) in {path}; {there}")
+        raise UsageError(f"policy {text!r}: {name!r} is no policy (an OrderPolicy with choose) in {path}; {there}")
     ORDER[name] = found
     return name

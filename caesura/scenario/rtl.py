@@ -5,12 +5,14 @@ from pathlib import Path
 
 from caesura import api
 from caesura.bench import benchmarks
+from caesura.progress import Progress, compiling
 from caesura.scenario.device_executor import Alone, DeviceExecutor
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError
 from caesura.scenario.serving import serve
 from compiler.backend.options import Options
+from compiler.frontend.problems import OpenDimension, UnsupportedModel
 from compiler.ir import CompileError
 from hw.contract.image import Image
 from hw.contract.params import SocParams
@@ -27,9 +29,14 @@ class RtlRunner:
     the latest run. Images are compiled once for each share of LV2. ``rule``: what to do on a more urgent arrival.
     """
 
-    def __init__(self, backend: str = DEFAULT_BACKEND, rule: Callable[[Situation], Mechanism] = choose) -> None:
-        self._backend, self._rule = backend, rule
-        self._images: dict[tuple[Path, SocParams, int, int], Image] = {}
+    def __init__(
+        self,
+        backend: str = DEFAULT_BACKEND,
+        rule: Callable[[Situation], Mechanism] = choose,
+        progress: Progress | None = None,
+    ) -> None:
+        self._backend, self._rule, self._progress = backend, rule, progress or Progress()
+        self._images: dict[tuple[Path, SocParams, int, int, bool], Image] = {}
         self.mismatches: list[str] = []
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
@@ -38,13 +45,14 @@ class RtlRunner:
         the error of a request that fails."""
         params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
         images = self._compile(scenario, params, folder)
-        device = api.open(params, self._backend)
+        self._progress.rest()  # a simulator may be built
+        device = api.open(params, self._backend, progress=self._progress.cycles)
         try:
             models = {
                 name: [device.driver.load(image) for _ in range(copies(scenario, name))]
                 for name, image in images.items()
             }
-            executor = DeviceExecutor(scenario, policies, device.driver, models, self._rule)
+            executor = DeviceExecutor(scenario, policies, device.driver, models, self._rule, self._progress)
             self.mismatches = executor.mismatches
             self.alone |= executor.alone
             return serve(scenario, executor, folder)
@@ -61,20 +69,32 @@ class RtlRunner:
         images = {}
         for name in sorted(used):
             path, size = _file(name, scenario.models[name], folder), fixed[name]
-            limit = share if size is None else size
+            limit, fallback = share if size is None else size, scenario.models[name].fallback
             try:
-                images[name] = self._image(path, params, engines, limit)
+                images[name] = self._image(path, params, engines, limit, fallback)
+            except UnsupportedModel as error:
+                raise ScenarioError(f"model {name!r}: {error.told(f'fallback = true in [models.{name}]')}") from None
+            except OpenDimension as error:
+                raise ScenarioError(f"model {name!r}: {error.told(None)}") from None
             except CompileError:
                 if size is not None:
                     raise
                 # Its share is too small: it takes turns with the others.
-                images[name] = self._image(path, params, engines, 0)
+                images[name] = self._image(path, params, engines, 0, fallback)
         return images
 
-    def _image(self, path: Path, params: SocParams, engines: int, limit: int) -> Image:
-        key = (path, params, engines, limit)  # all of params: estimates depend on the DRAM's timing, digests do not
+    def _image(self, path: Path, params: SocParams, engines: int, limit: int, fallback: bool) -> Image:
+        key = (
+            path,
+            params,
+            engines,
+            limit,
+            fallback,
+        )  # all of params: estimates depend on the DRAM's timing, digests do not
         if key not in self._images:
-            self._images[key] = api.compile(path, params, engines=engines, options=Options(lv2_limit=limit))
+            self._progress.task(compiling(path, params))
+            options = Options(lv2_limit=limit)
+            self._images[key] = api.compile(path, params, engines=engines, fallback=fallback, options=options)
         return self._images[key]
 
 
@@ -95,7 +115,11 @@ def _file(name: str, model: ModelSpec, folder: Path) -> Path:
     if model.onnx is not None:
         return folder / model.onnx
     if model.workload is not None:
-        return benchmarks("workloads", f"model {name!r} (workload {model.workload!r})").workload(model.workload)
+        workloads = benchmarks("workloads", f"model {name!r} (workload {model.workload!r})")
+        try:
+            return workloads.workload(model.workload)
+        except workloads.UnknownWorkload as error:
+            raise ScenarioError(f"model {name!r}: {error}") from None
     raise ScenarioError(
         f"model {name!r} has only layers with durations, which backend 'synthetic' runs; give onnx or workload"
     )

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from caesura.api import UsageError, resolve
 from caesura.machine import changed, read_machine
+from caesura.progress import Progress
 from caesura.scenario import synthetic
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
@@ -26,9 +27,13 @@ class Runner(Protocol):
         ...
 
 
-RUNNERS: dict[str, Callable[[], Runner]] = {
-    "synthetic": synthetic.SyntheticRunner,
-    **{name: partial(RtlRunner, name) for name in BACKENDS},
+def _on_device(backend: str, progress: Progress) -> Runner:
+    return RtlRunner(backend, progress=progress)
+
+
+RUNNERS: dict[str, Callable[[Progress], Runner]] = {
+    "synthetic": lambda progress: synthetic.SyntheticRunner(),
+    **{name: partial(_on_device, name) for name in BACKENDS},
 }
 
 
@@ -44,13 +49,14 @@ def run_scenario(
     changes: Sequence[str] = (),
     page: Path | None = None,
     seen: Callable[[Scenario, Outcome], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
 
     ``backend``: by default what the models need, see :func:`backend_of`. ``trace``: where to write a timeline for
-    Perfetto; ``page``: a page with timeline and plots; ``seen`` is called with all that happened.
-    ``params``: a file of parameters of the hardware, instead of
-    those of the scenario; ``changes`` to either, such as ``engines=4``.
+    Perfetto; ``page``: a page with timeline and plots; ``seen`` is called with all that happened; ``progress`` tells
+    what goes on. ``params``: a file of parameters of the hardware, instead of those of the scenario; ``changes`` to
+    either, such as ``engines=4``.
 
     Raises :class:`ScenarioError` for a file that cannot be used, ``UsageError`` for an unknown policy or backend.
     """
@@ -65,7 +71,9 @@ def run_scenario(
                 "--params and --set change hardware, which the synthetic machine has not: choose a --backend"
             )
         scenario = _on_machine(scenario, params, changes)
-    runner = RUNNERS[backend]()
+    progress = progress or Progress()
+    progress.task(f"serving {scenario.name} under {policy}")
+    runner = RUNNERS[backend](progress)
     outcome = runner.run(scenario, policies, folder)
     if seen is not None:
         seen(scenario, outcome)
@@ -74,6 +82,7 @@ def run_scenario(
     alone = {stream.name: _alone(runner, scenario, stream, folder) for stream in scenario.streams}
     result = report(scenario, policy, backend, outcome, alone)
     if page is not None:
+        progress.task(f"writing {page}")
         from caesura.page.scenario_page import write_scenario_page  # loads the plotting library
 
         write_scenario_page(page, result, outcome)
@@ -97,5 +106,6 @@ def _on_machine(scenario: Scenario, params: Path | None, changes: Sequence[str])
 def _alone(runner: Runner, scenario: Scenario, stream: Stream, folder: Path) -> float:
     """Turnaround of one request of ``stream`` with nothing else on the machine."""
     single = stream.model_copy(update={"arrivals": TraceSpec(kind="trace", times=[0.0])})
-    outcome = runner.run(scenario.model_copy(update={"streams": [single]}), Policies.named("fcfs"), folder)
+    alone = scenario.model_copy(update={"name": f"one request of {stream.name}", "streams": [single]})
+    outcome = runner.run(alone, Policies.named("fcfs"), folder)
     return outcome.frames[0].turnaround

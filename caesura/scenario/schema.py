@@ -44,6 +44,7 @@ class ModelSpec(_Table):
     )
     #: how often a real model is loaded; if absent, once, or up to twice in a closed loop
     copies: Annotated[int, Field(ge=1, le=64)] | None = None
+    fallback: bool = False  #: run on the CPU what the accelerator cannot run of a real model
 
     @pydantic.model_validator(mode="after")
     def _has_content(self) -> "ModelSpec":

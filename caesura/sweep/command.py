@@ -1,7 +1,6 @@
 """``caesura sweep``: from command-line arguments to output."""
 
 import json
-import os
 from pathlib import Path
 
 from rich.console import Console
@@ -13,6 +12,7 @@ from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import Point, load_sweep
 from caesura.sweep.store import Store
 from caesura.sweep.table import rows, to_table
+from compiler.backend.objects.workers import cpus
 
 
 def sweep_command(
@@ -33,9 +33,7 @@ def sweep_command(
                 what = ": " + ", ".join(f"{name}={value}" for name, value in point.labels.items()) if point else ""
                 console.print(f"{done} of {whole} points known{what}", highlight=False, soft_wrap=True)
 
-        figures = run_sweep(
-            points, Store(folder), scheduler=scheduler, jobs=jobs or len(os.sched_getaffinity(0)), told=told
-        )
+        figures = run_sweep(points, Store(folder), scheduler=scheduler, jobs=jobs or cpus(), told=told)
     found = rows(points, figures)
     (folder / "table.csv").write_text(to_csv(found))
     (folder / "table.json").write_text(json.dumps(found, indent=1))

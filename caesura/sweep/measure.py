@@ -10,6 +10,8 @@ from caesura.inputs import random_samples
 from caesura.scenario.runner import run_scenario
 from caesura.sweep.spec import Point, SweepError
 from compiler.backend.options import Options
+from compiler.frontend.problems import OpenDimension, UnsupportedModel
+from compiler.ir import CompileError
 
 #: Figures of a scenario's report that a table shows.
 SCENARIO_FIGURES = (
@@ -23,6 +25,10 @@ def measure(point: Point, content: bytes) -> dict[str, Any]:
     such as a model that does not fit, is given as ``error``."""
     try:
         return _model(point, content) if point.model else _scenario(point)
+    except UnsupportedModel as error:
+        return {"error": error.told("fallback = true in the sweep's file")}
+    except OpenDimension as error:
+        return {"error": error.told(None)}
     except (ValueError, RuntimeError) as error:  # of compiler, parameters, driver, scenario
         return {"error": str(error)}
 
@@ -32,7 +38,12 @@ def _model(point: Point, content: bytes) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / point.model.name
         path.write_bytes(content)
-        image = api.compile(path, point.params, options=_options(point), jobs=1)
+        try:
+            image = api.compile(path, point.params, fallback=point.fallback, options=_options(point), jobs=1)
+        except (UnsupportedModel, OpenDimension):
+            raise
+        except CompileError as error:  # it names the copy of the model
+            raise CompileError(str(error).replace(str(path), point.model.name)) from None
     with api.open(point.params, point.backend) as device:
         _, stats = device.load(image).run(random_samples(image, 1, 0)[0])
     moved = [layer.traffic for layer in stats.layers if layer.traffic]

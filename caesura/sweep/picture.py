@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bokeh.embed import file_html
-from bokeh.layouts import column, row
+from bokeh.layouts import row
 from bokeh.models import ColumnDataSource, CustomJS, HoverTool, NumeralTickFormatter
 from bokeh.models.widgets import DataTable, Select, TableColumn
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
-from bokeh.resources import INLINE
 from bokeh.transform import factor_cmap
+
+from caesura.page.document import write_page
 
 _FIRST = (("onchip_bytes", "cycles"), ("antt", "stp"))  #: what is drawn until the reader chooses, if it is there
 
@@ -27,7 +27,7 @@ def write_picture(path: Path, title: str, found: Sequence[dict[str, Any]], label
     whole = ColumnDataSource({name: [_text(one[name]) for one in found] for name in (found[0] if found else {})})
     columns = [TableColumn(field=name, title=name.replace("_", " ")) for name in whole.data]
     parts.append(DataTable(source=whole, columns=columns, sizing_mode="stretch_width", height=400, selectable=True))
-    path.write_text(file_html(column(*parts, sizing_mode="stretch_width"), INLINE, title), encoding="utf-8")
+    write_page(path, title, parts)
 
 
 def _plot(title: str, shown: Sequence[dict[str, Any]], numbers: list[str], labels: Sequence[str]) -> list[Any]:

@@ -38,6 +38,7 @@ class Sweep(pydantic.BaseModel):
     machine: dict[str, Values] = {"preset": "tiny"}  #: ``preset`` and parameters of the hardware
     models: list[Path] = []
     options: dict[str, Values] = {}  #: of the compiler: fields of ``compiler.backend.options.Options``
+    fallback: bool = False  #: of models: run on the CPU what the accelerator cannot
     scenarios: list[Path] = []
     policies: list[str] = ["idle_time"]
     placements: list[str] = ["queue_time"]
@@ -48,6 +49,8 @@ class Sweep(pydantic.BaseModel):
             raise ValueError("must have either models or scenarios")
         if self.scenarios and self.options:
             raise ValueError("has scenarios and options; options are those of models, so remove them")
+        if self.scenarios and self.fallback:
+            raise ValueError("has scenarios and fallback; it stands in the scenarios' own files, [models.NAME]")
         known = BACKENDS if self.models else ("synthetic", *BACKENDS)
         if self.backend not in known:
             raise ValueError(f"backend is {self.backend!r}; use {', '.join(known)}")
@@ -63,6 +66,7 @@ class Point:
     params: SocParams | None  #: None: those of the scenario
     labels: dict[str, Value]
     model: Path | None = None
+    fallback: bool = False
     options: tuple[tuple[str, Value], ...] = ()
     scenario: Path | None = None
     policy: str = ""
@@ -80,7 +84,10 @@ def load_sweep(path: Path) -> tuple[Sweep, list[Point]]:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the sweep"
-        raise SweepError(f"{path}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
+        told = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            told = "is not a known key; remove it or correct its spelling (docs/sweeps.md lists all keys)"
+        raise SweepError(f"{path}: {place}: {told}") from None
     found = [path.parent / one for one in (*sweep.models, *sweep.scenarios)]
     for one in found:
         if not one.is_file():
@@ -111,7 +118,7 @@ def _runs(
     if sweep.models:
         return [
             (
-                {"model": folder / model, "options": tuple(chosen.items())},
+                {"model": folder / model, "options": tuple(chosen.items()), "fallback": sweep.fallback},
                 {"model": model.stem, **{key: value for key, value in chosen.items() if key in varied}},
             )
             for model, chosen in itertools.product(sweep.models, options)

@@ -19,8 +19,9 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / "points.jsonl"
         self._known: dict[str, Figures] = {}
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        for line in lines:
+        text = self._path.read_text(errors="replace") if self._path.exists() else ""
+        self._cut = bool(text) and not text.endswith("\n")
+        for line in text.splitlines():
             try:
                 entry = json.loads(line)
                 self._known[entry["key"]] = entry["figures"]
@@ -35,11 +36,11 @@ class Store:
         """Keep the figures of a point, on disk when this returns."""
         self._known[key] = figures
         line = json.dumps({"key": key, "labels": point.labels, "figures": figures})
-        cut = self._path.exists() and self._path.stat().st_size and not self._path.read_bytes().endswith(b"\n")
         with self._path.open("a") as file:
-            file.write(("\n" if cut else "") + line + "\n")
+            file.write("\n" * self._cut + line + "\n")
             file.flush()
             os.fsync(file.fileno())
+        self._cut = False
 
 
 def key_of(point: Point, content: bytes, version: str) -> str:
@@ -50,6 +51,7 @@ def key_of(point: Point, content: bytes, version: str) -> str:
         "params": None if point.params is None else {**point.params.to_dict(), "name": ""},
         "content": hashlib.sha256(content).hexdigest(),
         "options": point.options,
+        "fallback": point.fallback,
         "policy": (point.policy, point.placement),
     }
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:32]

@@ -64,8 +64,15 @@ static int sound(const struct caesura_flat_header *h, size_t size) {
         return 0;
     const uint32_t *sizes = &h->size0;
     for (uint64_t i = 0; i < ports; i++)
-        if (port[i].segment > 5 || (uint64_t)port[i].offset + port[i].bytes > sizes[port[i].segment] ||
-            port[i].axes > CAESURA_FLAT_MOST_AXES || port[i].stored > CAESURA_FLAT_INT64 || port[i].name >= h->bytes)
+        if (port[i].segment > 5 || !caesura_port_sound(&port[i], sizes[port[i].segment]) || port[i].name >= h->bytes)
+            return 0;
+    const struct caesura_job *job = (const void *)((const unsigned char *)h + h->job_table);
+    for (uint32_t i = 0; i < h->jobs; i++)
+        if (job[i].tag >> 16 >= h->engines) return 0;
+    const struct caesura_flat_relocation *entry = (const void *)((const unsigned char *)h + h->relocation_table);
+    for (uint32_t i = 0; i < h->relocations; i++)
+        if ((uint64_t)entry[i].byte + 8 > h->code_bytes || entry[i].segment > 7 || entry[i].low > 31 ||
+            !entry[i].width || entry[i].width > 32)
             return 0;
     return ((const unsigned char *)h)[h->bytes - 1] == 0; /* names end */
 }
@@ -76,7 +83,6 @@ static void relocate(const struct caesura_model *model, unsigned char *code) {
     const struct caesura_flat_relocation *entry = (const void *)(model->file + h->relocation_table);
     for (uint32_t i = 0; i < h->relocations; i++) {
         uint64_t word, mask = ((uint64_t)1 << entry[i].width) - 1;
-        if ((uint64_t)entry[i].byte + sizeof word > h->code_bytes || entry[i].segment > 7) continue;
         memcpy(&word, code + entry[i].byte, sizeof word);
         uint64_t field = ((word >> entry[i].low) + model->base[entry[i].segment]) & mask;
         word = (word & ~(mask << entry[i].low)) | field << entry[i].low;
@@ -91,10 +97,14 @@ enum caesura_error caesura_load(struct caesura_device *device, struct caesura_mo
     if (h->params != get(device, CAESURA_PARAMS) || h->engines > device->engines) return CAESURA_OTHER_PARAMS;
     if (scratch_size < h->code_bytes) return CAESURA_BAD_ARGUMENT;
     model->file = file;
+    const uint64_t before = device->memory;
     const uint32_t *sizes = &h->size0;
     for (uint32_t i = 0; i < 6; i++) {
         model->base[i] = sizes[i] ? allocate(device, sizes[i]) : 0;
-        if (sizes[i] && !model->base[i]) return CAESURA_NO_MEMORY;
+        if (sizes[i] && !model->base[i]) {
+            device->memory = before; /* a load that fails takes nothing */
+            return CAESURA_NO_MEMORY;
+        }
     }
     model->base[6] = h->lv2_at6; /* all of LV2 is this model's while it runs */
     model->base[7] = h->lv2_at7;
@@ -130,7 +140,6 @@ static enum caesura_error run_jobs(struct caesura_device *device, const struct c
         struct caesura_job job;
         memcpy(&job, model->file + h->job_table + i * sizeof job, sizeof job);
         uint32_t e = job.tag >> 16;
-        if (e >= device->engines) return CAESURA_BAD_IMAGE;
         while (caesura_queue_full(&device->queues[e]))
             if ((error = served(device))) return error;
         complete(model, &job, counted);

@@ -11,6 +11,20 @@ static float scale_of(const struct caesura_flat_port *port) {
     return scale;
 }
 
+int caesura_port_sound(const struct caesura_flat_port *port, uint32_t size) {
+    const uint32_t *extent = &port->extent0, *stride = &port->stride0;
+    uint64_t elements = 1, last = 0;
+    if (port->stored > CAESURA_FLAT_INT64 || port->axes > CAESURA_FLAT_MOST_AXES) return 0;
+    if (port->quantise && (port->stored > CAESURA_FLAT_UINT8 || port->given != CAESURA_FLAT_FLOAT32)) return 0;
+    for (uint32_t axis = 0; axis < port->axes; axis++) {
+        if (!extent[axis] || elements > size) return 0;
+        elements *= extent[axis];
+        last += (uint64_t)(extent[axis] - 1) * stride[axis];
+    }
+    return elements == port->elements && last < elements && elements * SIZES[port->stored] == port->bytes &&
+           (uint64_t)port->offset + port->bytes <= size;
+}
+
 /* Where element `index` of the user's array is stored, counted in elements. */
 static uint64_t place(const struct caesura_flat_port *port, uint64_t index) {
     const uint32_t *extent = &port->extent0, *stride = &port->stride0;
@@ -31,6 +45,7 @@ static float nearest(float value) {
 }
 
 static int quantised(const struct caesura_flat_port *port, float value) {
+    if (value != value) return (int32_t)port->zero_point; /* not a number */
     float low = port->stored == CAESURA_FLAT_INT8 ? -128.0f : 0.0f, high = low + 255.0f;
     float found = nearest(value / scale_of(port)) + (float)(int32_t)port->zero_point;
     return (int)(found < low ? low : found > high ? high : found);

@@ -8,6 +8,7 @@ import pytest
 
 import caesura
 from caesura import api, cli
+from caesura import check as check_module
 from caesura.check import CheckResult, LayerCheck, check
 from compiler.compile import compile_with_report
 from compiler.ir import Reshape
@@ -125,3 +126,72 @@ def test_parts_of_a_concatenation_in_dram_are_observed(tmp_path, fallback):
     inputs = random_inputs(observing.graph)
     outputs = run(device, compile_with_report(path, TINY, fallback=fallback).image, [inputs])
     assert check(device, path, observing.image, observing.graph, [inputs], outputs).ok
+
+
+def float_between_steps(path, *, last):
+    """Two steps on the CPU exchange floats: the second reads what a convolution made of the first, too."""
+    net = Net()
+    x = net.dq(net.input((1, 4, 6, 6)), 0.05, 3)
+    x = net.dq(net.q(net.conv(x, 0.05, (4, 4, 1, 1)), 0.1), 0.1)
+    first = net.node("CumSum", [x, net.const(2, np.int64)])
+    beside = net.dq(net.q(net.conv(net.dq(net.q(first, 0.3), 0.3), 0.3, (4, 4, 1, 1)), 0.4), 0.4)
+    second = net.node("CumSum", [net.node("Mul", [first, beside]), net.const(3, np.int64)])
+    if last == "float32":
+        onnx.save(net.model(second, dtype="float32"), path)
+        return 0.0
+    second = net.q(second, 0.25)
+    if last == "int8":
+        onnx.save(net.model(second), path)
+        return 1.0
+    onnx.save(net.model(net.dq(second, 0.25), dtype="float32"), path)
+    return 0.25
+
+
+@pytest.mark.parametrize("last", ["float32", "int8", "step"])
+def test_floats_between_steps_excuse_what_rounding_explains_and_no_more(device, tmp_path, monkeypatch, last):
+    step = float_between_steps(tmp_path / "m.onnx", last=last)
+    observing = compile_with_report(tmp_path / "m.onnx", TINY, observe=True, fallback=True)
+    inputs = random_inputs(observing.graph)
+    image = compile_with_report(tmp_path / "m.onnx", TINY, fallback=True).image
+    outputs = run(device, image, [inputs])
+    golden_outputs = check_module.golden.golden_outputs
+    largest = max(float(np.abs(value.astype(np.float64)).max()) for value in outputs[0].values())
+    allowed = step or 1e-5 * largest
+
+    def verdict(change):
+        def changed(path, sample):
+            found = golden_outputs(path, sample)
+            for value in found.values():
+                value.flat[np.abs(value).argmin()] += np.asarray(change).astype(value.dtype)
+            return found
+
+        monkeypatch.setattr(check_module.golden, "golden_outputs", changed)
+        result = check(device, tmp_path / "m.onnx", observing.image, observing.graph, [inputs], outputs)
+        assert any(layer.float_in for layer in result.layers) and result.first_difference is None
+        return result.ok
+
+    assert verdict(0) and verdict(allowed if step else allowed / 2) and not verdict(2 * allowed)
+    if last != "int8":
+        assert not verdict(np.nan)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_equals_itself_only(value):
+    odd, plain = {"y": np.float32([1, value])}, {"y": np.float32([1, 2])}
+    assert check_module._difference(odd, odd) == 0
+    assert check_module._difference(odd, plain) == check_module._difference(plain, odd) == np.inf
+
+
+def test_the_verdict_on_a_layer_is_that_of_all_its_operators():
+    checks = [
+        LayerCheck("conv", "conv", "t0", 9, nodes=("a", "b")),
+        LayerCheck("add", "eltwise", "t1", 9, 1, 1, nodes=("c",)),
+        LayerCheck("pool", "pool", "t2", 4, 2, 3, ok=False, nodes=("d",)),
+        LayerCheck("other", "pool", "t3", 4, 4, 5, ok=False, nodes=("e",)),
+    ]
+    result = CheckResult(checks, 1, 0.0)
+    assert result.verdict_of("conv", "t1", ["a", "b", "c"]) == "within tolerance: 1 of 9, up to 1 LSB"
+    assert result.verdict_of("conv + pool", "t2", ["a", "b", "c", "d"]) == "DIFFERS: 2 of 4, up to 3 LSB"
+    assert result.verdict_of("conv", "t0", ["a", "b"]) == "equal"
+    assert result.verdict_of("none", "none", ["x"]) == ""
+    assert result.to_dict()["layers"][0]["nodes"] == ["a", "b"]

@@ -91,5 +91,7 @@ def test_register_map_in_systemrdl_agrees():
             assert node.absolute_address == base + reg.offset + 4 * (reg.count - 1)
             found = {(field.inst_name, field.low, field.width) for field in node.fields()}
             assert found == ({(b.name, b.low, b.width) for b in reg.bits} or {("value", 0, 32)})
+            resets = [(field.get_property("reset") or 0) << field.low for field in node.fields()]
+            assert sum(resets) == reg.reset
             readable, writable = reg.access != Access.WO, reg.access != Access.RO
             assert all((f.is_sw_readable, f.is_sw_writable) == (readable, writable) for f in node.fields())

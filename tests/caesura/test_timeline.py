@@ -25,7 +25,7 @@ def runtime():
     long, urgent = device.load(walking_image(TINY, jobs=6)), device.load(smashing_image(TINY))
     runtime = Runtime(device, "fcfs", preemptive=True, rule=lambda situation: Mechanism.DUMP)
     runtime.submit(long, X)
-    runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4000)
+    runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 4500)
     runtime.run_until_done()
     assert [request.error for request in runtime.requests] == [None, None]
     return runtime

@@ -9,7 +9,7 @@ from compiler.backend.pipeline import build as build_image
 from examples.c_driver.binding import CDevice, CDriverError
 from examples.c_driver.build import build
 from examples.c_driver.demo import main
-from hw.contract.flat import HEADER, flat
+from hw.contract.flat import HEADER, PORT, RELOCATION, flat
 from hw.contract.image import Image, ImageError, Relocation
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.params import preset
@@ -106,6 +106,71 @@ def test_damaged_files_are_refused(library, change, message):
     header = HEADER.unpack(file[: HEADER.size]) | change
     with caesura.open(TINY, backend="model") as device, pytest.raises(CDriverError, match=message):
         CDevice(library, device.bus).load(HEADER.pack(**header) + file[HEADER.size :])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"extent0": 0}, {"extent1": 1 << 31}, {"elements": 1 << 30}, {"stride1": 1 << 30}, {"axes": 9}, {"stored": 5},
+        {"stored": 3}, {"given": 0}, {"segment": 6}, {"offset": 1 << 31}, {"bytes": 4}, {"name": 1 << 31},
+    ],
+)  # fmt: skip
+def test_damaged_ports_are_refused(library, change):
+    make = GraphBuilder(5)
+    make.output(make.conv(make.input((1, 3, 5, 16)), 8, (1, 1)))
+    image = compiled(make.graph, TINY)
+    for port in image.meta.inputs:
+        port.quantise, port.dtype = True, "float32"
+    file = flat(image)
+    at = HEADER.unpack(file[: HEADER.size])["port_table"]
+    port = PORT.unpack(file[at : at + PORT.size]) | change
+    with caesura.open(TINY, backend="model") as device:
+        driver = CDevice(library, device.bus)
+        driver.load(file)
+        with pytest.raises(CDriverError, match="not a flat image"):
+            driver.load(file[:at] + PORT.pack(**port) + file[at + PORT.size :])
+
+
+@pytest.mark.parametrize("change", [{"low": 32}, {"width": 0}, {"width": 64}, {"segment": 8}, {"byte": (1 << 32) - 4}])
+def test_damaged_relocations_are_refused(library, change):
+    graph = residual_block(1).graph
+    image = compiled(graph, TINY)
+    image.meta.relocations = [Relocation(image.meta.jobs[0].body_pc, "src", "segment6")]
+    file = flat(image)
+    at = HEADER.unpack(file[: HEADER.size])["relocation_table"]
+    entry = RELOCATION.unpack(file[at : at + RELOCATION.size]) | change
+    with caesura.open(TINY, backend="model") as device:
+        driver = CDevice(library, device.bus)
+        driver.load(file)
+        with pytest.raises(CDriverError, match="not a flat image"):
+            driver.load(file[:at] + RELOCATION.pack(**entry) + file[at + RELOCATION.size :])
+
+
+def test_a_load_that_fails_takes_nothing(library):
+    make = GraphBuilder(5)
+    make.output(make.conv(make.input((1, 3, 5, 16)), 8, (1, 1)))
+    file = flat(compiled(make.graph, TINY))
+    header = HEADER.unpack(file[: HEADER.size])
+    large = HEADER.pack(**header | {"size4": TINY.dram_bytes // 3 * 2}) + file[HEADER.size :]
+    larger = HEADER.pack(**header | {"size4": TINY.dram_bytes // 3 * 2, "size5": TINY.dram_bytes // 2})
+    with caesura.open(TINY, backend="model") as device:
+        driver = CDevice(library, device.bus)
+        with pytest.raises(CDriverError, match="no memory"):
+            driver.load(larger + file[HEADER.size :])
+        driver.load(large)
+
+
+def test_numbers_that_are_none_become_the_zero_point(library):
+    graph = GraphBuilder(5)
+    graph.output(graph.conv(graph.input((1, 3, 5, 16)), 8, (1, 1)))
+    image = compiled(graph.graph, TINY)
+    (port,) = image.meta.inputs
+    port.quantise, port.dtype = True, "float32"
+    zero = np.zeros(port.shape, np.float32)
+    with caesura.open(TINY, backend="model") as device:
+        model = CDevice(library, device.bus).load(flat(image))
+        (expected,), (found,) = (model({port.name: x}).values() for x in (zero, np.full_like(zero, np.nan)))
+    assert np.array_equal(expected, found)
 
 
 def test_truncated_files_are_refused(library):

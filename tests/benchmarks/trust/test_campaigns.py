@@ -1,6 +1,8 @@
 """A sample of each campaign. ``caesura bench trust`` runs more, and says with which seed to see a failure again."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -8,6 +10,7 @@ import pytest
 
 from benchmarks.trust.campaign import ProgressFile, Tally, run_campaign
 from benchmarks.trust.campaigns import KINDS
+from benchmarks.trust.differential import Mismatch
 from benchmarks.trust.front_door import FrontDoorCampaign
 
 SAMPLE = {"hostile": 150, "differential": 150, "frontdoor": 80, "faults": 12, "storms": 8}
@@ -72,11 +75,22 @@ def test_the_command():
     assert wrong.returncode == 2 and "no campaign named 'x'" in wrong.stderr
 
 
-def test_a_file_that_hangs_or_kills_the_process_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.trust.front_door.PATIENCE", 0.0)
+def test_a_file_that_hangs_or_kills_the_process_is_told(monkeypatch):
     campaign = FrontDoorCampaign("native")
     try:
-        with pytest.raises(AssertionError, match="died, or took too long"):
-            campaign.round(1)
+        campaign.round(1)
+        first = campaign.process_id
+        assert first is not None
+        os.kill(first, signal.SIGSTOP)  # as a file that never ends
+        monkeypatch.setattr("benchmarks.trust.front_door.PATIENCE", 0.2)
+        with pytest.raises(Mismatch, match="died, or took too long"):
+            campaign.round(2)
+        monkeypatch.undo()
+        campaign.round(2)  # by a new process
+        second = campaign.process_id
+        assert second is not None and second != first
+        os.kill(second, signal.SIGKILL)  # as a file that takes the interpreter down
+        with pytest.raises(Mismatch, match="died, or took too long"):
+            campaign.round(3)
     finally:
         campaign.close()

@@ -1,6 +1,7 @@
 """``caesura quantise``, and what ``caesura run`` then keeps and says."""
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -84,3 +85,37 @@ def test_a_model_on_the_cpu_says_so(files, run):
     told = " ".join(run(files / "float.onnx", "--fallback", "--check", "--input", files / "data.npz").split())
     assert "0 of 5 layers on the accelerator, 0 % of MACs" in told
     assert "the check compared onnxruntime with itself" in told and "check passed" in told
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(np.nan, "values that are no finite"), (np.inf, "values that are no finite"), ("text", "<U4, and numbers are")],
+)
+def test_samples_must_be_numbers(files, value, message):
+    np.save(files / "bad.npy", np.full((2, *SHAPE[1:]), value))
+    with pytest.raises(caesura.InputError, match=re.escape(f"bad.npy: input 'in' holds {message}")):
+        quantise(files / "float.onnx", files / "bad.npy", files / "q.onnx")
+    assert not (files / "q.onnx").exists()
+
+
+def test_what_onnxruntime_cannot_run_is_told(files):
+    ports = [helper.make_tensor_value_info(name, 1, [1, 4]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Odd", ["x"], ["y"], domain="my.ops")], "g", ports[:1], ports[1:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my.ops", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), files / "odd.onnx")
+    np.save(files / "x.npy", np.ones((1, 4), np.float32))
+    with pytest.raises(api.UsageError, match=r"odd\.onnx: onnxruntime cannot quantise it: .*my\.ops:Odd"):
+        quantise(files / "odd.onnx", files / "x.npy", files / "q.onnx")
+
+
+def test_nodes_that_are_refused_have_a_way_out_that_works(files, capsys, caplog):
+    net = FloatNet()
+    x = net.node("CumSum", net.conv("in", 3, 4, 3), net.const(2, np.int64))
+    x = net.node("LayerNormalization", x, net.const(np.ones(32)), net.const(np.zeros(32)), axis=-1)
+    model = net.model(net.conv(x, 4, 4, 3))
+    model.opset_import[0].version = 17
+    onnx.save(model, files / "odd.onnx")
+    quantise(files / "odd.onnx", files / "data.npy", files / "q.onnx")
+    out = " ".join(capsys.readouterr().out.split())
+    assert "cannot run 1 node of it" in out and not caplog.records
+    assert f"caesura run {files / 'q.onnx'} --input {files / 'data.npy'} --fallback --check" in out

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from dask.distributed import LocalCluster
 from rich.console import Console
 
 from caesura.comma_separated import to_csv
@@ -93,7 +94,7 @@ def test_scenarios_under_policies(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("models", "nothing"), "nothing: Extra inputs"),
+        (("models", "nothing"), "nothing: is not a known key"),
         ((f'models = ["{DIGITS}"]', ""), "must have either models or scenarios"),
         ((str(DIGITS), "gone.onnx"), "there is no file"),
         (('preset = "tiny"', 'preset = "huge"'), "machine: .*huge"),
@@ -147,6 +148,16 @@ def test_no_scheduler_is_an_error(tmp_path, monkeypatch):
     _, points = load_sweep(write(tmp_path))
     with pytest.raises(SweepError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         run_sweep(points, Store(tmp_path), scheduler="tcp://127.0.0.1:9", jobs=1, told=silent)
+
+
+def test_on_a_scheduler(tmp_path):
+    """A scheduler and a worker that were there before."""
+    _, points = load_sweep(write(tmp_path))
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, host="127.0.0.1", protocol="tcp://", dashboard_address=None
+    ) as cluster:
+        figures = run_sweep(points[:1], Store(tmp_path), scheduler=cluster.scheduler_address, jobs=1, told=silent)
+    assert figures == [measure(points[0], DIGITS.read_bytes())]
 
 
 def test_numbers_are_whole_at_80_columns(tmp_path, capsys):

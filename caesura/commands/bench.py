@@ -1,0 +1,81 @@
+"""``caesura bench``: figures of a benchmark against what they must reach."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from caesura import show
+from caesura.comma_separated import to_csv
+from caesura.machine import machine
+from caesura.options import Backend, Csv, Json, Page, ParamsFile, Preset, Set, check_form, check_writable, seconds
+from caesura.progress import Progress
+from sim.backends import DEFAULT_BACKEND
+
+if TYPE_CHECKING:
+    from caesura.bench import BenchResult
+
+
+def bench(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels, attention, trust"
+        ),
+    ],
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
+    backend: Backend = DEFAULT_BACKEND,
+    as_json: Json = False,
+    as_csv: Csv = False,
+    only: Annotated[list[str] | None, typer.Option(help="measure only figures that match, such as 'conv_*'")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="also measure what takes many minutes")] = False,
+    check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
+    campaign: Annotated[list[str] | None, typer.Option(help="trust: run only these campaigns")] = None,
+    time_budget: Annotated[
+        str, typer.Option("--budget", help="trust: time for all campaigns, such as 60s, 10m")
+    ] = "60s",
+    seed: Annotated[int, typer.Option(min=0, help="trust: of the first round")] = 0,
+    resume: Annotated[
+        Path | None, typer.Option(help="trust: go on where this file says, and note progress there")
+    ] = None,
+    page: Page = None,
+) -> None:
+    """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong.
+
+    ``trust`` attacks the device in campaigns, on hardware of its own; it takes no preset.
+    """
+    from caesura.bench import run_bench, run_trust
+
+    check_form(as_json, as_csv)
+    check_writable(page)
+    if name == "trust":
+        _show_bench(
+            run_trust(backend, seconds=seconds(time_budget), seed=seed, campaigns=campaign or (), progress_file=resume),
+            as_json,
+            as_csv,
+            page,
+        )
+        return
+    hardware = machine(preset or (None if params else "base"), params, changes or ())
+    report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
+    _show_bench(report, as_json, as_csv, page)
+
+
+def _show_bench(report: "BenchResult", as_json: bool, as_csv: bool, page: Path | None) -> None:
+    if page:
+        from caesura.page.bench_page import write_bench_page
+
+        with Progress() as progress:
+            progress.task(f"writing {page}")
+            write_bench_page(page, report.to_dict())
+    if as_json:
+        typer.echo(json.dumps(report.to_dict()))
+    elif as_csv:
+        typer.echo(to_csv(report.to_rows()), nl=False)
+    else:
+        show.tell(report.to_tables())
+    if not report.ok:
+        raise typer.Exit(1)

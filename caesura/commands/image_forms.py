@@ -1,0 +1,34 @@
+"""``caesura disasm`` and ``export``: an image as assembler text and in flat form."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caesura import show
+from caesura.api import UsageError
+from caesura.options import is_image
+from hw.contract.image import Image
+
+
+def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")]) -> None:
+    """Print the assembler text of an image."""
+    typer.echo(show.listing(_read(image)))
+
+
+def export(
+    image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="file to write")],
+) -> None:
+    """Write an image in flat form, for drivers in C that read no JSON."""
+    from hw.contract.flat import flat
+
+    raw = flat(_read(image))
+    output.write_bytes(raw)
+    typer.echo(f"{output}: {len(raw):,} bytes in flat form; see docs/flat-images.md")
+
+
+def _read(path: Path) -> Image:
+    if path.is_file() and not is_image(path):
+        raise UsageError(f"{path}: not a compiled image; make one with caesura compile MODEL.onnx -o MODEL.cimg")
+    return Image.load(path)

@@ -1,0 +1,51 @@
+"""``caesura info``: what an image, a model or a machine holds."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group
+
+from caesura import api, show
+from caesura.latency import latency_fields, latency_table
+from caesura.machine import machine_of
+from caesura.options import Dim, Fallback, Json, Set, is_image, sizes_of
+from caesura.progress import Progress
+from caesura.show_points import point_fields, points_summary, points_table
+from hw.contract.image import Image
+from hw.contract.params import PRESETS
+
+
+def info(
+    target: Annotated[str, typer.Argument(help="an image, an ONNX model, a preset, or a TOML file of parameters")],
+    changes: Set = None,
+    as_json: Json = False,
+    fallback: Fallback = False,
+    dim: Dim = None,
+    points: Annotated[bool, typer.Option("--points", help="list an image's cancellation points")] = False,
+) -> None:
+    """Show what an image, a model or a machine holds."""
+    path, params = Path(target), machine_of(target, changes or ())
+    if params is not None:
+        result, plain = show.show_params(params), show.params_fields(params)
+    elif changes:
+        raise api.UsageError(f"{target}: --set changes a preset or a TOML file of parameters, and this is neither")
+    elif is_image(path):
+        image = Image.load(path)
+        listed = [points_table(image)] if points else []
+        result = Group(show.show_image(image), *listed, points_summary(image), latency_table(image))
+        plain = {**show.image_fields(image), "cancellation": point_fields(image), "latency": latency_fields(image)}
+    elif path.exists():
+        from compiler.frontend import import_model  # after the check, as it loads onnx
+
+        with Progress() as progress:
+            progress.task(f"reading {path.name}")
+            graph = import_model(path, fallback=fallback, sizes=sizes_of(dim or ()))
+        result, plain = show.show_graph(graph), show.graph_fields(graph)
+    else:
+        raise api.UsageError(f"{target}: no such file, and no preset of that name; presets are {', '.join(PRESETS)}")
+    if as_json:
+        typer.echo(json.dumps(plain))
+    else:
+        show.tell(result)

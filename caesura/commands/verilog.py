@@ -1,0 +1,29 @@
+"""``caesura verilog``: the accelerator as Verilog."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caesura import api
+from caesura.machine import machine
+from caesura.options import ParamsFile, Preset, Set
+from caesura.progress import Progress
+
+
+def verilog(
+    output: Annotated[Path, typer.Option("--output", "-o", help="folder for the files")],
+    preset: Preset = None,
+    params: ParamsFile = None,
+    changes: Set = None,
+) -> None:
+    """Write the accelerator as Verilog."""
+    hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
+    from sim.rtl.verilog import write_verilog  # after the check, as it loads Amaranth
+
+    output.mkdir(parents=True, exist_ok=True)
+    with Progress() as progress:
+        progress.task(f"elaborating {hardware.name} and writing Verilog, about a minute for large machines")
+        write_verilog(hardware, output)
+    for path in sorted(output.iterdir()):
+        typer.echo(f"{path}: {path.stat().st_size:,} bytes")
