@@ -78,3 +78,10 @@ def test_contracts_need_no_amaranth():
             assert not outside, f"{path.name} imports {outside}"
     code = "import sys, hw.contract.image, hw.contract.regs, hw.contract.timing; sys.exit('amaranth' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+def test_every_module_is_found_where_it_is_installed(tmp_path):
+    """Without the checkout as the current folder, or on the path."""
+    program = f"import importlib\nfor name in {sorted(MODULES)}: importlib.import_module(name)"
+    ran = subprocess.run([sys.executable, "-I", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
