@@ -1,4 +1,4 @@
-"""Faults of bus and interrupts on purpose, while two requests of two tenants run side by side on the RTL.
+"""Faults of bus and interrupts on purpose, while two requests run side by side on the RTL or the fast model.
 
 Each is reported for a request that it struck, the other's result is exact, and so are both afterwards.
 """
@@ -33,7 +33,7 @@ def _material():
 
 
 class FaultCampaign:
-    """One device, opened anew only when an engine cannot be reset. ``backend``: one of the RTL."""
+    """One device for all rounds. ``backend``: of ``sim.backends``."""
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
