@@ -71,6 +71,7 @@ class Device:
         *,
         like: Sequence[LoadedModel] = (),
         tenant: str | None = None,
+        keep_weights: bool = False,
     ) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
 
@@ -78,13 +79,15 @@ class Device:
         ``least_used``: those that the fewest loaded models use; by default the first. :meth:`assign` changes them.
         ``like``: loaded models; if one has the same weights, they are shared, as nothing may store to them.
         ``tenant``: whose it is. On-chip memories are cleared where they pass from one tenant to another; models without
-        one are all of the same.
+        one are all of the same. ``keep_weights``: weights that an inference finds in LV2, as an earlier one of a model
+        with the same weights at the same place has left them, are not loaded again; it then takes fewer cycles
+        than the first one did. Small models have all their weights there: ``ImageMeta.weights_only``.
 
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
         with self.ownership.one_thread():
-            return self._load(image, engines, like, tenant)
+            return self._load(image, engines, like, tenant, keep_weights)
 
     def _load(
         self,
@@ -92,6 +95,7 @@ class Device:
         engines: Sequence[int] | Literal["least_used"] | None,
         like: Sequence[LoadedModel],
         tenant: str | None,
+        keep_weights: bool,
     ) -> LoadedModel:
         self.ownership.refuse_superseded()
         image.validate(f"image {image.meta.model!r}")
@@ -106,7 +110,9 @@ class Device:
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
             undo.callback(self.events.release, events)
-            model = LoadedModel(self.bus, image, placement, events, self._loads, chosen, tenant)
+            model = LoadedModel(
+                self.bus, image, placement, events, self._loads, chosen, tenant, keep_weights=keep_weights
+            )
             for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
                 if data:
                     self.bus.write_mem(base, data, charge=False)
