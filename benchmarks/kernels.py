@@ -13,19 +13,24 @@ import numpy as np
 import onnx
 
 import caesura
-from benchmarks import kernels_range
+from benchmarks import kernels_ladder, kernels_range
 from benchmarks.figures import Figure, Measured
-from benchmarks.kernels_cases import KERNELS, LENGTHS, causal_network, example, mixed_library, same_network
+from benchmarks.kernels_cases import (
+    KERNELS,
+    LENGTHS,
+    causal_network,
+    example,
+    mixed_library,
+    same_network,
+)
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
-from benchmarks.workloads.encoders import parse
 from caesura.lengths.dynamic_model import DynamicModel
 from caesura.lengths.open_dynamic import LADDER
 from compiler import golden
 from sw.kernels import NoKernelError
 
 LOOKUPS, ROUNDS, REQUESTS, CHECKED = 20_000, 5, 120, 30
-ENCODER, ENCODED, LONGEST = "bert_tiny_2x{}", 40, 384  #: workload by length, requests, longest of them
 _WANTED = {512: "a", 1024: "b", 128: "c", 2048: None}
 
 
@@ -34,8 +39,7 @@ def figures() -> list[Figure]:
     return [
         Figure("worked_example", Target(4, 4, "lengths of 4 right"), _worked_example),
         Figure("lookup_p99", Target(2, 0.5, "us", at_most=True), _lookup),
-        Figure("encoder_against_ladder", Target(20, 30), _against_ladder),
-        Figure("encoder_padding_waste", Target(5, 2, at_most=True), _padding_waste),
+        *kernels_ladder.figures(),
         Figure("lengths_served_causal", Target(100, 100), partial(_served, network=causal_network, how="ladder")),
         Figure("lengths_served_same", Target(100, 100), partial(_served, network=same_network, how="compiled")),
         *kernels_range.figures(),
@@ -80,43 +84,6 @@ def _lookup(lab: Lab) -> Measured:
     kinds = Counter("exact" if match(*each).attributes.covered.exact else "range" for each in asked)
     correct = len(library) == KERNELS and len(kinds) == 2
     return Measured(p99, correct, {"kernels": len(library), "median": median, "matched": dict(kinds)})
-
-
-def _encoded_lengths() -> list[int]:
-    """Lengths of requests to an encoder, from a distribution with a long tail."""
-    drawn = np.random.default_rng(1).lognormal(np.log(48), 0.9, ENCODED)
-    return [int(length) for length in np.clip(np.rint(drawn), 1, LONGEST)]
-
-
-def _rung(length: int) -> int:
-    return next(rung for rung in LADDER if rung >= length)
-
-
-def _against_ladder(lab: Lab) -> Measured:
-    """Percent of the cycles saved by kernels for the length of each request, against those for the next length of the
-    ladder. Each length runs once."""
-    lengths = _encoded_lengths()
-    runs = {length: lab.run(ENCODER.format(length)) for length in sorted({*lengths, *map(_rung, lengths)})}
-    exact = sum(runs[length].stats.cycles for length in lengths)
-    ladder = sum(runs[_rung(length)].stats.cycles for length in lengths)
-    detail = {
-        "requests": len(lengths), "different_lengths": len(set(lengths)), "mean_length": float(np.mean(lengths)),
-        "cycles": exact, "cycles_of_the_ladder": ladder, "macs": sum(runs[length].stats.macs for length in lengths),
-        "macs_of_the_ladder": sum(runs[_rung(length)].stats.macs for length in lengths),
-    }  # fmt: skip
-    return Measured(100 * (1 - exact / ladder), all(run.correct for run in runs.values()), detail)
-
-
-def _padding_waste(lab: Lab) -> Measured:
-    """Percent of the multiply-accumulates of the same requests that a shorter input would not need."""
-    lengths = _encoded_lengths()
-    done = sum(lab.run(ENCODER.format(length)).stats.macs for length in lengths)
-    needed = 0
-    for length in lengths:
-        encoder = parse(ENCODER.format(length))
-        assert encoder is not None
-        needed += encoder.macs
-    return Measured(100 * (1 - needed / done), True, {"macs": done, "needed": needed})
 
 
 def _served(lab: Lab, network: Any, how: str) -> Measured:

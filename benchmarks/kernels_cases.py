@@ -4,6 +4,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.workloads import workload
+from compiler.dynamic_dimension import DynamicDimension
 from hw.contract.kernel_attributes import KernelAttributes
 from sw.kernels import KernelDemand, KernelLibrary, KernelOperation, LibraryKernel, Quotient, demands_of
 
@@ -44,6 +46,15 @@ def causal_network() -> onnx.ModelProto:
 def same_network() -> onnx.ModelProto:
     """The same with padding on both sides."""
     return _network((1, 1))
+
+
+def dynamic_encoder(workload_name: str) -> DynamicDimension:
+    """An encoder of the workloads with a length that is not fixed: its weights and scales are the same for each."""
+    proto = onnx.load(workload(workload_name))
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[1].dim_param = "length"
+    del proto.graph.value_info[:]
+    return DynamicDimension.of(proto, name=workload_name)
 
 
 def _kernel(name: str, head: int, covered: int | str) -> LibraryKernel[None]:

@@ -116,13 +116,13 @@ class Lab:
             return result.ok, result.summary()
         graph = import_model(path)
         if any(op.kind in golden.AS_WRITTEN for op in graph.ops):
-            return _compare_by_operator(graph, feed, outputs)
+            return compare_by_operator(graph, feed, outputs)
         expected = golden.golden_outputs(path, feed)
         wrong = [name for name, value in expected.items() if not np.array_equal(value, outputs[name])]
         return not wrong, f"outputs {', '.join(wrong)} differ" if wrong else "all outputs equal onnxruntime's"
 
 
-def _compare_by_operator(graph: Graph, feed: Inputs, outputs: Inputs) -> tuple[bool, str]:
+def compare_by_operator(graph: Graph, feed: Inputs, outputs: Inputs) -> tuple[bool, str]:
     """For models of which onnxruntime computes some operators otherwise than their nodes say: outputs must equal the
     reference's, each operator of which is held against onnxruntime on the inputs that it had."""
     values = reference.run_all(graph, feed)

@@ -151,6 +151,7 @@ class Device:
         *,
         like: Sequence["Model"] = (),
         tenant: str | None = None,
+        keep_weights: bool = False,
     ) -> "Model":
         """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
 
@@ -159,13 +160,15 @@ class Device:
         of them are not stored again. ``tenant``: whose it is; memories are cleared where they pass from one tenant to
         another, see ``docs/security.md``. Models without one are all of the same, the default tenant.
 
+
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
         does not fit.
         """
         if not isinstance(image, Image):
             image = Image.load(Path(image))
         same = [each.loaded for each in like]
-        model = Model(self.driver, self.driver.load(image, engines, like=same, tenant=tenant), self._durations)
+        loaded = self.driver.load(image, engines, like=same, tenant=tenant, keep_weights=keep_weights)
+        model = Model(self.driver, loaded, self._durations)
         if self._durations is not None:
             self._durations.recall(image)
         return model

@@ -13,7 +13,8 @@ Loaded = tuple[Kernel, int]  #: a kernel, and the length for which it is loaded 
 
 class LoadedKernels:
     """At most ``most`` kernels beside those that are kept; those not used for longest make room. Equal weights lie in
-    memory once. A range kernel is loaded for one length at a time, relocated. ``tenant``: as for ``Device.load``."""
+    memory once, and stay in LV2 between calls. A range kernel is loaded for one length at a time, relocated.
+    ``tenant``: as for ``Device.load``."""
 
     def __init__(self, device: Device, most: int, tenant: str | None = None) -> None:
         self._device, self._most, self._tenant = device, most, tenant
@@ -56,7 +57,9 @@ class LoadedKernels:
     def _load(self, image: Image) -> Model:
         while True:
             try:
-                return self._device.load(image, like=list(self._models.values()), tenant=self._tenant)
+                return self._device.load(
+                    image, like=list(self._models.values()), tenant=self._tenant, keep_weights=True
+                )
             except OutOfMemory:
                 if not self._unload_one():
                     raise

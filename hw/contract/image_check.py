@@ -12,6 +12,7 @@ from hw.contract.isa import FORMATS, INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, I
 from hw.contract.kernel_attributes import AttributeProblem, KernelAttributes
 from hw.contract.params import ParamError, SocParams
 from hw.contract.spaces import Space
+from hw.contract.window_weights import promise_problems
 
 _ITEM_BYTES = {"int8": 1, "uint8": 1, "float32": 4, "int32": 4, "int64": 8}
 _LOADS = (Op.LD2, Op.LD1, Op.LD0)
@@ -36,6 +37,7 @@ def problems(image: Contents) -> Iterator[str]:
     yield from _points(image, params)
     yield from _relocations(image)
     yield from _kernel(image)
+    yield from promise_problems(image)
     yield from impossible_numbers(image, params)
 
 

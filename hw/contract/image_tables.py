@@ -17,6 +17,11 @@ def _nothing(value: object) -> bool:
     return not value
 
 
+def _no_bytes(value: tuple[int, int]) -> bool:
+    """Likewise of a range."""
+    return value == (0, 0)
+
+
 @dataclass(config=_STRICT)
 class TensorInfo:
     """A tensor with a home in DRAM: dense, row-major, channels last, at ``offset`` of ``segment`` (2 to 5)."""
@@ -172,6 +177,9 @@ class ImageMeta:
     #: Segments 6 and 7 begin at the same byte of LV2, and 7 has all of 6: weight windows may lie where no tensor does
     #: just then. False: nothing is in both.
     overlaid: bool = pydantic.Field(default=False, exclude_if=_nothing)
+    #: First byte and size of the part of segment 7 that prologues alone write, each the window of its own job: see
+    #: ``hw.contract.window_weights``.
+    weights_only: tuple[int, int] = pydantic.Field(default=(0, 0), exclude_if=_no_bytes)
     cancel_points: list[CancelPoint] = pydantic.Field(default_factory=list)
     relocations: list[Relocation] = pydantic.Field(default_factory=list)
     #: Of an image that is a kernel: see ``hw.contract.kernel_attributes``, which checks it; empty otherwise.

@@ -48,7 +48,9 @@ class Device:
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
         self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
-        self.scrubber = Scrubber(self.queues, self.dram, lambda: self.preemption.transfers.settle())
+        self.scrubber = Scrubber(
+            self.queues, self.dram, lambda: self.preemption.transfers.settle(), inherited=self.ownership.inherited
+        )
         self.jobs = ModelJobs(self.queues, self.scrubber)
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
@@ -71,6 +73,7 @@ class Device:
         *,
         like: Sequence[LoadedModel] = (),
         tenant: str | None = None,
+        keep_weights: bool = False,
     ) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
 
@@ -78,13 +81,15 @@ class Device:
         ``least_used``: those that the fewest loaded models use; by default the first. :meth:`assign` changes them.
         ``like``: loaded models; if one has the same weights, they are shared, as nothing may store to them.
         ``tenant``: whose it is. On-chip memories are cleared where they pass from one tenant to another; models without
-        one are all of the same.
+        one are all of the same. ``keep_weights``: weights that an inference finds in LV2, as an earlier one of a model
+        with the same weights at the same place has left them, are not loaded again; it then takes fewer cycles
+        than the first one did. Small models have all their weights there: ``ImageMeta.weights_only``.
 
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
         with self.ownership.one_thread():
-            return self._load(image, engines, like, tenant)
+            return self._load(image, engines, like, tenant, keep_weights)
 
     def _load(
         self,
@@ -92,6 +97,7 @@ class Device:
         engines: Sequence[int] | Literal["least_used"] | None,
         like: Sequence[LoadedModel],
         tenant: str | None,
+        keep_weights: bool,
     ) -> LoadedModel:
         self.ownership.refuse_superseded()
         image.validate(f"image {image.meta.model!r}")
@@ -103,10 +109,13 @@ class Device:
         placement = place(image, self.dram, self.lv2, shared[0] if fits else None)
         with ExitStack() as undo:
             undo.callback(placement.release, self.dram, self.lv2)
+            self.scrubber.clear_dram(placement, tenant)
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
             undo.callback(self.events.release, events)
-            model = LoadedModel(self.bus, image, placement, events, self._loads, chosen, tenant)
+            model = LoadedModel(
+                self.bus, image, placement, events, self._loads, chosen, tenant, keep_weights=keep_weights
+            )
             for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
                 if data:
                     self.bus.write_mem(base, data, charge=False)
@@ -114,6 +123,8 @@ class Device:
         self._loads += 1
         self._models.append(model)
         self.ownership.models += 1
+        if tenant is not None:
+            self.ownership.has_tenants()
         return model
 
     def _chosen(self, image: Image, engines: Sequence[int] | str | None) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import kernels, kernels_range
+from benchmarks import kernels, kernels_ladder, kernels_range
 from benchmarks.lab import Lab
 from caesura.progress import Progress
 from hw.contract.params import preset
@@ -13,9 +13,9 @@ def rows(monkeypatch):
     monkeypatch.setattr(kernels, "REQUESTS", 12)
     monkeypatch.setattr(kernels, "CHECKED", 12)
     monkeypatch.setattr(kernels, "LOOKUPS", 500)
-    monkeypatch.setattr(kernels, "ENCODER", "bert_tiny_1x{}")
-    monkeypatch.setattr(kernels, "ENCODED", 2)
-    monkeypatch.setattr(kernels, "LONGEST", 40)
+    monkeypatch.setattr(kernels_ladder, "ENCODER", "bert_tiny_1x16")
+    monkeypatch.setattr(kernels_ladder, "ENCODED", 2)
+    monkeypatch.setattr(kernels_ladder, "LONGEST", 40)
     with Progress() as progress, Lab(preset("tiny"), "model", progress) as lab:
         yield {figure.name: (lambda figure=figure: figure.row(lab)) for figure in kernels.figures()}
 
@@ -59,10 +59,16 @@ def test_what_did_not_happen_is_no_pass(rows, monkeypatch):
 
 
 def test_encoders_are_compared_with_the_next_length_of_the_ladder(rows):
-    row = rows["encoder_against_ladder"]()
+    with Progress() as progress, Lab(preset("base"), "model", progress) as lab:  # which has room for the weights
+        row, waste = (figure.row(lab) for figure in kernels_ladder.figures())
     assert row.correct and row.detail["macs"] < row.detail["macs_of_the_ladder"] and row.value > 0
-    waste = rows["encoder_padding_waste"]()
+    assert row.detail["loads_left_out"] > 0 < row.detail["loads_left_out_of_the_ladder"]
     assert waste.detail["macs"] == waste.detail["needed"] == row.detail["macs"] and waste.value == 0
+
+
+def test_weights_that_do_not_stay_are_no_pass(rows):
+    assert rows["encoder_against_ladder"]().detail["loads_left_out"] == 0  # in 128 KiB
+    assert not rows["encoder_against_ladder"]().ok
 
 
 def test_range_kernels_are_compared_with_exact_ones(rows, monkeypatch):

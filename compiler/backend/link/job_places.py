@@ -34,8 +34,14 @@ def job_places(
     jobs: Sequence[JobCode], weights: WeightSegment, placement: TensorPlacement, budget: Lv2Budget, params: SocParams
 ) -> list[JobPlace]:
     """The places of all jobs, whose weights are appended to ``weights``. In a placed model each engine has its own ring
-    of windows, as any job may run beside any; otherwise windows lie wherever LV2 is free."""
-    found = _in_rings(jobs, budget) if budget.placed else _in_space(jobs, placement, budget, params)
+    of windows, as any job may run beside any; otherwise each job has its window to itself if all fit, and windows lie
+    wherever LV2 is free if not."""
+    if budget.placed:
+        found = _in_rings(jobs, budget)
+    elif windows_of_their_own(jobs, budget):
+        found = _side_by_side(jobs, shared_bytes(placement, budget) + budget.windows * budget.engines)
+    else:
+        found = _in_space(jobs, placement, budget, params)
     places = []
     for job, (window, after, again) in zip(jobs, found, strict=True):
         window_data, stream_data = (
@@ -43,6 +49,33 @@ def job_places(
         )  # fmt: skip
         places.append(JobPlace(JobAddresses(window, window_data, stream_data), after, again))
     return places
+
+
+def windows_of_their_own(jobs: Sequence[JobCode], budget: Lv2Budget) -> bool:
+    """Whether there is room for the weights of all jobs beside each other, so that they are still in LV2 when the next
+    inference begins."""
+    return not budget.placed and sum(len(job.window_data) for job in jobs) <= budget.windows * budget.engines
+
+
+def weights_only(jobs: Sequence[JobCode], places: Sequence[JobPlace], end: int) -> tuple[int, int]:
+    """First byte and size of what prologues alone write, of windows that lie side by side up to ``end``."""
+    own = (place.addresses.window for job, place in zip(jobs, places, strict=True) if not job.body.own_loads)
+    low = min(own, default=end)
+    return (low, end - low) if low < end else (0, 0)
+
+
+def _side_by_side(jobs: Sequence[JobCode], end: int) -> list[tuple[int, int, int]]:
+    """Window and ``window_after``, the first and a second time, of jobs that have their window to themselves. The
+    largest ends at ``end``: most of those of the same model for another length are as large, and so lie where they do.
+    What bodies load comes last."""
+    order = sorted(range(len(jobs)), key=lambda i: (jobs[i].body.own_loads, -len(jobs[i].window_data), i))
+    places, counts = dict[int, int](), dict[int, int]()
+    for index in order:
+        end -= len(jobs[index].window_data)
+        places[index] = end
+    for job in jobs:
+        counts[job.body.engine] = counts.get(job.body.engine, 0) + 1
+    return [(places[index], 0, counts[job.body.engine]) for index, job in enumerate(jobs)]
 
 
 def _in_rings(jobs: Sequence[JobCode], budget: Lv2Budget) -> list[tuple[int, int, int]]:

@@ -5,7 +5,13 @@ from dataclasses import replace
 
 from compiler import ir
 from compiler.backend.link.edges import job_edges
-from compiler.backend.link.job_places import JobPlace, job_places, shared_bytes
+from compiler.backend.link.job_places import (
+    JobPlace,
+    job_places,
+    shared_bytes,
+    weights_only,
+    windows_of_their_own,
+)
 from compiler.backend.link.relocation import linked_points, relocated, relocated_program
 from compiler.backend.link.tables import layer_table, port_table, step_table, tensor_table
 from compiler.backend.link.weights import WeightSegment
@@ -74,6 +80,7 @@ def link(
         events=int(budget.engines > 1),
         parts=budget.parts if budget.placed else 0,
         overlaid=not budget.placed,
+        weights_only=weights_only(jobs, places, sizes[7]) if windows_of_their_own(jobs, budget) else (0, 0),
         cancel_points=code.points,
         host_sizes=[len(op.model) for op in hosts],
     )

@@ -8,9 +8,11 @@ import numpy.typing as npt
 from hw.contract.image import Image, JobInfo, PortInfo, TensorInfo
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, IsaError, Segment
 from hw.contract.job import JOB_MAGIC, JobFlag
+from hw.contract.window_weights import window_weights
 from sim.bus import Bus
 from sw.driver.errors import DriverError
 from sw.driver.memory.placement import ImagePlacement, relocate
+from sw.driver.memory.ranges import Range
 from sw.driver.memory.weight_windows import predecessors
 from sw.driver.models.code_limits import code_limits
 from sw.driver.models.cycle_limits import default_cycle_limits
@@ -27,7 +29,7 @@ class LoadedModel:
 
     def __init__(
         self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int,
-        engines: tuple[int, ...], tenant: str | None = None,
+        engines: tuple[int, ...], tenant: str | None = None, *, keep_weights: bool = False,
     ) -> None:  # fmt: skip
         self.image = image
         self.tenant = tenant
@@ -36,6 +38,7 @@ class LoadedModel:
         self.number = number
         self.engines = engines
         self.predecessors = predecessors(image)
+        self._kept = window_weights(image) if keep_weights else {}
         self.cycle_limits = default_cycle_limits(image, bus.params)
         self._code_limits = code_limits(image)
         self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
@@ -148,6 +151,14 @@ class LoadedModel:
     def windows(self) -> list[tuple[int, int]]:
         """The LV2 windows as (first, end)."""
         return [(base, base + size) for base, size in self.lv2_parts() if size]
+
+    def kept_weights(self, job: int) -> tuple[Range, bytes] | None:
+        """Where the weights of ``job`` stay in LV2 for the next inference, and their digest; None if they do not."""
+        kept = self._kept.get(job)
+        if kept is None:
+            return None
+        base = self.segments[Segment.WINDOWS][0]
+        return (base + kept.offset, base + kept.end), kept.digest
 
     def port(self, name: str) -> PortInfo:
         """The input or output called ``name``; KeyError if there is none."""

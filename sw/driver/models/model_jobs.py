@@ -4,7 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hw.contract.image import CancelPoint
+from hw.contract.job import JobFlag
 from sw.driver.errors import DeviceFault, DriverError, FaultRecord
+from sw.driver.memory.ranges import Range
+from sw.driver.memory.resident_weights import ResidentWeights
 from sw.driver.memory.weight_windows import distance
 from sw.driver.models.job_table import JobResult, JobTable
 from sw.driver.models.loaded_model import LoadedModel
@@ -24,12 +27,20 @@ class ModelJobs:
     def __init__(self, queues: JobQueues, scrubber: Scrubber) -> None:
         self._queues, self.scrubber = queues, scrubber
         self.table = JobTable()
+        self.resident = ResidentWeights()
 
     def begin(self, model: LoadedModel, limit: int) -> None:
         """Start an inference: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
         self._queues.wait(lambda: not self.table.conflicts(model), limit)
-        self.scrubber.clear_windows(model)
+        self.enter(model)
         model.begin()
+
+    def enter(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
+        """``model`` is about to use its part of LV2. What another tenant left there is cleared, but for ``kept``, which
+        is what a suspended task left; what is known to lie there is no longer, but for its own weights."""
+        self.scrubber.clear_windows(model, kept)
+        weights = dict(filter(None, map(model.kept_weights, range(len(model.image.meta.jobs)))))
+        self.resident.enter(model.windows(), model.tenant, weights)
 
     def submit(
         self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int | None, engine: int | None
@@ -60,6 +71,8 @@ class ModelJobs:
                 model.put(index, number, self._edge_waits(model, index, number), members)
             elif engine is not None:
                 model.follow(members, engine)
+            if self._resident(model, index):
+                members["flags"] &= ~int(JobFlag.PROLOGUE)
             self._queues.push(number, members | {"window_after": self._window_after(queue, model, index)}, self)
             if queue.outstanding.bit_count() == 1 or queue.behind_barrier:
                 # An idle engine starts at once, and its loader goes on with 2, 4, 8 jobs while others are written.
@@ -85,6 +98,11 @@ class ModelJobs:
         """See ``Device.collect``."""
         self._queues.wait(lambda: all(job_id in self.table.finished for job_id in ids), limit)
         return [self.table.finished.pop(job_id) for job_id in ids]
+
+    def _resident(self, model: LoadedModel, job: int) -> bool:
+        """Whether the weights of ``job`` are in LV2."""
+        kept = model.kept_weights(job)
+        return kept is not None and self.resident.holds(kept[0], model.tenant, kept[1])
 
     def _window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
         """The distance from the next place in ``queue`` to the job there that holds the weight window of ``job``."""
@@ -115,6 +133,10 @@ class ModelJobs:
     # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
     def completed(self, engine: int, completion: dict[str, int]) -> None:
         """The job's result can be collected."""
+        known = self.table.outstanding[completion["job_id"]]
+        kept = known.model.kept_weights(known.job)
+        if kept is not None and known.point is None:
+            self.resident.put(kept[0], known.model.tenant, kept[1])
         self.table.finish(engine, completion)
 
     def fault_of(self, record: FaultRecord) -> DeviceFault:
@@ -124,7 +146,11 @@ class ModelJobs:
         return DeviceFault(replace(record, job=known.model.describe_job(known.job), instruction=instruction))
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
-        """There will be no results."""
+        """There will be no results, and what their prologues wrote is not known."""
+        for model in {
+            id(entry.model): entry.model for entry in map(self.table.outstanding.get, job_ids) if entry
+        }.values():
+            self.resident.overwritten(model.windows())
         self.table.remove(job_ids)
 
     def describe(self, job_id: int) -> str:

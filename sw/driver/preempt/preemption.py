@@ -219,7 +219,7 @@ class Preemption:
         what it had there comes back."""
         kept = [*self.tasks.dirty(LV2), *self.tasks.clean(), *self.tasks.prefetched()]
         for model in suspended.models:
-            self._jobs.scrubber.clear_windows(model, kept)
+            self._jobs.enter(model, kept)
         for e in suspended.points:
             model = suspended.queues[e][0].model
             if e in suspended.stale and self._jobs.scrubber.must_clear(e, model):

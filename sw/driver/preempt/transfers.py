@@ -134,6 +134,7 @@ class Transfers:
             if copy_job.lv2 is not None:
                 staged = [copy_job.lv2.where]
                 self._jobs.scrubber.lv2.pass_through(staged, self._tasks.tenants(copy_job.ranges))
+                self._jobs.resident.overwritten(staged)
         for engine in sorted({copy_job.engine for copy_job in group}):
             programs = self._programs(operation, [copy_job for copy_job in group if copy_job.engine == engine])
             for i, (program, mine) in enumerate(programs):
