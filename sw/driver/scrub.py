@@ -59,8 +59,8 @@ def engine_program(params: SocParams) -> bytes:
 class Scrubber:
     """Knows who used what last, and queues the jobs that clear it. Takes DRAM for its programs once it needs them.
 
-    ``settle``: waits until no dump or restore is under way. ``inherited``: earlier drivers of this bus had tenants; what they
-    left is foreign to everybody. Otherwise what is there at the start is taken for the host's own.
+    ``settle``: waits until no dump or restore is under way. ``inherited``: earlier drivers of this bus had tenants;
+    what they left is foreign to everybody. Otherwise what is there at the start is taken for the host's own.
     """
 
     def __init__(
