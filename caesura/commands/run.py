@@ -1,6 +1,5 @@
 """``caesura run``: a model on the RTL or on the fast model of it."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ import typer
 from caesura import api, inputs
 from caesura.backends import chosen_backend
 from caesura.comma_separated import to_csv
+from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
     AnyBackend,
@@ -143,7 +143,7 @@ def run(
         save_outputs(output, report.outputs)
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
-        typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
+        typer.echo(json_text({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
     elif as_csv:
         typer.echo(to_csv(report.to_rows()), nl=False)
     else:
