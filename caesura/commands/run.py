@@ -83,6 +83,9 @@ def run(
     cancel_at: CancelAt = "both",
     cancel_spill_bound: SpillBound = None,
     lv2_limit: Lv2Limit = None,
+    keep_weights: Annotated[
+        bool, typer.Option("--keep-weights", help="leave weights that fit in LV2 there from one sample to the next")
+    ] = False,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
     page: Page = None,
@@ -118,7 +121,7 @@ def run(
     # The fast model knows when its units run; on the RTL that has to be watched for.
     recorded = units or (backend == "model" and vcd is None and trace is not None)
     with Progress() as progress, _device(image, backend, vcd, progress, recorded=recorded) as device:
-        loaded, expected = device.load(image), estimated_cycles(image)
+        loaded, expected = device.load(image, keep_weights=keep_weights), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
             left = expected * (len(data) - number + 1)
             progress.task(f"sample {number} of {len(data)}", cycle=device.bus.cycle, expected=left)
