@@ -67,6 +67,18 @@ def test_compiled_where_padding_is_not_exact(folder, device):
         assert "beyond the end" in model.padding_problem(5, 16)
 
 
+def test_weights_stay_on_chip_from_one_length_to_the_next(folder):
+    with caesura.open("base", "model") as device:
+        with caesura.dynamic(saved(folder, conv_net(*SAME)), device, range(1, 97), ladder=()) as model:
+            loaded = []
+            for length in (24, 24, 25):
+                check(model, length)
+                _, stats = model.run(inputs(length))
+                loaded.append(sum(job.prologue_start > 0 for job in stats.jobs))
+            jobs = model.loaded_for(inputs(24)).image.meta.jobs
+            assert sum(job.prologue_pc is not None for job in jobs) > 0 and loaded == [0, 0, 0]
+
+
 def test_no_ladder_no_padding(folder, device):
     with caesura.dynamic(saved(folder, conv_net(*CAUSAL)), device, range(1, 97), ladder=()) as model:
         assert check(model, 5) == ("compiled", 5)

@@ -1,5 +1,7 @@
 """Weight windows of compiled graphs, all over LV2: results, promises, and preemption between any two instructions."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,22 @@ def test_late_layers_have_windows_where_tensors_lay(params):
     home = (image.meta.segment_sizes[Segment.WINDOWS] - tensors) // params.engines
     ahead = [sum(job.window[1] for job in jobs[number - jobs[number].window_after + 1 : number + 1]) for number in late]
     assert max(ahead) > home, "loads are no further ahead than a ring would let them be"
+
+
+@pytest.mark.parametrize("params", [TINY, TWO], ids=["one engine", "two engines"])
+def test_windows_lie_side_by_side_where_all_fit(params):
+    """Behind tensors and staging areas, and nothing but prologues writes where they say so."""
+    image = _checked(branchy(2, 4, 12), params, 2, 0, points=4)
+    assert image is not None
+    low, size = image.meta.weights_only
+    windows = sorted(job.window for job in image.meta.jobs if job.window[1])
+    assert windows[0][0] == low >= image.meta.segment_sizes[Segment.LV2]
+    assert sum(windows[-1]) == low + size == image.meta.segment_sizes[Segment.WINDOWS]
+    assert all(start + length <= behind for (start, length), (behind, _) in itertools.pairwise(windows))
+    again = [job.window_after for job in image.meta.jobs if job.engine == 0 and job.window[1]]
+    assert set(again) == {sum(job.engine == 0 for job in image.meta.jobs)}, "the next inference waits for this one's"
+
+
+def test_windows_that_share_bytes_promise_nothing():
+    image = _checked(late_weights(2), TINY, 1, 60 * KIB, points=1)
+    assert image is not None and image.meta.weights_only == (0, 0)
