@@ -104,7 +104,8 @@ class FaultCampaign:
         """What goes wrong, and the models whose requests may end with an error for it."""
         bus = self._bus
         same_engine = [model for model in models if model.engines == struck.engines]
-        when = {"after": rng.randrange(_DURATION * len(models) // 2), "cycles": rng.choice((10, 1000, 5000, 10 * _DURATION))}
+        after = rng.randrange(_DURATION * len(models) // 2)
+        when = {"after": after, "cycles": rng.choice((10, 1000, 5000, 10 * _DURATION))}
         what = rng.randrange(6)
         if what == 0:
             long = rng.random() < 0.3  # so long that a job runs into its cycle limit
