@@ -29,6 +29,18 @@ def check_memory(params: SocParams, access: str, address: int, size: int) -> Non
         raise BusError(f"{access} of {size} bytes at {address:#x} leaves the DRAM of {params.dram_bytes:#x} bytes")
 
 
+def check_fault(kind: int, base: int, size: int, after: int, cycles: int) -> None:
+    """Raise ValueError for what is no fault of the DRAM; see ``RtlBus.set_dram_fault``."""
+    if kind not in range(4) or base < 0 or size < 1 or base + size > 1 << 32 or after < 0 or cycles < 1:
+        raise ValueError(f"no fault of kind {kind} at {base:#x}, {size} bytes, {after} cycles from now for {cycles}")
+
+
+def check_stalls(seed: int, per_256: int) -> None:
+    """Raise ValueError for what is no stall of the DRAM; see ``RtlBus.set_stalls``."""
+    if not 1 <= seed < 1 << 32 or not 0 <= per_256 <= 255:
+        raise ValueError(f"seed must be 1 to {(1 << 32) - 1} and per_256 0 to 255, not {seed} and {per_256}")
+
+
 def check_timing(present: SocParams, wanted: SocParams) -> None:
     """Raise ValueError unless ``wanted`` differs from the parameters at ``present`` in the timing of the DRAM alone."""
     if wanted.digest() != present.digest():

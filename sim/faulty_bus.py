@@ -6,7 +6,8 @@ from sim.bus import Bus
 class FaultyBus:
     """A :class:`sim.bus.Bus` in front of another, for tests and for whoever wants to see how software takes it.
 
-    Faults of the memory as the device sees it are those of ``RtlBus.set_dram_fault``, which this passes on.
+    Faults of the memory as the device sees it are those of ``RtlBus.set_dram_fault``, which all simulators and the fast
+    model have, and which this passes on.
     """
 
     def __init__(self, bus: Bus) -> None:
@@ -40,7 +41,7 @@ class FaultyBus:
         set_fault = getattr(self.bus, "set_dram_fault", None)
         if set_fault is None:
             if kind:
-                raise TypeError(f"{type(self.bus).__name__} has no faults of the memory: use a simulator of the RTL")
+                raise TypeError(f"{type(self.bus).__name__} has no faults of the memory: use a simulator")
             return
         set_fault(kind, base, size, after=after, cycles=cycles)
 

@@ -1,9 +1,12 @@
-"""Faults of bus and interrupts on purpose, while two requests of two tenants run side by side on the RTL.
+"""Faults of bus and interrupts on purpose, while requests run on two engines of the RTL or the fast model.
 
-Each is reported for a request that it struck, the other's result is exact, and so are both afterwards.
+In half of the rounds each engine has a request without a tenant; in the others two of two tenants, between which its
+memories are cleared. A fault is reported for a request that it struck, results of the others are exact, and so are all
+afterwards.
 """
 
 import random
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -17,11 +20,13 @@ from hw.contract.params import preset
 from sim.faulty_bus import FaultyBus
 from sim.simulators import open_simulator
 from sw.driver import Device, DriverError
+from sw.driver.models.loaded_model import LoadedModel
 from sw.runtime import Runtime
 
 PARAMS = preset("tiny").replace(name="tiny2", engines=2)
 _FREEZE, _ERRORS = 1, (2, 3)
 _DURATION = 18_000  #: cycles within which faults begin: about those of a request
+_TENANTS = ("a", "b")
 _SHORT = 60_000  #: cycles that no job's limit is below
 
 
@@ -33,7 +38,7 @@ def _material():
 
 
 class FaultCampaign:
-    """One device, opened anew only when an engine cannot be reset. ``backend``: one of the RTL."""
+    """One device for all rounds. ``backend``: of ``sim.backends``."""
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
@@ -43,7 +48,10 @@ class FaultCampaign:
         image, _, _ = _material()
         self._bus = FaultyBus(open_simulator(PARAMS, self._backend))
         self._device = Device(self._bus)
-        self._models = [self._device.load(image, engines=[engine]) for engine in range(2)]
+        self._models = {
+            tenant: [self._device.load(image, engines=[engine], tenant=tenant) for engine in range(2)]
+            for tenant in (None, *_TENANTS)
+        }
         self._runtime = Runtime(self._device, "fcfs")
 
     def close(self) -> None:
@@ -53,27 +61,36 @@ class FaultCampaign:
     def round(self, seed: int) -> str:
         """One fault. Raises ``Mismatch``."""
         rng = random.Random(seed)
-        struck = rng.randrange(2)
-        kind, may_fail = self._inject(rng, struck)
-        states = self._both()
+        models = self._chosen(rng)
+        struck = rng.choice(models)
+        kind, may_fail = self._inject(rng, struck, models)
+        kind += "" if struck.tenant is None else " under tenants"
+        states = self._requests(models)
         self._bus.heal()
-        for engine, error in enumerate(states):
+        for model, error in zip(models, states, strict=True):
             if error is None:
                 continue
             if not isinstance(error, DriverError):
-                raise Mismatch(f"{kind} on engine {struck}: request of engine {engine} ended with {error!r}")
-            if engine not in may_fail:
-                raise Mismatch(f"{kind} on engine {struck}: it ended the request of engine {engine}: {error}")
-        again = self._both()
+                raise Mismatch(f"{kind}, {_which(struck)}: the request of {_which(model)} ended with {error!r}")
+            if model not in may_fail:
+                raise Mismatch(f"{kind}, {_which(struck)}: it ended the request of {_which(model)}: {error}")
+        again = self._requests(models)
         if any(error is not None for error in again):
-            raise Mismatch(f"{kind} on engine {struck}: not usable afterwards: {again}")
+            raise Mismatch(f"{kind}, {_which(struck)}: not usable afterwards: {again}")
         return f"{kind}, {'reported' if any(states) else 'no effect on results'}"
 
-    def _both(self) -> list[Exception | None]:
-        """Errors of a request on each engine; results that are there must be exact."""
+    def _chosen(self, rng: random.Random) -> list[LoadedModel]:
+        """Models that run in this round, in the order of their requests."""
+        if rng.random() < 0.5:
+            return self._models[None]
+        orders = [rng.sample(_TENANTS, 2) for _ in range(2)]
+        return [self._models[orders[engine][turn]][engine] for turn in range(2) for engine in range(2)]
+
+    def _requests(self, models: Sequence[LoadedModel]) -> list[Exception | None]:
+        """Errors of a request of each model; results that are there must be exact."""
         _, sample, expected = _material()
-        name = self._models[0].image.meta.inputs[0].name
-        requests = [self._runtime.submit(model, {name: sample}) for model in self._models]
+        name = models[0].image.meta.inputs[0].name
+        requests = [self._runtime.submit(model, {name: sample}) for model in models]
         errors = [request.exception() for request in requests]
         for request, error in zip(requests, errors, strict=True):
             if error is None and not np.array_equal(next(iter(request.result().values())), expected):
@@ -81,33 +98,41 @@ class FaultCampaign:
         self._runtime.run_until_done()
         return errors
 
-    def _inject(self, rng: random.Random, struck: int) -> tuple[str, set[int]]:
-        """What goes wrong, and the engines whose requests may end with an error for it."""
-        bus, model = self._bus, self._models[struck]
-        when = {"after": rng.randrange(_DURATION), "cycles": rng.choice((10, 1000, 5000, 10 * _DURATION))}
+    def _inject(
+        self, rng: random.Random, struck: LoadedModel, models: Sequence[LoadedModel]
+    ) -> tuple[str, Sequence[LoadedModel]]:
+        """What goes wrong, and the models whose requests may end with an error for it."""
+        bus = self._bus
+        same_engine = [model for model in models if model.engines == struck.engines]
+        after = rng.randrange(_DURATION * len(models) // 2)
+        when = {"after": after, "cycles": rng.choice((10, 1000, 5000, 10 * _DURATION))}
         what = rng.randrange(6)
         if what == 0:
             long = rng.random() < 0.3  # so long that a job runs into its cycle limit
             bus.set_dram_fault(_FREEZE, after=when["after"], cycles=rng.randrange(1, 400_000 if long else _SHORT))
-            return ("long freeze", {0, 1}) if long else ("freeze", set())
+            return ("long freeze", models) if long else ("freeze", [])
         if what == 1:
             bus.lose_interrupts(rng.randint(1, 3))
-            return "lost interrupts", set()
+            return "lost interrupts", []
         if what == 2:
             bus.delay_interrupts(rng.randrange(1, 5 * _DURATION))
-            return "late interrupts", set()
-        queue = self._device.engines[struck]
+            return "late interrupts", []
+        queue = self._device.engines[struck.engines[0]]
         ring, completions = queue.memory
         if what == 3:
             slot = queue.place % queue.capacity
             at = completions + slot * COMPLETION.size + rng.choice((0, 1, 2, 3, 4, 8, 9))
             bus.damage_next_read(at, 1 << rng.randrange(8))
-            return "damaged completion", {struck}
+            return "damaged completion", same_engine
         if what == 4:
             base = rng.choice((ring, completions))
             bus.set_dram_fault(rng.choice(_ERRORS), base, queue.capacity * COMPLETION.size, **when)
-            return "error of a ring", {struck}
-        segment = rng.choice([i for i in range(6) if model.segments[i][1]])
-        base, size = model.segments[segment]
+            return "error of a ring", same_engine
+        segment = rng.choice([i for i in range(6) if struck.segments[i][1]])
+        base, size = struck.segments[segment]
         bus.set_dram_fault(rng.choice(_ERRORS), base, size, **when)
-        return "error of a segment", {struck}
+        return "error of a segment", [struck]
+
+
+def _which(model: LoadedModel) -> str:
+    return f"engine {model.engines[0]}" + ("" if model.tenant is None else f", tenant {model.tenant}")

@@ -42,6 +42,9 @@ class InstructionFetch(wiring.Component):
 
     def __init__(self, params: SocParams) -> None:
         self.params = params
+        word_bits = params.dram_word.bit_length() - 1
+        self._address = Signal(ADDR, name="address")  #: of the next burst
+        self._left = Signal(ADDR - word_bits, name="left")  #: words from the next burst to the segment's end
         super().__init__(
             {
                 "bus": Out(BusReadPort(params)),
@@ -65,8 +68,8 @@ class InstructionFetch(wiring.Component):
         word_bits = word.bit_length() - 1
 
         running = self.running
-        address = Signal(ADDR)  # of the next burst
-        left = Signal(ADDR - word_bits)  # words from there to the end of the segment
+        address = self._address
+        left = self._left
         reserved = Signal(range(capacity + 1))  # words requested and not yet taken out of the buffer
         outstanding = Signal(range(2 * capacity + 1))  # words requested and not yet received
         stale = Signal.like(outstanding)  # how many of those, the next ones, were requested before a flush

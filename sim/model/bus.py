@@ -5,7 +5,16 @@ import numpy.typing as npt
 
 from hw.contract.params import SocParams
 from hw.contract.timing import REGISTER_ACCESS, REGISTER_TOUCHED
-from sim.accesses import check_memory, check_register, check_timing, check_value, memory_cycles, refused
+from sim.accesses import (
+    check_fault,
+    check_memory,
+    check_register,
+    check_stalls,
+    check_timing,
+    check_value,
+    memory_cycles,
+    refused,
+)
 from sim.bus import HostCosts, Progress
 from sim.model.recorder import History
 from sim.model.registers import RegisterModel
@@ -109,6 +118,20 @@ class ModelBus:
         self.close()
 
     # -- more than a Bus -------------------------------------------------------------------------------------
+    def set_dram_fault(self, kind: int, base: int = 0, size: int = 1 << 32, *, after: int = 0, cycles: int = 1) -> None:
+        """As :meth:`sim.rtl.base.RtlBus.set_dram_fault`."""
+        check_fault(kind, base, size, after, cycles)
+        self._check_open()
+        begin = self._cycle + after
+        self._soc.shared.memory.set_fault(self._cycle, kind, base, base + size - 1, begin, begin + cycles)
+
+    def set_stalls(self, seed: int, per_256: int) -> None:
+        """As :meth:`sim.rtl.base.RtlBus.set_stalls`, with the same draws; bursts that were taken before are not held
+        up."""
+        check_stalls(seed, per_256)
+        self.advance(1)
+        self._soc.shared.memory.set_stalls(self._cycle, seed, per_256)
+
     def set_dram_timing(self, params: SocParams) -> None:
         """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be as in
         the parameters of this bus."""

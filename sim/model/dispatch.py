@@ -27,6 +27,7 @@ class Why(Enum):
     SPECIAL = auto()  #: an instruction that no unit executes
     BLOCKED = auto()  #: a queue without room
     LIMIT = auto()  #: the end of the code segment
+    UNREAD = auto()  #: an instruction that could not be fetched
     FAULT = auto()  #: an instruction that its unit refuses
 
 
@@ -112,11 +113,17 @@ class DispatchModel:
         units, per_insn, executes = program.units, fetch.per_insn, self._engine.data
         whole, assembled, first, soonest = fetch.whole, fetch.assembled, self._first, self.soonest
         pc, latest, come = self.pc, self.latest, len(whole)
+        if 0 <= fetch.failed < come:
+            come = fetch.failed
         work: list[QueueModel] = []
         while True:
             number = pc - first
             if number >= come:
-                return Stop(Why.LIMIT, latest + 2) if pc >= self._end_pc else None
+                if pc >= self._end_pc:
+                    return Stop(Why.LIMIT, latest + 2)
+                if number >= len(whole):
+                    return None
+                return Stop(Why.UNREAD, max(latest + per_insn + 1, whole[number] + 1, soonest))
             at = latest + per_insn
             if whole[number] > at:
                 at = whole[number]

@@ -7,6 +7,7 @@ from typing import Any
 from hw.contract.params import SocParams
 from hw.contract.timing import AXI_RETURN, AXI_STAGE, DRAM_QUEUE_BURSTS, DRAM_QUEUED, WRITE_BUFFERED
 from sim.model.agenda import Agenda
+from sim.model.dram_faults import FaultyMemory, R, W
 from sim.model.lv2_writes import Lv2Writes
 from sim.model.requests import HELD, READ_PORTS, Accepted, BurstLog, Client, Request, Served, ServedLog
 from sim.timing.copies import Burst
@@ -18,7 +19,7 @@ _PORTS = 1 << 20  #: more than there are
 _NEVER = 1 << 60
 
 
-class MemoryModel:
+class MemoryModel(FaultyMemory):
     """The memory port of the SoC: one address per cycle, reads in order, writes in order, turns between them.
 
     A request goes through the register of its address channel, for which requests of one cycle are chosen round robin,
@@ -29,6 +30,7 @@ class MemoryModel:
     """
 
     def __init__(self, params: SocParams, agenda: Agenda) -> None:
+        super().__init__()
         self._agenda, self._events = agenda, agenda.events
         self.set_timing(params)
         self._row_shift = params.dram_row_bytes.bit_length() - 1
@@ -119,7 +121,7 @@ class MemoryModel:
         self._last[write] = held[0].port
         current, queue, interrupted = self._current, self._queues[write], self._interrupted
         served = (current and current[2] == write) or (interrupted and interrupted[0][2] == write)
-        if len(queue) < DRAM_QUEUE_BURSTS + (not served):
+        if len(queue) < DRAM_QUEUE_BURSTS + (not served) and not self._frozen:
             at = self._accept(time, write, held)
             if len(queue) == 1 and not interrupted:
                 if current is None:
@@ -148,7 +150,7 @@ class MemoryModel:
         (reads, writes), waiting, current = self._queues, self._waiting, self._current
         if (
             current is None or current[2] or writes or self._interrupted or waiting[0] or waiting[1]
-            or self._registers[0] or len(reads) > DRAM_QUEUE_BURSTS
+            or self._registers[0] or len(reads) > DRAM_QUEUE_BURSTS or self._awry
         ):  # fmt: skip
             return 0, 0
         accept, last_beat, end = self._accept, self._last_beat, self._end
@@ -176,7 +178,7 @@ class MemoryModel:
                     accept(time, False, before)
                 held_up = current[6] and current[5].moved + current[6] - time
                 begin = time + 1 + held_up if held_up > 0 else time + 1
-                end = last_beat(begin, current[1])
+                end = last_beat(begin, current[1], False)
                 self._held_up = 0
                 if end >= writes_lv2.soonest and current[7] >= 0:
                     end = self._lv2_holds(begin, end, current)
@@ -201,6 +203,10 @@ class MemoryModel:
             at = taken[write] + 1
         if at == taken[not write]:
             at += 1
+        failed = False
+        if self._awry:
+            at = self._taken_at(at, write)
+            failed = self._strikes(at, address)
         taken[write] = at
         # Reserve the bank: when is its row open for the burst?
         line = address >> self._row_shift
@@ -228,11 +234,13 @@ class MemoryModel:
                 due = begin
             if time + WRITE_BUFFERED > due:
                 due = time + WRITE_BUFFERED
-        self._queues[write].append((due, beats, write, served, subject, client, pause, into))
+        self._queues[write].append((due, beats, write, served, subject, client, pause, into, failed))
         return at
 
     def _serve(self, time: int) -> None:
         """The bus is free from ``time`` on: begin a burst, or wait for the first that becomes due."""
+        if self._frozen:
+            return
         reads, writes = self._queues
         if reads:
             queue, burst = reads, reads[0]
@@ -254,10 +262,11 @@ class MemoryModel:
         if pause and burst[5].moved + pause >= time:
             time = burst[5].moved + pause + 1
         end = time + burst[1] - 1
-        if self._bandwidth == FULL and self._opens <= time and end < self._shuts_next:  # as `_last_beat`, in place
+        # As `_last_beat`, in place.
+        if self._opens <= time and end < self._shuts_next and self._bandwidth == FULL and not self._stalls:
             self._end = end
         else:
-            self._end = end = self._last_beat(time, burst[1])
+            self._end = end = self._last_beat(time, burst[1], burst[2])
         if not burst[2]:
             self._held_up = 0
             if end >= self.lv2_writes.soonest and burst[7] >= 0:
@@ -278,18 +287,21 @@ class MemoryModel:
             self._current = queue.popleft()
             if not write:
                 self._held_up = 0
-            last = self._last_beat(end + 1, self._current[1])
+            last = self._last_beat(end + 1, self._current[1], write)
             left = end - due + 1  # cycles for the beats that are left
             self._interrupted = moving, last, left
             self._end = last - left
 
-    def _last_beat(self, time: int, beats: int) -> int:
+    def _last_beat(self, time: int, beats: int, write: bool) -> int:
         """The cycle of the last of ``beats`` that may move from ``time`` on: not amid a refresh, nor too fast."""
         if not self._shuts <= time < self._shuts_next:
             self._set_epoch(time)
         if time < self._opens:
             time = self._opens
-        end = time + beats - 1 if self._bandwidth == FULL else self._pace(time, beats)
+        if self._stalls:
+            end = self._stalls.last(W if write else R, time, beats)
+        else:
+            end = time + beats - 1 if self._bandwidth == FULL else self._pace(time, beats)
         closing = self._shuts_next
         if end >= closing:
             end += self._closed * (1 + (end - closing) // (self._interval - self._closed))
@@ -330,8 +342,11 @@ class MemoryModel:
         if burst is not self._current or time != self._end:
             return  # it was interrupted
         while True:
-            _, _, write, served, subject, client, _, _ = burst
+            _, _, write, served, subject, client, _, _, failed = burst
             client.moved = time
+            self.failed = failed
+            if failed:
+                self._answered()
             self._write_next = not write
             self._free = time + 1
             if self.served is not None:
@@ -356,6 +371,9 @@ class MemoryModel:
             if not agenda.first(time):
                 agenda.early(time, self._ended, burst)
                 return
+
+    def _has_room(self, write: bool) -> bool:
+        return len(self._queues[write]) < DRAM_QUEUE_BURSTS
 
     def _refill(self, time: int, write: bool) -> None:
         """What was in the register entered the queue at ``time``, and filled it: one that waits takes its place."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from hw.contract.job import JobFlag
+from hw.contract.job import Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
-from hw.contract.timing import SETTLED
+from hw.contract.timing import RESET_PATIENCE, SETTLED
 from sim.functional.state import Segments
 from sim.model.completion import body_counters, copy_counters
 from sim.model.executor import ExecutorModel
-from sim.model.jobs import Job
+from sim.model.jobs import Job, JobFault
 from sim.model.load_unit import LoadUnit
 from sim.model.loader import LoaderModel
 from sim.model.queues import QueueModel
@@ -17,6 +17,8 @@ from sim.model.retirer import RetirerModel
 from sim.model.ring import RingModel
 from sim.model.shared import Shared
 from sim.model.store_unit import StoreUnit
+from sim.model.transfer import LOADER, Transfer
+from sim.timing.copies import run_of_burst
 from sim.timing.program import ProgramTable
 
 KEPT = ("RING_BASE", "RING_SIZE", "CPL_BASE", "CPL_SIZE", "IRQ_ENABLE")  #: registers that a reset leaves alone
@@ -34,8 +36,9 @@ class EngineModel:
         self.regs = dict.fromkeys((*KEPT, "CPL_HEAD"), 0)
         self.enabled = self.paused = self.resetting = self.stopped = False
         self.irq_pending = 0
-        self.ld2 = LoadUnit(self.params, self.memory, self.agenda, READ_PORTS * number + 2)
-        self.st2 = StoreUnit(self.params, self.memory, self.agenda, 2 * number)
+        self.ld2 = LoadUnit(self.params, self.memory, self.agenda, READ_PORTS * number + 2, self._load_struck)
+        self.st2 = StoreUnit(self.params, self.memory, self.agenda, 2 * number, self._store_struck)
+        self._reset_at = 0  # when the reset at hand began
         self.ring = RingModel(self)
         self.retirer = RetirerModel(self)
         self.loader = LoaderModel(self)
@@ -90,6 +93,26 @@ class EngineModel:
         counters = body_counters(queues, queues[0].program, job, self.loader.counted(), now)
         return counters | {"fetch_stalled": self.executor.dispatch.starved} | job.counters
 
+    # -- errors of the memory ----------------------------------------------------------------------------------
+    def _load_struck(self, time: int, transfer: Transfer, number: int) -> None:
+        """Burst ``number`` of a load was answered with an error."""
+        loading = transfer.side == LOADER
+        job = self.loader.job if loading else self.executor.job
+        fault = self._bus_fault(job, transfer.pc, FaultUnit.LD2, number)
+        (self.loader if loading else self.executor).struck(time, fault)
+
+    def _store_struck(self, time: int, transfer: Transfer, number: int) -> None:
+        self.executor.struck(time, self._bus_fault(self.executor.job, transfer.pc, FaultUnit.ST2, number))
+
+    def _bus_fault(self, job: Job, pc: int, unit: FaultUnit, number: int) -> JobFault:
+        """What the completion tells: it names the run to which the burst belongs."""
+        fields = self.program(job).insn(pc).fields
+        loads = unit is FaultUnit.LD2
+        base = job.segments[fields["src_seg" if loads else "dst_seg"]][0]
+        params = self.params
+        at = run_of_burst(fields, base, params.dram_word, params.axi_burst_beats * params.dram_word, loads, number)
+        return JobFault(Fault.BUS, unit, pc, at)
+
     # -- what the host does ----------------------------------------------------------------------------------
     def control(self, time: int, value: int) -> None:
         """CONTROL was written; takes effect in cycle ``time``."""
@@ -113,7 +136,9 @@ class EngineModel:
 
     def state(self, time: int) -> EngineState:
         """STATUS.state."""
-        return EngineState.RESETTING if self.resetting else self.executor.state(time)
+        if self.resetting:
+            return EngineState.HUNG if time - self._reset_at >= RESET_PATIENCE else EngineState.RESETTING
+        return self.executor.state(time)
 
     def stop(self) -> None:
         """The engine stands still until it is reset."""
@@ -136,6 +161,7 @@ class EngineModel:
         if self.resetting:
             return
         self.resetting = self.stopped = True
+        self._reset_at = time
         self.loader.stop()
         self.executor.generation += 1
         self.executor.preparer.generation += 1

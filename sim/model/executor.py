@@ -37,6 +37,7 @@ class ExecutorModel(Part):
         self._state = _IDLE
         self._point = -1  # the cancellation point that waits for its cycle
         self._trapped = False
+        self._fails_at = 0  # if it has, or will
 
     # -- what registers show ---------------------------------------------------------------------------------
     @property
@@ -164,6 +165,8 @@ class ExecutorModel(Part):
             self._look_for_deadlock()
         elif stop.why is Why.LIMIT:
             self._fault_at(max(time, stop.at), self.dispatch.pc, Fault.LIMIT)
+        elif stop.why is Why.UNREAD:
+            self._fault_at(max(time, stop.at), self.dispatch.pc, Fault.BUS)
         elif stop.why is Why.FAULT:
             begun = stop.queue.taken[-1] if stop.queue.taken else stop.at
             fault = stop.fault
@@ -215,6 +218,9 @@ class ExecutorModel(Part):
     def _settled(self, time: int, _: int) -> None:
         if self._state != _QUIESCE or not self.engine.paused:
             return
+        if self.engine.retirer.failed:
+            self._die(time)
+            return
         self._state = _HALTED
         self.halt_cycle = time
         self.later(time + 2, self._halted)
@@ -240,7 +246,7 @@ class ExecutorModel(Part):
         job.times["end"] = time
         self.engine.record(job, self.dispatch.queues)
         self._state = _RETIRE
-        if self.engine.retirer.free and not self.engine.retirer.failed:
+        if self.engine.retirer.free:
             self.later(time + 1, lambda at, _: self._retire(at))
 
     def _retire(self, time: int) -> None:
@@ -272,20 +278,28 @@ class ExecutorModel(Part):
         """A fault of the executor itself."""
         self._trap(time, JobFault(code, FaultUnit.EXECUTOR, pc, pc * INSN_BYTES))
 
+    def struck(self, time: int, fault: JobFault) -> None:
+        """An instruction of the body was answered with an error by the memory, which is known at ``time``."""
+        if self._state in (_BODY, _QUIESCE, _DRAIN):
+            self._trap(time, fault)
+
     def _trap(self, time: int, fault: JobFault) -> None:
-        """The body fails at ``time``."""
-        if self._trapped:
+        """The body fails at ``time``, unless it fails before."""
+        if self._trapped and self._fails_at <= time:
             return
-        self._trapped = True
+        self._trapped, self._fails_at = True, time
         self.later(time, self._abort, fault)
 
     def _abort(self, time: int, fault: JobFault) -> None:
+        if time != self._fails_at:
+            return  # it failed before
         self.fault = fault
         self._state = _DRAIN
         self.dispatch.fetch.stop()
         self.engine.ld2.stop()
         self.engine.st2.stop()
-        self.engine.poll(time, self._aborted)
+        generation = self.generation
+        self.engine.poll(time, lambda at: self._aborted(at) if generation == self.generation else None)
 
     def _aborted(self, time: int) -> None:
         self._ended(time + SETTLED + 1)

@@ -16,7 +16,8 @@ class FetchModel:
     """Reads instructions ahead of their use.
 
     ``whole[j]``: when instruction ``pc + j`` would be whole if its assembly were not held up. Whoever takes
-    instructions tells :meth:`taken`. ``wake`` is called when more have come.
+    instructions tells :meth:`taken`. ``wake`` is called when more have come. ``failed``: the number of the first
+    instruction that could not be read, or -1.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class FetchModel:
         self._generation = 0
         self.whole: list[int] = []
         self.assembled: list[int] = []  #: when instructions were
+        self.failed = -1
         self.gate = _NEVER  #: number of the instruction that makes room for the next burst when it is taken
         self._base = self._next = self._first = self._last = 0  # words in the segment
         self._came_words = 0
@@ -41,7 +43,7 @@ class FetchModel:
     def start(self, time: int, pc: int, base: int, limit: int) -> None:
         """Begin at instruction ``pc`` of the segment at ``base`` with ``limit`` bytes."""
         self._generation += 1
-        self.whole, self.assembled, self.gate = [], [], _NEVER
+        self.whole, self.assembled, self.gate, self.failed = [], [], _NEVER, -1
         self._base = base
         self._first = self._next = pc * self.per_insn
         self._last = limit // INSN_BYTES * self.per_insn
@@ -106,6 +108,8 @@ class FetchModel:
         self.outstanding -= 1
         if generation == self._generation:
             per_insn, words = self.per_insn, self._came_words
+            if self._memory.failed and self.failed < 0:
+                self.failed = (words - self._first) // per_insn
             self._came_words = come = words + beats
             last = time + AXI_RETURN + FETCH_BUFFERED - come  # when the last word came, less what is counted below
             self.whole += range(last + (words // per_insn + 1) * per_insn, last + come + 1, per_insn)

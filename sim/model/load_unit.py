@@ -7,16 +7,16 @@ from hw.contract.timing import AXI_RETURN, COPY_FILLED, COPY_LANDED, COPY_PLANNE
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
 from sim.model.requests import HELD
-from sim.model.transfer import BODY, LOADER, Told, Transfer
+from sim.model.transfer import BODY, LOADER, Struck, Told, Transfer
 
 _FEW = 2  #: bursts that are not worth the look ahead
 
 
 class LoadUnit:
-    """LD2, for the body and the loader of one engine."""
+    """LD2, for the body and the loader of one engine, which are told when a burst of theirs was ``struck``."""
 
-    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
-        self.port = port
+    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int, struck: Struck) -> None:
+        self.port, self._struck = port, struck
         self._outstanding = params.axi_outstanding
         self._memory, self.agenda = memory, agenda
         self._offers: list[Transfer | None] = [None, None]
@@ -32,12 +32,18 @@ class LoadUnit:
         self._trail = 0  # steps behind the last word that was asked for
         self._recovered: Told | None = None
         self._generation = 0
+        self._dead = False  # until the engine is reset
         self._served = self._came  # one object, by which the memory knows whose bursts follow each other
 
     @property
     def outstanding(self) -> int:
         """Bursts that are asked for and have not come."""
         return self._in_flight
+
+    @property
+    def recovering(self) -> bool:
+        """Whether commands of the loader are being taken out."""
+        return self._recovered is not None
 
     def busy_with(self, side: int) -> bool:
         """Whether commands of ``side`` are in the unit."""
@@ -51,7 +57,7 @@ class LoadUnit:
 
     def _consider(self, time: int) -> None:
         """Accept what may be accepted."""
-        while self._recovered is None and len(self.flying) < UNIT_IN_FLIGHT:
+        while self._recovered is None and not self._dead and len(self.flying) < UNIT_IN_FLIGHT:
             body, load = self._offers
             owner = self.flying[0].side if self.flying else None
             if body is not None:
@@ -124,6 +130,17 @@ class LoadUnit:
         if self._recovered is not None:
             self._in_flight -= 1
             self._recover(time)
+            return
+        if self._memory.failed and not self._dead:
+            number = len(transfer.bursts) - transfer.left
+            self._dead = transfer.side == BODY
+            self._in_flight -= 1
+            # Its first word is that which fails.
+            known = max(time - transfer.bursts[number].beats + AXI_RETURN + 2, time + 1)
+            self._struck(known, transfer, number)
+            return
+        if self._dead:
+            self._in_flight -= 1
             return
         transfer.left -= 1
         if not transfer.left:
@@ -224,10 +241,12 @@ class LoadUnit:
         self._forget()
         self._offers = [None, None]
         self._recovered = None
+        self._dead = False
         self._end = self._next_accept = self._next_ask = 0
 
     def stop(self) -> None:
         """Abort: nothing more is asked for."""
         self._generation += 1
+        self._dead = True
         self._offers = [None, None]
         self._asking.clear()

@@ -5,7 +5,7 @@ from hw.contract.job import Fault, FaultUnit, JobFlag
 from sim.functional.state import FunctionalFault
 from sim.model.completion import Spans
 from sim.model.fetch import FetchModel
-from sim.model.jobs import JobFault, no_job
+from sim.model.jobs import Job, JobFault, no_job
 from sim.model.parts import Part
 from sim.model.requests import READ_PORTS
 from sim.model.transfer import LOADER, Transfer
@@ -38,6 +38,11 @@ class LoaderModel(Part):
         self._ended: list[int] = []
 
     @property
+    def job(self) -> Job:
+        """The job at hand."""
+        return self._job
+
+    @property
     def busy(self) -> bool:
         """STATUS.loader_busy."""
         return self._looking or self._state in (_FETCHING, _OFFERED, _DRAIN, _HELD, _ABANDON)
@@ -47,7 +52,9 @@ class LoaderModel(Part):
         """Whether a pause finds the loader between two loads, with nothing in the LD2 unit."""
         if self._looking or not self.engine.paused:
             return False
-        if self._state in (_NOTHING, _WINDOW, _HELD, _STOPPED):
+        if self._state == _STOPPED:
+            return not self.engine.ld2.recovering  # loads of a prologue that failed
+        if self._state in (_NOTHING, _WINDOW, _HELD):
             return True
         return self._state == _FETCHING and not self._unfinished
 
@@ -128,6 +135,9 @@ class LoaderModel(Part):
         if pc >= self._end:
             self._stop(time, JobFault(Fault.LIMIT, FaultUnit.LOADER, pc, pc * INSN_BYTES))
             return
+        if pc - self._first == self.fetch.failed:
+            self._stop(time, JobFault(Fault.BUS, FaultUnit.LOADER, pc, pc * INSN_BYTES))
+            return
         unit = program.units[pc]
         if unit == END:
             self.fetch.stop()
@@ -151,6 +161,7 @@ class LoaderModel(Part):
                 engine.bases(program, pc, job.segments),
                 lambda at: self._accepted(at, pc) if generation == self.generation else None,
                 lambda at: self._landed(at, pc) if generation == self.generation else None,
+                pc,
                 LOADER,
             ),
         )
@@ -225,6 +236,13 @@ class LoaderModel(Part):
         self.generation += 1
         self._looking = False
         self._state = _STOPPED
+
+    def struck(self, time: int, fault: JobFault) -> None:
+        """A load of the prologue at hand was answered with an error, which is known at ``time``."""
+        engine, stopped = self.engine, self._state == _STOPPED
+        engine.ld2.abandon(time, lambda at: engine.executor.consider(at + 1) if engine.paused else None)
+        if not stopped:
+            self._stop(time, fault)
 
     def _stop(self, time: int, fault: JobFault) -> None:
         self.fetch.stop()

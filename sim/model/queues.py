@@ -220,6 +220,7 @@ class BusQueueModel(QueueModel):
             self._locate(pc),
             lambda time: self._accepted(time, generation),
             lambda time: self._ended(time, generation),
+            pc,
         )
         self._carrier.agenda.at(head, self._offer, (transfer, generation))
 

@@ -23,8 +23,8 @@ class Client(Protocol):
 #: which it does not take the first; and the byte of LV2 for the first word of a load, or -1.
 Request = tuple[Client, int, int, int, Served, Any, int, int]
 #: One that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell, its
-#: client, such steps, and such a byte.
-Accepted = tuple[int, int, bool, Served, Any, Client, int, int]
+#: client, such steps, such a byte, and whether it is answered with an error.
+Accepted = tuple[int, int, bool, Served, Any, Client, int, int, bool]
 
 BurstLog = list[tuple[Client, Any, int, int, int, int, int, bool, int]]
 """Of each burst, in the order in which they were accepted: client, what it is told, when it was

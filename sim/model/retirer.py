@@ -72,7 +72,7 @@ class RetirerModel(Part):
         engine = self.engine
         size = self._beats * engine.params.dram_word
         at = self._address + number * size
-        if at + size > engine.params.dram_bytes:
+        if engine.memory.failed or at + size > engine.params.dram_bytes:
             self._bad = True
         else:
             engine.write_dram(at, self._raw[number * size : (number + 1) * size])
@@ -98,7 +98,8 @@ class RetirerModel(Part):
 
     def _signalled(self, time: int, number: int) -> None:
         counts = self.engine.events.counts
-        counts[number] = (counts[number] + 1) & 0xFFFFFFFF
+        if number < len(counts):  # a descriptor that was refused may name any
+            counts[number] = (counts[number] + 1) & 0xFFFFFFFF
         self._over(time)
         self.engine.event_changed(time)
 

@@ -19,6 +19,7 @@ class RingModel(Part):
         self.fetching = False
         self.stored = 0
         self.bad: JobFault | None = None
+        self._unread: list[int] = []  # offsets of bursts of the descriptor at hand that were answered with an error
         self.jobs: dict[int, Job] = {}
 
     def doorbell(self, time: int, tail: int) -> None:
@@ -42,8 +43,8 @@ class RingModel(Part):
         self.fetched += 1
         word = engine.params.dram_word
         beats = min(engine.params.axi_burst_beats, FETCH_BURST_BYTES // word, JOB.size // word)
-        self._left = JOB.size // word // beats
-        self._first = 0
+        self._beats, self._left = beats, JOB.size // word // beats
+        self._first, self._unread = 0, []
         self._offer(time + 1, (address, beats, self._left))
 
     def _offer(self, time: int, subject: tuple[int, int, int]) -> None:
@@ -74,20 +75,43 @@ class RingModel(Part):
         if not self._first:
             # Words are taken apart as they come: what came before an interruption has been.
             self._first = time - resumed + 1 - (beats - resumed) * per_beat if resumed else time - beats + 1
+        if self.engine.memory.failed:
+            size = beats * self.engine.params.dram_word
+            self._unread.append(JOB.size - self._left * size)
+            if len(self._unread) == 1:
+                # Said at the first word, by which the words before it have been kept.
+                self.later(max(time - beats + 1 + AXI_RETURN + 2, time + 1), self._failed, address)
         self._left -= 1
         if not self._left:
             last = max(self._first + AXI_RETURN + 1 + _WORDS, time + AXI_RETURN + 1 + per_beat)
             self.later(last + 1, self._stored, address)
 
+    def _failed(self, time: int, address: int) -> None:
+        """A descriptor cannot be read: the jobs before it are not affected."""
+        self.bad = BAD_READ
+        self.jobs[self.stored] = self._flawed(address)
+        self.engine.loader.consider(time)
+
+    def _flawed(self, address: int) -> Job:
+        """What is kept of a descriptor that is not valid: zeros where it could not be read."""
+        raw = bytearray(self.engine.read_dram(address, JOB.size))
+        size = self._beats * self.engine.params.dram_word
+        for offset in self._unread:
+            raw[offset : offset + size] = bytes(size)
+        return Job(self.stored, JOB.unpack(bytes(raw)))
+
     def _stored(self, time: int, address: int) -> None:
         self.fetching = False
         engine = self.engine
+        if self.bad:
+            return
         if address + JOB.size > engine.params.dram_bytes:
             self.bad = BAD_READ
         else:
             job = read_job(self.stored, engine.read_dram(address, JOB.size), engine.params)
             if job is None:
                 self.bad = BAD_DESCRIPTOR
+                self.jobs[self.stored] = self._flawed(address)
             else:
                 self.jobs[self.stored] = job
                 self.stored += 1

@@ -5,6 +5,7 @@ from typing import Any
 
 from hw.contract.params import SocParams
 from hw.contract.timing import (
+    AXI_RETURN,
     COPY_FETCHED,
     COPY_LANDED,
     COPY_PLANNED,
@@ -15,17 +16,18 @@ from hw.contract.timing import (
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
 from sim.model.requests import HELD
-from sim.model.transfer import Transfer
+from sim.model.transfer import Struck, Transfer
 
 
 class StoreUnit:
-    """ST2: bursts are announced as their first word comes and go one after the other."""
+    """ST2: bursts are announced as their first word comes and go one after the other. ``struck`` is told when one
+    was answered with an error."""
 
     #: Words on their way between the realigner and the memory.
     BUFFERED = WORDS_BEHIND + DRAM_WRITE_BEATS + 2
 
-    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int) -> None:
-        self.port, self.moved = port, 0
+    def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int, struck: Struck) -> None:
+        self.port, self.moved, self._struck = port, 0, struck
         self._memory, self.agenda = memory, agenda
         self._unanswered_most = params.axi_outstanding
         self.flying: deque[Transfer] = deque()
@@ -104,6 +106,10 @@ class StoreUnit:
         self.outstanding -= 1
         self._backlog -= beats
         if generation != self._generation:
+            return
+        if self._memory.failed:
+            self.stop()
+            self._struck(time + AXI_RETURN + 2, transfer, len(transfer.bursts) - transfer.left)
             return
         transfer.left -= 1
         if not transfer.left:

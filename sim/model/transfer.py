@@ -5,12 +5,16 @@ from collections.abc import Callable
 from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
+Struck = Callable[[int, "Transfer", int], None]  #: told when the fault is known, whose burst failed, and which
 BODY, LOADER = 0, 1  #: who gives commands to LD2
 
 
 class Transfer:
-    """A command of LD2 or ST2. ``bases``: the address that the offsets of its bursts count from, and the byte of LV2
-    that a load's words count from; ``accepted`` and ``done`` are told the cycle."""
+    """The command of LD2 or ST2 at ``pc``.
+
+    ``bases``: the address that the offsets of its bursts count from, and the byte of LV2
+    that a load's words count from; ``accepted`` and ``done`` are told the cycle.
+    """
 
     __slots__ = (
         "accepted",
@@ -23,12 +27,16 @@ class Transfer:
         "lead",
         "left",
         "next",
+        "pc",
         "side",
         "steps",
         "trail",
     )
 
-    def __init__(self, work: BusCopy, bases: tuple[int, int], accepted: Told, done: Told, side: int = BODY) -> None:
+    def __init__(
+        self, work: BusCopy, bases: tuple[int, int], accepted: Told, done: Told, pc: int, side: int = BODY
+    ) -> None:
+        self.pc = pc
         self.bursts, self.lead, self.trail = work.bursts, work.lead, work.trail
         self.steps = work.steps
         self.base, self.into = bases

@@ -4,7 +4,16 @@ import enum
 from abc import ABC, abstractmethod
 
 from hw.contract.params import SocParams
-from sim.accesses import check_memory, check_register, check_timing, check_value, memory_cycles, refused
+from sim.accesses import (
+    check_fault,
+    check_memory,
+    check_register,
+    check_stalls,
+    check_timing,
+    check_value,
+    memory_cycles,
+    refused,
+)
 from sim.bus import BusTimeout, HostCosts, Progress
 
 REGISTER_TIMEOUT = 10_000  #: cycles a register access may take
@@ -143,8 +152,7 @@ class RtlBus(ABC):
     def set_stalls(self, seed: int, per_256: int) -> None:
         """From the next cycle but one each DRAM channel stalls at random in ``per_256`` of 256 cycles (0: off, 255 is
         the most); the same ``seed`` from 1 gives the same stalls. Takes one cycle."""
-        if not 1 <= seed < 1 << 32 or not 0 <= per_256 <= 255:
-            raise ValueError(f"seed must be 1 to {(1 << 32) - 1} and per_256 0 to 255, not {seed} and {per_256}")
+        check_stalls(seed, per_256)
         self._check_open()
         self._stall(0, seed)
         self.advance(1)
@@ -157,10 +165,7 @@ class RtlBus(ABC):
         base, size : errors strike bursts that begin there, bytes
         after, cycles : it begins so many cycles from now and lasts so many
         """
-        if kind not in range(4) or base < 0 or size < 1 or base + size > 1 << 32 or after < 0 or cycles < 1:
-            raise ValueError(
-                f"no fault of kind {kind} at {base:#x}, {size} bytes, {after} cycles from now for {cycles}"
-            )
+        check_fault(kind, base, size, after, cycles)
         self._check_open()
         self._fault(0, 0, 0)
         begin = self._cycle + after

@@ -170,6 +170,19 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
     return BusCopy(copy_steps(word, *values), tuple(bursts), int(counts[:-behind].sum()), trail)
 
 
+def run_of_burst(f: Mapping[str, int], base: int, word: int, burst_bytes: int, from_bus: bool, number: int) -> int:
+    """Offset of byte 0 of the run that burst ``number`` of a copy belongs to, in its segment at ``base`` in DRAM; see
+    :func:`bus_copy`."""
+    runs = runs_of(f)
+    if from_bus:
+        offsets, skip, end = runs.src[runs.reads], f["lo"], min(f["hi"], f["len"])
+    else:
+        offsets, skip, end = runs.dst, 0, f["len"]
+    first, last = base + offsets + skip, base + offsets + end - 1
+    counts = last // burst_bytes - first // burst_bytes + 1
+    return int(offsets[np.searchsorted(np.cumsum(counts), number, side="right")])
+
+
 def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[list[int], int]:
     """Steps that take no word, before the first word of each run that reads and since the one before it, and behind the
     last: they fill, or end a word with the rest of the last source word."""

@@ -48,7 +48,9 @@ class Device:
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
         self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
-        self.scrubber = Scrubber(self.queues, self.dram, lambda: self.preemption.transfers.settle())
+        self.scrubber = Scrubber(
+            self.queues, self.dram, lambda: self.preemption.transfers.settle(), inherited=self.ownership.inherited
+        )
         self.jobs = ModelJobs(self.queues, self.scrubber)
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
@@ -107,6 +109,7 @@ class Device:
         placement = place(image, self.dram, self.lv2, shared[0] if fits else None)
         with ExitStack() as undo:
             undo.callback(placement.release, self.dram, self.lv2)
+            self.scrubber.clear_dram(placement, tenant)
             code = relocate(image, placement.segments)
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
             undo.callback(self.events.release, events)
@@ -120,6 +123,8 @@ class Device:
         self._loads += 1
         self._models.append(model)
         self.ownership.models += 1
+        if tenant is not None:
+            self.ownership.has_tenants()
         return model
 
     def _chosen(self, image: Image, engines: Sequence[int] | str | None) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from sim.bus import Bus
 from sw.driver.errors import DriverError
@@ -12,13 +12,15 @@ from sw.driver.errors import DriverError
 _DRIVERS: WeakValueDictionary[int, "Ownership"] = (
     WeakValueDictionary()
 )  #: by id of the bus, which its owner keeps alive
+_WITH_TENANTS: set[int] = set()  #: ids of buses of which a driver had models of tenants, until they are gone
 
 
 class Ownership:
     """The owner of one device. Everything that queues jobs claims it first, so nobody gets the result of another.
 
     ``models``: how many the driver has loaded; while there are any, a second driver of the ``bus`` is a
-    :class:`DriverError`, as it would give the same memory and the same rings away again.
+    :class:`DriverError`, as it would give the same memory and the same rings away again. ``inherited``: an earlier
+    driver of the bus, in this process, had models of tenants, who may have left something.
     """
 
     def __init__(self, bus: Bus) -> None:
@@ -34,11 +36,18 @@ class Ownership:
             )
         _DRIVERS[id(bus)] = self
         self._bus = bus
+        self.inherited = id(bus) in _WITH_TENANTS
         self._lock = threading.Lock()
         self._owner: object = None
         self._name = ""
         self._thread: int | None = None
         self._depth = 0  #: of calls of that thread
+
+    def has_tenants(self) -> None:
+        """A model of a tenant was loaded: a later driver of the bus is told."""
+        if id(self._bus) not in _WITH_TENANTS:
+            _WITH_TENANTS.add(id(self._bus))
+            finalize(self._bus, _WITH_TENANTS.discard, id(self._bus))
 
     def refuse_superseded(self) -> None:
         """:class:`DriverError` if another driver was made for the bus since."""

@@ -15,6 +15,7 @@ from hw.contract.params import SocParams
 from sw.driver.errors import FaultRecord, SupervisorFault
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.lv2_tenants import Lv2Tenants
+from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.job_queues import JobQueues
@@ -58,13 +59,18 @@ def engine_program(params: SocParams) -> bytes:
 class Scrubber:
     """Knows who used what last, and queues the jobs that clear it. Takes DRAM for its programs once it needs them.
 
-    ``settle``: waits until no dump or restore is under way.
+    ``settle``: waits until no dump or restore is under way. ``inherited``: earlier drivers of this bus had tenants;
+    what they left is foreign to everybody. Otherwise what is there at the start is taken for the host's own.
     """
 
-    def __init__(self, queues: JobQueues, dram: Allocator, settle: Callable[[], None]) -> None:
+    def __init__(
+        self, queues: JobQueues, dram: Allocator, settle: Callable[[], None], *, inherited: bool = False
+    ) -> None:
         self._queues, self._dram, self._settle = queues, dram, settle
-        self._engines: list[object] = [None] * queues.params.engines  #: tenant of the newest job of each
-        self.lv2 = Lv2Tenants()
+        self._inherited = inherited
+        first = _UNKNOWN if inherited else None
+        self._engines: list[object] = [first] * queues.params.engines  #: tenant of the newest job of each
+        self.lv2 = Lv2Tenants(queues.params.lv2_bytes, several=inherited)
         self._program: int | None = None
         self._waiting: set[int] = set()
         self._windows: set[int] = set()  #: those of them that clear LV2
@@ -132,9 +138,20 @@ class Scrubber:
             self._windows.add(self._push(engine, at, members))
             self._ended(lambda: not self._windows)
 
+    # -- DRAM ------------------------------------------------------------------------------------------------
+    def clear_dram(self, placement: ImagePlacement, tenant: str | None) -> None:
+        """What is given to a model of ``tenant`` is clear before it is written: an earlier driver, which nobody closed,
+        may have left something there. What :meth:`forget` has cleared is cleared again."""
+        if self._inherited or tenant is not None:
+            self._clear_blocks(placement)
+
     def forget(self, model: LoadedModel) -> None:
-        """``model`` is unloaded: its DRAM is cleared, behind the back of simulated time as it was written."""
-        for address in model.placement.dram_blocks:
+        """``model`` is unloaded: its DRAM is cleared."""
+        self._clear_blocks(model.placement)
+
+    def _clear_blocks(self, placement: ImagePlacement) -> None:
+        """Behind the back of simulated time, as models are written; not what another model shares."""
+        for address in placement.dram_blocks:
             self._queues.bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
 
     # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------

@@ -9,16 +9,15 @@ from hw.contract.regs import EngineState
 from sim.bus import HostCosts
 from sim.dram import DramFault
 from sim.faulty_bus import FaultyBus
-from sim.model.bus import ModelBus
-from sim.rtl import open_bus
+from sim.simulators import open_simulator
 from tests.hw.soc_bench import END, SocBench, copy
 
 TINY = preset("tiny")
 
 
-@pytest.fixture(scope="module", params=["native", "pysim"])
+@pytest.fixture(scope="module", params=["native", "pysim", "model"])
 def soc(request):
-    bench = SocBench(TINY, bus=FaultyBus(open_bus(TINY, request.param, costs=HostCosts.free())))
+    bench = SocBench(TINY, bus=FaultyBus(open_simulator(TINY, request.param, costs=HostCosts.free())))
     yield bench
     bench.bus.close()
 
@@ -94,8 +93,9 @@ def test_the_bases_of_rings_have_no_low_bits(engine):
     assert (engine.read("RING_BASE"), engine.read("CPL_BASE")) == (0x1200, 0x3400)
 
 
-def test_a_reset_that_the_memory_holds_up_says_so_and_ends_with_it():
-    soc = SocBench(TINY, bus=FaultyBus(open_bus(TINY, "native", costs=HostCosts.free())))
+@pytest.mark.parametrize("backend", ["native", "model"])
+def test_a_reset_that_the_memory_holds_up_says_so_and_ends_with_it(backend):
+    soc = SocBench(TINY, bus=FaultyBus(open_simulator(TINY, backend, costs=HostCosts.free())))
     soc.setup()
     soc.bus.set_dram_fault(DramFault.FREEZE, after=200, cycles=300_000)
     there_and_back(soc)
@@ -124,8 +124,14 @@ def test_impossible_faults_are_named(soc, wrong):
         soc.bus.set_dram_fault(**wrong)
 
 
-def test_the_fast_model_has_no_faults_of_the_memory():
-    bus = FaultyBus(ModelBus(TINY))
+class NoFaults:
+    """A bus to something that cannot go wrong on purpose, as hardware."""
+
+    params, costs, cycle = TINY, HostCosts.free(), 0
+
+
+def test_a_bus_without_faults_of_the_memory_says_so():
+    bus = FaultyBus(NoFaults())  # type: ignore[arg-type]
     bus.set_dram_fault(DramFault.NONE)
-    with pytest.raises(TypeError, match="ModelBus has no faults of the memory"):
+    with pytest.raises(TypeError, match="NoFaults has no faults of the memory"):
         bus.set_dram_fault(DramFault.FREEZE, cycles=5)

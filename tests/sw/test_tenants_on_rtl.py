@@ -68,6 +68,7 @@ def test_no_byte_of_another_tenant_is_found_in_lv2(device, windows):
 def test_one_tenant_finds_what_its_models_left_and_pays_nothing(device):
     peepers = [Peeper(TINY, own, w) for own, w in zip((0x21, 0x42, 0x63), SHAPES[0], strict=True)]
     arrival = latency(device, peepers[0]) // 2
+    latency(device, peepers[2])  # the whole of LV2 is this tenant's from now on
     before = device.scrubber.cleared
     found, requests = preempted(device, peepers, "aaa", arrival)
     assert requests[0].preempted and any(found) and device.scrubber.cleared == before

@@ -8,10 +8,13 @@ _SEVERAL = object()  #: what more than one tenant may have left: nobody's
 
 
 class Lv2Tenants:
-    """The tenant of each byte of LV2, None being the default tenant. Bytes that nobody has used are everybody's."""
+    """The tenant of each of ``size`` bytes of LV2, None being the default tenant.
 
-    def __init__(self) -> None:
-        self._used: list[tuple[Range, object]] = []  #: disjoint
+    What was there at the start is the default tenant's, and foreign to all others; with ``several`` it is nobody's.
+    """
+
+    def __init__(self, size: int, *, several: bool = False) -> None:
+        self._used: list[tuple[Range, object]] = [((0, size), _SEVERAL if several else None)]  #: disjoint
 
     def foreign(self, where: Iterable[Range], tenant: str | None, kept: Iterable[Range] = ()) -> list[Range]:
         """Bytes of ``where`` that others than ``tenant`` may have used last, without those of ``kept``."""
@@ -27,9 +30,6 @@ class Lv2Tenants:
         passing = set(tenants)
         for user, mine in self._by_user(where):
             self._mark(mine, user if {user} == passing else _SEVERAL)
-        if passing:
-            known = [piece for piece, _ in self._used]
-            self._mark(subtract(where, known), passing.pop() if len(passing) == 1 else _SEVERAL)
 
     def _by_user(self, where: Sequence[Range]) -> list[tuple[object, list[Range]]]:
         return [(user, intersect([piece], where)) for piece, user in self._used]

@@ -17,9 +17,9 @@ SAMPLE = {"hostile": 150, "differential": 150, "frontdoor": 80, "faults": 12, "s
 LONGER = {"hostile": 3000, "differential": 3000, "frontdoor": 1500, "faults": 300, "storms": 150}
 
 
-def run(name: str, rounds: int, seed: int) -> Tally:
+def run(name: str, rounds: int, seed: int, backend: str = "native") -> Tally:
     print(f"campaign {name}, seed {seed}")
-    return run_campaign(name, lambda: KINDS[name].make("native"), Tally(seed), seconds=1e9, rounds=rounds)
+    return run_campaign(name, lambda: KINDS[name].make(backend), Tally(seed), seconds=1e9, rounds=rounds)
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -27,6 +27,12 @@ def test_a_sample(name):
     tally = run(name, SAMPLE[name], 10_000_000)
     assert tally.failures == []
     assert (tally.ran, sum(tally.kinds.values())) == (SAMPLE[name], SAMPLE[name])
+
+
+def test_faults_of_the_fast_model_end_as_those_of_the_rtl():
+    rtl, model = (run("faults", 12, 30_000_000, backend) for backend in ("native", "model"))
+    assert rtl.failures == model.failures == []
+    assert model.kinds == rtl.kinds
 
 
 @pytest.mark.slow

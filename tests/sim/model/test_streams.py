@@ -67,11 +67,14 @@ def _traffic(params: SocParams, seed: int) -> tuple[list, list, list, int]:
     def transfer(name: str) -> Transfer:
         return Transfer(
             _copy(rng, params), (rng.randrange(64) * 4096, 0), lambda at: told.append((f"{name} accepted", at)),
-            lambda at: told.append((f"{name} done", at)),
+            lambda at: told.append((f"{name} done", at)), 0,
         )  # fmt: skip
 
-    units = [LoadUnit(params, memory, agenda, port) for port in (2, 5)]
-    store, single = StoreUnit(params, memory, agenda, 0), _Single(memory, agenda)
+    def struck(time: int, transfer: Transfer, number: int) -> None:
+        raise AssertionError("there are no faults")
+
+    units = [LoadUnit(params, memory, agenda, port, struck) for port in (2, 5)]
+    store, single = StoreUnit(params, memory, agenda, 0, struck), _Single(memory, agenda)
     time = 0
     for number in range(60):
         time += rng.choice([1, 50, 400, 3000])

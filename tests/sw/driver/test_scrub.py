@@ -54,7 +54,9 @@ def test_what_another_tenant_left_is_cleared(tenants):
 def test_one_tenant_finds_what_it_left():
     soc = FakeSoc(TINY)
     device = Device(soc)
-    Session(device, device.load(walking_image(TINY), tenant="a")).run(X)
+    first = device.load(walking_image(TINY), tenant="a")
+    Session(device, first).run(X)
+    device.unload(first)
     leave_something(soc)
     assert 0 not in found_by(soc, device, device.load(walking_image(TINY), tenant="a"))
 
@@ -63,8 +65,8 @@ def test_an_engine_that_was_reset_is_cleared_again():
     soc = FakeSoc(TINY)
     device = Device(soc)
     model = device.load(walking_image(TINY), tenant="a")
-    soc.hang = True
     device.begin(model, 1000)
+    soc.hang = True
     device.submit(model, [0], limit=1000)
     device.abort(model)
     soc.hang = False
@@ -77,7 +79,7 @@ def test_one_tenant_pays_nothing():
     models = [device.load(negating_image(TINY), tenant="a") for _ in range(2)]
     for model in models * 2:
         Session(device, model).run(np.zeros((1, 8, 8), np.float32))
-    assert device.scrubber.cleared == 1  # what was there before the first
+    assert device.scrubber.cleared == 1 + len(models)  # what was there before: of the engine, and of each one's windows
 
 
 def test_no_tenant_at_all_pays_nothing():
@@ -136,3 +138,38 @@ def test_a_run_time_tries_again_what_clears(op):
     fail_once(soc, op)
     np.testing.assert_array_equal(runtime.submit(second, X).result()["out"], expected)
     assert runtime.requests[-1].error is None and not device.scrubber.faulted
+
+
+@pytest.mark.parametrize("tenant", [None, "b"])
+@pytest.mark.parametrize("before", [None, "a", "b"])
+def test_a_second_driver_of_a_bus_clears_what_tenants_of_the_first_left(before, tenant):
+    """Also where both have the same name: names are a driver's own. The host's own models clear only after tenants."""
+    soc = FakeSoc(TINY)
+    first = Device(soc)
+    model = first.load(walking_image(TINY, jobs=2), tenant=before)
+    Session(first, model).run(X)
+    first.unload(model)
+    leave_something(soc)
+    second = Device(soc)
+    found = found_by(soc, second, second.load(walking_image(TINY, jobs=2), tenant=tenant))
+    if (before, tenant) == (None, None):
+        assert 0 not in found and second.scrubber.cleared == 0
+    else:
+        assert found == [0] * 5
+
+
+def test_a_tenant_finds_nothing_that_was_there_before_any_driver():
+    soc = FakeSoc(TINY)
+    leave_something(soc)
+    soc.write_mem(0, bytes([5]) * TINY.dram_bytes)
+    device = Device(soc)
+    model = device.load(walking_image(TINY, jobs=2), tenant="a")
+    blocks = [(base, size) for i, (base, size) in enumerate(model.segments) if i not in {0, 1, *LV2_SEGMENTS} and size]
+    assert blocks and not any(any(soc.read_mem(base, size)) for base, size in blocks)
+    assert found_by(soc, device, model) == [0] * 5
+
+
+def test_drivers_of_other_buses_inherit_nothing():
+    soc = FakeSoc(TINY)
+    Device(soc).load(walking_image(TINY), tenant="a")
+    assert not Device(FakeSoc(TINY)).ownership.inherited
