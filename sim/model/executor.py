@@ -34,6 +34,7 @@ class ExecutorModel(Part):
         self.job = no_job()
         self.fault: JobFault | None = None
         self.halt_cycle = self.halt_point = self.halt_pc = 0
+        self._overdue = 0  #: cycle at which the body has taken too many
         self._state = _IDLE
         self._point = -1  # the cancellation point that waits for its cycle
         self._trapped = False
@@ -100,6 +101,9 @@ class ExecutorModel(Part):
             self._state = _IDLE
             self.later(time + 1, lambda at, _: self.consider(at))
         elif self._state in (_HALTED, _QUIESCE):
+            if self._state == _HALTED:
+                self._overdue += time - self.halt_cycle
+                self._watch(time)
             self._state = _BODY
             self.dispatch.latest = time
             self.later(time + 1, lambda at, _: self._dispatch(at))
@@ -129,14 +133,19 @@ class ExecutorModel(Part):
             self._trap(time + 1, job.fault)
             return
         self.dispatch.begin(time, job, engine.program(job))
-        limit = job.members["cycle_limit"]
-        if limit:
-            self.later(time + limit + 1, self._over_time, job)
+        self._overdue = time + job.members["cycle_limit"] + 1
+        self._watch(time)
         self.preparer.prepare(time + 1)
         self._dispatch(time)
 
+    def _watch(self, time: int) -> None:
+        """Look when the body has taken the cycles that it may; those in HALTED do not count."""
+        assert self.job is not None
+        if self.job.members["cycle_limit"]:
+            self.later(max(time, self._overdue), self._over_time, self.job)
+
     def _over_time(self, time: int, job: Job) -> None:
-        if job is self.job and self._state in (_BODY, _QUIESCE, _HALTED, _DRAIN):
+        if job is self.job and self._state in (_BODY, _QUIESCE, _DRAIN) and time >= self._overdue:
             self._trap(time, JobFault(Fault.CYCLE_LIMIT, FaultUnit.EXECUTOR, max(0, self.next_pc(time) - 1)))
 
     def _fetched(self, time: int) -> None:

@@ -8,7 +8,7 @@ from compiler.compile import compile_model
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND, MODEL
 from sim.simulators import open_simulator
-from sw.driver import Device
+from sw.driver import Device, DeviceFault
 from sw.runtime import Mechanism, Runtime, Session
 from tests.support.preempt_images import smashing_image, walking_image
 
@@ -91,3 +91,21 @@ def test_digits_preempted_at_random_times_by_itself_and_another(device):
                 np.testing.assert_array_equal(request.outputs[name], value)
         preempted += sum(request.preempted for request in runtime.requests)
     assert preempted >= 8
+
+
+def test_a_halted_body_takes_none_of_the_cycles_that_it_may(device):
+    walk, inside = device.load(walking_image(TINY)), 0
+    for delay in range(0, 1000, 50):
+        device.begin(walk, LIMIT)
+        ids = device.submit(walk, range(1), limit=LIMIT, cycle_limit=3000)
+        device.bus.advance(delay)
+        inside += device.pause([0])[0].in_job
+        device.bus.advance(20_000)
+        device.go_on([0])
+        device.collect(ids, LIMIT)
+    assert inside >= 3
+    device.begin(walk, LIMIT)
+    with pytest.raises(DeviceFault, match="CYCLE_LIMIT"):
+        device.collect(device.submit(walk, range(1), limit=LIMIT, cycle_limit=200), LIMIT)
+    device.abort(walk)
+    device.unload(walk)
