@@ -9,14 +9,21 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
+
+_OLDEST = 13  #: operator set
 
 Feed = Mapping[str, npt.NDArray[np.float32]]
 
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A float model with shapes inferred and batch normalisations folded into the convolutions before them."""
+    """A float model with shapes inferred and batch normalisations folded into the convolutions before them. An older
+    one is converted to the first operator set whose QuantizeLinear has an axis."""
+    version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
+    if version < _OLDEST:
+        model = onnx.version_converter.convert_version(model, _OLDEST)
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         source, target = Path(folder) / "float.onnx", Path(folder) / "prepared.onnx"
         onnx.save(model, source)

@@ -1,9 +1,14 @@
 """What holds for all tests."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from caesura.backends import VARIABLE
 from sim.backends import DEFAULT_BACKEND
+
+# How long an example takes says nothing on a machine with other work.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """``caesura bench``: figures of a benchmark against what they must reach."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from caesura import show
 from caesura.comma_separated import to_csv
+from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import Backend, Csv, Json, Page, ParamsFile, Preset, Set, check_form, check_writable, seconds
 from caesura.progress import Progress
@@ -72,7 +72,7 @@ def _show_bench(report: "BenchResult", as_json: bool, as_csv: bool, page: Path |
             progress.task(f"writing {page}")
             write_bench_page(page, report.to_dict())
     if as_json:
-        typer.echo(json.dumps(report.to_dict()))
+        typer.echo(json_text(report.to_dict()))
     elif as_csv:
         typer.echo(to_csv(report.to_rows()), nl=False)
     else:

@@ -1,6 +1,5 @@
 """``caesura compile``: an ONNX model to an image."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from caesura import api, show
+from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
     Batch,
@@ -88,7 +88,7 @@ def compile(
     if as_json:
         parts = {"bytes": output.stat().st_size, "layers": len(image.meta.layers), "jobs": len(image.meta.jobs)}
         fields = {"order": order_fields(orders), **measured_fields(compiled.measured)}
-        typer.echo(json.dumps({"image": str(output), **parts, **fields}))
+        typer.echo(json_text({"image": str(output), **parts, **fields}))
         return
     if has_choice(orders):
         show.tell(order_table(orders))

@@ -1,6 +1,5 @@
 """``caesura info``: what an image, a model or a machine holds."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 from rich.console import Group
 
 from caesura import api, show
+from caesura.json_text import json_text
 from caesura.latency import latency_fields, latency_table
 from caesura.machine import machine_of
 from caesura.options import Dim, Fallback, Json, Set, is_image, sizes_of
@@ -46,6 +46,6 @@ def info(
     else:
         raise api.UsageError(f"{target}: no such file, and no preset of that name; presets are {', '.join(PRESETS)}")
     if as_json:
-        typer.echo(json.dumps(plain))
+        typer.echo(json_text(plain))
     else:
         show.tell(result)

@@ -1,12 +1,12 @@
 """``caesura profile``: durations of layers, measured, in an image."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from caesura import show
+from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
     Backend,
@@ -52,7 +52,7 @@ def profile(
     target = output or model.with_suffix(".cimg")
     image.save(target)
     if as_json:
-        typer.echo(json.dumps({"image": str(target), **to_fields(image)}))
+        typer.echo(json_text({"image": str(target), **to_fields(image)}))
     else:
         show.tell(to_table(image))
         typer.echo(f"{target}: measured durations stored")

@@ -1,6 +1,5 @@
 """``caesura quantise``: a float ONNX model as an 8-bit one that the accelerator runs."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 
 from caesura.api import UsageError
 from caesura.inputs import samples_of
+from caesura.json_text import json_text
 from caesura.options import Dim, Json, check_writable, sizes_of
 from caesura.progress import Progress
 from sw.runtime import InputError
@@ -59,7 +59,7 @@ def quantise(
         progress.task("comparing with the float model")
         found = {"output": str(output), "samples": len(feeds), **_compared(proto, output, feeds, sizes)}
     if as_json:
-        typer.echo(json.dumps(found))
+        typer.echo(json_text(found))
         return
     ratios = ", ".join(f"{name} {ratio:.1f} dB" for name, ratio in found["sqnr_db"].items())
     typer.echo(f"{output}: {output.stat().st_size:,} bytes, ranges from {len(feeds)} samples of {data}")

@@ -1,12 +1,12 @@
 """``caesura retime``: a run under another DRAM, or with other units."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from caesura import show
+from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
     Dim,
@@ -56,6 +56,6 @@ def retime(
             told=lambda what: progress.task(f"running {what}"),
         )
     if as_json:
-        typer.echo(json.dumps(retiming.to_fields(image, variations)))
+        typer.echo(json_text(retiming.to_fields(image, variations)))
     else:
         show.tell(retiming.to_table(image, variations))

@@ -1,6 +1,5 @@
 """``caesura run``: a model on the RTL or on the fast model of it."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ import typer
 from caesura import api, inputs
 from caesura.backends import chosen_backend
 from caesura.comma_separated import to_csv
+from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
     AnyBackend,
@@ -83,6 +83,9 @@ def run(
     cancel_at: CancelAt = "both",
     cancel_spill_bound: SpillBound = None,
     lv2_limit: Lv2Limit = None,
+    keep_weights: Annotated[
+        bool, typer.Option("--keep-weights", help="leave weights that fit in LV2 there from one sample to the next")
+    ] = False,
     profile: Annotated[bool, typer.Option("--profile", help="show where the MAC cycles went, per layer")] = False,
     trace: Annotated[Path | None, typer.Option(help="write a timeline for Perfetto to this file")] = None,
     page: Page = None,
@@ -118,7 +121,7 @@ def run(
     # The fast model knows when its units run; on the RTL that has to be watched for.
     recorded = units or (backend == "model" and vcd is None and trace is not None)
     with Progress() as progress, _device(image, backend, vcd, progress, recorded=recorded) as device:
-        loaded, expected = device.load(image), estimated_cycles(image)
+        loaded, expected = device.load(image, keep_weights=keep_weights), estimated_cycles(image)
         for number, sample in enumerate(data, 1):
             left = expected * (len(data) - number + 1)
             progress.task(f"sample {number} of {len(data)}", cycle=device.bus.cycle, expected=left)
@@ -143,7 +146,7 @@ def run(
         save_outputs(output, report.outputs)
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
-        typer.echo(json.dumps({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
+        typer.echo(json_text({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
     elif as_csv:
         typer.echo(to_csv(report.to_rows()), nl=False)
     else:

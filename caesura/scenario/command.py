@@ -1,6 +1,5 @@
 """``caesura scenario``: from command-line arguments to output."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 
 from caesura.api import UsageError
 from caesura.comma_separated import to_csv
+from caesura.json_text import json_text
 from caesura.progress import Progress
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.outcome_chart import outcome_chart
@@ -56,7 +56,7 @@ def scenario_command(
     for policy, shown in zip(policies, charts, strict=False):
         tell(Group(f"{policy}:", shown) if len(policies) > 1 else shown)
     if as_json:
-        print(json.dumps(results[0] if len(results) == 1 else results))
+        print(json_text(results[0] if len(results) == 1 else results))
     elif as_csv:
         print(to_csv(to_rows(results)), end="")
     else:

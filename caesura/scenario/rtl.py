@@ -49,7 +49,10 @@ class RtlRunner:
         device = api.open(params, self._backend, progress=self._progress.cycles)
         try:
             models = {
-                name: [device.driver.load(image) for _ in range(copies(scenario, name))]
+                name: [
+                    device.driver.load(image, keep_weights=scenario.models[name].keep_weights)
+                    for _ in range(copies(scenario, name))
+                ]
                 for name, image in images.items()
             }
             executor = DeviceExecutor(scenario, policies, device.driver, models, self._rule, self._progress)

@@ -45,6 +45,7 @@ class ModelSpec(_Table):
     #: how often a real model is loaded; if absent, once, or up to twice in a closed loop
     copies: Annotated[int, Field(ge=1, le=64)] | None = None
     fallback: bool = False  #: run on the CPU what the accelerator cannot run of a real model
+    keep_weights: bool = False  #: of a real model: weights that an inference finds in LV2 are not loaded again
 
     @pydantic.model_validator(mode="after")
     def _has_content(self) -> "ModelSpec":

@@ -1,12 +1,12 @@
 """``caesura sweep``: from command-line arguments to output."""
 
-import json
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from caesura.comma_separated import to_csv
+from caesura.json_text import json_text
 from caesura.show import tell
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import Point, load_sweep
@@ -36,12 +36,12 @@ def sweep_command(
         figures = run_sweep(points, Store(folder), scheduler=scheduler, jobs=jobs or cpus(), told=told)
     found = rows(points, figures)
     (folder / "table.csv").write_text(to_csv(found))
-    (folder / "table.json").write_text(json.dumps(found, indent=1))
+    (folder / "table.json").write_text(json_text(found, indent=1))
     from caesura.sweep.picture import write_picture
 
     write_picture(folder / "picture.html", title, found, list(dict.fromkeys(n for p in points for n in p.labels)))
     if as_json:
-        print(json.dumps(found))
+        print(json_text(found))
     elif as_csv:
         print(to_csv(found), end="")
     else:

@@ -50,6 +50,16 @@ def test_the_accelerator_runs_what_it_writes(files, capsys, data):
     assert found["samples"] == 2 and not found["refused"] and min(found["sqnr_db"].values()) > 20
 
 
+@pytest.mark.parametrize("version", [11, 12])
+def test_models_of_older_operator_sets(files, capsys, version):
+    """As PyTorch exported them for years: QuantizeLinear had no axis then."""
+    model = float_model()
+    model.opset_import[0].version = version
+    onnx.save(model, files / "old.onnx")
+    quantise(files / "old.onnx", files / "data.npz", files / "q.onnx")
+    assert "the accelerator runs all of it" in capsys.readouterr().out
+
+
 def test_a_quantised_model_is_not_quantised_again(files):
     quantise(files / "float.onnx", files / "data.npz", files / "q.onnx")
     with pytest.raises(api.UsageError, match="quantised already"):

@@ -9,6 +9,7 @@ from caesura import api
 from caesura.scenario import Policies, ScenarioError, load_scenario, parse_scenario
 from caesura.scenario.rtl import RtlRunner
 from hw.contract.params import ParamError
+from sim.backends import MODEL
 from sw.runtime.preemption_mechanism import Mechanism
 
 SMALL = Path("examples/scenarios/small_models.toml")
@@ -132,3 +133,19 @@ def test_models_and_units_must_suit_the_rtl():
     content["time_unit"] = "fortnights"
     with pytest.raises(ScenarioError, match=r"time_unit 'fortnights'.*use cycles, ns"):
         RtlRunner().run(parse_scenario(content, "test"), Policies.named("fcfs"), Path())
+
+
+def test_weights_stay_where_the_scenario_says_so():
+    ends = []
+    for keep in (False, True):
+        content = {
+            "name": "x",
+            "time_unit": "cycles",
+            "machine": {"preset": "base"},
+            "models": {"m": {"workload": "bert_tiny_1x8", "keep_weights": keep}},
+            "streams": [{"name": "s", "stages": [{"model": "m"}], "arrivals": {"kind": "trace", "times": [0, 0]}}],
+        }
+        runner = RtlRunner(MODEL)
+        ends.append(runner.run(parse_scenario(content, "test"), Policies.named("fcfs"), Path()).makespan)
+        assert runner.mismatches == []
+    assert ends[1] < 0.9 * ends[0]

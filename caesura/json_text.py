@@ -1,0 +1,20 @@
+"""JSON that every reader takes: numbers that are none, which JSON does not have, are null."""
+
+import json
+import math
+from typing import Any
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """``value`` as JSON; NaN and infinities become null."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value
