@@ -89,15 +89,16 @@ def compile_with_report(
     sizes: Mapping[str, int] | None = None,
 ) -> "Compiled":
     """As :func:`compile`; the image with the graph it was made from and the report of the compilation. ``told``: with
-    ``order="measured"`` called with the number of programs measured, on the fast model, and the fewest cycles."""
-    from caesura.model_cycles import model_cycles  # only loaded where they are used
+    ``order="measured"`` or ``"timed"`` called with the number of programs measured, on the fast model, and the fewest
+    cycles."""
+    from caesura.model_cycles import layer_cycles, model_cycles  # only loaded where they are used
     from compiler import compile as compiler
 
     params = resolve(preset)
     engines = params.engines if engines is None else engines
     return compiler.compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options,
-        measure=model_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
+        measure=model_cycles, time_layers=layer_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
     )  # fmt: skip
 
 

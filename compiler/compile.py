@@ -16,6 +16,7 @@ from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
 from compiler.measured_order import Measure, MeasuredBuild, Told, build_measured
+from compiler.timed_order import TimeLayers, build_timed
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 
@@ -42,6 +43,7 @@ def compile_with_report(
     engines: int | Literal["auto"] | None = None,
     options: Options | None = None,
     measure: Measure | None = None,
+    time_layers: TimeLayers | None = None,
     told: Told | None = None,
     jobs: int | None = None,
     cache: bool = True,
@@ -53,9 +55,10 @@ def compile_with_report(
     ``fallback``: nodes the accelerator cannot run become CPU steps. ``observe``: every operator's result also goes to
     DRAM as a tensor of the image. ``engines``: how many engines of the device share each layer, by default what
     ``options`` says; ``auto``: as many as the model deserves, see :func:`compiler.engine_count.build_for_its_size`.
-    ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds`` and calls
-    ``told`` on its way. ``jobs``: processes that share the work where there is much of it (None: as many as there are
-    CPUs); the image does not depend on it. ``cache``: layers that were compiled before are taken from the cache folder,
+    ``measure``: gives the cycles of an image, for ``order="measured"``, which ends after ``order_seconds``;
+    ``time_layers``: gives those of each layer, for ``order="timed"``; both call ``told`` on their way. ``jobs``:
+    processes that share the work where there is much of it (None: as many as there are CPUs); the image does not depend
+    on it. ``cache``: layers that were compiled before are taken from the cache folder,
     others kept there. ``batch``: of a model with a dynamic one; ``sizes``: of dynamic dimensions by name. Raises
     :class:`compiler.ir.CompileError`.
     """
@@ -63,13 +66,18 @@ def compile_with_report(
     chosen = replace(chosen, observe=observe or chosen.observe)
     store = ObjectStore() if cache else None
     graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes)
-    if chosen.order == "measured":
-        if engines == "auto" or chosen.placed or observe or not chosen.regions or measure is None:
+    if chosen.order in ("measured", "timed"):
+        needed = measure if chosen.order == "measured" else time_layers
+        if engines == "auto" or chosen.placed or observe or not chosen.regions or needed is None:
             raise CompileError(
-                "order 'measured' compares regions of programs on a given number of engines: leave auto, placed, "
-                "observe and no-regions out, and say what measures"
+                f"order {chosen.order!r} compares regions of programs on a given number of engines: leave auto, "
+                "placed, observe and no-regions out, and say what measures"
             )
         whole = chosen if engines is None else replace(chosen, engines=engines)
+        if time_layers is not None and chosen.order == "timed":
+            built = build_timed(graph, params, whole, time_layers, told, jobs=jobs, store=store)
+            return Compiled(built.image, graph, built.report, built)
+        assert measure is not None
         seconds = chosen.order_seconds if math.isfinite(chosen.order_seconds) else MEASURED_SECONDS
         built = build_measured(graph, params, whole, measure, seconds, told, jobs=jobs, store=store)
         return Compiled(built.image, graph, built.report, built)

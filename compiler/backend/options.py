@@ -10,9 +10,10 @@ from hw.contract.params import KIB, SocParams
 #: Where cancellation points lie: at intervals of the estimated time, where spilled data has reached DRAM, or both.
 STRATEGIES = ("both", "intervals", "spills")
 
-#: In which order layers come: as in the model, the best found by price, the best of all where those can be counted, or
-#: the best found by compiling and measuring (:mod:`compiler.measured_order`).
-ORDERS = ("search", "source", "exhaustive", "measured")
+#: In which order layers come: as in the model, the best found by price, the best of all where those can be counted,
+#: the best found by a longer search whose prices learn from programs that are timed (:mod:`compiler.timed_order`), or
+#: the best found by compiling and measuring for a time (:mod:`compiler.measured_order`).
+ORDERS = ("search", "source", "exhaustive", "timed", "measured")
 _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
 
 

@@ -17,6 +17,7 @@ from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.options import Options
+from compiler.backend.order.region_beam import QUICK, WIDE
 from compiler.backend.order.regions import ChooseOrder, order_and_join
 from compiler.backend.preempt.points import PointLimits
 from compiler.backend.prepare import prepared
@@ -102,7 +103,8 @@ def _build(
     if not options.regions or options.observe or options.placed:
         return _compiled(graph, layers, layers, options, [], compiler)
     lv2, limits = options.lv2_bytes(params), options.search_limits
-    ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2)
+    width = WIDE if options.order == "timed" else QUICK
+    ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2, width)
     while True:
         verify_layers(graph, ordered.layers)
         try:

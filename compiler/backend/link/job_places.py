@@ -27,7 +27,7 @@ class JobPlace:
 
 def shared_bytes(placement: TensorPlacement, budget: Lv2Budget) -> int:
     """Bytes of LV2 that tensors and staging areas take, from the first on; they are whole words."""
-    return max(placement.sizes[Segment.LV2], budget.staging_end)
+    return int(max(placement.sizes[Segment.LV2], budget.staging_end))  # not a number of numpy, as shapes may be
 
 
 def job_places(

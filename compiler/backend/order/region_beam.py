@@ -7,17 +7,28 @@ the cycles up to there, and what the busiest unit has still to do at least (beam
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from compiler.order.graph import Order, OrderGraph
 
-_SETS = 6  #: of computed layers that are kept, of each number of them
-_GROWN = 6  #: of the regions with one number of layers, how many grow by another layer
-_PRICED = 2  #: of these, how many are priced precisely, and gone on from
-
 RegionCycles = Callable[[tuple[int, ...]], float]  #: of a region with these operators; infinite if there is none
+
+
+class BeamWidth(NamedTuple):
+    """How far a search looks. ``sets``: of computed layers that are kept, of each number of them; ``grown``: of the
+    regions with one number of layers, how many grow by another layer; ``priced``: of these, how many are priced
+    precisely, and gone on from."""
+
+    sets: int
+    grown: int
+    priced: int
+
+
+QUICK = BeamWidth(6, 6, 2)
+WIDE = BeamWidth(30, 10, 4)
 
 
 @dataclass(frozen=True)
@@ -38,14 +49,14 @@ class _Reached:
 class RegionBeam:
     """The search. ``quick``: an estimate of ``cycles``, the price of a region; ``work``: by operator of ``graph`` the
     cycles that it takes of each unit at least; ``priority``: an order in which members of a region stand; ``most``:
-    layers of a region; ``over``: whether time is up."""
+    layers of a region; ``over``: whether time is up; ``width``: how far to look."""
 
     def __init__(
         self, graph: OrderGraph, quick: RegionCycles, cycles: RegionCycles, work: npt.NDArray[np.float64],
-        priority: Order, most: int, over: Callable[[], bool],
+        priority: Order, most: int, over: Callable[[], bool], width: BeamWidth = QUICK,
     ) -> None:  # fmt: skip
         self._graph, self._quick, self._cycles = graph, quick, cycles
-        self._work, self._most, self._over = work, most, over
+        self._work, self._most, self._over, self._width = work, most, over, width
         self._place = {number: place for place, number in enumerate(priority)}
         self._known: dict[int, float] = {}
         self._exact: dict[int, float] = {}
@@ -68,7 +79,7 @@ class RegionBeam:
         return next(iter(levels[-1].values())).regions()
 
     def _promising(self, level: dict[int, _Reached]) -> list[_Reached]:
-        return sorted(level.values(), key=lambda one: (one.cycles + self._left(one.done), one.done))[:_SETS]
+        return sorted(level.values(), key=lambda one: (one.cycles + self._left(one.done), one.done))[: self._width.sets]
 
     def _regions(self, done: int) -> list[tuple[int, float]]:
         """Regions that can come behind ``done``, as bits, with their cycles."""
@@ -78,8 +89,8 @@ class RegionBeam:
             larger = {region | 1 << number for region in growing for number in self._graph.ready(done | region)}
             priced = [(self._priced(region), region) for region in larger]
             lost = sorted((cycles - self._left(done) + self._left(done | region), region) for cycles, region in priced)
-            best += [region for cycles, region in lost[:_PRICED] if np.isfinite(cycles)]
-            growing = [region for _, region in lost[:_GROWN]]
+            best += [region for cycles, region in lost[: self._width.priced] if np.isfinite(cycles)]
+            growing = [region for _, region in lost[: self._width.grown]]
         for region in best:
             if region not in self._exact:
                 self._exact[region] = self._cycles(self._members(region))

@@ -9,7 +9,6 @@ read in a region what another makes there: see ``layers/region_share.py`` and ``
 """
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +19,9 @@ import numpy as np
 from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import ConvLayer, HostLayer, Layer
-from compiler.backend.layers.region import Place, Region
-from compiler.backend.layers.region_share import Share
-from compiler.backend.order.region_beam import RegionBeam
+from compiler.backend.layers.region import Region
+from compiler.backend.order.region_beam import QUICK, BeamWidth, RegionBeam
+from compiler.backend.order.region_price import MOST, RegionPrice
 from compiler.backend.order.region_rules import RegionRules
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes, layer_times
 from compiler.order.annealing import annealed
@@ -32,13 +31,10 @@ from compiler.order.lower_bound import LowerBound
 from compiler.order.model import order_model
 from compiler.order.price import Price
 from compiler.order.report import OrderReport
-from compiler.order.residency import spills
 from compiler.order.search import SearchLimits
-from compiler.order.split import threshold
 from compiler.order.subgraphs import subgraphs
 from hw.contract.params import SocParams
 
-_MOST = 8  #: layers of a region
 _PART = 0.25  #: of a network that a region may be: it is scheduled as one
 #: Of the cycles of the source order, what another must save: layers stand there where they hold least memory, of which
 #: the price of an order knows little.
@@ -47,80 +43,7 @@ _TENSORS = 5 / 8  #: of LV2 that tensors of a region may take: windows take a qu
 
 
 #: What gives the order of a graph of layers, with a price of orders to go by, and the order that the search has found.
-ChooseOrder = Callable[[OrderGraph, Price, Order], Order]
-
-
-class RegionPrice:
-    """The price of orders of a part of the layers: cycles of its best regions, and of what is spilled."""
-
-    def __init__(
-        self, rules: RegionRules, numbers: Sequence[int], graph: OrderGraph, *, quick: bool = False
-    ) -> None:  # fmt: skip
-        """``numbers``: of the layers that are the operators of ``graph``. ``quick``: by the quick estimate."""
-        self._quick = quick
-        self._rules, self._numbers, self._graph = rules, numbers, graph
-        self._known: dict[tuple[int, ...], tuple[float, tuple[Place, ...]]] = {}
-        self._bounds: dict[tuple[int, ...], float] = {}
-        self._forbidden: list[frozenset[int]] = []
-        self._only_shared: list[frozenset[int]] = []
-
-    def __call__(self, order: Order) -> float:
-        moved = sum(spills(self._graph, order, threshold(self._rules.lv2_bytes)))
-        return self.cut(order)[0] + moved / self._rules.dram_bytes_per_cycle
-
-    def _possible(self, members: tuple[int, ...]) -> bool:
-        return len(members) == 1 or (
-            self._rules.possible(members) and not any(bad.issubset(members) for bad in self._forbidden)
-        )
-
-    def _least(self, members: tuple[int, ...]) -> float:
-        """A lower bound of the cycles of a layer or a region; infinite if these cannot be one."""
-        if members not in self._bounds:
-            self._bounds[members] = self._rules.least(members) if self._possible(members) else math.inf
-        return self._bounds[members]
-
-    def _step(self, members: tuple[int, ...]) -> tuple[float, tuple[Place, ...]]:
-        """Cycles of a layer or a region that is possible, and the places of its members."""
-        if members not in self._known:
-            shared = any(bad.issubset(members) for bad in self._only_shared)
-            find = self._rules.quick_placed if self._quick else self._rules.placed
-            self._known[members] = find(members, shared)
-        return self._known[members]
-
-    def region(self, members: tuple[int, ...]) -> float:
-        """Cycles of layers of these numbers as a region, or of one; infinite if they cannot be one."""
-        return self._step(members)[0] if self._possible(members) else math.inf
-
-    def places(self, members: Sequence[int]) -> tuple[Place, ...]:
-        """By member of a region that is possible, how engines share it, or the one that computes it."""
-        return self._step(tuple(members))[1]
-
-    def forbid(self, members: Sequence[int], places: tuple[Place, ...]) -> None:
-        """Layers of these numbers cannot be one region, nor with others; not if each is computed at its place, if
-        engines do not share all of them anyway."""
-        shared = all(isinstance(place, Share) for place in places)
-        (self._forbidden if shared else self._only_shared).append(frozenset(members))
-        self._known.clear()
-        self._bounds.clear()
-
-    def cut(self, order: Order) -> tuple[float, list[int]]:
-        """The least cycles, and where regions of ``order`` begin."""
-        numbers = tuple(self._numbers[i] for i in order)
-        best: list[tuple[float, int]] = [(0.0, 0)]
-        for end in range(1, len(numbers) + 1):
-            begins = range(end - 1, max(-1, end - 1 - _MOST), -1)
-            least = sorted((best[begin][0] + self._least(numbers[begin:end]), begin) for begin in begins)
-            found = (math.inf, 0)
-            for bound, begin in least:
-                if bound >= found[0]:
-                    break
-                found = min(found, (best[begin][0] + self._step(numbers[begin:end])[0], begin))
-            best.append(found)
-        cuts, end = list[int](), len(numbers)
-        while end:
-            end = best[end][1]
-            cuts.append(end)
-        return best[-1][0], cuts[::-1]
+ChooseOrder = Callable[[OrderGraph, RegionPrice, Order], Order]
 
 
 class OrderedRun:
@@ -171,18 +94,18 @@ class OrderedLayers:
 
 def order_and_join(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
-    choose: ChooseOrder | None = None, lv2_bytes: int = 0,
+    choose: ChooseOrder | None = None, lv2_bytes: int = 0, width: BeamWidth = QUICK,
 ) -> OrderedLayers:  # fmt: skip
     """``layers`` in the best order found within ``limits`` (None: as they come), some joined to regions. ``choose``:
-    what gives another; ``lv2_bytes``: of LV2 that they may use (0: all). Layers on the CPU keep their places: all
-    before them come before them."""
+    what gives another; ``lv2_bytes``: of LV2 that they may use (0: all); ``width``: how far the search for regions
+    looks. Layers on the CPU keep their places: all before them come before them."""
     lv2 = lv2_bytes or params.lv2_bytes
     runs, reports = list[OrderedRun | HostLayer](), list[OrderReport]()
     for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
         if on_host:
             runs += [layer for layer in group if isinstance(layer, HostLayer)]
         else:
-            run, report = _ordered(graph, list(group), params, engines, limits, choose, lv2)
+            run, report = _ordered(graph, list(group), params, engines, limits, choose, lv2, width)
             runs.append(run)
             reports += [report] if report else []
     return OrderedLayers(tuple(runs), tuple(reports))
@@ -190,7 +113,7 @@ def order_and_join(
 
 def _ordered(
     graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
-    choose: ChooseOrder | None, lv2_bytes: int,
+    choose: ChooseOrder | None, lv2_bytes: int, width: BeamWidth,
 ) -> tuple[OrderedRun, OrderReport | None]:  # fmt: skip
     flow = layer_flow(graph, run)
     number = {layer: i for i, layer in enumerate(run)}
@@ -216,7 +139,7 @@ def _ordered(
     if limits is not None and len(run) > 1:
         ends = time.monotonic() + limits.seconds
         report = _search(whole, rules, replace(limits, seconds=limits.seconds / 2))
-        grown = _grown(whole, rules, price, lambda: time.monotonic() > ends)
+        grown = _grown(whole, rules, price, lambda: time.monotonic() > ends, width)
         orders = [greedy_order(whole), report.order, *grown, order]
         firsts = dict.fromkeys([_mixed(whole, orders, price), greedy_order(whole)])
         orders += [
@@ -255,12 +178,12 @@ def _search(whole: OrderGraph, rules: RegionRules, limits: SearchLimits) -> Orde
 
 
 def _grown(
-    whole: OrderGraph, rules: RegionRules, price: RegionPrice, over: Callable[[], bool]
+    whole: OrderGraph, rules: RegionRules, price: RegionPrice, over: Callable[[], bool], width: BeamWidth
 ) -> list[Order]:  # fmt: skip
     """The order that a search for regions finds, if there is time for it."""
     quick = RegionPrice(rules, whole.source, whole, quick=True)
     work = np.array([np.minimum(one.busy, one.by_rows) for one in rules.times])
-    beam = RegionBeam(whole, quick.region, price.region, work, greedy_order(whole), _MOST, over)
+    beam = RegionBeam(whole, quick.region, price.region, work, greedy_order(whole), MOST, over, width)
     order = tuple(itertools.chain(*beam.best()))
     return [order] if order else []
 

@@ -213,5 +213,7 @@ def test_order_search_changes_nothing_but_the_order():
 
 
 def test_an_unknown_order_is_refused():
-    with pytest.raises(CompileError, match="order must be one of search, source, exhaustive, measured, not 'best'"):
+    with pytest.raises(
+        CompileError, match="order must be one of search, source, exhaustive, timed, measured, not 'best'"
+    ):
         build(pooled(), TINY, Options(order="best"))

@@ -1,0 +1,71 @@
+"""Orders whose prices learn from programs that are timed: reproducible, exact, never worse than the search by price."""
+
+import numpy as np
+import pytest
+
+from caesura.model_cycles import layer_cycles, model_cycles
+from compiler import reference
+from compiler.backend.options import Options
+from compiler.backend.pipeline import build
+from compiler.compile import compile_with_report
+from compiler.ir import CompileError
+from compiler.timed_order import PROGRAMS, build_timed
+from hw.contract.params import preset
+from sim.check.races import RaceChecker
+from sim.functional.runner import run_image
+from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.placed import branchy
+
+TINY, DIGITS = preset("tiny"), "examples/digits/digits.onnx"
+TIMED = Options(order="timed")
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_the_best_of_a_counted_number_of_programs_is_kept(seed):
+    graph = branchy(seed, operators=9, channels=24)
+    told = []
+    found = build_timed(graph, TINY, TIMED, layer_cycles, lambda tried, cycles: told.append((tried, cycles)))
+    assert 1 < found.tried <= PROGRAMS and [tried for tried, _ in told] == list(range(1, found.tried + 1))
+    assert told[0][1] == found.priced >= told[-1][1] == found.cycles == model_cycles(found.image)
+    again = build_timed(graph, TINY, TIMED, layer_cycles)
+    assert again.image.to_bytes() == found.image.to_bytes() and again.tried == found.tried
+    inputs = random_inputs(graph, 7)
+    expected = reference.run_all(graph, inputs)
+    for name, value in run_image(found.image, inputs, observer=RaceChecker(TINY)).items():
+        assert np.array_equal(value, expected[name])
+
+
+def test_a_region_that_takes_long_is_not_made_again():
+    """Layers that share a region are said to take ten times as long as they do."""
+    graph = branchy(3, operators=9, channels=24)
+
+    def slow(image):
+        regions = [" + " in layer.name for layer in image.meta.layers]
+        return [(9 * region + 1) * took for region, took in zip(regions, layer_cycles(image), strict=True)]
+
+    def regions(image):
+        return sum(" + " in layer.name for layer in image.meta.layers)
+
+    found = build_timed(graph, TINY, TIMED, slow)
+    assert regions(found.image) < regions(build(graph, TINY, TIMED)[0])
+
+
+def test_a_chain_has_one_order():
+    make = GraphBuilder(1)
+    make.output(make.conv(make.conv(make.input((1, 8, 8, 8)), 32, (1, 1)), 16))
+    found = build_timed(make.graph, TINY, TIMED, layer_cycles)
+    assert found.tried == 1 and found.image.code == build(make.graph, TINY)[0].code
+
+
+def test_layers_take_together_what_the_program_takes():
+    image, _ = build(branchy(3, operators=9, channels=24), TINY, Options())
+    took = layer_cycles(image)
+    assert len(took) == len(image.meta.layers) and sum(took) == model_cycles(image)
+    assert all(cycles > 0 for cycles in (took[job.layer] for job in image.meta.jobs))
+
+
+@pytest.mark.parametrize("wrong", [{"engines": "auto"}, {"observe": True}, {"time_layers": None}])
+def test_what_cannot_be_timed_is_refused(wrong):
+    time_layers = wrong.pop("time_layers", layer_cycles)
+    with pytest.raises(CompileError, match="order 'timed' compares regions"):
+        compile_with_report(DIGITS, TINY, options=TIMED, time_layers=time_layers, **wrong)
