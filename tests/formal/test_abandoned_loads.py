@@ -67,6 +67,7 @@ def load_claims(dut: Ld2Unit) -> tuple[Module, list[Signal]]:
     return m, inputs
 
 
+@pytest.mark.slow
 @pytest.mark.formal
 def test_no_word_of_an_abandoned_load_is_written_for_ever(tmp_path):
     m, inputs = load_claims(Ld2Unit(PARAMS))

@@ -133,7 +133,7 @@ def empty(soc: SocBench) -> None:
     soc.write("CONTROL", 1)
 
 
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_job_cut_behind_every_instruction_equals_an_undisturbed_one(soc, step):
     """Behind every ``step``-th. Through a reset: the rest of the job comes back with RESUME, and what is in LV1, LV0
     and the accumulators has survived. Idle loads in front give the pause time to come before the point."""
