@@ -95,7 +95,7 @@ def run_bench(
 
 
 def run_trust(
-    backend: str, *, seconds: float, seed: int, campaigns: Sequence[str], progress_file: Path | None
+    backend: str, *, seconds: float, seed: int, campaigns: Sequence[str], full: bool, progress_file: Path | None
 ) -> BenchReport:
     """Run the campaigns of ``benchmarks.trust`` that are named, or all; see ``run_campaigns`` there."""
     from benchmarks.trust.campaigns import run_campaigns
@@ -105,8 +105,9 @@ def run_trust(
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")
     with Progress() as progress:
         rows = run_campaigns(
-            backend, seconds=seconds, seed=seed, only=campaigns, progress_file=progress_file, told=progress.task
-        )
+            backend, seconds=seconds, first=seed, only=campaigns, full=full, progress_file=progress_file,
+            told=progress.task,
+        )  # fmt: skip
     return BenchReport("trust", PARAMS.name, backend, rows)
 
 

@@ -57,8 +57,10 @@ def run_bench(
 
 
 def run_trust(
-    backend: str, *, seconds: float, seed: int, campaigns: Sequence[str], progress_file: Path | None
+    backend: str, *, seconds: float, seed: int, campaigns: Sequence[str], full: bool, progress_file: Path | None
 ) -> BenchResult:
     """Run campaigns that attack the device: see ``benchmarks.report.run_trust``. Raises :class:`UsageError`."""
     report = benchmarks("report", "caesura bench")
-    return report.run_trust(backend, seconds=seconds, seed=seed, campaigns=campaigns, progress_file=progress_file)
+    return report.run_trust(
+        backend, seconds=seconds, seed=seed, campaigns=campaigns, full=full, progress_file=progress_file
+    )

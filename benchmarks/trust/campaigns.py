@@ -1,76 +1,109 @@
-"""All campaigns by name, and the rows that they make."""
+"""All campaigns by name, how many rounds of each show something, and the rows that they make."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.rows import Row, Target
-from benchmarks.trust.campaign import ProgressFile, Tally, TrustCampaign, run_campaign
-from benchmarks.trust.faults import FaultCampaign
-from benchmarks.trust.front_door import FrontDoorCampaign
-from benchmarks.trust.program_campaign import ProgramCampaign
+from benchmarks.trust.campaign import ProgressFile, Tally
+from benchmarks.trust.round_process import Asked, run_rounds
 from benchmarks.trust.soc import PARAMS
-from benchmarks.trust.storms import REQUESTS, StormCampaign
 from caesura.api import UsageError
+from hw.contract.params import MIB
 
 
 @dataclass(frozen=True)
 class CampaignKind:
-    """A kind of campaign. ``must``, ``aim``: how many rounds show something; ``make`` takes the simulator's backend."""
+    """A kind of campaign.
 
-    must: int
-    aim: int
-    make: Callable[[str], TrustCampaign]
+    ``make``: "module:function" that takes the simulator's backend and makes a ``TrustCampaign``. ``plain``, ``full``:
+    rounds below which a plain run, or a full one, has shown nothing; ``mutant``: rounds within which a mutant must be
+    found. ``must_hit``: what the rounds of a plain run must have reached at least, and how often. ``memory``: bytes
+    that its process may take, ``patience``: seconds that one of its rounds may take.
+    """
+
+    make: str
+    plain: int
+    mutant: int
+    full: int
+    must_hit: Mapping[str, int] = field(default_factory=dict)
+    memory: int = 2048 * MIB
+    patience: float = 120.0
+
+    def asked(self, name: str, backend: str) -> Asked:
+        """For a process that runs rounds of it."""
+        return Asked(name, self.make, backend, self.memory, self.patience)
+
+    def missed(self, tally: Tally, rounds: int) -> list[str]:
+        """What a run that was to have ``rounds`` rounds did not reach."""
+        wanted = {name: least for name, least in self.must_hit.items() if rounds >= self.plain}
+        least = [(f"{rounds:,} rounds", tally.ran, rounds)]
+        least += [(f"{name!r} {count:,} times", tally.reached[name], count) for name, count in wanted.items()]
+        return [f"{what}, but {found:,}" for what, found, needed in least if found < needed]
 
 
 KINDS: dict[str, CampaignKind] = {
-    "hostile": CampaignKind(20_000, 100_000, partial(ProgramCampaign, hostile=True)),
-    "differential": CampaignKind(20_000, 100_000, partial(ProgramCampaign, hostile=False)),
-    "frontdoor": CampaignKind(20_000, 100_000, FrontDoorCampaign),
-    "faults": CampaignKind(2_000, 10_000, FaultCampaign),
-    "storms": CampaignKind(10_000 // REQUESTS, 100_000 // REQUESTS, StormCampaign),
+    "hostile": CampaignKind("benchmarks.trust.program_campaign:hostile", 1_500, 600, 100_000),
+    "differential": CampaignKind("benchmarks.trust.program_campaign:differential", 1_500, 600, 100_000),
+    "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),
+    "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 150, 80, 10_000),
+    "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000),
 }
+
+
+def chosen_kinds(only: Sequence[str]) -> dict[str, CampaignKind]:
+    """The campaigns that are named, by default all. Raises :class:`UsageError`."""
+    for name in only:
+        if name not in KINDS:
+            raise UsageError(f"no campaign named {name!r}; known are {', '.join(KINDS)}")
+    return {name: KINDS[name] for name in only or KINDS}
 
 
 def run_campaigns(
     backend: str,
     *,
-    seconds: float,
-    seed: int = 0,
+    seconds: float = math.inf,
+    first: int = 0,
     only: Sequence[str] = (),
+    full: bool = False,
     rounds: int | None = None,
     progress_file: Path | None = None,
     told: Callable[[str], None] | None = None,
 ) -> list[Row]:
-    """Run campaigns, each for an equal part of ``seconds``; a row for each. Raises :class:`UsageError`.
+    """Run campaigns from round ``first`` on, a plain run of each or a ``full`` one; a row for each. ``seconds``: that
+    all together may take at most, builds not counted; a campaign may take an equal part of what is left. ``rounds``:
+    of each, instead of those of its kind; what must be reached is asked of plain runs and longer ones only.
 
-    ``progress_file``: rounds that it names are not run again, and what is run is written to it.
+    ``progress_file``: rounds that it names are not run again, and what is run is written to it. Raises
+    :class:`UsageError`.
     """
-    for name in only:
-        if name not in KINDS:
-            raise UsageError(f"no campaign named {name!r}; known are {', '.join(KINDS)}")
-    chosen = only or list(KINDS)
+    kinds = chosen_kinds(only)
     known = ProgressFile(progress_file) if progress_file is not None else None
-    rows = []
-    for name in chosen:
-        tally = known.tally(name, seed) if known is not None else Tally(seed)
-        make, save = partial(KINDS[name].make, backend), known.save if known is not None else None
-        run_campaign(name, make, tally, seconds=seconds / len(chosen), rounds=rounds, save=save, told=told)
-        rows.append(_row(name, tally))
+    rows, left = [], seconds
+    for number, (name, kind) in enumerate(kinds.items()):
+        tally = known.tally(name, first) if known is not None else Tally(first)
+        wanted = rounds if rounds is not None else kind.full if full else kind.plain
+        before = tally.seconds
+        run_rounds(
+            kind.asked(name, backend), tally, rounds=wanted, seconds=left / (len(kinds) - number),
+            save=known.save if known is not None else None, told=told,
+        )  # fmt: skip
+        left -= tally.seconds - before
+        rows.append(_row(name, kind, tally, wanted))
     return rows
 
 
-def _row(name: str, tally: Tally) -> Row:
-    kind = KINDS[name]
-    said = f"{tally.ran:,} rounds from seed {tally.first} in {tally.seconds:.0f} s"
-    if tally.failures:
-        seed, began, message = tally.failures[0]
-        said = f"seed {seed} (see it again with --seed {began}): {message.splitlines()[0]}"
-    detail = tally.to_fields() | {
-        "must_run": kind.must,
-        "aim_run": kind.aim,
-        "params": PARAMS.name,
-        "explanation": said,
-    }
-    return Row(name, float(tally.failed), Target(0, 0, "failures", at_most=True), tally.ran > 0, detail)
+def _row(name: str, kind: CampaignKind, tally: Tally, wanted: int) -> Row:
+    missed = kind.missed(tally, wanted)
+    said = f"{tally.ran:,} rounds from {tally.first} on in {tally.seconds:.0f} s"
+    if tally.broken:
+        said = f"cannot begin: {tally.broken.splitlines()[0]}"
+    elif tally.failures:
+        one = tally.failures[0]
+        said = f"round {one.number} (see it again with --seed {one.began}): {one.message.splitlines()[0]}"
+    elif missed:
+        said = f"did not reach {'; '.join(missed)}"
+    detail = tally.to_fields() | {"missed": missed, "params": PARAMS.name, "explanation": said}
+    reached = not missed and not tally.broken
+    return Row(name, float(tally.failed), Target(0, 0, "failures", at_most=True), reached, detail)

@@ -6,12 +6,12 @@ import numpy as np
 
 from benchmarks.trust.programs import Author, RandomProgram, contents
 from benchmarks.trust.soc import LV2_COPY, PARAMS, TENANT_BYTES, TenantSoc, segments_of
+from benchmarks.trust.under_test import open_device
 from hw.contract.isa import LV2_SEGMENTS, Insn, Segment
 from hw.contract.job import JOB_MAGIC, Fault, FaultUnit
 from sim.bus import HostCosts
 from sim.functional.machine import FunctionalFault, Machine
 from sim.rtl.base import RtlBus
-from sim.simulators import open_simulator
 
 ATTACKER, VICTIM = 0, 1
 _BAD_DESCRIPTOR = (Fault.DESCRIPTOR, FaultUnit.RING)
@@ -25,7 +25,7 @@ class Pair:
     """One SoC and one functional model that see the same programs. ``backend``: see ``sim.backends``."""
 
     def __init__(self, backend: str = "native", corpus: list[Insn] | None = None) -> None:
-        self.bus = open_simulator(PARAMS, backend, costs=HostCosts.free())
+        self.bus = open_device(PARAMS, backend, HostCosts.free())
         self.soc = TenantSoc(self.bus)
         self.machine = Machine(PARAMS)
         self.authors = [Author(self.machine, tenant, corpus) for tenant in (ATTACKER, VICTIM)]

@@ -6,6 +6,7 @@ afterwards.
 """
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
@@ -13,12 +14,13 @@ import numpy as np
 
 import caesura
 from benchmarks.trust.differential import Mismatch
+from benchmarks.trust.under_test import kept, open_device
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
+from hw.contract.image import Image
 from hw.contract.job import COMPLETION
 from hw.contract.params import preset
 from sim.faulty_bus import FaultyBus
-from sim.simulators import open_simulator
 from sw.driver import Device, DriverError
 from sw.driver.models.loaded_model import LoadedModel
 from sw.runtime import Runtime
@@ -34,7 +36,8 @@ _SHORT = 60_000  #: cycles that no job's limit is below
 def _material():
     """Image, input and expected output."""
     sample = np.load(SAMPLES)["input"][:1]
-    return caesura.compile(MODEL, PARAMS, engines=1), sample, reference_logits(MODEL, sample)
+    image = kept("digits on tiny2", lambda: caesura.compile(MODEL, PARAMS, engines=1).to_bytes())
+    return Image.from_bytes(image), sample, reference_logits(MODEL, sample)
 
 
 class FaultCampaign:
@@ -42,11 +45,12 @@ class FaultCampaign:
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
+        self.reached: Counter[str] = Counter()
         self._open()
 
     def _open(self) -> None:
         image, _, _ = _material()
-        self._bus = FaultyBus(open_simulator(PARAMS, self._backend))
+        self._bus = FaultyBus(open_device(PARAMS, self._backend))
         self._device = Device(self._bus)
         self._models = {
             tenant: [self._device.load(image, engines=[engine], tenant=tenant) for engine in range(2)]

@@ -6,6 +6,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,7 @@ class FrontDoorCampaign:
 
     def __init__(self, backend: str) -> None:
         del backend
+        self.reached: Counter[str] = Counter()
         self._folder = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[str] | None = None
 

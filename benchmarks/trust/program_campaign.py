@@ -2,6 +2,7 @@
 
 import random
 import warnings
+from collections import Counter
 from functools import cache
 
 from benchmarks.trust.corpus import instructions
@@ -14,6 +15,7 @@ class ProgramCampaign:
     compute. ``backend``: of ``sim.backends``."""
 
     def __init__(self, backend: str, *, hostile: bool) -> None:
+        self.reached: Counter[str] = Counter()
         corpus = _corpus()
         self._pair = Pair(backend, list(corpus))
         self._hostile = HostilePrograms(self._pair, list(corpus)) if hostile else None
@@ -30,6 +32,16 @@ class ProgramCampaign:
     def close(self) -> None:
         """Close the simulator."""
         self._pair.close()
+
+
+def hostile(backend: str) -> ProgramCampaign:
+    """Programs that may be anything, of which no model says what they compute."""
+    return ProgramCampaign(backend, hostile=True)
+
+
+def differential(backend: str) -> ProgramCampaign:
+    """Programs of which the functional model says what they do."""
+    return ProgramCampaign(backend, hostile=False)
 
 
 @cache

@@ -43,6 +43,7 @@ class StormCampaign:
 
     def __init__(self, backend: str) -> None:
         del backend  # always the fast model: it is the software that is attacked
+        self.reached: Counter[str] = Counter()
         images, _, _ = _material()
         self._bus = FaultyBus(open_simulator(PARAMS, "model"))
         self._device = Device(self._bus)

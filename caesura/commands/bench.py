@@ -1,5 +1,6 @@
 """``caesura bench``: figures of a benchmark against what they must reach."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,9 +36,10 @@ def bench(
     check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
     campaign: Annotated[list[str] | None, typer.Option(help="trust: run only these campaigns")] = None,
     time_budget: Annotated[
-        str, typer.Option("--budget", help="trust: time for all campaigns, such as 60s, 10m")
-    ] = "60s",
-    seed: Annotated[int, typer.Option(min=0, help="trust: of the first round")] = 0,
+        str | None, typer.Option("--budget", help="trust: time for all campaigns without builds, such as 60s, 10m")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="trust: many more rounds; see --resume")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="trust: number of the first round")] = 0,
     resume: Annotated[
         Path | None, typer.Option(help="trust: go on where this file says, and note progress there")
     ] = None,
@@ -45,19 +47,19 @@ def bench(
 ) -> None:
     """Measure a benchmark's figures; exit code 1 if one misses what it must reach or an output is wrong.
 
-    ``trust`` attacks the device in campaigns, on hardware of its own; it takes no preset.
+    ``trust`` attacks the device in campaigns, on hardware of its own; it takes no preset. A run that did not come to
+    the rounds or to the situations that a campaign needs in order to say anything is one that failed.
     """
     from caesura.bench import run_bench, run_trust
 
     check_form(as_json, as_csv)
     check_writable(page)
     if name == "trust":
-        _show_bench(
-            run_trust(backend, seconds=seconds(time_budget), seed=seed, campaigns=campaign or (), progress_file=resume),
-            as_json,
-            as_csv,
-            page,
+        budget = math.inf if time_budget is None else seconds(time_budget)
+        report = run_trust(
+            backend, seconds=budget, seed=seed, campaigns=campaign or (), full=full, progress_file=resume
         )
+        _show_bench(report, as_json, as_csv, page)
         return
     hardware = machine(preset or (None if params else "base"), params, changes or ())
     report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)

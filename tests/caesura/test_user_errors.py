@@ -166,7 +166,9 @@ def test_a_sweep_names_the_model_and_not_its_copy(tmp_path):
     assert measure(point, (tmp_path / "cut.onnx").read_bytes())["error"].startswith("cut.onnx: not an ONNX model")
 
 
-@pytest.mark.parametrize("content", ["junk", "[]", '{"hostile 0": {}}', '{"hostile 0": 1}'])
+@pytest.mark.parametrize(
+    "content", ["junk", "[]", '{"sources": "", "campaigns": {"hostile 0": {}}}', '{"campaigns": 1}']
+)
 def test_progress_of_campaigns_that_is_none(failure, tmp_path, content):
     (tmp_path / "p.json").write_text(content)
     said = failure("bench", "trust", "--backend", "model", "--budget", "1ms", "--resume", tmp_path / "p.json")

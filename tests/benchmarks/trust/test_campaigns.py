@@ -8,24 +8,25 @@ import sys
 
 import pytest
 
-from benchmarks.trust.campaign import ProgressFile, Tally, run_campaign
-from benchmarks.trust.campaigns import KINDS
+from benchmarks.trust.campaign import ProgressFile, Tally, round_seed
+from benchmarks.trust.campaigns import KINDS, CampaignKind, run_campaigns
 from benchmarks.trust.differential import Mismatch
 from benchmarks.trust.front_door import FrontDoorCampaign
+from benchmarks.trust.round_process import Asked, run_rounds
 
 SAMPLE = {"hostile": 150, "differential": 150, "frontdoor": 80, "faults": 12, "storms": 8}
 LONGER = {"hostile": 3000, "differential": 3000, "frontdoor": 1500, "faults": 300, "storms": 150}
+FAILING = "tests.benchmarks.trust.failing:"
 
 
-def run(name: str, rounds: int, seed: int, backend: str = "native") -> Tally:
-    print(f"campaign {name}, seed {seed}")
-    return run_campaign(name, lambda: KINDS[name].make(backend), Tally(seed), seconds=1e9, rounds=rounds)
+def run(name: str, rounds: int, first: int, backend: str = "native") -> Tally:
+    return run_rounds(KINDS[name].asked(name, backend), Tally(first), rounds=rounds, seconds=1e9)
 
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample(name):
     tally = run(name, SAMPLE[name], 10_000_000)
-    assert tally.failures == []
+    assert (tally.broken, tally.failures) == ("", [])
     assert (tally.ran, sum(tally.kinds.values())) == (SAMPLE[name], SAMPLE[name])
 
 
@@ -41,42 +42,96 @@ def test_a_longer_one(name):
     assert run(name, LONGER[name], 20_000_000).failures == []
 
 
-class Failing:
-    """Fails in every fifth round."""
-
-    made = 0
-
-    def __init__(self) -> None:
-        Failing.made += 1
-
-    def round(self, seed: int) -> str:
-        if seed % 5 == 0:
-            raise AssertionError(f"seed {seed}")
-        return "fine"
-
-    def close(self) -> None: ...
+def failing(what: str, **asked) -> Asked:
+    return Asked("x", FAILING + what, "native", 1 << 30, 20.0, **asked)
 
 
 def test_a_campaign_goes_on_after_failures_and_where_it_stopped(tmp_path):
-    path, Failing.made = tmp_path / "progress.json", 0
+    path = tmp_path / "progress.json"
     for rounds in (7, 12):
         known = ProgressFile(path)
-        run_campaign("x", Failing, known.tally("x", 3), seconds=1e9, rounds=rounds, save=known.save)
+        run_rounds(failing("fifth"), known.tally("x", 3), rounds=rounds, seconds=1e9, save=known.save)
     tally = ProgressFile(path).tally("x", 3)
-    assert (tally.ran, tally.failed, tally.kinds) == (12, 2, {"fine": 10})
-    assert tally.failures == [(5, 3, "AssertionError: seed 5"), (10, 10, "AssertionError: seed 10")]
+    assert (tally.ran, tally.failed, tally.kinds, tally.reached) == (12, 2, {"fine": 10}, {"rounds": 12})
+    assert [(one.number, one.kind, one.message) for one in tally.failures] == [
+        (number, "check", f"AssertionError: seed {round_seed('x', number)}") for number in (5, 10)
+    ]
     assert ProgressFile(path).tally("x", 4).ran == 0
 
 
+def test_progress_of_other_sources_is_forgotten(tmp_path, monkeypatch):
+    path = tmp_path / "progress.json"
+    ProgressFile(path).save("x", Tally(3, ran=7))
+    assert ProgressFile(path).tally("x", 3).ran == 7
+    monkeypatch.setattr("benchmarks.trust.campaign.sources", lambda: "others")
+    assert ProgressFile(path).tally("x", 3).ran == 0
+
+
+def test_a_failure_that_needs_rounds_before_it_names_the_first_of_them():
+    alone, not_alone = (
+        run_rounds(failing(what), Tally(3), rounds=9, seconds=1e9) for what in ("fifth", "third_in_row")
+    )
+    assert [one.began for one in alone.failures] == [5, 10]
+    assert [(one.number, one.began) for one in not_alone.failures] == [(5, 3), (7, 5), (9, 7), (11, 9)]
+
+
+@pytest.mark.parametrize(
+    ("what", "kind", "said"),
+    [
+        ("dies", "died", "the process of the round died (exit code -9"),
+        ("eats", "died", "MemoryError"),
+        ("hangs", "stuck", "the round has not ended after 2 s"),
+        ("raises", "error", "KeyError"),
+    ],
+)
+def test_whatever_ends_a_round_is_told_with_its_number(what, kind, said):
+    asked = Asked("x", FAILING + what, "native", 1 << 30, 2.0)
+    tally = run_rounds(asked, Tally(4), rounds=3, seconds=1e9)
+    (one,) = tally.failures
+    assert (tally.ran, tally.kinds, one.number, one.kind) == (3, {"fine": 2}, 5, kind)
+    assert said in one.message
+
+
+def test_what_cannot_begin_is_no_success():
+    tally = run_rounds(failing("nothing_of_this_name"), Tally(0), rounds=3, seconds=1e9)
+    assert tally.ran == 0 and "nothing_of_this_name" in tally.broken
+
+
+def test_too_many_failures_end_it():
+    assert run_rounds(failing("fifth", failures=1), Tally(3), rounds=100, seconds=1e9).ran == 3
+
+
 def test_the_budget_ends_it():
-    assert run_campaign("x", Failing, Tally(1), seconds=0).ran == 0
+    assert run_rounds(failing("fifth"), Tally(1), rounds=5, seconds=0).ran == 0
+
+
+@pytest.mark.parametrize(
+    ("must_hit", "rounds", "said"),
+    [
+        ({}, 4, ""),
+        ({"rounds": 4}, 4, ""),
+        ({"neighbours": 1}, 4, "did not reach 'neighbours' 1 times, but 0"),
+        ({"neighbours": 1}, 3, ""),  # a sample
+    ],
+)
+def test_a_run_that_reached_too_little_fails(monkeypatch, must_hit, rounds, said):
+    monkeypatch.setitem(KINDS, "x", CampaignKind(FAILING + "fifth", 4, 4, 4, must_hit))
+    (row,) = run_campaigns("native", only=["x"], first=6, rounds=rounds)
+    assert row.ok is (not said) and said in row.detail["explanation"]
+
+
+def test_one_round_does_not_pass(monkeypatch):
+    monkeypatch.setitem(KINDS, "x", CampaignKind(FAILING + "slow", 100, 4, 4))
+    (row,) = run_campaigns("native", only=["x"], first=6, seconds=0.5)
+    assert not row.ok and row.value == 0 and "did not reach 100 rounds" in row.detail["explanation"]
 
 
 def test_the_command():
     command = [sys.executable, "-m", "caesura", "bench", "trust", "--campaign", "storms", "--budget", "3s", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     (row,) = json.loads(done.stdout)["rows"]
-    assert row["ok"] and row["name"] == "storms" and row["detail"]["ran"] >= 1
+    assert row["name"] == "storms" and row["value"] == 0 and row["detail"]["ran"] >= 1
+    assert done.returncode == 1 and "did not reach 100 rounds" in row["detail"]["explanation"]
     wrong = subprocess.run([*command, "--campaign", "x"], capture_output=True, text=True, check=False)
     assert wrong.returncode == 2 and "no campaign named 'x'" in wrong.stderr
 
