@@ -50,7 +50,7 @@ class BenchReport:
         names = ("name", "value", "unit", "must", "aim", "ok")
         plain = [row.to_dict() for row in self.rows]
         return [
-            {**{name: one[name] for name in names}, "skipped": row.skipped, "explanation": _explanation(row)}
+            {**{name: one[name] for name in names}, "skipped": row.skipped, "explanation": row.explanation}
             for one, row in zip(plain, self.rows, strict=True)
         ]
 
@@ -63,7 +63,7 @@ class BenchReport:
             mark = Text("ok", "green") if row.ok else Text("NOT OK", "bold red")
             mark = Text("skipped", "yellow") if row.skipped else mark
             must, aim = f"{row.target.must:,g}", f"{row.target.aim:,g}"
-            rows.add_row(row.name, value, row.target.unit, must, aim, mark, _explanation(row))
+            rows.add_row(row.name, value, row.target.unit, must, aim, mark, row.explanation)
         return Group(head, rows)
 
 
@@ -109,24 +109,6 @@ def run_trust(
             told=progress.task,
         )  # fmt: skip
     return BenchReport("trust", PARAMS.name, backend, rows)
-
-
-def _explanation(row: Row) -> str:
-    """Short: why there is no value, what is wrong, or which layer or part of the cycles is behind the value."""
-    if "explanation" in row.detail:
-        return str(row.detail["explanation"])
-    if row.value is None:
-        return str(row.detail.get("error", ""))
-    if not row.correct:
-        return row.detail.get("outputs", "outputs differ from onnxruntime's")
-    if "worst" in row.detail:
-        return f"worst: {row.detail['worst']}"
-    parts = row.detail.get("parts")
-    if not parts:
-        return ""
-    losses = sorted(((cycles, name) for name, cycles in parts.items() if name != "peak"), reverse=True)[:2]
-    lost = ", ".join(f"{name} {cycles / row.detail['cycles']:.1%}" for cycles, name in losses)
-    return f"{row.detail['cycles']:,} cycles; lost: {lost}"
 
 
 def _version() -> str:

@@ -39,6 +39,24 @@ class Row:
         """See the class."""
         return self.skipped or (self.correct and self.value is not None and self.target.met(self.value))
 
+    @property
+    def explanation(self) -> str:
+        """Short: why there is no value, what is wrong, or which layer or part of the cycles is behind the value."""
+        if "explanation" in self.detail:
+            return str(self.detail["explanation"])
+        if self.value is None:
+            return str(self.detail.get("error", ""))
+        if not self.correct:
+            return str(self.detail.get("outputs", "outputs differ from onnxruntime's"))
+        if "worst" in self.detail:
+            return f"worst: {self.detail['worst']}"
+        parts = self.detail.get("parts")
+        if not parts:
+            return ""
+        losses = sorted(((cycles, name) for name, cycles in parts.items() if name != "peak"), reverse=True)[:2]
+        lost = ", ".join(f"{name} {cycles / self.detail['cycles']:.1%}" for cycles, name in losses)
+        return f"{self.detail['cycles']:,} cycles; lost: {lost}"
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON: ``name, value, unit, must, aim, ok, detail``."""
         aimed = self.value is not None and self.target.reached(self.value)

@@ -1,7 +1,7 @@
 """The door to the package ``benchmarks``, which the public interface and the command line do without."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -64,3 +64,18 @@ def run_trust(
     return report.run_trust(
         backend, seconds=seconds, seed=seed, campaigns=campaigns, full=full, progress_file=progress_file
     )
+
+
+def stale_figures() -> tuple[Sequence[Any], RenderableType]:
+    """Recorded figures that do not hold, and a table of them: see ``benchmarks.ledger.stale``."""
+    stale = benchmarks("ledger.stale", "caesura bench stale")
+    rows = stale.stale_rows()
+    return rows, stale.to_table(rows)
+
+
+def record_figures(
+    name: str, only: Sequence[str], *, seconds: float, told: Callable[[str], None]
+) -> tuple[bool, Sequence[str]]:
+    """Record figures: see ``benchmarks.ledger.record``. Whether all meet what they must, and those left for later."""
+    result = benchmarks("ledger.record", "caesura bench --record").record(name, only, seconds=seconds, told=told)
+    return result.ok, result.left

@@ -1,12 +1,15 @@
 """``caesura bench``: figures of a benchmark against what they must reach."""
 
+import dataclasses
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from caesura import show
+from caesura.api import UsageError
 from caesura.comma_separated import to_csv
 from caesura.json_text import json_text
 from caesura.machine import machine
@@ -22,7 +25,8 @@ def bench(
     name: Annotated[
         str,
         typer.Argument(
-            help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels, attention, trust"
+            help="utilisation, simspeed, preemption, scheduling, accuracy, modelspeed, order, kernels, attention, "
+            "trust; all (with --record); stale: recorded figures that may no longer hold"
         ),
     ],
     preset: Preset = None,
@@ -36,8 +40,15 @@ def bench(
     check: Annotated[bool, typer.Option("--check", help="compare every layer with onnxruntime")] = False,
     campaign: Annotated[list[str] | None, typer.Option(help="trust: run only these campaigns")] = None,
     time_budget: Annotated[
-        str | None, typer.Option("--budget", help="trust: time for all campaigns without builds, such as 60s, 10m")
+        str | None,
+        typer.Option(
+            "--budget",
+            help="trust: time for all campaigns without builds, such as 60s, 10m; --record: for rows to begin",
+        ),
     ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="write the figures to benchmarks/figures.json; of all, what is stale")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="trust: many more rounds; see --resume")] = False,
     seed: Annotated[int, typer.Option(min=0, help="trust: number of the first round")] = 0,
     resume: Annotated[
@@ -49,11 +60,23 @@ def bench(
 
     ``trust`` attacks the device in campaigns, on hardware of its own; it takes no preset. A run that did not come to
     the rounds or to the situations that a campaign needs in order to say anything is one that failed.
+
+    ``stale`` lists recorded figures whose files changed, with exit code 1 if there are any.
     """
     from caesura.bench import run_bench, run_trust
 
     check_form(as_json, as_csv)
     check_writable(page)
+    if name == "stale":
+        _show_stale(as_json)
+        return
+    if name == "all" and not record:
+        raise UsageError("all benchmarks together are only recorded: caesura bench all --record")
+    if record:
+        if any((preset, params, changes, campaign, full, resume, page, as_json, as_csv, everything, check)):
+            raise UsageError("--record takes only --only and --budget: benchmarks/ledger/plan.py says what is measured")
+        _record(name, only or (), seconds(time_budget) if time_budget else math.inf)
+        return
     if name == "trust":
         budget = math.inf if time_budget is None else seconds(time_budget)
         report = run_trust(
@@ -64,6 +87,28 @@ def bench(
     hardware = machine(preset or (None if params else "base"), params, changes or ())
     report = run_bench(name, hardware or "base", backend, only=only or (), everything=everything, check_layers=check)
     _show_bench(report, as_json, as_csv, page)
+
+
+def _show_stale(as_json: bool) -> None:
+    from caesura.bench import stale_figures
+
+    rows, shown = stale_figures()
+    if as_json:
+        typer.echo(json_text([dataclasses.asdict(row) for row in rows]))
+    elif rows:
+        show.tell(shown)
+    if rows:
+        raise typer.Exit(1)
+
+
+def _record(name: str, only: Sequence[str], budget: float) -> None:
+    from caesura.bench import record_figures
+
+    ok, left = record_figures(name, only, seconds=budget, told=typer.echo)
+    if left:
+        typer.echo(f"left for another call: {', '.join(left)}")
+    if not ok:
+        raise typer.Exit(1)
 
 
 def _show_bench(report: "BenchResult", as_json: bool, as_csv: bool, page: Path | None) -> None:

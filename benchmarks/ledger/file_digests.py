@@ -1,0 +1,123 @@
+"""Digests of the files that a figure depends on: a figure holds while they stay the same."""
+
+import ast
+import functools
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from caesura.api import UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+#: How a path below the folder ``CAESURA_MODELS``, which is not part of the project, begins.
+MODELS = "$CAESURA_MODELS/"
+_DIGITS = 16
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class FileDigest(NamedTuple):
+    """A file by its path from the root of the project. ``content`` is a digest of its bytes; ``code``, for Python, one
+    of what it says without comments, docstrings and layout, else empty."""
+
+    path: str
+    content: str
+    code: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the file still says the same. A model that is not there now is taken to be what it was."""
+        found = _read(located(self.path))
+        if found is None:
+            return self.path.startswith(MODELS)
+        return _digest(found) == self.content or (self.code != "" and code_digest(found) == self.code)
+
+
+def file_digest(path: str) -> FileDigest:
+    """The digest of a file that is there; raises ``OSError``."""
+    content = located(path).read_bytes()
+    return FileDigest(path, _digest(content), code_digest(content) if path.endswith(".py") else "")
+
+
+def content_digests(paths: Iterable[str]) -> dict[str, str]:
+    """Digests of bytes by path; files that are not there are left out."""
+    found = {path: _read(located(path)) for path in paths}
+    return {path: _digest(content) for path, content in found.items() if content is not None}
+
+
+@functools.cache
+def code_digest(source: bytes) -> str:
+    """A digest of Python code that comments, docstrings and layout leave as it is; empty if it is no Python. Other
+    versions of Python may give other digests."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                first.value.value = ""
+    return _digest(ast.dump(tree, annotate_fields=False).encode())
+
+
+def models_folder() -> Path | None:
+    """The folder ``CAESURA_MODELS``; None if it is not told, or not there."""
+    told = os.environ.get("CAESURA_MODELS")
+    return Path(told).resolve() if told and Path(told).is_dir() else None
+
+
+def located(path: str) -> Path:
+    """Where the file of a digest lies."""
+    if path.startswith(MODELS):
+        return (models_folder() or Path(os.devnull)) / path.removeprefix(MODELS)
+    return ROOT / path
+
+
+def named(path: Path) -> str | None:
+    """The inverse of :func:`located`; None for a file of neither the project nor its models."""
+    models = models_folder()
+    if path.is_relative_to(ROOT):
+        return path.relative_to(ROOT).as_posix()
+    if models is not None and path.is_relative_to(models):
+        return MODELS + path.relative_to(models).as_posix()
+    return None
+
+
+def project_files() -> set[str]:
+    """Paths of all files that git knows or would take up. Raises :class:`UsageError` outside a checkout."""
+    return set(git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")) - {""}
+
+
+def changed_files() -> set[str]:
+    """Paths of files that differ from the last commit."""
+    entries = git("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all").split("\0")
+    return {entry[3:] for entry in entries if entry}
+
+
+def git(*arguments: str) -> str:
+    """What git says in the project's checkout. Raises :class:`UsageError`."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UsageError(f"figures are recorded in a checkout, and git does not run: {error}") from None
+    if done.returncode:
+        raise UsageError(f"figures are recorded in a checkout: git {arguments[0]} in {ROOT} says {done.stderr.strip()}")
+    return done.stdout
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]

@@ -1,0 +1,46 @@
+"""Writes down which files of the project a process executes and reads, where ``benchmarks.ledger`` asks for it.
+
+Python imports this module at the start of every process that has this folder on its path, workers that a benchmark
+starts included. Each file is noted as it is seen, as a process may be killed or forked. Modules count when their code
+is executed, whether it came from a source file or from a cache; reading a source as text does not count, since that is
+how caches find out whether anything changed.
+"""
+
+import contextlib
+import os
+import sys
+
+LOG, ROOTS = "CAESURA_FILES_LOG", "CAESURA_FILES_ROOTS"  #: variables: a file, and folders with a separator between
+
+
+def watch(log: str, roots: tuple[str, ...]) -> None:
+    """Append the path of every file below ``roots`` that this process executes or reads to ``log``, a line each."""
+    seen = set[str]()
+    writes, flags = os.O_WRONLY | os.O_RDWR, os.O_WRONLY | os.O_APPEND
+    fspath, fsdecode, absolute = os.fspath, os.fsdecode, os.path.abspath
+    open_file, write, close = os.open, os.write, os.close
+
+    def note(event: str, arguments: tuple) -> None:
+        if event == "exec":
+            name = getattr(arguments[0], "co_filename", "")
+        elif event == "open" and not isinstance(arguments[0], int) and not (arguments[2] or 0) & writes:
+            name = fsdecode(fspath(arguments[0]))
+            if name.endswith((".py", ".pyc")):
+                return
+        else:
+            return
+        if name in seen or name.startswith("<"):  # code that came from no file
+            return
+        seen.add(name)
+        path = absolute(name)
+        if path.startswith(roots):
+            with contextlib.suppress(OSError):  # a process that may write no file, such as that of steps on the CPU
+                descriptor = open_file(log, flags)
+                write(descriptor, f"{path}\n".encode())
+                close(descriptor)
+
+    sys.addaudithook(note)
+
+
+if __name__ == "sitecustomize" and LOG in os.environ:
+    watch(os.environ[LOG], tuple(f"{root}{os.sep}" for root in os.environ[ROOTS].split(os.pathsep)))

@@ -1,0 +1,75 @@
+"""When a file counts as changed."""
+
+import pytest
+
+from benchmarks.ledger import file_digests
+from benchmarks.ledger.file_digests import MODELS, file_digest, named
+
+SOURCE = '''"""About it."""
+
+
+def twice(x):
+    """Two times ``x``."""
+    return 2 * x  # why
+'''
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of its own, with a module and a table."""
+    monkeypatch.setattr(file_digests, "ROOT", tmp_path)
+    (tmp_path / "twice.py").write_text(SOURCE)
+    (tmp_path / "table.toml").write_text("a = 1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "holds"),
+    [
+        ("About it", "About twice", True),
+        ("Two times ``x``", "Twice", True),
+        ("# why", "# since it is so", True),
+        ("2 * x", "(2 * x)", True),
+        ("2 * x", "3 * x", False),
+        ("2 * x", "x * 2", False),
+        ("def twice(x)", "def twice(x=1)", False),
+        ("    return", "    return 0\n    return", False),
+        ("return", "retrun", False),
+    ],
+)
+def test_python_changes_with_what_it_says(project, old, new, holds):
+    before = file_digest("twice.py")
+    (project / "twice.py").write_text(SOURCE.replace(old, new))
+    assert before.holds is holds
+
+
+def test_other_files_change_with_every_byte(project):
+    before = file_digest("table.toml")
+    assert before.holds
+    (project / "table.toml").write_text("a = 1 \n")
+    assert not before.holds
+
+
+def test_a_file_that_is_gone_has_changed(project):
+    before = file_digest("table.toml")
+    (project / "table.toml").unlink()
+    assert not before.holds
+
+
+def test_models_that_are_not_here_are_no_change(project, tmp_path, monkeypatch):
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.setenv("CAESURA_MODELS", str(folder))
+    (folder / "kws.onnx").write_bytes(b"1")
+    name = MODELS + "kws.onnx"
+    before = file_digest(name)
+    assert before.holds and named((folder / "elsewhere.onnx").resolve()) is not None
+    (folder / "kws.onnx").write_bytes(b"2")
+    assert not before.holds
+    monkeypatch.delenv("CAESURA_MODELS")
+    assert before.holds
+
+
+def test_files_of_nobody_have_no_name(tmp_path):
+    assert named(tmp_path / "elsewhere.py") is None
+    assert named(file_digests.ROOT / "hw" / "soc.py") == "hw/soc.py"
