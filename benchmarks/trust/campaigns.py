@@ -43,7 +43,17 @@ class CampaignKind:
         return [f"{what}, but {found:,}" for what, found, needed in least if found < needed]
 
 
+#: Cases of one round of ``edges`` by kind, at least.
+_EDGES = {
+    "segments": 256, "LD2 src": 500, "LD2 dst": 160, "ST2 src": 180, "ST2 dst": 300, "LD1 src": 180, "LD1 dst": 80,
+    "ST1 src": 90, "ST1 dst": 160, "LD0 src": 90, "LD0 dst": 400, "LD0 fields": 100, "MAC": 100, "VEC": 200,
+    "VEC fields": 240, "opcodes": 256, "reserved bits": 27, "counts": 30, "masks": 224, "semaphores": 2,
+    "prologues": 180, "code": 20, "cycles": 35, "descriptors": 280,
+}  # fmt: skip
+
 KINDS: dict[str, CampaignKind] = {
+    "edges": CampaignKind("benchmarks.trust.edges:first", 1, 1, 50, _EDGES),
+    "edges_second": CampaignKind("benchmarks.trust.edges:second", 1, 1, 50, _EDGES | {"semaphores": 6}),
     "hostile": CampaignKind("benchmarks.trust.program_campaign:hostile", 1_500, 600, 100_000),
     "differential": CampaignKind("benchmarks.trust.program_campaign:differential", 1_500, 600, 100_000),
     "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),

@@ -14,8 +14,24 @@ from benchmarks.trust.differential import Mismatch
 from benchmarks.trust.front_door import FrontDoorCampaign
 from benchmarks.trust.round_process import Asked, run_rounds
 
-SAMPLE = {"hostile": 150, "differential": 150, "frontdoor": 80, "faults": 12, "storms": 8}
-LONGER = {"hostile": 3000, "differential": 3000, "frontdoor": 1500, "faults": 300, "storms": 150}
+SAMPLE = {
+    "edges": 1,
+    "edges_second": 1,
+    "hostile": 150,
+    "differential": 150,
+    "frontdoor": 80,
+    "faults": 12,
+    "storms": 8,
+}
+LONGER = {
+    "edges": 10,
+    "edges_second": 10,
+    "hostile": 3000,
+    "differential": 3000,
+    "frontdoor": 1500,
+    "faults": 300,
+    "storms": 150,
+}
 FAILING = "tests.benchmarks.trust.failing:"
 
 
@@ -28,6 +44,7 @@ def test_a_sample(name):
     tally = run(name, SAMPLE[name], 10_000_000)
     assert (tally.broken, tally.failures) == ("", [])
     assert (tally.ran, sum(tally.kinds.values())) == (SAMPLE[name], SAMPLE[name])
+    assert KINDS[name].missed(tally, SAMPLE[name]) == []
 
 
 def test_faults_of_the_fast_model_end_as_those_of_the_rtl():
