@@ -76,6 +76,8 @@ def stale_figures() -> tuple[Sequence[Any], RenderableType]:
 def record_figures(
     name: str, only: Sequence[str], *, seconds: float, told: Callable[[str], None]
 ) -> tuple[bool, Sequence[str]]:
-    """Record figures: see ``benchmarks.ledger.record``. Whether all meet what they must, and those left for later."""
+    """Record figures, and write the pages that show them: see ``benchmarks.ledger``. Returns whether all meet what they
+    must, and those left for later."""
     result = benchmarks("ledger.record", "caesura bench --record").record(name, only, seconds=seconds, told=told)
+    benchmarks("ledger.pages", "caesura bench --record").main([])
     return result.ok, result.left

@@ -36,6 +36,7 @@ class RecordedFigure:
     backend: str
     commit: str
     dirty: bool  #: whether a file that it ran differed from the commit
+    place: int  #: in the report of its bench
     seconds: float  #: that it took, runs that rows before it had made not counted again
     machine: Mapping[str, Any] | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)

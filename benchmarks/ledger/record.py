@@ -157,9 +157,10 @@ def _counts(path: str, project: set[str]) -> bool:
 def _figure(
     entry: PlannedBench, told: dict[str, Any], commit: str, files: set[str], changed: set[str]
 ) -> RecordedFigure:
+    place = [figure.name for figure in entry.figures()].index(told["name"])
     return RecordedFigure(
         bench=entry.bench, preset=entry.preset, backend=entry.backend, commit=commit, dirty=bool(files & changed),
-        machine=this_machine() if entry.is_timed(told["name"]) else None,
+        machine=this_machine() if entry.is_timed(told["name"]) else None, place=place,
         files=tuple(sorted(file_digest(file) for file in files)), **told,
     )  # fmt: skip
 
