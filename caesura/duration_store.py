@@ -7,7 +7,6 @@ measures goes to a file of its own in the cache folder, named after the image's 
 import contextlib
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from hw.contract.image import Image, ImageMeta
 from hw.contract.params import SocParams
 from sim.backends import RTL_BACKENDS
-from sim.cache_folder import cache_dir
+from sim.cache_folder import cache_dir, read_kept, write_kept
 from sw.runtime import reference
 
 _Cycles = Annotated[int, pydantic.Field(ge=0)]
@@ -47,7 +46,7 @@ class DurationStore:
         if reference.measured(image):
             return
         with contextlib.suppress(OSError, pydantic.ValidationError):  # missing, or damaged: it will be measured again
-            times = _STORED.validate_json(self._path(image).read_bytes()).layers
+            times = _STORED.validate_json(read_kept(self._path(image))).layers
             if len(times) == len(image.meta.layers):
                 for layer, took in zip(image.meta.layers, times, strict=True):
                     layer.measured_load, layer.measured_compute, layer.measured_stream = took
@@ -58,9 +57,7 @@ class DurationStore:
         layers = [(each.measured_load, each.measured_compute, each.measured_stream) for each in image.meta.layers]
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(f".{os.getpid()}.tmp")
-            draft.write_text(json.dumps({"model": image.meta.model, "layers": layers}), encoding="utf-8")
-            draft.replace(path)
+            write_kept(path, json.dumps({"model": image.meta.model, "layers": layers}).encode())
 
     def _path(self, image: Image) -> Path:
         meta = _META.dump_json(image.meta, exclude={"layers": {"__all__": _MEASURED}})

@@ -9,6 +9,7 @@ def user_errors() -> tuple[type[Exception], ...]:
     from hw.contract.isa import IsaError
     from hw.contract.params import ParamError
     from sim.bus import BusError, BusTimeout
+    from sim.cache_folder import ForeignCacheError
     from sim.host import HostStepError
     from sim.rtl.toolchain import BuildError
     from sim.simulators import NoWaveforms
@@ -17,4 +18,4 @@ def user_errors() -> tuple[type[Exception], ...]:
     from sw.runtime.scheduler import PolicyFailed
 
     asked = (CompileError, ImageError, InputError, IsaError, ParamError, UsageError, NoWaveforms, BuildError)
-    return (*asked, BusError, BusTimeout, DriverError, HostStepError, PolicyFailed, OSError)
+    return (*asked, BusError, BusTimeout, DriverError, ForeignCacheError, HostStepError, PolicyFailed, OSError)

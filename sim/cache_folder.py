@@ -1,10 +1,16 @@
-"""The folder where everything that can be made again is kept."""
+"""The folder where everything that can be made again is kept.
+
+What lies there is loaded, and libraries are run, so the folder is trusted: it belongs to this user, nobody else may
+write there, and anything else is refused. What is no plain file, such as a pipe, is as if it were not there.
+"""
 
 import contextlib
 import functools
 import hashlib
 import os
 import platform
+import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +19,61 @@ import numpy as np
 _ROOT = Path(__file__).parents[1]
 
 
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class ForeignCacheError(RuntimeError):
+    """The cache folder is another user's, or others may write there; says the way out."""
+
+
 def cache_dir() -> Path:
-    """``$XDG_CACHE_HOME/caesura``, by default ``~/.cache/caesura``."""
-    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(root) / "caesura"
+    """``$XDG_CACHE_HOME/caesura``, by default ``~/.cache/caesura``, made for this user alone if it is missing and can
+    be made. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG specification asks. Raises
+    :class:`ForeignCacheError`."""
+    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    folder = (configured if configured.is_absolute() else Path.home() / ".cache") / "caesura"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _refuse_foreign(folder)
+    return folder
+
+
+def _refuse_foreign(folder: Path) -> None:
+    if not hasattr(os, "geteuid"):
+        return
+    try:
+        about = folder.stat()
+    except OSError:  # it is not there, and so holds nothing
+        return
+    way_out = "what is in it is run, so set XDG_CACHE_HOME to a folder of your own"
+    if about.st_uid not in (0, os.geteuid()):  # the administrator can do all that this process can
+        raise ForeignCacheError(f"the cache folder {folder} belongs to user {about.st_uid}: {way_out}")
+    if about.st_mode & _OTHERS_MAY_WRITE:
+        raise ForeignCacheError(
+            f"others may write to the cache folder {folder}: {way_out}, or remove it, and it is made again"
+        )
+
+
+def read_kept(path: Path) -> bytes:
+    """What a file in the cache holds. Raises OSError, also for what is no plain file, without waiting for it."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with open(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(f"{path} is no plain file")
+        return file.read()
+
+
+def write_kept(path: Path, raw: bytes) -> None:
+    """Keep ``raw`` as a file, in place of what was there, at once or not at all. Raises OSError."""
+    handle, draft = tempfile.mkstemp(suffix=".tmp", prefix=f"{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(raw)
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
 
 
 @functools.cache
@@ -44,15 +101,16 @@ class BoundedFolder:
 
     def write(self, name: str, raw: bytes) -> bool:
         """Keep ``raw`` as a file; False if that cannot be."""
-        target = self.path / name
-        draft = target.with_suffix(f".{os.getpid()}.tmp")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            draft.write_bytes(raw)
-            draft.replace(target)
+            write_kept(self.path / name, raw)
         except OSError:
             return False
         return True
+
+    def read(self, name: str) -> bytes:
+        """What a file holds. Raises OSError."""
+        return read_kept(self.path / name)
 
     def remove(self, name: str) -> None:
         """A file is of no use."""

@@ -1,4 +1,4 @@
-"""Generated files, kept outside the repository: ``$XDG_CACHE_HOME`` or ``~/.cache``, in ``caesura/workloads``."""
+"""Generated files, kept outside the repository, in the cache folder."""
 
 import hashlib
 import os
@@ -6,13 +6,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from sim.cache_folder import cache_dir
+
 
 def folder() -> Path:
-    """Where generated models are kept; it may not exist yet. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG
-    specification asks."""
-    configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    base = configured if configured.is_absolute() else Path.home() / ".cache"
-    return base / "caesura" / "workloads"
+    """Where generated models are kept; it may not exist yet."""
+    return cache_dir() / "workloads"
 
 
 def cached(name: str, parameters: object, write: Callable[[Path], None]) -> Path:
@@ -23,7 +22,7 @@ def cached(name: str, parameters: object, write: Callable[[Path], None]) -> Path
     """
     digest = hashlib.sha256(repr(parameters).encode()).hexdigest()[:16]
     path = folder() / f"{name}-{digest}.onnx"
-    if not path.exists():
+    if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{name}-") as scratch:
             draft = Path(scratch) / path.name

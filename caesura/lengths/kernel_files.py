@@ -46,10 +46,11 @@ class KernelFiles:
     def find(self, origin: str, attributes: KernelAttributes) -> Image | None:
         """The kernel with these attributes that was made from ``origin`` (all that it depends on, as text)."""
         name = _name(origin, attributes)
-        if not (self.folder / name).exists():
+        raw = self._read(name)
+        if raw is None:
             return None
         try:
-            image = Image.load(self.folder / name)
+            image = Image.from_bytes(raw, name)
         except ImageError:
             image = None
         if image is None or image.meta.kernel_attributes != attributes.to_dict():
@@ -61,10 +62,11 @@ class KernelFiles:
     def find_range(self, origin: str, attributes: KernelAttributes, lengths: range) -> RangeImage | None:
         """The range kernel with these attributes and ``lengths`` that was made from ``origin``."""
         name = _name(origin, attributes, _RANGE_SUFFIX)
-        if not (self.folder / name).exists():
+        raw = self._read(name)
+        if raw is None:
             return None
         try:
-            found = RangeImage.load(self.folder / name)
+            found = RangeImage.from_bytes(raw, name)
         except ImageError:
             found = None
         if found is None or found.attributes != attributes:
@@ -84,6 +86,12 @@ class KernelFiles:
         """Keep a kernel that was made from ``origin``."""
         self._files.write(_name(origin, attributes_of(image)), image.to_bytes())
         self._files.prune()
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return self._files.read(name)
+        except OSError:
+            return None
 
 
 def _name(origin: str, attributes: KernelAttributes, suffix: str = _SUFFIX) -> str:

@@ -10,12 +10,14 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from sim.cache_folder import cache_dir
+from sim.cache_folder import cache_dir, read_kept, write_kept
 from sim.rtl.stages import Stages
 from sim.rtl.toolchain import BuildError
 
@@ -60,7 +62,7 @@ def _library(recipe: Recipe, root: Path, source: str | None, stages: Stages) -> 
             known = _known(reference)
             if known is None:
                 known = _built(recipe, root, stages)
-                _write(reference, known.name)
+                write_kept(reference, known.name.encode())
     return known
 
 
@@ -93,7 +95,7 @@ def _built(recipe: Recipe, root: Path, stages: Stages) -> Path:
 def _known(reference: Path) -> Path | None:
     """The library that ``reference`` names, if it is there and intact."""
     try:
-        target = reference.with_name(reference.read_text())
+        target = reference.with_name(read_kept(reference).decode())
     except (OSError, ValueError):
         return None
     return target if intact(target) else None
@@ -103,26 +105,20 @@ def _publish(built: Path, target: Path) -> None:
     """Library first: one without its sum is not used."""
     sum_ = _sum(built)
     os.replace(built, target)
-    _write(target.with_suffix(".sum"), sum_)
+    write_kept(target.with_suffix(".sum"), sum_.encode())
 
 
 def intact(target: Path) -> bool:
     """Whether the library ``target`` is as it was published. To load a damaged one may end the process."""
     try:
-        return target.with_suffix(".sum").read_text() == _sum(target)
+        return read_kept(target.with_suffix(".sum")).decode() == _sum(target)
     except (OSError, ValueError):
         return False
 
 
 def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return f"{path.stat().st_size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
-
-
-def _write(path: Path, text: str) -> None:
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(text)
-    os.replace(draft, path)
+    raw = read_kept(path)
+    return f"{len(raw)} {hashlib.sha256(raw).hexdigest()}"
 
 
 def _key(recipe: Recipe, files: Files) -> str:
@@ -143,9 +139,18 @@ def _target_cpu() -> tuple[str, ...]:
     return platform.system(), platform.machine(), features
 
 
+def _opened(path: Path) -> IO[str]:
+    """A lock to read and to write, made if it is missing. Raises OSError for what is no plain file, without waiting."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(f"{path} is no plain file: remove it")
+    return open(handle, "a+")
+
+
 @contextmanager
 def _locked(path: Path, name: str, stages: Stages) -> Iterator[None]:
-    with path.open("a+") as lock:
+    with _opened(path) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

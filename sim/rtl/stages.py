@@ -1,17 +1,16 @@
 """What the user sees while a simulator is built: the stages, with elapsed and expected seconds."""
 
+import contextlib
 import json
-import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console
 
-from sim.cache_folder import cache_dir
+from sim.cache_folder import cache_dir, read_kept, write_kept
 
 INTERVAL = 10.0  #: seconds between lines where standard error is not a terminal
 COMPARABLE = 4  #: sizes further apart say nothing about each other: what a stage costs at least is not known
@@ -95,7 +94,7 @@ class _Live:
 
 def _durations() -> dict[str, list[float]]:
     try:
-        stored = json.loads((cache_dir() / DURATIONS).read_text())
+        stored = json.loads(read_kept(cache_dir() / DURATIONS))
     except (OSError, ValueError):
         return {}
     return stored if isinstance(stored, dict) else {}
@@ -111,10 +110,5 @@ def _expected(name: str, size: int, default: float) -> float:
 
 def _remember(name: str, size: int, seconds: float) -> None:
     """A cache folder that cannot be written costs the estimate, nothing else."""
-    path: Path = cache_dir() / DURATIONS
-    draft = path.with_suffix(f".{os.getpid()}")
-    try:
-        draft.write_text(json.dumps({**_durations(), name: [round(seconds, 3), size]}))
-        os.replace(draft, path)
-    except OSError:
-        draft.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        write_kept(cache_dir() / DURATIONS, json.dumps({**_durations(), name: [round(seconds, 3), size]}).encode())

@@ -1,20 +1,27 @@
 """Objects of layers on disk, so that a model that was compiled before, or differs in few layers, compiles soon.
 
 The name of a file is the digest of all that its object depends on: the layer's source, and the compiler's own. Files
-carry a digest of what they hold, and are read only if it is right.
+carry a digest of what they hold, and are read only if it is right. They are pickles that may name nothing but values
+of the compiler (frozen data classes and enumerations), so that to read one runs no code.
 """
 
+import dataclasses
+import enum
 import hashlib
+import io
 import pickle
 import zlib
 from pathlib import Path
+from typing import Any
 
 from compiler.backend.objects.layer_object import LayerObject
 from sim.cache_folder import BoundedFolder, cache_dir, sources_digest
 
 _SOURCES = ("compiler", "hw/contract", "sim/timing", "sim/functional")  #: all code that a layer's object comes from
 _MOST_BYTES = 256 << 20
+_MOST_UNPACKED = 1 << 30  #: bytes of an object
 _DIGEST = hashlib.sha256().digest_size
+_MODULES = ("compiler.backend.", "hw.contract.")  #: where the classes of values are
 
 
 class ObjectStore:
@@ -29,13 +36,16 @@ class ObjectStore:
         """The object of the source with this key; None if there is none, or only a damaged one."""
         name = _name(key)
         try:
-            raw = (self._files.path / name).read_bytes()
+            raw = self._files.read(name)
         except OSError:
             return None
         if hashlib.sha256(raw[_DIGEST:]).digest() != raw[:_DIGEST]:
             return None
+        try:
+            found = _Values(io.BytesIO(_unpacked(raw[_DIGEST:]))).load()
+        except Exception:  # a pickle that is none can raise anything
+            return None
         self._files.used(name)
-        found = pickle.loads(zlib.decompress(raw[_DIGEST:]))
         return found if isinstance(found, LayerObject) else None
 
     def keep(self, key: str, made: LayerObject) -> None:
@@ -47,6 +57,30 @@ class ObjectStore:
         """Remove the files that have not been used for longest if there is too much, once something was written."""
         if self._written:
             self._files.prune()
+
+
+class _Values(pickle.Unpickler):
+    """Reads pickles of values alone."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The class of a value; refuses all else, functions above all."""
+        if not f"{module}.".startswith(_MODULES) or "." in name:
+            raise pickle.UnpicklingError(f"{module}.{name} is no value of the compiler")
+        found = super().find_class(module, name)
+        frozen = dataclasses.is_dataclass(found) and getattr(found, "__dataclass_params__").frozen  # noqa: B009
+        if not isinstance(found, type) or found.__module__ != module:
+            raise pickle.UnpicklingError(f"{module}.{name} is no class")
+        if not frozen and not issubclass(found, enum.Enum):
+            raise pickle.UnpicklingError(f"{module}.{name} is no value")
+        return found
+
+
+def _unpacked(raw: bytes) -> bytes:
+    """What was compressed. Raises ValueError if that is more than an object can be."""
+    data = zlib.decompressobj().decompress(raw, _MOST_UNPACKED + 1)
+    if len(data) > _MOST_UNPACKED:
+        raise ValueError(f"more than {_MOST_UNPACKED:,} bytes")
+    return data
 
 
 def _name(key: str) -> str:
