@@ -5,12 +5,14 @@ its code, weights, host models and metadata follows from the length (:mod:`hw.co
 a length is made, *relocated*, in milliseconds: it is an image as any other, and checked as any other.
 
 Layout: a 64-byte header (magic, version, sizes, SHA-256 over all that follows), an index (JSON, compressed), and the
-arrays that it names, each compressed.
+arrays that it names, each compressed. What a file says of itself is compared with limits before anything is unpacked
+or built from it.
 """
 
 import copy
 import hashlib
 import json
+import math
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -29,7 +31,10 @@ MAGIC = b"CRNG"
 VERSION = 1
 _HEADER = struct.Struct("<4sHHQQQ32s")  # magic, version, flags, bytes of the index, compressed and not; of the arrays
 assert _HEADER.size == 64
-_MOST = 1 << 31  #: bytes of an array or the index, more than any device could hold
+_MOST_INDEX = 1 << 28  #: bytes of the index
+_MOST_VALUES = 1 << 24  #: in it, each of which takes many times its bytes in memory
+_MOST_BYTES = 1 << 31  #: of all arrays together, more than any device could hold
+_MOST_LENGTHS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -131,19 +136,26 @@ class RangeImage:
         if len(body) != packed + rest or hashlib.sha256(body).digest() != digest:
             raise ImageError(f"{where}: checksum mismatch: the file is damaged; build the range kernel again")
         try:
-            index = json.loads(_unpacked(body[:packed], unpacked))
+            index = _index(body[:packed], unpacked)
             return cls._parsed(index, _read(index["arrays"], body[packed:]))
-        except (LookupError, TypeError, ValueError, zlib.error, RecursionError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error, RecursionError) as error:
             raise ImageError(f"{where}: {type(error).__name__}: {error}") from error
 
     @classmethod
     def _parsed(cls, index: Mapping[str, Any], arrays: Sequence[npt.NDArray[np.uint32]]) -> "RangeImage":
-        stretches = list[Stretch]()
-        for each in index["stretches"]:
-            lengths = range(*each["lengths"])
+        stretches, ranges = list[Stretch](), [range(*each["lengths"]) for each in index["stretches"]]
+        changed = 0
+        if (count := sum(map(len, ranges))) > _MOST_LENGTHS:
+            raise ValueError(f"{count:,} lengths, {_MOST_LENGTHS:,} at most")
+        for each, lengths in zip(index["stretches"], ranges, strict=True):
             if lengths.step < 1 or not lengths or (stretches and lengths[0] <= stretches[-1].lengths[-1]):
                 raise ValueError(f"lengths {each['lengths']} do not go up")
             words = [WordFamily(*(arrays[number] for number in numbers)) for numbers in each["words"]]
+            if (whole := sum(family.base.nbytes for family in words)) > _MOST_BYTES:
+                raise ValueError(f"images of {whole:,} bytes, {_MOST_BYTES:,} at most")
+            changed += sum(len(family.curved) + len(family.listed) + len(family.sizes) for family in words)
+            if changed > _MOST_BYTES:
+                raise ValueError(f"more than {_MOST_BYTES:,} words that depend on the length")
             for family in words:
                 if problem := family.problem(len(lengths)):
                     raise ValueError(problem)
@@ -195,26 +207,33 @@ class _Arrays:
         return self._known[key]
 
 
+def _index(raw: bytes, size: int) -> Any:
+    if size > _MOST_INDEX:
+        raise ValueError(f"an index of {size:,} bytes, {_MOST_INDEX:,} at most")
+    text = _unpacked(raw, size)
+    if (values := sum(map(text.count, (b",", b"[", b"{")))) > _MOST_VALUES:
+        raise ValueError(f"an index of {values:,} values, {_MOST_VALUES:,} at most")
+    return json.loads(text)
+
+
 def _read(sizes: Sequence[Sequence[int]], raw: bytes) -> list[npt.NDArray[np.uint32]]:
-    arrays, at = [], 0
     for size, *shape in sizes:
         if size < 0 or min(shape, default=0) < 0:
             raise ValueError(f"an array of {size} bytes and shape {shape} is impossible")
-        count = 1
-        for each in shape:
-            count *= each
-        values = np.frombuffer(_unpacked(raw[at : at + size], 4 * count), "<u4")
+    if (whole := sum(4 * math.prod(shape) for _, *shape in sizes)) > _MOST_BYTES:
+        raise ValueError(f"{whole:,} bytes of arrays, {_MOST_BYTES:,} at most: more than any device could hold")
+    if (packed := sum(size for size, *_ in sizes)) != len(raw):
+        raise ValueError(f"{len(raw):,} bytes of arrays, {packed:,} expected")
+    arrays, at = [], 0
+    for size, *shape in sizes:
+        values = np.frombuffer(_unpacked(raw[at : at + size], 4 * math.prod(shape)), "<u4")
         arrays.append(values.astype(np.uint32, copy=False).reshape(shape))
         at += size
-    if at != len(raw):
-        raise ValueError(f"{len(raw)} bytes of arrays, {at} expected")
     return arrays
 
 
 def _unpacked(raw: bytes, size: int) -> bytes:
     """``raw``, which must be ``size`` bytes."""
-    if size > _MOST:
-        raise ValueError(f"{size} bytes are more than any device could hold")
     data = zlib.decompressobj().decompress(raw, size + 1)
     if len(data) != size:
         raise ValueError(f"{len(data)} bytes in place of {size}")

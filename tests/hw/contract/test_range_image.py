@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import struct
+import tracemalloc
 import zlib
 
 import pytest
@@ -102,6 +103,10 @@ NONSENSE = {
     "no such array": lambda index: index["stretches"][0]["words"].__setitem__(0, [0, 1, 2, 3, 4, 99]),
     "arrays swapped": lambda index: index["stretches"][0]["words"][0].reverse(),
     "huge array": lambda index: index["arrays"][0].__setitem__(1, 1 << 40),
+    "ten million lengths": lambda index: index["stretches"][1].update(lengths=[11, 10_000_011, 1]),
+    "lengths beyond numbers": lambda index: index["stretches"][1].update(lengths=[11, 10**30, 1]),
+    "arrays that are huge together": lambda index: index["arrays"].extend([[0, 1 << 28]] * 3),
+    "an array of endless size": lambda index: index["arrays"][0].__setitem__(1, float("nan")),
     "negative array": lambda index: index["arrays"][0].__setitem__(0, -1),
     "a list": lambda index: index["stretches"].__setitem__(0, []),
 }
@@ -112,6 +117,45 @@ def test_nonsense_is_refused(what):
     with pytest.raises(ImageError):
         RangeImage.from_bytes(repacked(NONSENSE[what]))
     assert RangeImage.from_bytes(repacked(lambda index: None)).lengths == made().lengths
+
+
+def bomb(index, arrays=b"", size=None):
+    """A file with this index, compressed, which says that it has ``size`` bytes, and a checksum that is right."""
+    packed = zlib.compress(index, 9)
+    digest = hashlib.sha256(packed + arrays).digest()
+    return HEADER.pack(b"CRNG", 1, 0, len(packed), size or len(index), len(arrays), digest) + packed + arrays
+
+
+def little(raw, message):
+    """It is refused with this message, and within little memory."""
+    tracemalloc.start()
+    with pytest.raises(ImageError, match=message):
+        RangeImage.from_bytes(raw)
+    assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    tracemalloc.stop()
+
+
+def test_files_that_unpack_to_much_are_refused_before():
+    little(bomb(b"{}", size=1 << 29), "an index of 536,870,912 bytes, 268,435,456 at most")
+    little(bomb(b" " * (1 << 25), size=1 << 20), "1048577 bytes in place of 1048576")
+    little(bomb(b"[" + b"[]," * (12 << 20) + b"[]]"), r"an index of 25,165,826 values, 16,777,216 at most")
+    zeros = zlib.compress(bytes(1 << 26), 9)
+    index = {"arrays": [[len(zeros), 1 << 24]] * 33, "stretches": [], "kernel_attributes": {}}
+    little(bomb(json.dumps(index).encode(), zeros * 33), "2,214,592,512 bytes of arrays, 2,147,483,648 at most")
+
+
+def test_images_that_are_much_are_refused():
+    """One array, named many times: as the weights of as many host models, or as that which changes with the length."""
+
+    packed = HEADER.unpack_from(RAW)[3]
+    index = json.loads(zlib.decompress(RAW[HEADER.size :][:packed]))
+    for place, message in ((0, "images of"), (1, "words that depend on the length")):
+        large = zlib.compress(bytes(1 << 22))
+        arrays = [[len(large), 1 << 20], [len(zlib.compress(b"")), 0], [len(zlib.compress(b"")), 3, 0]]
+        words = [[0, 1, 2, 1, 2, 1], [1, 0, 2, 1, 2, 1]][place]
+        stretch = {**index["stretches"][1], "words": [words] * (1 << 12)}
+        raw = json.dumps({**index, "arrays": arrays, "stretches": [stretch]}).encode()
+        little(bomb(raw, large + zlib.compress(b"") * 2), message)
 
 
 def test_a_relocated_image_is_checked():
