@@ -71,7 +71,7 @@ class RtlRunner:
         share = max(0, left) // max(1, shares) // params.lv1_word * params.lv1_word
         images = {}
         for name in sorted(used):
-            path, size = _file(name, scenario.models[name], folder), fixed[name]
+            path, size = model_file(name, scenario.models[name], folder), fixed[name]
             limit, fallback = share if size is None else size, scenario.models[name].fallback
             try:
                 images[name] = self._image(path, params, engines, limit, fallback)
@@ -114,7 +114,9 @@ def copies(scenario: Scenario, model: str) -> int:
     return min(2, max(loops, default=1))
 
 
-def _file(name: str, model: ModelSpec, folder: Path) -> Path:
+def model_file(name: str, model: ModelSpec, folder: Path) -> Path:
+    """The ONNX file of ``model``, called ``name``, of a scenario in ``folder``; that of a workload is generated. Raises
+    :class:`ScenarioError` if it has none."""
     if model.onnx is not None:
         return folder / model.onnx
     if model.workload is not None:

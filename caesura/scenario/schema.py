@@ -11,7 +11,8 @@ from caesura.api import UsageError
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+MOST = 1_000_000  #: layers of a model, requests of a scenario
+Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
 class ScenarioError(UsageError):
@@ -53,6 +54,8 @@ class ModelSpec(_Table):
             raise ValueError("describes nothing; give layers, onnx or workload")
         if self.onnx is not None and self.workload is not None:
             raise ValueError("has both onnx and workload; remove one")
+        if (count := sum(layer.repeat for layer in self.layers)) > MOST:
+            raise ValueError(f"has {count:,} layers with repetitions, {MOST:,} at most; repeat fewer")
         for number, after in enumerate(self.dependencies):
             for other in after:
                 if not 0 <= other < number:
@@ -205,6 +208,9 @@ class Scenario(_Table):
                     )
         if len({stream.name for stream in self.streams}) < len(self.streams):
             raise ValueError("two streams have the same name; rename one")
+        count = sum(stream.arrivals.count for stream in self.streams if not isinstance(stream.arrivals, TraceSpec))
+        if count > MOST:
+            raise ValueError(f"has {count:,} requests, {MOST:,} at most; lower the counts of arrivals")
         waits = self.machine.initial_waits
         if waits is not None and len(waits) != self.machine.engines:
             raise ValueError(f"machine.initial_waits has {len(waits)} values for {self.machine.engines} engines")

@@ -1,10 +1,12 @@
 """Run the points of a sweep, as many at a time as there are cores, or on the workers of a Dask scheduler."""
 
-import contextlib
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from caesura.scenario.dependencies import dependencies_digest
 from caesura.sweep.measure import measure
+from caesura.sweep.processes import Task, in_processes
 from caesura.sweep.spec import Point, SweepError
 from caesura.sweep.store import Figures, Store, key_of
 from sim.cache_folder import sources_digest
@@ -14,6 +16,7 @@ _SOURCES = ("caesura", "compiler", "hw", "sim", "sw")  #: all code that figures 
 ANSWER = "10s"  #: time in which a scheduler answers
 
 Told = Callable[[int, int, Point | None], None]  #: called with points done, all points, and the one that has just ended
+Measured = Iterator[tuple[Point, Figures | BaseException]]  #: points as they end, or the exception instead of figures
 
 
 def run_sweep(
@@ -22,15 +25,24 @@ def run_sweep(
     """Figures of all ``points``, in their order; what ``store`` knows is not run again. ``scheduler``: the address of
     a Dask scheduler; otherwise ``jobs`` processes of this computer. Raises :class:`SweepError` if no scheduler answers.
     """
-    contents = {path: path.read_bytes() for path in {point.model or point.scenario for point in points} if path}
-    keys = [key_of(point, contents[_file(point)], sources_digest(*_SOURCES)) for point in points]
-    missing = [(key, point) for key, point in zip(keys, points, strict=True) if store.get(key) is None]
-    done = len(points) - len(missing)
+    contents = {path: path.read_bytes() for path in {point.model for point in points} if path}
+    digests = _Digests(contents)
+    keys = [key_of(point, digests.of(point), sources_digest(*_SOURCES)) for point in points]
+    tasks = [
+        (point, contents[point.model] if point.model else b"")
+        for key, point in zip(keys, points, strict=True)
+        if store.get(key) is None
+    ]
+    done = len(points) - len(tasks)
     told(done, len(points), None)
     lost: dict[str, Figures] = {}
-    for key, point, figures in _measured(missing, contents, scheduler, jobs):
+    by_point = dict(zip((point.number for point in points), keys, strict=True))
+    for point, figures in _measured(tasks, scheduler, jobs):
+        key = by_point[point.number]
         if isinstance(figures, BaseException):  # a worker died, say: that is tried again the next time
             lost[key] = {"error": f"{type(figures).__name__}: {figures}"}
+        elif point.scenario and _Digests(contents).of(point) != digests.of(point):
+            lost[key] = {"error": "a file that the scenario names changed while the sweep ran: run the sweep again"}
         else:
             store.put(key, point, figures)
         done += 1
@@ -38,42 +50,47 @@ def run_sweep(
     return [store.get(key) or lost[key] for key in keys]
 
 
-def _measured(
-    missing: Sequence[tuple[str, Point]], contents: dict[Path, bytes], scheduler: str | None, jobs: int
-) -> Iterator[tuple[str, Point, Figures | BaseException]]:
-    """Points as they end, with their figures, or the exception instead."""
-    if not missing:
+class _Digests:
+    """Digests of what points depend on, each found once."""
+
+    def __init__(self, contents: dict[Path, bytes]) -> None:
+        self._models = {path: hashlib.sha256(raw).hexdigest() for path, raw in contents.items()}
+        self._scenarios: dict[tuple[Path, str, str], str] = {}
+
+    def of(self, point: Point) -> str:
+        """That of one point."""
+        if point.model:
+            return self._models[point.model]
+        assert point.scenario is not None
+        asked = point.scenario, point.policy, point.backend
+        if asked not in self._scenarios:
+            self._scenarios[asked] = dependencies_digest(*asked)
+        return self._scenarios[asked]
+
+
+def _measured(tasks: Sequence[Task], scheduler: str | None, jobs: int) -> Measured:
+    if not tasks:
         return
-    if scheduler is None and jobs == 1:
-        for key, point in missing:
-            yield key, point, measure(point, contents[_file(point)])
-        return
-    from dask.distributed import Client, LocalCluster, as_completed
-
-    with contextlib.ExitStack() as stack:
-        if scheduler is None:
-            count = min(jobs, len(missing))
-            cluster = stack.enter_context(
-                LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None, silence_logs="ERROR")
-            )
-            client = stack.enter_context(Client(cluster))
-        else:
-            try:
-                client = stack.enter_context(Client(scheduler, timeout=ANSWER))
-            except (OSError, ValueError) as error:
-                raise SweepError(f"no Dask scheduler answers at {scheduler!r}: {error}") from None
-        shipped = {path: client.scatter(raw, broadcast=True) for path, raw in contents.items()}
-        tasks = {
-            client.submit(measure, point, shipped[_file(point)], key=f"{key}-{point.number}", pure=False): (key, point)
-            for key, point in missing
-        }
-        for task in as_completed(tasks):
-            key, point = tasks[task]
-            failure = task.exception()
-            yield key, point, task.result() if failure is None else failure
+    if scheduler is not None:
+        yield from _on_cluster(tasks, scheduler)
+    elif jobs > 1:
+        yield from in_processes(tasks, jobs)
+    else:
+        for point, content in tasks:
+            yield point, measure(point, content)
 
 
-def _file(point: Point) -> Path:
-    path = point.model or point.scenario
-    assert path is not None
-    return path
+def _on_cluster(tasks: Sequence[Task], scheduler: str) -> Measured:
+    from dask.distributed import Client, as_completed
+
+    try:
+        client = Client(scheduler, timeout=ANSWER)
+    except (OSError, ValueError) as error:
+        raise SweepError(f"no Dask scheduler answers at {scheduler!r}: {error}") from None
+    with client:
+        contents = {point.model: content for point, content in tasks}
+        shipped = {model: client.scatter(content, broadcast=True) for model, content in contents.items()}
+        futures = {client.submit(measure, point, shipped[point.model], pure=False): point for point, _ in tasks}
+        for future in as_completed(futures):
+            failure = future.exception()
+            yield futures[future], future.result() if failure is None else failure

@@ -5,6 +5,7 @@ for values that vary; all combinations are run, the last key fastest.
 """
 
 import itertools
+import math
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,11 +97,12 @@ def load_sweep(path: Path) -> tuple[Sweep, list[Point]]:
 
 
 def _points(path: Path, sweep: Sweep) -> list[Point]:
-    machines = list(_combinations(sweep.machine))
-    options = list(_combinations(sweep.options))
-    runs = len(sweep.models) * len(options) or len(sweep.scenarios) * len(sweep.policies) * len(sweep.placements)
-    if len(machines) * runs > _MOST_POINTS:
-        raise SweepError(f"{path}: {len(machines) * runs:,} points, {_MOST_POINTS:,} at most; vary fewer values")
+    runs = len(sweep.models) * _count(sweep.options) or len(sweep.scenarios) * len(sweep.policies) * len(
+        sweep.placements
+    )
+    if (count := _count(sweep.machine) * runs) > _MOST_POINTS:  # before any is made
+        raise SweepError(f"{path}: {count:,} points, {_MOST_POINTS:,} at most; vary fewer values")
+    machines, options = list(_combinations(sweep.machine)), list(_combinations(sweep.options))
     varied = {key for table in (sweep.machine, sweep.options) for key, value in table.items() if _varies(value)}
     made: list[Point] = []
     for fields in machines:
@@ -134,6 +136,11 @@ def _runs(
         )
         for scenario, policy, placement in itertools.product(sweep.scenarios, sweep.policies, sweep.placements)
     ]
+
+
+def _count(table: dict[str, Any]) -> int:
+    """How many combinations there are."""
+    return math.prod(len(value) for value in table.values() if _varies(value))
 
 
 def _combinations(table: dict[str, Any]) -> list[dict[str, Value]]:

@@ -19,13 +19,14 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / "points.jsonl"
         self._known: dict[str, Figures] = {}
-        text = self._path.read_text(errors="replace") if self._path.exists() else ""
+        text = self._path.read_text(errors="replace") if self._path.is_file() else ""
         self._cut = bool(text) and not text.endswith("\n")
         for line in text.splitlines():
             try:
                 entry = json.loads(line)
-                self._known[entry["key"]] = entry["figures"]
-            except (ValueError, KeyError, TypeError):
+                if isinstance(entry["figures"], dict):
+                    self._known[entry["key"]] = entry["figures"]
+            except (ValueError, KeyError, TypeError, RecursionError):
                 continue
 
     def get(self, key: str) -> Figures | None:
@@ -43,13 +44,14 @@ class Store:
         self._cut = False
 
 
-def key_of(point: Point, content: bytes, version: str) -> str:
-    """What tells a point's figures from others: machine, file, options, policy, and the ``version`` of what runs it."""
+def key_of(point: Point, content: str, version: str) -> str:
+    """What tells a point's figures from others: machine, options, policy, ``content`` (a digest of all files that it
+    depends on), and the ``version`` of what runs it."""
     what = {
         "version": version,
         "backend": point.backend,
         "params": None if point.params is None else {**point.params.to_dict(), "name": ""},
-        "content": hashlib.sha256(content).hexdigest(),
+        "content": content,
         "options": point.options,
         "fallback": point.fallback,
         "policy": (point.policy, point.placement),

@@ -16,15 +16,15 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-from google.protobuf.message import Message
 
 from sim.host import frames
+from sim.host.onnx_tensors import all_tensors
 
 _KEPT = 16  #: processes
 _SMALL = 1 << 20  #: bytes that an answer may have beyond what is expected: what is wrong with it can then be told
@@ -177,16 +177,6 @@ def _refuse_external(number: int, model: bytes) -> None:
         parsed = onnx.load_from_string(model)
     except Exception as error:  # protobuf's errors have no public base
         raise HostModelError(number, f"it is not an ONNX model: {error}") from None
-    for tensor in _tensors(parsed):
+    for tensor in all_tensors(parsed):
         if tensor.external_data or onnx.external_data_helper.uses_external_data(tensor):
             raise HostModelError(number, f"its tensor {tensor.name!r} names an external file; images hold all data")
-
-
-def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
-    """All tensors anywhere in a message: of attributes, branches, functions, and the parts of sparse ones."""
-    if isinstance(message, onnx.TensorProto):
-        yield message
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for one in [value] if isinstance(value, Message) else value:
-                yield from _tensors(one)

@@ -8,11 +8,14 @@ import sys
 import time
 from pathlib import Path
 
+import onnx
+import psutil
 import pytest
 from dask.distributed import LocalCluster
 from rich.console import Console
 
 from caesura.comma_separated import to_csv
+from caesura.scenario.dependencies import dependencies_digest
 from caesura.sweep import run
 from caesura.sweep.measure import measure
 from caesura.sweep.run import run_sweep
@@ -101,6 +104,10 @@ def test_scenarios_under_policies(tmp_path):
         (("pes =", "pess ="), "machine: no parameter named 'pess'"),
         (("[2, 4]", "[]"), "machine.pes"),
         (("[2, 4]", f"{list(range(1, 60_000))}"), "119,998 points, 100,000 at most"),
+        (("[2, 4]", f"{list(range(1, 100))}\nengines = {list(range(1, 9999))}\nrows = {list(range(1, 9999))}"),
+         "19,792,080,792 points, 100,000 at most"),
+        (("[2, 4]", "[2, 4]\n" + "\n".join(f"lv{i}_bytes = {list(range(1, 99))}" for i in range(3, 9))),
+         "3,543,369,523,456 points, 100,000 at most"),
         (('"a test"', '"a test"\nbackend = "synthetic"'), "backend is 'synthetic'"),
         (("name =", "name ="[:-1]), "not a TOML file"),
     ],
@@ -141,6 +148,138 @@ def test_killed_and_started_again(tmp_path):
     assert found[0] == found[1] and len(found[0]) == 6
     page = (tmp_path / "killed" / "picture.html").read_text()
     assert len(page) < 5_000_000 and not loads(page)
+
+
+SCENARIO = """
+name = "s"
+[machine]
+preset = "tiny"
+[models.a]
+onnx = "net/model.onnx"
+[[streams]]
+name = "a"
+stages = [{ model = "a" }]
+arrivals = { kind = "trace", file = "times.txt" }
+"""
+SCENARIOS = 'scenarios = ["s.toml"]\npolicies = ["fcfs"]\n'
+
+
+def scenario_of_files(folder):
+    """A sweep of a scenario whose model has its data in a file of its own."""
+    (folder / "net").mkdir()
+    options = {"save_as_external_data": True, "location": "weights", "size_threshold": 0}
+    onnx.save(onnx.load(DIGITS), folder / "net" / "model.onnx", **options)
+    (folder / "times.txt").write_text("0\n")
+    (folder / "s.toml").write_text(SCENARIO)
+    return load_sweep(write(folder, SCENARIOS))[1]
+
+
+def test_figures_of_a_scenario_are_those_of_its_files(tmp_path):
+    points, ran = scenario_of_files(tmp_path), []
+
+    def again():
+        return run_sweep(points, Store(tmp_path), jobs=1, told=lambda done, whole, point: ran.append(point))
+
+    first = again()
+    assert first[0].get("makespan") and len(ran) == 2 and again() == first and len(ran) == 3
+    model = onnx.load(tmp_path / "net" / "model.onnx")
+    model.graph.node.append(model.graph.node[-1])
+    model.graph.node[-1].name, model.graph.node[-1].output[0] = "more", "unused"
+    onnx.save(model, tmp_path / "net" / "model.onnx")
+    again()
+    assert ran[3:] == [None, points[0]], "the changed model was not run"
+
+
+def test_a_scenario_is_known_by_all_that_it_names(tmp_path):
+    (point,) = scenario_of_files(tmp_path)
+    (tmp_path / "own.py").write_text("")
+    policy = f"{tmp_path / 'own.py'}:Own"
+    found = [dependencies_digest(point.scenario, policy, "model")]
+    for name in ("s.toml", "net/model.onnx", "net/weights", "times.txt", "own.py"):
+        raw = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(raw + b"#\n" if name.endswith(("py", "toml", "txt")) else raw[:-1] + b"x")
+        found.append(dependencies_digest(point.scenario, policy, "model"))
+    (tmp_path / "net" / "weights").unlink()
+    found.append(dependencies_digest(point.scenario, policy, "model"))
+    assert len(set(found)) == len(found) == 7
+    other = dependencies_digest(point.scenario, policy, "synthetic")
+    (tmp_path / "net" / "model.onnx").unlink()
+    assert dependencies_digest(point.scenario, policy, "synthetic") == other  # it runs no models
+
+
+def test_a_file_that_changes_while_a_sweep_runs(tmp_path, monkeypatch):
+    points = scenario_of_files(tmp_path)
+
+    def changing(point, content):
+        (tmp_path / "times.txt").write_text("5\n")
+        return measure(point, content)
+
+    monkeypatch.setattr(run, "measure", changing)
+    figures = run_sweep(points, Store(tmp_path), jobs=1, told=silent)
+    assert "changed while the sweep ran" in figures[0]["error"] and not Store(tmp_path)._known
+
+
+def of_policies(folder, *policies):
+    """A sweep of a scenario that takes no time."""
+    (folder / "s.toml").write_text(
+        'name = "s"\n[[models.a.layers]]\nload = 1\ncompute = 2\n[[streams]]\nname = "a"\nstages = [{ model = "a" }]\n'
+        'arrivals = { kind = "periodic", period = 5, count = 4 }\n'
+    )
+    text = f'backend = "synthetic"\nscenarios = ["s.toml"]\npolicies = {list(policies)}\n'
+    return load_sweep(write(folder, text))[1]
+
+
+def test_nothing_listens_while_a_sweep_runs(tmp_path):
+    """Whoever reached a scheduler could have code run."""
+    seen = []
+
+    def places():
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        found = {one for process in processes for one in process.net_connections("all")}
+        return len(processes), {
+            one for one in found if one.status == psutil.CONN_LISTEN or (one.laddr and not one.raddr)
+        }
+
+    _, before = places()
+    points = of_policies(tmp_path, "fcfs", "idle_time")
+    figures = run_sweep(points, Store(tmp_path), jobs=2, told=lambda *_: seen.append(places()))
+    assert all(one["antt"] for one in figures)
+    assert max(count for count, _ in seen) >= 3, "there were no processes to look at"
+    assert not {one for _, found in seen for one in found} - before
+
+
+def test_a_point_that_kills_its_process_is_a_row(tmp_path):
+    (tmp_path / "deadly.py").write_text("import os\nos._exit(3)\n")
+    points = of_policies(tmp_path, "fcfs", f"{tmp_path / 'deadly.py'}:Deadly")
+    figures = run_sweep(points, Store(tmp_path), jobs=2, told=silent)
+    assert [one.get("antt") for one in figures] == [1.0, None]
+    assert figures[1]["error"].startswith("ProcessDied: its process ended")
+    assert len(Store(tmp_path)._known) == 1, "it is tried again the next time"
+
+
+@pytest.mark.slow
+def test_processes_end_with_the_one_that_started_them(tmp_path):
+    """Killed as by a lack of memory, when it can tell nobody."""
+    write(tmp_path)
+    program = (
+        "import sys, os\nfrom tests.caesura.sweep.test_sweep import *\n"
+        "if __name__ == '__main__':\n"
+        f"    points = load_sweep(Path({str(tmp_path / 'sweep.toml')!r}))[1]\n"
+        "    def told(done, whole, point):\n"
+        "        if done:\n"
+        "            print(*(one.pid for one in psutil.Process().children()), flush=True)\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"    run_sweep(points, Store(Path({str(tmp_path)!r})), jobs=2, told=told)\n"
+    )
+    (tmp_path / "killed.py").write_text(program)
+    done = subprocess.run([sys.executable, str(tmp_path / "killed.py")], stdout=subprocess.PIPE, text=True, timeout=100)
+    assert done.returncode == -signal.SIGKILL
+    pids = list(map(int, done.stdout.split()))
+    assert len(pids) >= 2
+    end = time.monotonic() + 20
+    while any(map(psutil.pid_exists, pids)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
 
 
 def test_no_scheduler_is_an_error(tmp_path, monkeypatch):
