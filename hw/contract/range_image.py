@@ -138,7 +138,15 @@ class RangeImage:
         try:
             index = _index(body[:packed], unpacked)
             return cls._parsed(index, _read(index["arrays"], body[packed:]))
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error, RecursionError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+            zlib.error,
+        ) as error:
             raise ImageError(f"{where}: {type(error).__name__}: {error}") from error
 
     @classmethod
