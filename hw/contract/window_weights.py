@@ -1,8 +1,11 @@
 """Weights that are still in LV2 when the next inference begins: which bytes of segment 7 an image leaves to them.
 
-``ImageMeta.weights_only`` is a promise: nothing but prologues writes there, and each job has its window to itself. So a
-driver that knows that these bytes still hold what a prologue brought may leave that prologue out. The promise is
-checked, as an image that breaks it would spoil the next inference of another one with the same weights.
+``ImageMeta.weights_only`` is a promise: the only code that writes there is prologues that load the window of their job
+from the weights, and each job has its window to itself. So a driver that knows that these bytes still hold what a
+prologue brought may leave that prologue out. The promise is checked, as an image that breaks it would spoil the next
+inference of another one with the same weights: every instruction that can write to LV2 either is one of such a prologue
+or has all that it may write elsewhere. What the driver itself writes for an image, as when it brings a suspended task
+back, it does not count as weights: there the tables of the image need not be believed.
 """
 
 import hashlib
@@ -10,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hw.contract.image_tables import Contents
-from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Op, Segment, field_place
+from hw.contract.isa import DESTINATION_SEGMENTS, INSN_BYTES, LV2_SEGMENTS, Op, Segment, field_place
 
 _LOOPS = ("2", "1", "0")
-_WRITES = (Op.LD2, Op.ST1)  #: what writes to LV2
+#: What can write to LV2, by opcode.
+_WRITES = frozenset(op for op, segments in DESTINATION_SEGMENTS.items() if not set(segments).isdisjoint(LV2_SEGMENTS))
 _NAMES = (
     "src_seg", "dst_seg", "src", "dst", "len", "lo", "hi",
     *(f"{kind}{loop}" for loop in _LOOPS for kind in ("n", "src_s", "dst_s")), "lo1", "hi1", "lo0", "hi0",
@@ -37,13 +41,21 @@ class _Promise(ValueError):
 
 def window_weights(image: Contents) -> dict[int, WindowWeights]:
     """By job, what its prologue leaves in LV2 for the next inference. Of a valid image."""
-    low, size = image.meta.weights_only
     kept = {}
-    for number, job in enumerate(image.meta.jobs):
-        start, length = job.window
-        if size and job.prologue_pc is not None and low <= start and start + length <= low + size:
-            kept[number] = WindowWeights(start, start + length, _digest(image, number))
+    for number in _keeping(image):
+        start, length = image.meta.jobs[number].window
+        kept[number] = WindowWeights(start, start + length, _digest(image, number))
     return kept
+
+
+def _keeping(image: Contents) -> list[int]:
+    """Jobs whose prologues load into the part of segment 7 that is theirs."""
+    low, size = image.meta.weights_only
+    return [
+        number
+        for number, job in enumerate(image.meta.jobs)
+        if job.prologue_pc is not None and job.window[1] and low <= job.window[0] and sum(job.window) <= low + size
+    ]
 
 
 def promise_problems(image: Contents) -> Iterator[str]:
@@ -58,10 +70,21 @@ def promise_problems(image: Contents) -> Iterator[str]:
     if low < 0 or size < 0 or low + size > meta.segment_sizes[Segment.WINDOWS]:
         yield f"{place} leave segment {Segment.WINDOWS} ({meta.segment_sizes[Segment.WINDOWS]} bytes)"
         return
-    if any(entry.symbol in {f"segment{number}" for number in LV2_SEGMENTS} for entry in meta.relocations):
-        yield f"{place} cannot be known where code names addresses in LV2"
+    yield from _relocations(image, place)
     yield from _windows(image, low, low + size, place)
+    for number in _keeping(image):
+        try:
+            _digest(image, number)
+        except _Promise as problem:
+            yield f"{place}: job {number}: {problem}"
     yield from _writes(image, low, low + size, place)
+
+
+def _relocations(image: Contents, place: str) -> Iterator[str]:
+    """Instructions that write to LV2, and of which the driver changes an address."""
+    for i, entry in enumerate(image.meta.relocations):
+        if image.code[entry.pc * INSN_BYTES] in _WRITES:
+            yield f"{place} cannot be known: relocation {i} changes what PC {entry.pc} writes there"
 
 
 def _windows(image: Contents, low: int, high: int, place: str) -> Iterator[str]:
@@ -73,18 +96,13 @@ def _windows(image: Contents, low: int, high: int, place: str) -> Iterator[str]:
             yield f"{place}: job {number} has its window of {length} bytes at {start} not to itself"
             return
         before = start + length
-        if image.meta.jobs[number].prologue_pc is not None:
-            try:
-                _digest(image, number)
-            except _Promise as problem:
-                yield f"{place}: job {number}: {problem}"
 
 
 def _writes(image: Contents, low: int, high: int, place: str) -> Iterator[str]:
-    """Bodies that write between ``low`` and ``high``."""
-    prologues = _prologue_code(image)
+    """What writes between ``low`` and ``high`` and is no prologue that loads its own window there."""
+    checked = _code_of_prologues(image, _keeping(image))
     for pc in range(len(image.code) // INSN_BYTES):
-        if image.code[pc * INSN_BYTES] not in _WRITES or pc in prologues:
+        if image.code[pc * INSN_BYTES] not in _WRITES or pc in checked:
             continue
         fields = _fields(image, pc)
         first = last = fields["dst"]
@@ -92,16 +110,16 @@ def _writes(image: Contents, low: int, high: int, place: str) -> Iterator[str]:
             reach = (fields[f"n{loop}"] - 1) * fields[f"dst_s{loop}"]
             first, last = first + min(reach, 0), last + max(reach, 0)
         if first < high and low < last + fields["len"]:
-            yield f"{place}: PC {pc} writes there, which is in no prologue"
+            yield f"{place}: PC {pc} writes there, which is in no prologue that loads its own window"
             return
 
 
-def _prologue_code(image: Contents) -> set[int]:
-    """PCs of all prologues."""
+def _code_of_prologues(image: Contents, jobs: list[int]) -> set[int]:
+    """PCs of the prologues of ``jobs``, which have an END."""
     found: set[int] = set()
-    for job in image.meta.jobs:
-        pc = job.prologue_pc
-        while pc is not None and pc not in found and pc * INSN_BYTES < len(image.code):
+    for number in jobs:
+        pc = image.meta.jobs[number].prologue_pc
+        while pc is not None and pc not in found:
             found.add(pc)
             pc = None if image.code[pc * INSN_BYTES] == Op.END else pc + 1
     return found

@@ -117,12 +117,15 @@ class Scrubber:
         """Clear the bytes of LV2 that ``model`` is about to use and another tenant used last, once a dump that takes
         them to DRAM has ended, and wait until they are clear. ``kept``: bytes that are what a suspended task left."""
         self._ended(lambda: not self._windows)  # those that somebody gave up waiting for
-        windows = model.windows()
-        foreign = self.lv2.foreign(windows, model.tenant, kept)
+        foreign = self.foreign(model, kept)
         if foreign:
             self._settle()
             self._clear_lv2(model, foreign)
-        self.lv2.use(windows, model.tenant)
+        self.lv2.use(model.windows(), model.tenant)
+
+    def foreign(self, model: LoadedModel, kept: Sequence[Range] = ()) -> list[Range]:
+        """Bytes of LV2 that :meth:`clear_windows` clears."""
+        return self.lv2.foreign(model.windows(), model.tenant, kept)
 
     def _clear_lv2(self, model: LoadedModel, pieces: Sequence[Range]) -> None:
         idle = self._queues.idle()

@@ -38,6 +38,7 @@ class ModelJobs:
     def enter(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
         """``model`` is about to use its part of LV2. What another tenant left there is cleared, but for ``kept``, which
         is what a suspended task left; what is known to lie there is no longer, but for its own weights."""
+        self.resident.overwritten(self.scrubber.foreign(model, kept))
         self.scrubber.clear_windows(model, kept)
         weights = dict(filter(None, map(model.kept_weights, range(len(model.image.meta.jobs)))))
         self.resident.enter(model.windows(), model.tenant, weights)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sw.driver.memory.ranges import Range
 from sw.driver.models.traffic import DramTraffic
 from sw.driver.preempt.program import Program
 from sw.driver.preempt.staging import CopyJob
@@ -50,6 +51,10 @@ class StateTransfer(ABC):
     @abstractmethod
     def append(self, program: Program, copy_job: CopyJob) -> None:
         """Add to ``program`` what moves the bytes of ``copy_job``."""
+
+    def written(self, copy_job: CopyJob) -> list[Range]:
+        """Bytes of LV2 that moving ``copy_job`` overwrites."""
+        return [copy_job.lv2.where] if copy_job.lv2 is not None else []
 
     @abstractmethod
     def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:

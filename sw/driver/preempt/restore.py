@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from sw.driver.memory.footprint import LV2
+from sw.driver.memory.ranges import Range
 from sw.driver.preempt.copies import Spill, load
 from sw.driver.preempt.operation import Effects, StateTransfer
 from sw.driver.preempt.program import Program
@@ -25,6 +27,10 @@ class Restore(StateTransfer):
         for r in copy_job.ranges:
             assert r.copy is not None
             load(program, Spill(r.memory, r.start, r.size, r.copy), copy_job.lv1, copy_job.lv2)
+
+    def written(self, copy_job: CopyJob) -> list[Range]:
+        """What it brings back, too: an image may name anything there, and any source."""
+        return [*super().written(copy_job), *((r.start, r.end) for r in copy_job.ranges if r.memory == LV2)]
 
     def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:
         """See ``StateTransfer``."""

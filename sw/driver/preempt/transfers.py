@@ -132,9 +132,9 @@ class Transfers:
         """Queue the programs of one group; the last of each engine gives a signal."""
         for copy_job in group:
             if copy_job.lv2 is not None:
-                staged = [copy_job.lv2.where]
-                self._jobs.scrubber.lv2.pass_through(staged, self._tasks.tenants(copy_job.ranges))
-                self._jobs.resident.overwritten(staged)
+                tenants = self._tasks.tenants(copy_job.ranges)
+                self._jobs.scrubber.lv2.pass_through([copy_job.lv2.where], tenants)
+            self._jobs.resident.overwritten(operation.written(copy_job))
         for engine in sorted({copy_job.engine for copy_job in group}):
             programs = self._programs(operation, [copy_job for copy_job in group if copy_job.engine == engine])
             for i, (program, mine) in enumerate(programs):

@@ -52,6 +52,7 @@ def test_digests_are_those_of_the_weights_in_the_window(image):
 
 def test_without_the_promise_nothing_stays(image):
     image.meta.weights_only = (0, 0)
+    with_prologue(image)[0].window = (0, 0)
     image.validate()
     assert window_weights(image) == {}
 
@@ -63,6 +64,11 @@ def _store_into_weights(image):
 def _store_beside_and_into(image):
     low, _ = image.meta.weights_only
     edit(image, first(image, Op.ST1), dst=low - 4096, n2=2, dst_s2=4096, n1=1, n0=1, len=1)
+
+
+def _store_behind_and_into(image):
+    low, size = image.meta.weights_only
+    edit(image, first(image, Op.ST1), dst=low + size, n2=2, dst_s2=-size, n1=1, n0=1, len=1)
 
 
 def _load_into_weights(image):
@@ -87,6 +93,26 @@ def _load_beyond_the_weights(image):
     edit(image, with_prologue(image)[-1].prologue_pc, src=len(image.weights) - 1)
 
 
+def _load_from_before_the_weights(image):
+    _, size = with_prologue(image)[0].window
+    fields = {"src": 0, "src_s0": -1, "dst_s0": 1, "n2": 1, "n1": 1, "n0": size, "hi0": size, "len": 1, "hi": 1}
+    edit(image, with_prologue(image)[0].prologue_pc, **fields)
+
+
+def _load_far_more(image):
+    fields = {"n2": 1, "n1": 1, "n0": 65535, "hi0": 65535, "len": 1, "hi": 1, "src_s0": 0, "dst_s0": 1}
+    edit(image, with_prologue(image)[0].prologue_pc, **fields)
+
+
+def _load_and_more(image):
+    """No END behind the loads."""
+    pc = with_prologue(image)[0].prologue_pc
+    while image.code[pc * INSN_BYTES] != Op.END:
+        pc += 1
+    raw = Insn(Op.ST2, {"src_seg": 6, "dst_seg": 3, "len": 1}).encode()
+    image.code = image.code[: pc * INSN_BYTES] + raw + image.code[(pc + 1) * INSN_BYTES :]
+
+
 def _load_out_of_order(image):
     pc = with_prologue(image)[0].prologue_pc
     edit(image, pc, dst=Insn.decode(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])["dst"] + 1)
@@ -102,12 +128,16 @@ def _share_windows(image):
     [
         (_store_into_weights, "PC .* writes there, which is in no prologue"),
         (_store_beside_and_into, "PC .* writes there, which is in no prologue"),
+        (_store_behind_and_into, "PC .* writes there, which is in no prologue"),
         (_load_into_weights, "PC .* writes there, which is in no prologue"),
         (_load_less, "does not load its window"),
         (_load_with_holes, "loads something else than weights"),
         (_load_from_elsewhere, "loads something else than weights"),
         (_load_beyond_the_weights, "loads weights that the image does not have"),
         (_load_out_of_order, "does not load its window in order"),
+        (_load_from_before_the_weights, "does not load its window in order"),
+        (_load_far_more, "loads more than its window"),
+        (_load_and_more, "does not load its window of .* and nothing else"),
         (_share_windows, "not to itself"),
         (lambda image: setattr(image.meta, "weights_only", (0, 1 << 40)), "leave segment 7"),
         (lambda image: setattr(image.meta, "weights_only", (-8, 16)), "leave segment 7"),
@@ -121,6 +151,17 @@ def test_a_broken_promise_is_refused(image, change, told):
     change(image)
     with pytest.raises(ImageError, match=f"weights_only.*{told}"):
         image.validate("x")
+
+
+def test_windows_that_bodies_may_write_to_are_not_kept(image):
+    low, size = image.meta.weights_only
+    before, last = window_weights(image), max(job.window for job in with_prologue(image))
+    image.meta.weights_only = low, last[0] - low
+    image.validate("x")
+    assert window_weights(image) == {job: one for job, one in before.items() if one.offset != last[0]}
+    image.meta.weights_only = last[0], low + size - last[0]
+    image.validate("x")
+    assert [one.offset for one in window_weights(image).values()] == [last[0]]
 
 
 def test_windows_beside_tensors_are_refused(image):
