@@ -1,7 +1,6 @@
 """One measurement of ``caesura bench modelspeed``: ``python -m benchmarks.modelspeed_process WHAT FOLDER``.
 
-Prints one JSON object. WHAT: ``timing``, ``trace`` (timing, and a trace beside it), ``data``, ``pair``, or
-``retime`` (a recorded run, priced again for another DRAM).
+Prints one JSON object. WHAT: ``timing``, ``trace`` (timing, and a trace beside it), ``data``, or ``pair``.
 """
 
 import json
@@ -14,20 +13,16 @@ from typing import Any
 import numpy as np
 
 import caesura
-from caesura.retime import record_run
 from hw.contract.image import Image
 from sim.model.bus import ModelBus
 from sim.timing.runs import save_runs
 
 LIMIT = 1_000_000_000
 _KIB_PER_MB = 1000
-_LATENCIES = range(50, 250, 20)  #: cycles
 
 
 def main(what: str, folder: Path) -> dict[str, Any]:
     """Measure and report."""
-    if what == "retime":
-        return _retimed(Image.from_bytes((folder / "resnet50.cimg").read_bytes()))
     names = ["resnet50_half", "squeezenet_half"] if what == "pair" else ["resnet50"]
     images = [Image.from_bytes((folder / f"{name}.cimg").read_bytes()) for name in names]
     bus = ModelBus(images[0].params, data=what == "data")
@@ -42,15 +37,6 @@ def main(what: str, folder: Path) -> dict[str, Any]:
         seconds, wall = time.process_time() - begin, time.perf_counter() - wall
         report |= {"seconds": round(seconds, 3), "wall": round(wall, 3), "simulated_cycles": bus.cycle - cycle}
     return report | {"megabytes": round(_most_resident()), "what": what}
-
-
-def _retimed(image: Image) -> dict[str, Any]:
-    """Latencies and bandwidths one after the other, each a price of its own."""
-    run = record_run(image)
-    params = [image.params.replace(dram_latency=latency, dram_bandwidth=50) for latency in _LATENCIES]
-    begin = time.process_time()
-    cycles = [run.price(one).cycles for one in params]
-    return {"what": "retime", "seconds": round((time.process_time() - begin) / len(params), 5), "cycles": cycles}
 
 
 def _most_resident() -> float:

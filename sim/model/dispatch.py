@@ -4,6 +4,8 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hw.contract.isa import INSN_BYTES, Segment, Unit
 from hw.contract.job import SEMAPHORES, JobFlag
 from hw.contract.timing import RESTORED
@@ -63,9 +65,9 @@ class DispatchModel:
         """The state after a reset of the engine."""
         self.fetch.stop()
         self.semaphores.clear()
-        self.program = ProgramTable(b"", self._engine.params)
+        self.program = ProgramTable(np.empty(0, np.uint8), self._engine.params)
         self.queues = [self._queue(unit) for unit in Unit]
-        self.pc = self._end_pc = self._first = 0
+        self.pc = self._end_pc = self._first = self._decoded = 0
         self.latest = self.soonest = 0
         self.starved = 0  #: cycles in which the next instruction had not come whole
 
@@ -95,7 +97,7 @@ class DispatchModel:
     def begin(self, time: int, job: Job, program: ProgramTable) -> None:
         """The body of ``job`` begins."""
         self.program, self._segments = program, job.segments
-        self.pc = self._first = job.members["body_pc"]
+        self.pc = self._first = self._decoded = job.members["body_pc"]
         self._end_pc = min(len(program), job.segments[Segment.CODE][1] // INSN_BYTES)
         for queue in self.queues:
             queue.program = program
@@ -115,6 +117,8 @@ class DispatchModel:
         pc, latest, come = self.pc, self.latest, len(whole)
         if 0 <= fetch.failed < come:
             come = fetch.failed
+        if first + come > self._decoded:
+            self._decoded = program.decode(self._decoded, first + come)
         work: list[QueueModel] = []
         while True:
             number = pc - first

@@ -138,6 +138,7 @@ class LoaderModel(Part):
         if pc - self._first == self.fetch.failed:
             self._stop(time, JobFault(Fault.BUS, FaultUnit.LOADER, pc, pc * INSN_BYTES))
             return
+        program.decode(pc, pc + 1)
         unit = program.units[pc]
         if unit == END:
             self.fetch.stop()
@@ -157,7 +158,7 @@ class LoaderModel(Part):
         engine.ld2.offer(
             time,
             Transfer(
-                program.work[pc],
+                program.measured(pc),
                 engine.bases(program, pc, job.segments),
                 lambda at: self._accepted(at, pc) if generation == self.generation else None,
                 lambda at: self._landed(at, pc) if generation == self.generation else None,

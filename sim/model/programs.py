@@ -1,16 +1,13 @@
-"""Code segments in DRAM as programs, worked out once however often they run."""
-
-from collections import OrderedDict
-from hashlib import blake2b
+"""Code segments in DRAM as programs: one for each base, whatever limits jobs put to it."""
 
 import numpy as np
 import numpy.typing as npt
 
+from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 from sim.timing.program import ProgramTable
 
-_KEPT = 8  #: programs that stay for the next device
-_known: OrderedDict[tuple[SocParams, bytes], ProgramTable] = OrderedDict()
+_NEVER = 1 << 60
 
 
 class Programs:
@@ -18,29 +15,37 @@ class Programs:
 
     def __init__(self, params: SocParams, dram: npt.NDArray[np.uint8]) -> None:
         self._params, self._dram = params.with_nominal_dram(), dram
-        self._here: dict[tuple[int, int], ProgramTable] = {}
+        self._here: dict[int, _Program] = {}
 
     def at(self, base: int, limit: int) -> ProgramTable:
-        """The program in the segment of ``limit`` bytes at ``base``."""
-        program = self._here.get((base, limit))
+        """The program in the segment of ``limit`` bytes at ``base``. Its table is that of all segments at ``base``, so
+        who executes it looks at the limit; it holds what was decoded by :meth:`ProgramTable.decode`."""
+        program = self._here.get(base)
         if program is None:
-            code = self._dram[base : base + limit].tobytes()
-            program = self._here[base, limit] = _program(code, self._params)
-        return program
+            program = self._here[base] = _Program(ProgramTable(self._dram[base:], self._params))
+        program.reach(limit)
+        return program.table
 
     def changed(self, address: int, size: int) -> None:
         """Bytes of the DRAM were written."""
-        for base, limit in list(self._here):
-            if base < address + size and address < base + limit:
-                del self._here[base, limit]
+        for base, program in list(self._here.items()):
+            if base < address + size and address < base + program.limit:
+                del self._here[base]  # a job that runs it keeps what was decoded
+            elif address >= base:
+                program.behind = min(program.behind, address - base)
 
 
-def _program(code: bytes, params: SocParams) -> ProgramTable:
-    key = params, blake2b(code, digest_size=16).digest()
-    if key in _known:
-        _known.move_to_end(key)
-        return _known[key]
-    program = _known[key] = ProgramTable(code, params)
-    if len(_known) > _KEPT:
-        _known.popitem(last=False)
-    return program
+class _Program:
+    """The code at a base. ``limit``: the largest of its segments. What lies behind it may have been decoded with it;
+    ``behind``: the first byte there that has changed since."""
+
+    def __init__(self, table: ProgramTable) -> None:
+        self.table, self.limit, self.behind = table, 0, _NEVER
+
+    def reach(self, limit: int) -> None:
+        """There is a segment of ``limit`` bytes."""
+        if limit > self.limit:
+            self.limit = limit
+            if limit > self.behind:
+                self.table.forget(self.behind // INSN_BYTES)
+                self.behind = _NEVER

@@ -141,7 +141,8 @@ class QueueModel:
             self.granted.append(head)
             if place >= UNIT_IN_FLIGHT and done[-UNIT_IN_FLIGHT] >= head:
                 head = done[-UNIT_IN_FLIGHT] + 1
-            begin, end = self.run(head, program.work[pc])
+            work_of = program.work[pc]
+            begin, end = self.run(head, program.measured(pc) if work_of is None else work_of)
             taken.append(begin)
             done.append(end)
             for number in program.signals[pc]:
@@ -172,7 +173,7 @@ class StoreQueueModel(QueueModel):
         super().advance(work)
         for place in range(known, len(self.done)):
             pc = self.pcs[place]
-            self._writes.store(self._engine, self.done[place], self._locate(pc), self.program.work[pc])
+            self._writes.store(self._engine, self.done[place], self._locate(pc), self.program.measured(pc))
 
 
 _NO_PIPE = CopyPipe()  #: never run
@@ -216,7 +217,7 @@ class BusQueueModel(QueueModel):
         self._at_unit = True
         pc, generation = self.pcs[place], self._generation
         transfer = Transfer(
-            self.program.work[pc],
+            self.program.measured(pc),
             self._locate(pc),
             lambda time: self._accepted(time, generation),
             lambda time: self._ended(time, generation),

@@ -15,7 +15,8 @@ from sim.model.dram import MemoryModel
 from sim.model.events import EventModel
 from sim.model.programs import Programs
 from sim.model.recorder import Recorder
-from sim.timing.copies import runs_of
+from sim.timing.copies import RUN_LOOPS, runs_of
+from sim.timing.excerpt import MOST, excerpt
 from sim.timing.program import ProgramTable
 
 
@@ -54,7 +55,7 @@ class Shared:
     def _unanswered(self, insn: Insn, segments: Segments) -> int:
         """Offset of byte 0 of the first run that the DRAM answers with an error."""
         side = "src" if insn.op is Op.LD2 else "dst"
-        runs = runs_of(insn.fields)
+        runs = runs_of(excerpt(insn.fields, RUN_LOOPS, MOST)[0])
         first = runs.src if insn.op is Op.LD2 else runs.dst
         beyond = first + segments[insn[f"{side}_seg"]][0] + insn["len"] > self.params.dram_bytes
         return int(first[beyond][0]) if beyond.any() else int(first[0])

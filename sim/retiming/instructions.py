@@ -36,7 +36,7 @@ class UnitMoments:
         self.body = np.repeat([number for number, _, _ in runs], counts).astype(np.int64)
         self.place = np.concatenate([np.zeros(0, np.int64), *(np.arange(count) for count in counts)])
         self.pcs = _joined([run.pcs for *_, run in runs])
-        self.work: list[Any] = [body.program.work[pc] for _, body, run in runs for pc in run.pcs]
+        self.work: list[Any] = [body.program.measured(pc) for _, body, run in runs for pc in run.pcs]
         waits = [body.program.waits[pc] for _, body, run in runs for pc in run.pcs]
         self.waits = np.array([bool(one) for one in waits], np.int64)
         self.recorded_issue = _joined([run.issued for *_, run in runs])

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw.contract.isa import LV2_SEGMENTS, Op, Unit
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Op, Unit
 from hw.contract.job import JobFlag
 from sim.model.jobs import Job
 from sim.model.recorder import BodyRun
 from sim.retiming.instructions import UnitMoments
 from sim.retiming.replay import Ints
-from sim.timing.program import ProgramTable
 
 _FAR = 1 << 60
 _HAND_OVER = 4  #: at most, from the end of a load of a prologue until LD2 takes one of a body that waited for it
@@ -64,7 +63,7 @@ def _check(bodies: Sequence[BodyRun], found: Sequence[int]) -> None:
                     f"job {number_of(bodies[second].job)} depends on job {number_of(bodies[first].job)} of the same "
                     "model: they keep their order"
                 )
-    several = [(numbers, _written(bodies[numbers[0]].program, bodies[numbers[0]].job)) for numbers in models.values()]
+    several = [(numbers, _written([bodies[number] for number in numbers])) for numbers in models.values()]
     for index, (mine, used) in enumerate(several):
         for others, theirs in several[index + 1 :]:
             swapped = any((a < b) != (place[a] < place[b]) for a in mine for b in others)
@@ -80,10 +79,12 @@ def _model(job: Job) -> int:
     return job.segments[0][0]
 
 
-def _written(program: ProgramTable, job: Job) -> Range:
-    """The bytes of LV2 that the jobs of a model write, from the first to the last."""
+def _written(bodies: Sequence[BodyRun]) -> Range:
+    """The bytes of LV2 that the jobs of a model, which ran ``bodies``, write, from the first to the last."""
     low, high = 1 << 32, 0
-    units = np.array(program.units)
+    program, job = bodies[0].program, bodies[0].job
+    end = max(body.job.segments[0][1] for body in bodies) // INSN_BYTES
+    units = np.array(program.units[:end])
     for op, unit in ((Op.LD2, Unit.LD2), (Op.ST1, Unit.ST1)):
         rows = np.flatnonzero(units == int(unit))
         segments = program.column(op, "dst_seg", rows)

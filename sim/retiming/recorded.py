@@ -138,7 +138,7 @@ class RecordedRun:
             late = delays[found[number]].prologue if number is not None else 0
             place = np.full(len(times), len(found) if number is None else number)
             parts.append((taken, done, times, times + late, place, np.asarray(prologue.done, np.int64)))
-            work += [prologue.program.work[pc] for pc in prologue.pcs]
+            work += [prologue.program.measured(pc) for pc in prologue.pcs]
         nothing = np.zeros(0, np.int64)
         taken, done, *rest = (np.concatenate([nothing, *(part[column] for part in parts)]) for column in range(6))
         return _Prologues(work, taken, done, *rest)

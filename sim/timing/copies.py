@@ -3,6 +3,8 @@
 A copy is a sequence of *runs*. The planner describes one run per cycle, the source fetches its words ahead of their
 use, and the realigner takes a *step* per destination word, and one more where the first destination word needs two
 source words. A run never has more source words than steps, so steps are what a copy takes once data has arrived.
+
+Of copies of very many runs an excerpt is looked at, which the whole goes on as (:mod:`sim.timing.excerpt`).
 """
 
 from array import array
@@ -14,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.timing import RUNS_AHEAD, WORDS_AHEAD
+from sim.timing.excerpt import MOST, Repeated, excerpt
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,6 +25,8 @@ COPY_FIELDS = (
     "src", "dst", "len", "lo", "hi", "n2", "n1", "n0", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0",
     "lo1", "hi1", "lo0", "hi0",
 )  # fmt: skip
+RUN_LOOPS = ("n2", "n1", "n0")  #: the counts of a copy's loops, outermost first
+FEW_RUNS, FEW_BURSTS = 1 << 10, 1 << 7  #: copies of no more are kept once they were worked out
 
 
 class CopySteps(NamedTuple):
@@ -48,7 +53,7 @@ class Runs(NamedTuple):
 
 
 def runs_of(f: Mapping[str, int]) -> Runs:
-    """All runs of the copy with the fields ``f``."""
+    """All runs of the copy with the fields ``f``, which are not more than memory holds."""
     i2, i1, i0 = np.arange(f["n2"])[:, None, None], np.arange(f["n1"])[:, None], np.arange(f["n0"])
     src, dst = (
         (f[side] + i2 * f[f"{side}_s2"] + i1 * f[f"{side}_s1"] + i0 * f[f"{side}_s0"]).reshape(-1)
@@ -77,21 +82,21 @@ def run_steps(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, Ints]:
 @lru_cache(maxsize=1 << 14)
 def copy_steps(word: int, *values: int) -> CopySteps:
     """Of the copy with ``COPY_FIELDS`` of ``values`` between memories of ``word`` bytes."""
-    f = dict(zip(COPY_FIELDS, values, strict=True))
+    f, whole, part = excerpt(dict(zip(COPY_FIELDS, values, strict=True)), RUN_LOOPS, MOST)
     runs = runs_of(f)
     steps, words = run_steps(f, runs, word)
-    count, total = len(steps), int(steps.sum())
+    total = int(steps.sum()) * whole // part
     late = 0
     if runs.reads.any():
         first = int(runs.reads.argmax())
-        late = first + int(steps[first:].sum())
-    return CopySteps(count, total, late, _ahead(steps, words), values)
+        late = (first + int(steps[first:].sum())) * whole // part
+    return CopySteps(whole, total, late, _ahead(steps, words), values)
 
 
 @lru_cache(maxsize=1 << 8)
 def written_words(word: int, fields: tuple[int, ...]) -> Sequence[int]:
     """The word that each step writes, counted from that of byte 0, or -1: none. ``fields``: see :func:`copy_steps`."""
-    f = dict(zip(COPY_FIELDS, fields, strict=True))
+    f, whole, part = excerpt(dict(zip(COPY_FIELDS, fields, strict=True)), RUN_LOOPS, _runs_of_most(fields, word))
     runs = runs_of(f)
     steps, _ = run_steps(f, runs, word)
     first = runs.dst // word
@@ -100,7 +105,13 @@ def written_words(word: int, fields: tuple[int, ...]) -> Sequence[int]:
     for at, count, taken in zip(first.tolist(), counts.tolist(), steps.tolist(), strict=True):
         found.extend([-1] * (taken - count))
         found.extend(range(at, at + count))
-    return found
+    return found if part == whole else Repeated(found, len(found) * whole // part)
+
+
+def _runs_of_most(fields: Sequence[int], size: int) -> int:
+    """Runs of which each moves words of ``size`` bytes, :data:`MOST` of them in all."""
+    length = fields[COPY_FIELDS.index("len")]
+    return max(1, MOST // (length // size + 2))
 
 
 def _ahead(steps: Ints, words: Ints) -> int:
@@ -146,7 +157,7 @@ class BusCopy(NamedTuple):
 def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCopy:
     """Of the copy with ``COPY_FIELDS`` of ``values``; ``burst_bytes`` is where bursts end. Its address in DRAM must be
     given modulo a multiple of ``burst_bytes`` from which the caller counts the offsets."""
-    f = dict(zip(COPY_FIELDS, values, strict=True))
+    f, whole, part = excerpt(dict(zip(COPY_FIELDS, values, strict=True)), RUN_LOOPS, _runs_of_most(values, burst_bytes))
     runs = runs_of(f)
     if from_bus:
         first = runs.src[runs.reads] + f["lo"]
@@ -167,12 +178,23 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
             bursts.append(Burst(at * word, stop - at + 1, pause, at * word + shift))
             at, pause = stop + 1, 0
     behind = 2 if from_bus else 2 + -(-WORDS_AHEAD // max(1, int((last - first).max(initial=0)) + 1))
-    return BusCopy(copy_steps(word, *values), tuple(bursts), int(counts[:-behind].sum()), trail)
+    total = len(bursts) * whole // part
+    many = total > FEW_BURSTS
+    lead = total - int(counts[-behind:].sum()) if part < whole else int(counts[:-behind].sum())
+    return BusCopy(copy_steps(word, *values), Repeated(bursts, total) if many else tuple(bursts), lead, trail)
+
+
+def takes_long(f: Mapping[str, int], burst_bytes: int = 0) -> bool:
+    """Whether a copy, if ``burst_bytes`` from or to DRAM in bursts of that size, is too long to be kept once it was
+    worked out."""
+    runs = f["n2"] * f["n1"] * f["n0"]
+    return runs > FEW_RUNS or (burst_bytes > 0 and runs * (f["len"] // burst_bytes + 2) > FEW_BURSTS)
 
 
 def run_of_burst(f: Mapping[str, int], base: int, word: int, burst_bytes: int, from_bus: bool, number: int) -> int:
     """Offset of byte 0 of the run that burst ``number`` of a copy belongs to, in its segment at ``base`` in DRAM; see
     :func:`bus_copy`."""
+    f, *_ = excerpt(f, RUN_LOOPS, MOST)
     runs = runs_of(f)
     if from_bus:
         offsets, skip, end = runs.src[runs.reads], f["lo"], min(f["hi"], f["len"])
@@ -180,7 +202,8 @@ def run_of_burst(f: Mapping[str, int], base: int, word: int, burst_bytes: int, f
         offsets, skip, end = runs.dst, 0, f["len"]
     first, last = base + offsets + skip, base + offsets + end - 1
     counts = last // burst_bytes - first // burst_bytes + 1
-    return int(offsets[np.searchsorted(np.cumsum(counts), number, side="right")])
+    total = np.cumsum(counts)
+    return int(offsets[np.searchsorted(total, number % int(total[-1]), side="right")])
 
 
 def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[list[int], int]:

@@ -17,6 +17,7 @@ from hw.contract.params import SocParams
 from hw.contract.timing import MAC_IN_FLIGHT, TABLE_ROW_BYTES, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
 from sim.timing.contention import Rivals, WorstDram
 from sim.timing.copies import COPY_FIELDS, run_steps, runs_of
+from sim.timing.excerpt import MOST
 from sim.timing.pipelines import record_cycles, vec_words
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
@@ -159,6 +160,10 @@ def _held(reads: int, writes: int, word: int, *values: int) -> tuple[int, int, i
     """Cycles that a copy between scratchpads with ``COPY_FIELDS`` of ``values`` holds its unit, run by run, where a
     word takes ``reads`` cycles at the source and ``writes`` at the destination; words there and here."""
     fields = dict(zip(COPY_FIELDS, values, strict=True))
+    count = fields["n2"] * fields["n1"] * fields["n0"]
+    if count > MOST:  # each as long as any may be
+        words = _words(0, fields["len"], word, 1)
+        return count * max((words + 1) * reads, words * writes + 1), (words + 1) * count, words * count
     steps, src = run_steps(fields, runs := runs_of(fields), word)
     dst = (runs.dst % word + fields["len"] - 1) // word + 1
     cycles = np.maximum(src * reads, steps + dst * (writes - 1))

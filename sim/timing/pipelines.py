@@ -1,6 +1,8 @@
 """Cycles of MAC and VEC instructions within their units (``hw/mac``, ``hw/vec``), with ports that never refuse."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy as np
 from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, WIDE_TABLE_BYTES, VecOp
 from hw.contract.params import SocParams
 from hw.contract.timing import TABLE_ROW_BYTES, VEC_CHECK, VEC_PIPELINE, VEC_RAW_PIPELINE, VEC_RECORD
+from sim.timing.excerpt import MOST, excerpt
 
 MAC_FIELDS = ("n2", "n1", "n0", "p1", "p0", "acc_s", "accumulate")
 #: Addresses count modulo a row of all banks of LV1.
@@ -15,6 +18,8 @@ VEC_FIELDS = (
     "op", "table", "per_channel", "across", "n2", "n1", "n0", "k1", "k0", "src_acc", "b_en", "a", "b",
     "a_s2", "a_s1", "a_s0", "a_k1", "a_k0", "b_s2", "b_s1", "b_s0",
 )  # fmt: skip
+_VECTOR_LOOPS = ("n2", "n1", "n0", "k1", "k0")
+_FEW_VECTORS = 1 << 12
 
 
 class MacBlocks(NamedTuple):
@@ -99,9 +104,15 @@ def record_cycles(params: SocParams) -> int:
 
 def _operand_conflicts(params: SocParams, f: dict[str, int]) -> int:
     """Steps that ask for a word of A and one of B in the same bank of LV1: they take a cycle more."""
+    f, whole, part = excerpt(f, _VECTOR_LOOPS, MOST)
     i2, i1, i0, j1, j0 = np.ogrid[: f["n2"], : f["n1"], : f["n0"], : f["k1"], : f["k0"]]
     a = f["a"] + i2 * f["a_s2"] + i1 * f["a_s1"] + i0 * f["a_s0"] + j1 * f["a_k1"] + j0 * f["a_k0"]
     b = f["b"] + i2 * f["b_s2"] + i1 * f["b_s1"] + i0 * f["b_s0"] + 0 * (j1 + j0)
     a, b = (operand.reshape(-1) // params.lv1_word for operand in (a, b))
     fresh = [np.concatenate([[True], words[1:] != words[:-1]]) for words in (a, b)]
-    return int((fresh[0] & fresh[1] & ((a - b) % params.lv1_banks == 0)).sum())
+    return int((fresh[0] & fresh[1] & ((a - b) % params.lv1_banks == 0)).sum()) * whole // part
+
+
+def looks_long(f: Mapping[str, int]) -> bool:
+    """Whether it takes long to work out what a VEC instruction with the fields ``f`` takes."""
+    return bool(f["b_en"]) and not f["src_acc"] and prod(f[name] for name in _VECTOR_LOOPS) > _FEW_VECTORS
