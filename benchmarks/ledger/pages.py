@@ -92,7 +92,9 @@ def _table(lines: str, ledger: Ledger) -> str:
         for key in keys:
             figure = ledger.rows.get(key)
             shown += [figure] if figure else []
-            rows.append([label or f"`{key.partition('/')[2]}`", *_cells(figure, list(more.values()))])
+            rows.append(
+                [label or f"`{key if '*' in key else key.partition('/')[2]}`", *_cells(figure, list(more.values()))]
+            )
     titles = ["figure", "measured", "must", "aim", *more, "commit"]
     ruler = f"|---|---:|---:|---:|{'---|' * len(more)}---|"
     lines_of_table = [_line(titles), ruler, *map(_line, rows), "", _caption(used, shown), ""]

@@ -26,7 +26,7 @@ from benchmarks.ledger.file_digests import (
 )
 from benchmarks.ledger.ledger import FILE, RecordedFigure, updated
 from benchmarks.ledger.plan import PLAN, PlannedBench, planned
-from benchmarks.ledger.stale import stale_rows
+from benchmarks.ledger.stale import GONE, stale_rows
 from benchmarks.ledger.startup.sitecustomize import LOG, ROOTS
 from caesura.api import UsageError
 
@@ -65,22 +65,25 @@ def record(
     """
     deadline = time.time() + seconds
     result = Recording()
+    if bench == "all":
+        _remove_what_is_gone(only, told, path)
     for entry, rows in _chosen(bench, only, path):
         measured = set[str]()
         if time.time() >= deadline:
             result.left += [f"{entry.name}/{row}" for row in rows]
             continue
-        for key, figure in _measured(entry, rows, deadline, result.failed):
+        failed = dict[str, str]()
+        for key, figure in _measured(entry, rows, deadline, failed):
             with updated(path) as ledger:
                 ledger.rows[key] = figure
             result.rows[key] = figure
             measured.add(figure.name)
             told(_line(key, figure))
-        for key in (f"{entry.name}/{row}" for row in rows if row not in measured):
-            if key in result.failed:
-                told(f"{key}: {result.failed[key]}")
-            else:
-                result.left.append(key)
+        keys = [f"{entry.name}/{row}" for row in rows if row not in measured]
+        result.left += [key for key in keys if key not in failed]
+        for key, problem in failed.items():
+            told(f"{key}: not recorded: {problem}")
+        result.failed |= failed
     return result
 
 
@@ -103,6 +106,17 @@ def _chosen(bench: str, only: Sequence[str], path: Path) -> Iterator[tuple[Plann
         rows = [row for row in names[entry.name] if f"{entry.name}/{row}" in wanted]
         if rows:
             yield entry, rows
+
+
+def _remove_what_is_gone(only: Sequence[str], told: Callable[[str], None], path: Path) -> None:
+    """Take rows that benches no longer have out of the ledger."""
+    gone = [row.key for row in stale_rows(path=path) if row.why == GONE]
+    gone = [key for key in gone if not only or any(_matches(key, "", one, "all") for one in only)]
+    if gone:
+        with updated(path) as ledger:
+            for key in gone:
+                del ledger.rows[key]
+                told(f"{key}: no longer exists, and was taken out")
 
 
 def _matches(key: str, row: str, pattern: str, bench: str) -> bool:
@@ -136,9 +150,9 @@ def _measured(
                     now = content_digests(files & project)
                     moved = sorted(one for one in now.keys() | files & project if now.get(one) != before.get(one))
                     if "error" in told:
-                        failed[key] = f"not recorded: {told['error']}"
+                        failed[key] = told["error"]
                     elif moved:
-                        failed[key] = f"not recorded: {', '.join(moved)} changed while it was measured"
+                        failed[key] = f"{', '.join(moved)} changed while it was measured"
                     else:
                         yield key, _figure(entry, told, commit, files, changed)
             except BaseException:
@@ -146,7 +160,7 @@ def _measured(
                 raise
         if process.returncode:
             key = f"{entry.name}/{waiting[0]}" if waiting else entry.name
-            failed[key] = f"not recorded: the process that measured it ended with status {process.returncode}"
+            failed[key] = f"the process that measured it ended with status {process.returncode}"
 
 
 def _counts(path: str, project: set[str]) -> bool:

@@ -13,6 +13,7 @@ from benchmarks.ledger.ledger import FILE, Ledger, RecordedFigure
 from benchmarks.ledger.plan import PLAN, PlannedBench
 from caesura.show import table
 
+GONE = "no longer exists"
 _SHOWN = 4  #: files, and rows, that a line of the table names
 
 
@@ -44,7 +45,7 @@ def stale_rows(names: Mapping[str, Sequence[str]] | None = None, *, path: Path =
     for key, row in ledger.rows.items():
         gone = key.partition("/")[0] in benches or key.partition("/")[0] not in plan
         if gone and key not in known and not _lacks_models(row):
-            found.append(StaleRow(key, "no longer exists"))
+            found.append(StaleRow(key, GONE))
     return found
 
 

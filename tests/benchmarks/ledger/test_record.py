@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.ledger import record as recording
+from benchmarks.ledger.file_digests import MODELS, FileDigest
 from benchmarks.ledger.ledger import Ledger
 from benchmarks.ledger.plan import PLAN, PlannedBench
 from benchmarks.ledger.record import record
@@ -81,6 +82,24 @@ def test_other_reasons(altered, tmp_path):
     }  # fmt: skip
 
 
+def test_what_is_gone_is_taken_out(altered):
+    path, lines = altered("accuracy-tiny/digits_2"), []
+    assert not record("all", [KEY], seconds=0, told=lines.append, path=path).rows
+    assert Ledger.read(path).rows  # of which nobody asked
+    record("all", seconds=0, told=lines.append, path=path)
+    assert not Ledger.read(path).rows and lines == ["accuracy-tiny/digits_2: no longer exists, and was taken out"]
+
+
+def test_rows_of_models_that_are_not_here_hold(altered, monkeypatch):
+    model = FileDigest(f"{MODELS}kws.onnx", "0", "")
+    path = altered("accuracy-tiny/kws", files=(model,))
+    monkeypatch.delenv("CAESURA_MODELS", raising=False)
+    assert [row.key for row in stale_rows(NAMES, path=path)] == [KEY]
+    monkeypatch.setenv("CAESURA_MODELS", str(path.parent))
+    (path.parent / "kws.onnx").write_bytes(b"")
+    assert [row.why for row in stale_rows(NAMES, path=path)] == ["never recorded", "no longer exists"]
+
+
 def test_no_row_begins_when_the_time_is_over(tmp_path):
     result = record("all", ["accuracy-tiny/*_small"], seconds=0, path=tmp_path / "figures.json")
     assert not result.rows and len(result.left) == 3 and result.ok
@@ -91,9 +110,7 @@ def test_a_process_that_fails_leaves_no_figure(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(recording, "planned", lambda bench: [entry])
     result = record("order", path=tmp_path / "figures.json")
     assert not result.rows and not result.ok and not (tmp_path / "figures.json").exists()
-    assert result.failed == {
-        "unknown/worked_examples": "not recorded: the process that measured it ended with status 1"
-    }
+    assert result.failed == {"unknown/worked_examples": "the process that measured it ended with status 1"}
     assert "StopIteration" in capfd.readouterr().err
 
 
@@ -102,7 +119,7 @@ def test_a_file_that_changes_meanwhile_leaves_no_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(recording, "content_digests", lambda paths: next(digests))
     monkeypatch.setattr(recording, "project_files", lambda: {"benchmarks/order.py"})
     result = record("order", ["worked_examples"], path=tmp_path / "figures.json")
-    assert result.failed == {"order/worked_examples": "not recorded: benchmarks/order.py changed while it was measured"}
+    assert result.failed == {"order/worked_examples": "benchmarks/order.py changed while it was measured"}
 
 
 def test_every_bench_is_recorded():
