@@ -1,7 +1,8 @@
 """Reference durations that first runs have measured (of **Queue-time balancing**), kept for the next time.
 
 An image has a place for them, but its file is the user's: only ``caesura profile`` writes there. What any other run
-measures goes to a file of its own in the cache folder, named after the image's content and the hardware.
+measures goes to a file of its own in the cache folder, named after the image's content, the hardware, and the sources of
+what measures.
 """
 
 import contextlib
@@ -16,9 +17,10 @@ from pydantic.dataclasses import dataclass
 from hw.contract.image import Image, ImageMeta
 from hw.contract.params import SocParams
 from sim.backends import RTL_BACKENDS
-from sim.cache_folder import cache_dir, read_kept, write_kept
+from sim.cache_folder import cache_dir, read_kept, sources_digest, write_kept
 from sw.runtime import reference
 
+_SOURCES = ("hw", "sim")  #: all code that cycles come from
 _Cycles = Annotated[int, pydantic.Field(ge=0)]
 
 
@@ -39,7 +41,8 @@ class DurationStore:
     """Of one device. ``backend``: its name; those of the RTL share what they measured, as it is the same."""
 
     def __init__(self, params: SocParams, backend: str) -> None:
-        self._platform = json.dumps([params.to_dict(), "rtl" if backend in RTL_BACKENDS else backend], sort_keys=True)
+        platform = [params.to_dict(), "rtl" if backend in RTL_BACKENDS else backend, sources_digest(*_SOURCES)]
+        self._platform = json.dumps(platform, sort_keys=True)
 
     def recall(self, image: Image) -> None:
         """Give ``image`` the durations that were measured before, unless it has some."""

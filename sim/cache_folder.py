@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 _ROOT = Path(__file__).parents[1]
-
+_COMPILED = "__pycache__"  #: made by Python from what is hashed
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -77,13 +77,14 @@ def write_kept(path: Path, raw: bytes) -> None:
 
 
 @functools.cache
-def sources_digest(*folders: str) -> str:
-    """Digest of the Python files in ``folders`` of this project, and of the versions they run on: what they made is as
-    good as new while it stays the same."""
+def sources_digest(*folders: str, root: Path = _ROOT) -> str:
+    """Digest of all files in ``folders`` of this project (at ``root``), in whatever language, and of the versions they
+    run on: what they made is as good as new while it stays the same."""
     digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
     for folder in folders:
-        for path in sorted((_ROOT / folder).rglob("*.py")):
-            digest.update(f"\0{path.relative_to(_ROOT)}\0".encode() + path.read_bytes())
+        for path in sorted((root / folder).rglob("*")):
+            if _COMPILED not in path.parts and path.is_file():
+                digest.update(f"\0{path.relative_to(root)}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 
