@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.rows import Row, Target
+from benchmarks.trust import must_reach
 from benchmarks.trust.campaign import ProgressFile, Tally
 from benchmarks.trust.round_process import Asked, run_rounds
 from benchmarks.trust.soc import PARAMS
@@ -58,7 +59,8 @@ KINDS: dict[str, CampaignKind] = {
     "differential": CampaignKind("benchmarks.trust.program_campaign:differential", 1_500, 600, 100_000),
     "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),
     "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 150, 80, 10_000),
-    "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000),
+    "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000, must_reach.STORMS),
+    "images": CampaignKind("benchmarks.trust.images:ImageCampaign", 2_000, 300, 100_000, must_reach.IMAGES),
 }
 
 

@@ -2,10 +2,12 @@
 what each has to compute for many inputs."""
 
 import copy
+import dataclasses
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,8 +69,8 @@ def fleet() -> dict[str, Craft]:
     return {craft.kind: craft for craft in crafts}
 
 
-def _craft(path: Path, inputs: npt.NDArray, outputs: npt.NDArray, kind: str, **options: int) -> Craft:
-    chosen = Options(**({"cancel_interval": _INTERVAL} | options))
+def _craft(path: Path, inputs: npt.NDArray, outputs: npt.NDArray, kind: str, **options: Any) -> Craft:
+    chosen = dataclasses.replace(Options(cancel_interval=_INTERVAL), **options)
     image = partial(caesura.compile, path, PARAMS, engines=chosen.engines, options=chosen)
     raw = kept(f"image {kind}", lambda: image().to_bytes())
     return Craft(kind, Image.from_bytes(raw), inputs, outputs)
@@ -83,7 +85,7 @@ def _shape_of_one(path: Path) -> list[int]:
     return [d.dim_value for d in onnx.load(path).graph.output[0].type.tensor_type.shape.dim[1:]]
 
 
-def _written(folder: Path, kind: str, channels: int, size: int, *, softmax: bool, **options: int) -> Craft:
+def _written(folder: Path, kind: str, channels: int, size: int, *, softmax: bool, **options: Any) -> Craft:
     """Of a network of one convolution, with or without a softmax, which the CPU computes."""
     path = folder / f"{channels}_{size}.onnx"
     path.write_bytes(_convolution(channels, size, softmax=softmax))
@@ -93,10 +95,8 @@ def _written(folder: Path, kind: str, channels: int, size: int, *, softmax: bool
 
 def _convolution(channels: int, size: int, *, softmax: bool) -> bytes:
     weights = np.random.default_rng(size).integers(-100, 100, (channels, channels, 3, 3)).astype(np.int8)
-    constants = [
-        numpy_helper.from_array(value, name)
-        for name, value in (("s", np.float32(0.05)), ("t", np.float32(0.9)), ("z", np.int8(0)), ("w", weights))
-    ]
+    numbers = {"s": np.array(0.05, "f4"), "t": np.array(0.9, "f4"), "z": np.array(0, "i1"), "w": weights}
+    constants = [numpy_helper.from_array(value, name) for name, value in numbers.items()]
     nodes = [
         helper.make_node("QuantizeLinear", ["input", "s", "z"], ["xq"]),
         helper.make_node("DequantizeLinear", ["xq", "s", "z"], ["x"]),
@@ -108,7 +108,7 @@ def _convolution(channels: int, size: int, *, softmax: bool) -> bytes:
     if softmax:
         nodes.append(helper.make_node("Softmax", ["yf"], ["output"], axis=-1))
     shape = [1, channels, size, size]
-    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)] for name in ("input", "output")]
-    graph = helper.make_graph(nodes, "written", *ports, constants)
+    read, made = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("input", "output"))
+    graph = helper.make_graph(nodes, "written", [read], [made], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     return bytes(model.SerializeToString())

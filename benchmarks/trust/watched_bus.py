@@ -20,7 +20,8 @@ class Overdue(BaseException):
 
 class WatchedBus(FaultyBus):
     """Counts in ``reached`` what kinds of jobs are queued; raises :class:`Overdue` behind cycle ``last``, and after
-    ``calls`` more accesses. ``longest``: the largest cycle limit of a job so far."""
+    ``calls`` more accesses. ``longest``: the largest cycle limit of a job so far; ``prologues``: by number of a loaded
+    model, the jobs of it that have one."""
 
     def __init__(self, bus: Bus, reached: Counter[str]) -> None:
         super().__init__(bus)
@@ -28,6 +29,7 @@ class WatchedBus(FaultyBus):
         self.last: float = math.inf
         self.calls: float = math.inf
         self.longest = 0
+        self.prologues: dict[int, set[int]] = {}
         self._programs: dict[int, bytes] = {}  #: what was written at once, by address: programs of the driver among it
 
     def read_reg(self, address: int) -> int:
@@ -85,4 +87,7 @@ class WatchedBus(FaultyBus):
         self.reached["event wait"] += bool(flags & (JobFlag.WAIT0 | JobFlag.WAIT1))
         self.reached["window after an earlier job"] += bool(flags & JobFlag.PROLOGUE and members["window_after"])
         self.reached["resumed job"] += bool(flags & JobFlag.RESUME)
-        self.reached["job without a limit"] += not members["cycle_limit"]
+        if not flags & (JobFlag.RESUME | JobFlag.PROLOGUE) and members["tag"] & 0xFFFF in self.prologues.get(
+            number, ()
+        ):
+            self.reached["prologue left out"] += 1

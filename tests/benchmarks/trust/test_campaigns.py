@@ -21,7 +21,8 @@ SAMPLE = {
     "differential": 150,
     "frontdoor": 80,
     "faults": 12,
-    "storms": 8,
+    "storms": 6,
+    "images": 20,
 }
 LONGER = {
     "edges": 10,
@@ -31,6 +32,7 @@ LONGER = {
     "frontdoor": 1500,
     "faults": 300,
     "storms": 150,
+    "images": 2000,
 }
 FAILING = "tests.benchmarks.trust.failing:"
 

@@ -1,0 +1,38 @@
+"""What the rounds of a plain run of a campaign must have reached, and how often: below it the run has shown nothing."""
+
+from itertools import product
+
+_CRAFTS = (
+    "in little LV2", "with weights that stay", "in all of LV2", "without points", "on two engines", "placed",
+    "with a step on the CPU", "with long bodies",
+)  # fmt: skip
+_FAULTS = ("illegal", "limit", "stuck", "endless", "residue")
+
+STORMS = {
+    "neighbour started over": 10, "blamed one is not the oldest": 2, "prologue left out": 10, "event wait": 150,
+    "window after an earlier job": 150, "memories cleared": 100, "unloading refused": 100, "deadline missed": 30,
+    "deadline missed alone": 3, "cancelled": 10, "suspended": 10, "resumed job": 5, "reload list": 5, "restore": 5,
+    "dump": 5, "dump of LV1": 3, "dump of accumulators": 2, "fault in the first job": 8, "fault in an inner job": 8,
+    "fault in the last job": 8, **{f"exact: {kind}": 15 for kind in _CRAFTS},
+    **{f"fault: {kind}": 3 for kind in _FAULTS},
+}  # fmt: skip
+
+_LIVE = ("lv1", "lv2", "lv0_act", "lv0_wgt", "lv0_acc")
+#: Numbers that are refused when they are too small or too large, and accepted otherwise.
+_NUMBERS = (
+    "segment_sizes", "events", "weights_only", "tensors.offset", "tensors.segment", "tensors.shape",
+    "tensors.zero_point", "tensors.scale", "ports.shape", "layers.work", "layers.cycles", "jobs.layer", "jobs.engine",
+    "jobs.body_pc", "jobs.prologue_pc", "jobs.window_after", "jobs.worst_cycles", "jobs.window begin",
+    "jobs.window size", "jobs.waits event", "jobs.waits times", "jobs.signal", "jobs.live lv2 offset",
+    "jobs.live lv2 size", "jobs.live source_offset", "steps.first", "steps.count", "points.pc", "points.job",
+    "points.reload", "points.reload length", "points.semaphores number", "points.semaphores count",
+    "points.estimated_interval", "points.worst_interval", "relocations.pc",
+    *(f"points.live {space} {what}" for space, what in product(_LIVE, ("offset", "size"))),
+    "points.live segment", "points.live source_offset", "points.live source_segment", "code: mask of PEs",
+    "code: number of a CANCEL", "code: a write near weights that stay", "code: a load of a prologue",
+)  # fmt: skip
+
+IMAGES = {
+    **{f"{verdict}: {name}": 3 for name in _NUMBERS for verdict in ("accepted", "refused")},
+    "ran well": 20, "suspended": 20, "dump": 20, "restore": 20,
+}  # fmt: skip
