@@ -1,8 +1,8 @@
 """Reference durations that first runs have measured (of **Queue-time balancing**), kept for the next time.
 
 An image has a place for them, but its file is the user's: only ``caesura profile`` writes there. What any other run
-measures goes to a file of its own in the cache folder, named after the image's content, the hardware, and the sources of
-what measures.
+measures goes to a file of its own in the cache folder, named after the image's content, the hardware, and the sources
+of what measures.
 """
 
 import contextlib

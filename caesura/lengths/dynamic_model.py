@@ -65,6 +65,7 @@ class DynamicModel:
         self._padding = ExactPadding(source)
         self._makers = OnDemandKernels(self.kernel_library, source.make)
         self._stats: RunStats | None = None
+        self._at: dict[int, Kernel] = {}  #: by length, what stays loaded
 
     def __call__(self, inputs: Inputs) -> npt.NDArray | Arrays:
         """One inference, as ``Model`` does it. Raises ``InputError`` for a length outside of the range too, and
@@ -117,17 +118,29 @@ class DynamicModel:
         self.kernel_library.add(made)
 
     def at(self, length: int) -> Model:
-        """The loaded model for exactly ``length``, which stays loaded: to be scheduled and preempted as any other."""
-        self._check(length)
-        kernel = self._found(length)
-        if kernel is None:
-            kernel = self._result(length, self._makers.want(self.demand, length))
+        """The loaded model for exactly ``length``, which stays loaded until :meth:`release`: to be scheduled and
+        preempted as any other."""
+        kernel = self._at.setdefault(length, self._exact(length))
         self.kernels.keep(kernel, length)
         return self.kernels.model(kernel, length)
 
+    def release(self, length: int) -> None:
+        """What :meth:`at` gave for ``length`` may be unloaded where others need its room."""
+        self._check(length)
+        kernel = self._at.pop(length, None)
+        if kernel is not None:
+            self.kernels.release(kernel, length)
+
     def loaded_for(self, inputs: Inputs) -> LoadedModel:
-        """:meth:`at` for the length of ``inputs``: what ``Runtime.submit`` asks for."""
-        return self.at(self._read(inputs)[1]).loaded
+        """The loaded model for exactly the length of ``inputs``: what ``Runtime.submit`` asks for. It stays loaded as
+        long as requests for it have not ended."""
+        length = self._read(inputs)[1]
+        return self.kernels.model(self._exact(length), length).loaded
+
+    def _exact(self, length: int) -> Kernel:
+        self._check(length)
+        kernel = self._found(length)
+        return self._result(length, self._makers.want(self.demand, length)) if kernel is None else kernel
 
     def padding_problem(self, length: int, longer: int) -> str | None:
         """Why a kernel for ``longer`` cannot serve ``length``; None if it can."""

@@ -4,7 +4,7 @@ from caesura.api import Device, Model
 from hw.contract.image import Image
 from hw.contract.range_image import RangeImage
 from sw.driver import DriverError
-from sw.driver.errors import OutOfMemory
+from sw.driver.errors import OutOfEvents, OutOfMemory
 from sw.kernels import LibraryKernel
 
 Kernel = LibraryKernel[Image | RangeImage]
@@ -12,9 +12,10 @@ Loaded = tuple[Kernel, int]  #: a kernel, and the length for which it is loaded 
 
 
 class LoadedKernels:
-    """At most ``most`` kernels beside those that are kept; those not used for longest make room. Equal weights lie in
-    memory once, and stay in LV2 between calls. A range kernel is loaded for one length at a time, relocated.
-    ``tenant``: as for ``Device.load``."""
+    """At most ``most`` kernels beside those that are kept, or in use by requests that have not ended; those not used
+    for longest make room, also where memory or hardware events run out. Equal weights lie in memory once, and stay in
+    LV2 between calls. A range kernel is loaded for one length at a time, relocated. ``tenant``: as for ``Device.load``.
+    """
 
     def __init__(self, device: Device, most: int, tenant: str | None = None) -> None:
         self._device, self._most, self._tenant = device, most, tenant
@@ -37,8 +38,12 @@ class LoadedKernels:
         return model
 
     def keep(self, kernel: Kernel, length: int) -> None:
-        """Never unload a kernel for ``length`` to make room."""
+        """Do not unload a kernel for ``length`` to make room."""
         self._kept.add(_loaded(kernel, length))
+
+    def release(self, kernel: Kernel, length: int) -> None:
+        """A kernel for ``length`` may make room again."""
+        self._kept.discard(_loaded(kernel, length))
 
     def close(self) -> None:
         """Unload all."""
@@ -60,9 +65,17 @@ class LoadedKernels:
                 return self._device.load(
                     image, like=list(self._models.values()), tenant=self._tenant, keep_weights=True
                 )
-            except OutOfMemory:
+            except (OutOfMemory, OutOfEvents) as error:
                 if not self._unload_one():
-                    raise
+                    raise type(error)(f"{error}; {self._in_use()}") from None
+
+    def _in_use(self) -> str:
+        """Why nothing makes room."""
+        kept = len(self._models.keys() & self._kept)
+        return (
+            f"of this model {len(self._models)} kernels are loaded, {kept} of them kept until they are released, the "
+            "others in use by requests that have not ended"
+        )
 
     def _unload_one(self) -> bool:
         for kernel, model in self._models.items():

@@ -17,6 +17,10 @@ class OutOfMemory(DriverError):
     """A DRAM or LV2 allocation that does not fit; names size and what is left."""
 
 
+class OutOfEvents(DriverError):
+    """A model needs more hardware events than are free."""
+
+
 class NotSuspendable(DriverError):
     """A task stands where its image says nothing useful about it, so it cannot be taken off its engines, which go on.
     ``model``: whose image that is, a ``LoadedModel``."""

@@ -185,6 +185,7 @@ class Runtime:
 
     def _session(self, model: LoadedModel) -> Session:
         if id(model) not in self._sessions:
+            self._sessions = {key: kept for key, kept in self._sessions.items() if kept.model.loaded}
             self._sessions[id(model)] = Session(self.device, model)
         return self._sessions[id(model)]
 

@@ -1,4 +1,4 @@
-"""What is kept in the cache is made again when a source changes, in whatever language, and is worth what a fresh one is."""
+"""What the cache keeps is made again when a source changes, in whatever language, and is worth what a fresh one is."""
 
 import shutil
 from pathlib import Path

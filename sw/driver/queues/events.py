@@ -5,7 +5,7 @@ of events "signalled n times since the inference began"; the driver keeps the co
 adds it.
 """
 
-from sw.driver.errors import DriverError
+from sw.driver.errors import DriverError, OutOfEvents
 from sw.driver.queues.registers import RegisterAccess
 
 
@@ -50,9 +50,9 @@ class EventPool:
         self._count = count
 
     def lease(self, count: int, model: str) -> EventLease:
-        """``count`` events for ``model``; :class:`DriverError` if fewer are free."""
+        """``count`` events for ``model``; :class:`OutOfEvents` if fewer are free."""
         if count > len(self._free):
-            raise DriverError(
+            raise OutOfEvents(
                 f"model {model!r} needs {count} hardware events, {len(self._free)} of {self._count} are free; "
                 "unload a model or compile for fewer engines"
             )

@@ -10,6 +10,7 @@ import caesura
 from caesura.lengths import kernel_source
 from compiler import golden
 from hw.contract.kernel_attributes import KernelAttributes
+from hw.contract.params import preset
 from sw.kernels import LibraryKernel
 from tests.support.length_nets import X, conv_net, length_net
 
@@ -227,6 +228,52 @@ def test_a_run_time_takes_it_as_a_model(folder, device):
         assert requests[0].model is requests[2].model is not requests[1].model
         with pytest.raises(caesura.InputError, match="length 33"):
             runtime.submit(model, inputs(33))
+
+
+def _two_engines(events):
+    """A machine on which each kernel takes a hardware event."""
+    return caesura.open(preset("tiny").replace(engines=2, events=events), "model")
+
+
+def test_requests_of_many_lengths_leave_few_loaded(folder):
+    """More lengths than hardware events; kernels go when their requests have ended, and come back."""
+    with (
+        _two_engines(8) as device,
+        caesura.dynamic(saved(folder, conv_net(*CAUSAL)), device, range(1, 65), most_loaded=3) as model,
+    ):
+        runtime = caesura.Runtime(device)
+        for first in (1, 5, 9, 1):
+            requests = [runtime.submit(model, inputs(length)) for length in range(first, first + 4)]
+            assert len(model.kernels) <= 4 + 3
+            runtime.run_until_done()
+            for length, request in enumerate(requests, first):
+                (wanted,) = golden.golden_outputs(model.dimension.fixed(length), {"x": inputs(length)}).values()
+                (found,) = request.result().values()
+                np.testing.assert_array_equal(found, wanted)
+        check(model, 20)
+        assert len(model.kernels) <= 3
+        assert len(runtime._sessions) <= 8
+
+
+def test_kernels_in_use_stay_and_what_finds_no_event_says_so(folder):
+    with (
+        _two_engines(4) as device,
+        caesura.dynamic(saved(folder, conv_net(*CAUSAL)), device, range(1, 33), most_loaded=2) as model,
+    ):
+        runtime = caesura.Runtime(device)
+        model.at(30)
+        requests = [runtime.submit(model, inputs(length)) for length in (8, 9)]
+        with pytest.raises(caesura.DriverError, match=r"hardware events.*3 kernels are loaded, 1 of them kept"):
+            runtime.submit(model, inputs(10))
+        runtime.run_until_done()
+        assert all(request.error is None for request in requests)
+        for length in (10, 11, 12):
+            runtime.submit(model, inputs(length)).result()
+        assert model.at(30).loaded.loaded
+        model.release(30)
+        for length in (13, 14, 15):
+            check(model, length)
+        assert len(model.kernels) == 2
 
 
 def test_kernels_that_others_add_are_used(folder, device):
