@@ -111,6 +111,17 @@ def run_trust(
     return BenchReport("trust", PARAMS.name, backend, rows)
 
 
+def run_mutants(*, only: Sequence[str], progress_file: Path | None) -> BenchReport:
+    """See which mutants of the product, by name or all, the campaigns of ``benchmarks.trust`` find: see ``run_mutants``
+    there."""
+    from benchmarks.trust.mutants.run import run_mutants as run
+    from benchmarks.trust.soc import PARAMS
+
+    with Progress() as progress:
+        rows = run(only, progress_file=progress_file, told=progress.task)
+    return BenchReport("trust", PARAMS.name, "mutants", rows)
+
+
 def _version() -> str:
     try:
         return importlib.metadata.version("caesura")

@@ -81,3 +81,10 @@ def record_figures(
     result = benchmarks("ledger.record", "caesura bench --record").record(name, only, seconds=seconds, told=told)
     benchmarks("ledger.pages", "caesura bench --record").main([])
     return result.ok, result.left
+
+
+def run_mutants(*, only: Sequence[str], progress_file: Path | None) -> BenchResult:
+    """See which mutants of the product the campaigns find: ``benchmarks.report.run_mutants``. Raises
+    :class:`UsageError`."""
+    report = benchmarks("report", "caesura bench")
+    return report.run_mutants(only=only, progress_file=progress_file)

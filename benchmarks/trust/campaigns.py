@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.rows import Row, Target
 from benchmarks.trust import must_reach
-from benchmarks.trust.campaign import ProgressFile, Tally
+from benchmarks.trust.campaign import KEPT, ProgressFile, Tally
 from benchmarks.trust.round_process import Asked, run_rounds
 from benchmarks.trust.soc import PARAMS
 from caesura.api import UsageError
@@ -32,9 +32,9 @@ class CampaignKind:
     memory: int = 2048 * MIB
     patience: float = 120.0
 
-    def asked(self, name: str, backend: str) -> Asked:
+    def asked(self, name: str, backend: str, *, again: bool = True, failures: int = KEPT) -> Asked:
         """For a process that runs rounds of it."""
-        return Asked(name, self.make, backend, self.memory, self.patience)
+        return Asked(name, self.make, backend, self.memory, self.patience, again, failures)
 
     def missed(self, tally: Tally, rounds: int) -> list[str]:
         """What a run that was to have ``rounds`` rounds did not reach."""
@@ -44,19 +44,14 @@ class CampaignKind:
         return [f"{what}, but {found:,}" for what, found, needed in least if found < needed]
 
 
-#: Cases of one round of ``edges`` by kind, at least.
-_EDGES = {
-    "segments": 256, "LD2 src": 500, "LD2 dst": 160, "ST2 src": 180, "ST2 dst": 300, "LD1 src": 180, "LD1 dst": 80,
-    "ST1 src": 90, "ST1 dst": 160, "LD0 src": 90, "LD0 dst": 400, "LD0 fields": 100, "MAC": 100, "VEC": 200,
-    "VEC fields": 240, "opcodes": 256, "reserved bits": 27, "counts": 30, "masks": 224, "semaphores": 2,
-    "prologues": 180, "code": 20, "cycles": 35, "descriptors": 280,
-}  # fmt: skip
-
 KINDS: dict[str, CampaignKind] = {
-    "edges": CampaignKind("benchmarks.trust.edges:first", 1, 1, 50, _EDGES),
-    "edges_second": CampaignKind("benchmarks.trust.edges:second", 1, 1, 50, _EDGES | {"semaphores": 6}),
-    "hostile": CampaignKind("benchmarks.trust.program_campaign:hostile", 1_500, 600, 100_000),
-    "differential": CampaignKind("benchmarks.trust.program_campaign:differential", 1_500, 600, 100_000),
+    "edges": CampaignKind("benchmarks.trust.edges:first", 1, 1, 50, must_reach.EDGES),
+    "edges_second": CampaignKind("benchmarks.trust.edges:second", 1, 1, 50, must_reach.EDGES | {"semaphores": 6}),
+    "neighbours": CampaignKind("benchmarks.trust.neighbours:NeighbourCampaign", 200, 60, 5_000, must_reach.NEIGHBOURS),
+    "hostile": CampaignKind("benchmarks.trust.program_campaign:hostile", 250, 100, 17_000, must_reach.HOSTILE),
+    "differential": CampaignKind(
+        "benchmarks.trust.program_campaign:differential", 250, 100, 17_000, must_reach.DIFFERENTIAL
+    ),
     "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),
     "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 150, 80, 10_000),
     "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000, must_reach.STORMS),

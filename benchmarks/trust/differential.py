@@ -5,13 +5,12 @@ import random
 import numpy as np
 
 from benchmarks.trust.programs import Author, RandomProgram, contents
-from benchmarks.trust.soc import LV2_COPY, PARAMS, TENANT_BYTES, TenantSoc, segments_of
+from benchmarks.trust.soc import CODE_BYTES, LV2_COPY, PARAMS, SEGMENTS, TENANT_BYTES, TenantSoc, segments_of
 from benchmarks.trust.under_test import open_device
 from hw.contract.isa import LV2_SEGMENTS, Insn, Segment
 from hw.contract.job import JOB_MAGIC, Fault, FaultUnit
 from sim.bus import HostCosts
 from sim.functional.machine import FunctionalFault, Machine
-from sim.rtl.base import RtlBus
 
 ATTACKER, VICTIM = 0, 1
 _BAD_DESCRIPTOR = (Fault.DESCRIPTOR, FaultUnit.RING)
@@ -29,27 +28,34 @@ class Pair:
         self.soc = TenantSoc(self.bus)
         self.machine = Machine(PARAMS)
         self.authors = [Author(self.machine, tenant, corpus) for tenant in (ATTACKER, VICTIM)]
-        self._start()
+        self.restart(random.Random(0))
 
     def close(self) -> None:
         """Close the simulator."""
         self.bus.close()
 
-    def _start(self) -> None:
-        """Constants in DRAM, and known contents everywhere else."""
-        rng = random.Random(0)
+    def restart(self, rng: random.Random) -> None:
+        """Bring everything to a state that depends on ``rng`` alone: both engines reset, constants in DRAM, known
+        contents everywhere else."""
+        self.bus.set_dram_fault(0)
+        self.bus.set_stalls(1, 0)
         for tenant in (ATTACKER, VICTIM):
-            base, _ = segments_of(tenant)[Segment.WEIGHTS]
-            self._store(base, contents(rng))
+            self.soc.reset(tenant)
+        for tenant in (ATTACKER, VICTIM):
+            segments = segments_of(tenant)
+            self._store(segments[Segment.WEIGHTS][0], contents(rng))
             for segment in (2, 3, 4, 5):
-                base, size = segments_of(tenant)[segment]
+                base, size = segments[segment]
                 self._store(base, rng.randbytes(size))
+        lv2 = rng.randbytes(PARAMS.lv2_bytes)
+        self.soc.store_lv2(VICTIM, lv2)
+        self.machine.lv2[:] = np.frombuffer(lv2, np.uint8)
         for tenant in (ATTACKER, VICTIM):
             self._fill(tenant)
         self._compare_all("after the start")
 
     def _store(self, base: int, data: bytes) -> None:
-        self.bus.write_mem(base, data, charge=False)
+        self.soc.store(base, data)
         self.machine.dram[base : base + len(data)] = np.frombuffer(data, np.uint8)
 
     def _fill(self, tenant: int) -> None:
@@ -76,8 +82,7 @@ class Pair:
 
     def stall(self, rng: random.Random) -> None:
         """Let the channels of the memory stall at random, or no longer."""
-        if isinstance(self.bus, RtlBus):
-            self.bus.set_stalls(rng.randrange(1, 1 << 32), rng.choice((0, 0, 20, 100, 200)))
+        self.bus.set_stalls(rng.randrange(1, 1 << 32), rng.choice((0, 0, 20, 100, 200)))
 
     def run_beside(
         self, rng: random.Random, body: list[bytes], victim: RandomProgram, fields: dict[str, int],
@@ -170,8 +175,12 @@ class Pair:
         return np.frombuffer(self.bus.read_mem(0, LV2_COPY, charge=False), np.uint8), lv2
 
     def _outside(self, dram, lv2, program: RandomProgram | None) -> None:
-        """Nothing outside the attacker's segments may differ from the model, rings left out."""
+        """Nothing outside the attacker's segments may differ from the model; rings and code are as the host wrote
+        them."""
         author = self.authors[ATTACKER]
+        strange = self.soc.strangers_write(dram.tobytes())
+        if strange is not None:
+            raise Mismatch(f"DRAM at {strange:#x}, where the host alone writes, has changed\n{text(program)}")
         for memory, found, known, mine in (
             ("DRAM", dram, self.machine.dram, author.dram_range),
             ("LV2", lv2, self.machine.lv2, author.lv2_range),
@@ -179,9 +188,9 @@ class Pair:
             differs = found != known[: found.size]
             differs[slice(*mine)] = False
             if memory == "DRAM":
-                for tenant in (ATTACKER, VICTIM):  # rings and code are the driver's
+                for tenant in (ATTACKER, VICTIM):  # looked at above
                     base = tenant * TENANT_BYTES
-                    differs[base : base + 0x3000] = False
+                    differs[base : base + SEGMENTS + CODE_BYTES] = False
             if differs.any():
                 raise Mismatch(
                     f"{memory} at {int(differs.argmax()):#x} is not the attacker's, and changed\n{text(program)}"

@@ -90,9 +90,10 @@ def _ends(params: SocParams) -> Iterator[EdgeCase]:
     lanes, size, rows = params.vec_lanes, params.lv1_bytes, params.lv0_acc_rows
     end, step = size - lanes, 3 * lanes
     loops = (("n2", "s2"), ("n1", "s1"), ("n0", "s0"), ("k1", "k1"), ("k0", "k0"))
-    operands: tuple[tuple[str, int, dict[str, int], int], ...] = (("a", _LIN, {}, 3), ("a", _MAX, {}, 5), ("b", _LIN, {"b_en": 1}, 3), ("b", _MUL, {"b_en": 1}, 3),
-                ("b", _LOOKUP, {"b_en": 1, "row": 1}, 3), ("d", _LIN, {}, 3),
-                ("d", _MOMENTS, {"across": 1}, 2))  # fmt: skip
+    operands: tuple[tuple[str, int, dict[str, int], int], ...] = (
+        ("a", _LIN, {}, 3), ("a", _MAX, {}, 5), ("b", _LIN, {"b_en": 1}, 3), ("b", _MUL, {"b_en": 1}, 3),
+        ("b", _LOOKUP, {"b_en": 1, "row": 1}, 3), ("d", _LIN, {}, 3), ("d", _MOMENTS, {"across": 1}, 2),
+    )  # fmt: skip
     for name, op, flags, count in operands:
         for by in (-lanes, 0, lanes):
             yield _case(f"{name}, end {by:+}", op, {**flags, name: end + by}, by > 0)

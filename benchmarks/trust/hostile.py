@@ -1,18 +1,21 @@
 """Hostile programs on the RTL: whatever their instructions are, they reach nothing but their own segments.
 
 What they compute is not compared, as it depends on the order in which units happen to work: their semaphores are
-anything. A victim's program beside must be exact, and the engine usable afterwards.
+anything. A victim's program beside must be exact, and the engine usable afterwards. Some run alone, while the DRAM of
+others answers with errors, so that a read of it is seen.
 """
 
 import random
 
 from benchmarks.trust.differential import ATTACKER, VICTIM, Mismatch, Pair, text
 from benchmarks.trust.programs import RandomProgram, candidate
-from benchmarks.trust.soc import CODE_BYTES, Wedged
+from benchmarks.trust.soc import CODE_BYTES, TENANT_BYTES, Wedged
 from benchmarks.trust.words import mutated, raw_word, with_bits
 from hw.contract.isa import INSN_BYTES, Insn, Op, field_place
 from hw.contract.job import Fault
 
+_ALONE = 0.25  #: of all programs
+_SLVERR = 2
 _PATIENCE = 20_000  #: cycles after which an attacker that has not ended is reset
 _MOST = CODE_BYTES // INSN_BYTES
 
@@ -33,14 +36,29 @@ class HostilePrograms:
         fields = {"cycle_limit": rng.choice((0, 500, 5000))}
         if rng.random() < 0.2:
             fields["body_pc"] = rng.choice((rng.randrange(_MOST), rng.randrange(1 << 24)))
-        victim = pair.authors[VICTIM].write(rng, flawed=False)
         shown = RandomProgram(body=[*(prologue or []), *body])
         try:
-            pair.run_beside(rng, body, victim, fields, prologue)
-            ended = self._ended()
+            if rng.random() < _ALONE:
+                ended = self._alone(body, fields, prologue)
+            else:
+                victim = pair.authors[VICTIM].write(rng, flawed=False)
+                pair.run_beside(rng, body, victim, fields, prologue)
+                ended = self._ended()
+            if ended == Fault.BUS.name:
+                raise Mismatch("it reached memory that answers with an error, which none of its own does")
             pair.recover(None)
         except (Mismatch, Wedged) as error:
             raise type(error)(f"{error}\n{text(shown)}") from None
+        return ended
+
+    def _alone(self, body: list[bytes], fields: dict[str, int], prologue: list[bytes] | None) -> str:
+        """Nobody else runs, and all DRAM of others answers with errors: a read of it shows."""
+        bus, soc = self._pair.bus, self._pair.soc
+        bus.set_dram_fault(_SLVERR, TENANT_BYTES, bus.params.dram_bytes - TENANT_BYTES, cycles=1 << 32)
+        soc.queue(ATTACKER, body, prologue, **fields)
+        soc.ring(ATTACKER)
+        ended = self._ended()
+        bus.set_dram_fault(0)
         return ended
 
     def _ended(self) -> str:

@@ -36,3 +36,19 @@ IMAGES = {
     **{f"{verdict}: {name}": 3 for name in _NUMBERS for verdict in ("accepted", "refused")},
     "ran well": 20, "suspended": 20, "dump": 20, "restore": 20,
 }  # fmt: skip
+
+#: Cases of one round of ``edges`` by kind, at least.
+EDGES = {
+    "segments": 256, "LD2 src": 500, "LD2 dst": 160, "ST2 src": 180, "ST2 dst": 300, "LD1 src": 180, "LD1 dst": 80,
+    "ST1 src": 90, "ST1 dst": 160, "LD0 src": 90, "LD0 dst": 400, "LD0 fields": 100, "MAC": 100, "VEC": 200,
+    "VEC fields": 240, "opcodes": 256, "reserved bits": 27, "counts": 30, "masks": 224, "semaphores": 2,
+    "prologues": 180, "code": 20, "cycles": 35, "descriptors": 280,
+}  # fmt: skip
+
+NEIGHBOURS = {
+    "reset in mid-flight": 80, "fault in mid-flight": 40, "pause in mid-flight": 50, "error of the memory": 50,
+    "error of the completion ring": 100, "window_after": 100, "events": 100,
+}  # fmt: skip
+#: Endings of programs, at least.
+HOSTILE = {"programs": 1_500, "ILLEGAL": 200, "LIMIT": 200, "SEMAPHORE_UNDERFLOW": 50, "NONE": 20, "CYCLE_LIMIT": 5}
+DIFFERENTIAL = {"programs": 1_500, "ends well": 500, "LIMIT": 150, "ILLEGAL": 100, "DESCRIPTOR": 20}

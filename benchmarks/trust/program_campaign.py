@@ -9,10 +9,12 @@ from benchmarks.trust.corpus import instructions
 from benchmarks.trust.differential import Pair
 from benchmarks.trust.hostile import HostilePrograms
 
+PROGRAMS = 6  #: of one round: rings of eight entries go around
+
 
 class ProgramCampaign:
-    """Random programs on one SoC that is kept from round to round. ``hostile``: those of which no model says what they
-    compute. ``backend``: of ``sim.backends``."""
+    """Random programs of an attacker, each beside one of a victim, on one SoC. ``hostile``: those of which no model
+    says what they compute. ``backend``: of ``sim.backends``."""
 
     def __init__(self, backend: str, *, hostile: bool) -> None:
         self.reached: Counter[str] = Counter()
@@ -21,13 +23,19 @@ class ProgramCampaign:
         self._hostile = HostilePrograms(self._pair, list(corpus)) if hostile else None
 
     def round(self, seed: int) -> str:
-        """One program of an attacker beside one of a victim."""
+        """:data:`PROGRAMS` programs, from memories and engines whose state depends on the seed alone."""
         rng = random.Random(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # parameters that mean nothing overflow
-            if self._hostile is not None:
-                return self._hostile.round(rng)
-            return self._pair.round(rng, flawed=bool(seed % 2))
+            self._pair.restart(rng)
+            for number in range(PROGRAMS):
+                if self._hostile is not None:
+                    shown = self._hostile.round(rng)
+                else:
+                    shown = self._pair.round(rng, flawed=bool(number % 2))
+                self.reached["programs"] += 1
+                self.reached[shown] += 1
+        return f"{PROGRAMS} programs"
 
     def close(self) -> None:
         """Close the simulator."""

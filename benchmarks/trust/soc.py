@@ -17,6 +17,7 @@ RING_LOG2 = 3
 TENANT_BYTES = 0x10000  #: DRAM of one tenant: its engine's rings, then its segments
 COMPLETIONS, SEGMENTS = 0x1000, 0x2000  #: offsets in it
 LV2_COPY = 0x30000  #: where LV2 is written for comparison
+_SUPERVISOR = 0x38000  #: code of the supervisor
 CODE_BYTES = 0x1000
 #: Offset in the tenant's DRAM, or in LV2, and size of each segment, by tenant. The gaps belong to nobody.
 LAYOUT: tuple[tuple[tuple[int, int], ...], ...] = (
@@ -49,10 +50,12 @@ def segments_of(tenant: int) -> list[tuple[int, int]]:
 
 
 class TenantSoc:
-    """The rings and registers of both engines behind ``bus``, whose parameters are :data:`PARAMS`."""
+    """The rings and registers of both engines behind ``bus``, whose parameters are those of :data:`PARAMS` or have
+    memories of the same sizes. ``image``: DRAM as the host has written it."""
 
     def __init__(self, bus: Bus) -> None:
         self.bus = bus
+        self.image = bytearray(LV2_COPY)
         self.jobs = [0, 0]
         for engine in range(2):
             self._set_up(engine)
@@ -74,20 +77,29 @@ class TenantSoc:
         """Set an engine register."""
         self.bus.write_reg(engine_reg(engine, name), value)
 
+    def store(self, address: int, data: bytes) -> None:
+        """Write DRAM by the back door."""
+        self.bus.write_mem(address, data, charge=False)
+        self.image[address : address + len(data)] = data
+
     def queue(self, tenant: int, body: list[bytes], prologue: list[bytes] | None = None, **fields: int) -> None:
         """Put a job into the ring of the tenant's engine, its code into segment 0; ``fields`` replace members of the
         descriptor. :meth:`ring` starts it."""
         segments = segments_of(tenant)
         code = b"".join([*(prologue or []), *body])
-        self.bus.write_mem(segments[Segment.CODE][0], code.ljust(CODE_BYTES, b"\0")[:CODE_BYTES], charge=False)
-        values = {"magic": JOB_MAGIC, "job_id": self.jobs[tenant], "body_pc": len(prologue or [])}
-        if prologue:
-            values["flags"] = int(JobFlag.PROLOGUE)
+        self.store(segments[Segment.CODE][0], code.ljust(CODE_BYTES, b"\0")[:CODE_BYTES])
+        self._put(
+            tenant,
+            segments,
+            {"body_pc": len(prologue or []), "flags": int(JobFlag.PROLOGUE if prologue else 0)} | fields,
+        )
+
+    def _put(self, tenant: int, segments: list[tuple[int, int]], fields: dict[str, int]) -> None:
+        values = {"magic": JOB_MAGIC, "job_id": self.jobs[tenant]}
         for i, (base, size) in enumerate(segments):
             values |= {f"base{i}": base, f"limit{i}": size}
         slot = self.jobs[tenant] % (1 << RING_LOG2)
-        at = tenant * TENANT_BYTES + slot * JOB.size
-        self.bus.write_mem(at, JOB.pack(**(values | fields)), charge=False)
+        self.store(tenant * TENANT_BYTES + slot * JOB.size, JOB.pack(**(values | fields)))
         self.jobs[tenant] += 1
 
     def ring(self, tenant: int) -> None:
@@ -124,19 +136,39 @@ class TenantSoc:
 
     def supervise(self, engine: int, program: list[Insn]) -> None:
         """Run a program of the supervisor, which reaches all of LV2 and DRAM by segments 6 and 5; it must succeed."""
-        whole = {"base5": 0, "limit5": self.bus.params.dram_bytes, "base6": 0, "limit6": self.bus.params.lv2_bytes}
-        saved = self.bus.read_mem(segments_of(engine)[0][0], CODE_BYTES, charge=False)
-        body = [insn.encode() for insn in [*program, Insn(Op.END)]]
-        self.queue(engine, body, None, **whole)
+        code = b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
+        self.bus.write_mem(_SUPERVISOR, code, charge=False)
+        segments = segments_of(engine)
+        segments[Segment.CODE] = (_SUPERVISOR, len(code))
+        segments[5:7] = [(0, self.bus.params.dram_bytes), (0, self.bus.params.lv2_bytes)]
+        self._put(engine, segments, {})
         self.ring(engine)
         ended = self.wait(engine)
         if ended.status:
             raise Wedged(f"a program of the supervisor ends with {ended}")
-        self.bus.write_mem(segments_of(engine)[0][0], saved, charge=False)
 
     def lv2(self, engine: int) -> bytes:
         """All of LV2, by way of a copy that ``engine`` makes."""
         size = self.bus.params.lv2_bytes
-        run = {"len": 4096, "hi": 4096, "n0": size // 4096, "hi1": 1, "hi0": 1 << 15, "src_s0": 4096, "dst_s0": 4096}
-        self.supervise(engine, [Insn(Op.ST2, {"src_seg": 6, "dst_seg": 5, "dst": LV2_COPY, **run})])
+        self.supervise(engine, [Insn(Op.ST2, {"src_seg": 6, "dst_seg": 5, "dst": LV2_COPY, **_whole(size)})])
         return self.bus.read_mem(LV2_COPY, size, charge=False)
+
+    def store_lv2(self, engine: int, data: bytes) -> None:
+        """Write all of LV2, likewise."""
+        self.bus.write_mem(LV2_COPY, data, charge=False)
+        self.supervise(engine, [Insn(Op.LD2, {"src_seg": 5, "dst_seg": 6, "src": LV2_COPY, **_whole(len(data))})])
+
+    def strangers_write(self, dram: bytes) -> int | None:
+        """The first byte of rings and code, which the host alone writes, that is not as it wrote it; None if there is
+        none. Completions are the engines'."""
+        for base in (0, TENANT_BYTES):
+            for low, high in ((0, COMPLETIONS), (COMPLETIONS + (COMPLETION.size << RING_LOG2), SEGMENTS + CODE_BYTES)):
+                found, known = dram[base + low : base + high], self.image[base + low : base + high]
+                if found != known:
+                    return base + low + next(i for i, (a, b) in enumerate(zip(found, known, strict=True)) if a != b)
+        return None
+
+
+def _whole(size: int) -> dict[str, int]:
+    """Fields of a copy of so many bytes, a multiple of 4096."""
+    return {"len": 4096, "hi": 4096, "n0": size // 4096, "hi1": 1, "hi0": 1 << 15, "src_s0": 4096, "dst_s0": 4096}

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol, cast
 
 from hw.contract.params import SocParams
 from sim.backends import DEFAULT_BACKEND
@@ -23,11 +24,21 @@ KEEP = "CAESURA_TRUST_KEEP"  #: folder into which :func:`kept` writes
 KEPT = "CAESURA_TRUST_KEPT"  #: folder from which it reads, and must find
 
 
-def open_device(params: SocParams, backend: str, costs: HostCosts | None = None) -> Bus:
+class DisturbedBus(Bus, Protocol):
+    """The bus of a simulator whose memory can go wrong on purpose: the RTL's and the fast model's."""
+
+    def set_dram_fault(self, kind: int, base: int = 0, size: int = 1 << 32, *, after: int = 0, cycles: int = 1) -> None:
+        """See ``sim.rtl.RtlBus``."""
+
+    def set_stalls(self, seed: int, per_256: int) -> None:
+        """Likewise."""
+
+
+def open_device(params: SocParams, backend: str, costs: HostCosts | None = None) -> DisturbedBus:
     """A simulated device at power-on, for a campaign: as ``open_simulator``, of the hardware that is under test."""
     tree = os.environ.get(HARDWARE)
     if tree is None or backend != DEFAULT_BACKEND:
-        return open_simulator(params, backend, costs=costs)
+        return cast(DisturbedBus, open_simulator(params, backend, costs=costs))
     from sim.rtl.compiled import CompiledBus
 
     return CompiledBus(params, _library(Path(tree), params), costs=costs)

@@ -50,6 +50,9 @@ def bench(
         bool, typer.Option("--record", help="write the figures to benchmarks/figures.json; of all, what is stale")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="trust: many more rounds; see --resume")] = False,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="trust: do the campaigns find breakages? --only R1,R2 names some")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="trust: number of the first round")] = 0,
     resume: Annotated[
         Path | None, typer.Option(help="trust: go on where this file says, and note progress there")
@@ -63,7 +66,7 @@ def bench(
 
     ``stale`` lists recorded figures whose files changed, with exit code 1 if there are any.
     """
-    from caesura.bench import run_bench, run_trust
+    from caesura.bench import run_bench, run_mutants, run_trust
 
     check_form(as_json, as_csv)
     check_writable(page)
@@ -78,10 +81,13 @@ def bench(
         _record(name, only or (), seconds(time_budget) if time_budget else math.inf)
         return
     if name == "trust":
-        budget = math.inf if time_budget is None else seconds(time_budget)
-        report = run_trust(
-            backend, seconds=budget, seed=seed, campaigns=campaign or (), full=full, progress_file=resume
-        )
+        if mutants:
+            report = run_mutants(only=only or (), progress_file=resume)
+        else:
+            budget = math.inf if time_budget is None else seconds(time_budget)
+            report = run_trust(
+                backend, seconds=budget, seed=seed, campaigns=campaign or (), full=full, progress_file=resume
+            )
         _show_bench(report, as_json, as_csv, page)
         return
     hardware = machine(preset or (None if params else "base"), params, changes or ())

@@ -17,8 +17,9 @@ from benchmarks.trust.round_process import Asked, run_rounds
 SAMPLE = {
     "edges": 1,
     "edges_second": 1,
-    "hostile": 150,
-    "differential": 150,
+    "neighbours": 8,
+    "hostile": 20,
+    "differential": 20,
     "frontdoor": 80,
     "faults": 12,
     "storms": 6,
@@ -27,8 +28,9 @@ SAMPLE = {
 LONGER = {
     "edges": 10,
     "edges_second": 10,
-    "hostile": 3000,
-    "differential": 3000,
+    "neighbours": 200,
+    "hostile": 500,
+    "differential": 500,
     "frontdoor": 1500,
     "faults": 300,
     "storms": 150,

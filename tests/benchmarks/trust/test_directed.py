@@ -82,18 +82,58 @@ def test_a_store_to_code_is_illegal(pair):
     pair.check(program)
 
 
-def test_a_campaign_sees_an_escape(monkeypatch):
-    """A byte of the victim's that changes under it is found at once."""
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (0x1A000, "is not the attacker's, and changed"),
+        (0x12040, "where the host alone writes, has changed"),  # code of the victim
+        (0x00010, "where the host alone writes, has changed"),  # the attacker's own ring
+    ],
+)
+def test_a_campaign_sees_an_escape(monkeypatch, address, told):
+    """A byte that changes under its owner is found at once."""
     campaign = ProgramCampaign("native", hostile=True)
     try:
         wait = campaign._pair.check_victim
 
         def spoil(victim) -> None:
             wait(victim)
-            campaign._pair.bus.write_mem(0x1A000, b"\x5a\xa5", charge=False)
+            campaign._pair.bus.write_mem(address, b"\x5a\xa5", charge=False)
 
         monkeypatch.setattr(campaign._pair, "check_victim", spoil)
-        with pytest.raises(AssertionError, match="is not the attacker's, and changed"):
+        with pytest.raises(AssertionError, match=told):
             campaign.round(random.Random(0).randrange(100))
     finally:
         campaign.close()
+
+
+def test_a_campaign_sees_a_read_of_what_is_not_the_attackers(monkeypatch):
+    """By the error that all DRAM of others answers with, while nobody else runs."""
+    campaign = ProgramCampaign("native", hostile=True)
+    pair = campaign._pair
+    try:
+        monkeypatch.setattr("benchmarks.trust.hostile._ALONE", 1.0)
+        queue = pair.soc.queue
+
+        def stray(tenant, body, prologue=None, **fields) -> None:
+            whole = {"base2": 0, "limit2": 0x20000} if tenant == ATTACKER else {}
+            load = {"src_seg": 2, "src": 0x1A000, "dst_seg": 6, "len": 64, "hi": 64, "hi1": 1, "hi0": 1}
+            queue(tenant, [raw_word(Op.LD2, load), *body] if whole else body, None, **fields | whole)
+
+        campaign.round(3)
+        monkeypatch.setattr(campaign._hostile, "_alone", _with(pair, stray, campaign._hostile._alone))
+        with pytest.raises(AssertionError, match="it reached memory that answers with an error"):
+            campaign.round(3)
+    finally:
+        campaign.close()
+
+
+def _with(pair: Pair, queue, alone):
+    def run(body, fields, prologue):
+        before, pair.soc.queue = pair.soc.queue, queue
+        try:
+            return alone(body, {}, None)
+        finally:
+            pair.soc.queue = before
+
+    return run

@@ -1,0 +1,1 @@
+"""Small breakages of the product: what the campaigns must find."""

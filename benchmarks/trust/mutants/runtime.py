@@ -1,0 +1,33 @@
+"""Breakages of the run time: whose fault it was, who starts over, what is too late."""
+
+from benchmarks.trust.mutants.mutant import Mutant
+
+_RECOVERY, _STORMS = "sw/runtime/recovery.py", ("storms",)
+
+RUNTIME = (
+    Mutant(
+        "U1", "neighbours of a failed request do not start over", _RECOVERY,
+        "return [r for r in level.requests if id(r.model) in hit and r is not victim]", "return []",
+        "P3", _STORMS,
+    ),
+    Mutant(
+        "U2", "the oldest request is blamed for a fault", _RECOVERY,
+        "victim = self.owner(fault.record.job_id)", "victim = self.oldest()",
+        "P3", _STORMS,
+    ),
+    Mutant(
+        "U3", "a request is too late a million cycles too late", "sw/runtime/deadlines.py",
+        "if request.last_cycle < now]", "if request.last_cycle < now - 1_000_000]",
+        "L", _STORMS,
+    ),
+    Mutant(
+        "U4", "what a failed restore holds starts over as well", _RECOVERY,
+        "kept = [s for s in suspensions if any(r.model in s.models for r in level.requests)]", "kept = []",
+        "P3", ("faults", "storms"),
+    ),
+    Mutant(
+        "U5", "waiting does not end at deadlines", "sw/runtime/runtime.py",
+        "        arrivals += [max(0, cycle - now) for cycle in self._deadlines.ahead()]\n", "",
+        "L", _STORMS,
+    ),
+)  # fmt: skip

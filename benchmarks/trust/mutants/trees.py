@@ -1,0 +1,35 @@
+"""Copies of this checkout with a mutant in them."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.trust.mutants.mutant import Mutant
+from benchmarks.trust.round_process import ROOT
+
+_PACKAGES = ("hw", "sim", "sw", "compiler", "caesura", "benchmarks", "examples")
+
+
+@contextmanager
+def mutated_tree(mutant: Mutant) -> Iterator[Path]:
+    """A copy of this checkout with ``mutant`` applied, until the context ends. Raises ``CodeMoved``."""
+    text = mutant.applied((ROOT / mutant.file).read_text())
+    with tempfile.TemporaryDirectory(prefix=f"mutant-{mutant.name}-") as folder:
+        tree = Path(folder)
+        for package in _PACKAGES:
+            shutil.copytree(ROOT / package, tree / package, copy_function=_linked)
+        target = tree / mutant.file
+        target.unlink()
+        target.write_text(text)
+        yield tree
+
+
+def _linked(source: str, target: str) -> None:
+    """The same file once more where that can be: nothing writes into it."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
