@@ -16,7 +16,7 @@ from benchmarks.lab import Lab
 from benchmarks.rows import Row
 from caesura.api import UsageError, resolve
 from caesura.progress import Progress
-from caesura.show import table
+from caesura.terminal import table
 from hw.contract.params import SocParams
 from sim.backends import BACKENDS
 

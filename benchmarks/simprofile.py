@@ -13,7 +13,7 @@ from rich.console import Console
 
 import caesura
 from benchmarks.workloads import inputs, workload
-from caesura.show import table
+from caesura.terminal import table
 from hw.contract.params import preset
 from sim.rtl import SimTop
 from sim.rtl.digest import design_digest

@@ -2,8 +2,7 @@
 
 import os
 
-import typer
-
+from caesura.terminal import say
 from hw.contract.params import SocParams
 from sim.backends import DEFAULT_BACKEND, MODEL
 
@@ -17,7 +16,7 @@ def chosen_backend(given: str | None, params: SocParams) -> str:
         return given or os.environ[VARIABLE]
     if _is_built(params):
         return DEFAULT_BACKEND
-    typer.echo(
+    say(
         f"no simulator is built for {params.name} yet: running on the fast model, cycles within a few percent; "
         f"--backend {DEFAULT_BACKEND} builds one and is exact",
         err=True,

@@ -3,13 +3,14 @@
 Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or of the device.
 """
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
-from rich.console import Console
-from rich.text import Text
+from typer.core import TyperGroup
 
 from caesura.commands.bench import bench
 from caesura.commands.compile import compile
@@ -22,11 +23,40 @@ from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.sweep import sweep
 from caesura.commands.verilog import verilog
+from caesura.terminal import complain, say
 from caesura.user_errors import user_errors
 from compiler.frontend.problems import OpenDimension, UnsupportedModel
+from sim.visible_text import visible
+
+
+class _Commands(TyperGroup):
+    """Commands whose errors of usage show arguments as text."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """As typer does it."""
+        with _visible_errors():
+            return super().make_context(*args, **more)
+
+    def invoke(self, *args: Any) -> Any:
+        """As typer does it."""
+        with _visible_errors():
+            return super().invoke(*args)
+
+
+@contextlib.contextmanager
+def _visible_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        message = getattr(error, "message", None)
+        if hasattr(error, "format_message") and isinstance(message, str):  # one of typer's own
+            cast(Any, error).message = visible(message)
+        raise
+
 
 app = typer.Typer(
     name="caesura",
+    cls=_Commands,
     help="An open NPU: compile ONNX models and run them on its RTL.",
     no_args_is_help=True,
     add_completion=False,
@@ -36,7 +66,7 @@ app = typer.Typer(
 
 def _told_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"caesura {version('caesura')}")
+        say(f"caesura {version('caesura')}")
         raise typer.Exit
 
 
@@ -70,7 +100,7 @@ def main() -> None:
     try:
         app()
     except user_errors() as error:
-        Console(stderr=True).print(Text(f"error: {_told(error)}", "red"), soft_wrap=True)
+        complain(f"error: {_told(error)}")
         sys.exit(2)
 
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from caesura import api
 from caesura.inputs import random_samples
 from caesura.progress import Progress, estimated_cycles
-from caesura.show import table
+from caesura.terminal import table
 from hw.contract.image import Image
 from sim.backends import DEFAULT_BACKEND
 from sw.runtime import reference

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 from rich.table import Table
 
-from caesura.show import table
+from caesura.terminal import table
 from hw.contract.image import Image, LiveRange
 from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.job import COMPLETION, JOB

@@ -12,6 +12,7 @@ import typer
 from caesura import api
 from caesura.order_table import tell_measured
 from caesura.progress import Progress, compiling
+from caesura.terminal import say
 from compiler.backend.options import ORDERS, STRATEGIES, Options
 from compiler.dynamic_dimension import dynamic_batches
 from compiler.frontend.load import read_model
@@ -130,7 +131,7 @@ def batch_of(path: Path, batch: int | None, sizes: Mapping[str, int]) -> int:
     if batch is not None and not names:
         raise api.UsageError(f"{path}: --batch {batch} is for a dynamic batch, and the model's is fixed: leave it out")
     if batch is None and not set(names) <= set(sizes):
-        typer.echo(f"{path}: the batch is dynamic, and 1 here; run and compile have --batch N", err=True)
+        say(f"{path}: the batch is dynamic, and 1 here; run and compile have --batch N", err=True)
     return batch or 1
 
 

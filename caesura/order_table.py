@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from caesura.progress import Progress
-from caesura.show import table
+from caesura.terminal import table
 from compiler.measured_order import MeasuredBuild
 from compiler.order.report import OrderReport, SubgraphReport
 

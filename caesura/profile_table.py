@@ -1,10 +1,9 @@
 """The table that ``caesura run --profile`` prints."""
 
 from rich.console import Group
-from rich.text import Text
 
 from caesura.profile import LayerProfile, Profile
-from caesura.show import table
+from caesura.terminal import line, table
 
 _LEGEND = (
     "Cycles are means over the engines. Losses are cycles in which the MAC arrays could have done more: array = "
@@ -18,13 +17,13 @@ _LEGEND = (
 
 def profile_table(profile: Profile) -> Group:
     """Layers, the longest loss first, and the whole run at the end."""
-    head = Text("\nwhere the MAC cycles went, the longest loss first", "bold")
+    head = line("\nwhere the MAC cycles went, the longest loss first", "bold", lines=True)
     rows = table("", "layer", ">cycles", ">lost", ">bound", ">reached", "losses", "busiest", "VEC waits", ">fetch")
     for layer in profile.by_loss():
         rows.add_row(*_cells(layer))
     rows.add_section()
     rows.add_row(*_cells(profile.total))
-    return Group(head, rows, Text(_LEGEND, "dim"))
+    return Group(head, rows, line(_LEGEND, "dim"))
 
 
 def losses(layer: LayerProfile, limit: float = 0.005) -> str:

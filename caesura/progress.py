@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.status import Status
 
+from caesura.terminal import line
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 
@@ -53,7 +54,7 @@ class Progress:
         self._start = None if cycle is None else (time.monotonic(), cycle)
         self._end = None if cycle is None or not expected else cycle + expected
         if self._status:
-            self._status.update(what)
+            self._status.update(line(what))
             self._status.start()
 
     def rest(self) -> None:
@@ -71,7 +72,7 @@ class Progress:
         if self._status and elapsed > 0:
             rate = (cycle - self._start[1]) / elapsed
             left = f", {self._left(cycle, rate)}" if self._end is not None and rate > 0 else ""
-            self._status.update(f"{self._what}: cycle {cycle:,} ({rate:,.0f} cycles/s{left})")
+            self._status.update(line(f"{self._what}: cycle {cycle:,} ({rate:,.0f} cycles/s{left})"))
 
     def _left(self, cycle: int, rate: float) -> str:
         """The time left by the estimate; a run that has passed it says so."""

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from caesura.check import CheckResult
 from caesura.shares import Shares
-from caesura.show import table
+from caesura.terminal import line, table
 from sw.runtime import RunStats
 
 _SMALL = 64  #: outputs up to this many elements are given in full
@@ -77,14 +77,14 @@ class RunReport:
     def to_tables(self) -> Group:
         """For a terminal."""
         stats = self.stats[0]
-        head = Text(f"{self.model} on {self.preset} ({self.backend}), inputs: {self.inputs}")
-        tail = Text(
+        head = line(f"{self.model} on {self.preset} ({self.backend}), inputs: {self.inputs}")
+        tail = line(
             f"{stats.cycles:,} cycles, {stats.macs:,} MACs, utilisation {stats.utilisation:.1%} of the MAC peak; "
             f"{stats.latency:,} cycles with the host's part"
             + (f", of which {stats.host:,} for steps on the CPU" if stats.host else "")
         )
-        steps = [Text(f"on the CPU: {step}") for step in self.host_steps]
-        verdict = [] if self.check is None else [Text(self.check.summary(), "green" if self.check.ok else "bold red")]
+        steps = [line(f"on the CPU: {step}") for step in self.host_steps]
+        verdict = [] if self.check is None else [line(self.check.summary(), "green" if self.check.ok else "bold red")]
         return Group(
             head, self._layer_table(), *steps, self._output_table(), tail, *self._accuracy(), *self._on_cpu(), *verdict
         )
@@ -98,7 +98,7 @@ class RunReport:
 
     def _accuracy(self) -> list[Text]:
         correct, count = self.correct(), len(self.outputs)
-        return [] if correct is None else [Text(f"{correct} of {count} correct ({correct / count:.1%}), by the labels")]
+        return [] if correct is None else [line(f"{correct} of {count} correct ({correct / count:.1%}), by the labels")]
 
     def _on_cpu(self) -> list[Text]:
         """How much of the model the accelerator had, if not all."""
@@ -107,7 +107,7 @@ class RunReport:
         told = self.shares.sentence()
         if self.shares.all_on_cpu and self.check is not None:
             told += "; the check compared onnxruntime with itself"
-        return [Text(told, "yellow")]
+        return [line(told, "yellow")]
 
     def _layer_table(self) -> Table:
         layers = table("", "layer", "kind", ">MACs", ">cycles", ">utilisation", *(["check"] if self.check else []))

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group
-from rich.text import Text
 
 from caesura import api, inputs
 from caesura.machine import changed
-from caesura.show import table
+from caesura.terminal import line, table
 from hw.contract.image import Image
 from hw.contract.isa import Unit
 from hw.contract.params import DRAM_TIMING, SocParams
@@ -115,7 +114,7 @@ def to_table(image: Image, variations: Sequence[Variation]) -> Group:
         if checked:
             cells += ["", ""] if one.error is None else [f"{one.simulated:,}", f"{one.error:+.2f} %"]
         rows.add_row(*cells)
-    return Group(Text(f"{image.meta.model} on {image.params.name}, one inference", "bold"), rows)
+    return Group(line(f"{image.meta.model} on {image.params.name}, one inference", "bold"), rows)
 
 
 def _factor(part: str, value: str) -> float:

@@ -1,15 +1,12 @@
 """What ``caesura info`` and ``caesura disasm`` print: images, models and parameter sets."""
 
 import dataclasses
-import os
-import sys
 from typing import Any
 
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
+from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
+from caesura.terminal import line, table
 from compiler.ir import Conv, Graph, Operation, Tensor
 from hw.contract.assembly import disassemble
 from hw.contract.image import Image
@@ -19,56 +16,9 @@ from hw.contract.params import SocParams
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
 
 
-_NAME, _WORDS = 7, 4  #: cells that a first column, and one of words, have at least
-
-
-class ReportTable(Table):
-    """A table of which numbers are never shortened: where there is little room, names are, the first column's too.
-    Where even that does not do, the table is wider than the room; see :func:`tell`."""
-
-    def __init__(self, *headers: Any, **more: Any) -> None:
-        super().__init__(*headers, **more)
-        self._least: list[int] = []
-
-    def add_row(self, *cells: Any, **more: Any) -> None:
-        """As ``rich`` does it."""
-        first = Text(cells[0], no_wrap=True, overflow="ellipsis") if isinstance(cells[0], str) else cells[0]
-        super().add_row(first, *cells[1:], **more)
-        for at, (column, cell) in enumerate(zip(self.columns, cells, strict=False)):
-            size = cell_len(str(cell))
-            most = max(size, cell_len(str(column.header))) if column.no_wrap else min(size, _WORDS if at else _NAME)
-            self._least += [0] * (at + 1 - len(self._least))
-            self._least[at] = max(self._least[at], most)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needed = sum(self._least) + 3 * len(self.columns) + 1
-        return super().__rich_console__(console, options.update(max_width=max(needed, options.max_width)))
-
-
-def tell(report: RenderableType) -> None:
-    """Print a report. Into a file or a pipe it is as wide as it is, whoever reads it."""
-    wide = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDE
-    Console(width=wide).print(report, crop=False)
-
-
-_WIDE = 500  #: characters of a line that nobody looks at in a terminal
-
-
-def table(title: str, *columns: str) -> Table:
-    """An empty table; a column whose name starts with ``>`` is right-aligned and holds numbers, the first one cuts long
-    names off."""
-    result = ReportTable(title=title or None, title_justify="left", header_style="bold", expand=False)
-    for i, column in enumerate(columns):
-        number = column.startswith(">")
-        justify: JustifyMethod = "right" if number else "left"
-        width = 40 if i == 0 else None
-        result.add_column(column.lstrip(">"), justify=justify, overflow="ellipsis", no_wrap=number, max_width=width)
-    return result
-
-
 def show_params(params: SocParams) -> Group:
     """A parameter set and what follows from it."""
-    head = Text(f"parameters {params.name!r} (digest {params.digest()})")
+    head = line(f"parameters {params.name!r} (digest {params.digest()})")
     fields = table("", "field", ">value")
     for name, value in params.to_dict().items():
         if name != "name":
@@ -97,7 +47,7 @@ def _derived(params: SocParams) -> list[tuple[str, int | float]]:
 def show_image(image: Image) -> Group:
     """Sizes, ports, layers and jobs of an image."""
     meta = image.meta
-    head = Text(
+    head = line(
         f"model {meta.model!r} for {meta.params['name']!r} (digest {image.params.digest()}): "
         f"{len(image.code) // INSN_BYTES} instructions, {len(image.weights):,} bytes of weights, "
         f"{len(meta.jobs)} jobs, {len(image.host_models)} host models, {len(meta.cancel_points)} cancellation points"
@@ -150,7 +100,7 @@ def _jobs(image: Image) -> Table:
 
 def show_graph(graph: Graph) -> Group:
     """Operators of a model after import, before it is compiled for any hardware."""
-    head = Text(f"model {graph.name!r}: {len(graph.ops)} operators")
+    head = line(f"model {graph.name!r}: {len(graph.ops)} operators")
     ops = table("operators", "operator", "kind", "inputs", "output", ">MACs")
     for op in graph.ops:
         shapes = ", ".join(_shape(graph.tensors[name]) for name in op.inputs)
@@ -178,9 +128,9 @@ def listing(image: Image) -> str:
         if job.prologue_pc is not None:
             entries.setdefault(job.prologue_pc, []).append(f"# job {i}, layer {layer!r}: prologue")
     lines = []
-    for pc, line in enumerate(disassemble(image.code).splitlines()):
+    for pc, instruction in enumerate(disassemble(image.code).splitlines()):
         lines += entries.get(pc, [])
-        lines.append(line)
+        lines.append(instruction)
     return "\n".join(lines)
 
 

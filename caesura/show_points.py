@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from caesura.show import table
+from caesura.terminal import table
 from hw.contract.image import Image
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sim.visible_text import visible
+
 CYCLES_PER_US = 1000  #: nominal 1 GHz: a trace viewer wants time, the simulators count cycles
 
 
@@ -55,7 +57,16 @@ def trace_events(spans: Iterable[Span], counters: Iterable[Counter] = ()) -> dic
 
 def write_trace(path: str | Path, spans: Iterable[Span], counters: Iterable[Counter] = ()) -> None:
     """Write the trace of ``spans`` and ``counters`` to ``path``."""
-    Path(path).write_text(json.dumps(trace_events(spans, counters)))
+    Path(path).write_text(json.dumps(_shown(trace_events(spans, counters))))
+
+
+def _shown(value: Any) -> Any:
+    """``value`` with all text as a viewer should show it."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {visible(key): _shown(each) for key, each in value.items()}
+    return [_shown(each) for each in value] if isinstance(value, list) else value
 
 
 def _name(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from caesura import show
 from caesura.api import UsageError
 from caesura.comma_separated import to_csv
 from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import Backend, Csv, Json, Page, ParamsFile, Preset, Set, check_form, check_writable, seconds
 from caesura.progress import Progress
+from caesura.terminal import say, tell, write
 from sim.backends import DEFAULT_BACKEND
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ def _show_stale(as_json: bool) -> None:
 
     rows, shown = stale_figures()
     if as_json:
-        typer.echo(json_text([dataclasses.asdict(row) for row in rows]))
+        write(json_text([dataclasses.asdict(row) for row in rows]))
     elif rows:
-        show.tell(shown)
+        tell(shown)
     if rows:
         raise typer.Exit(1)
 
@@ -110,9 +110,9 @@ def _show_stale(as_json: bool) -> None:
 def _record(name: str, only: Sequence[str], budget: float) -> None:
     from caesura.bench import record_figures
 
-    ok, left = record_figures(name, only, seconds=budget, told=typer.echo)
+    ok, left = record_figures(name, only, seconds=budget, told=say)
     if left:
-        typer.echo(f"left for another call: {', '.join(left)}")
+        say(f"left for another call: {', '.join(left)}")
     if not ok:
         raise typer.Exit(1)
 
@@ -125,10 +125,10 @@ def _show_bench(report: "BenchResult", as_json: bool, as_csv: bool, page: Path |
             progress.task(f"writing {page}")
             write_bench_page(page, report.to_dict())
     if as_json:
-        typer.echo(json_text(report.to_dict()))
+        write(json_text(report.to_dict()))
     elif as_csv:
-        typer.echo(to_csv(report.to_rows()), nl=False)
+        write(to_csv(report.to_rows()))
     else:
-        show.tell(report.to_tables())
+        tell(report.to_tables())
     if not report.ok:
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from caesura import api, show
+from caesura import api
 from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
@@ -40,6 +40,7 @@ from caesura.options import (
 from caesura.order_table import has_choice, measured_fields, measured_line, order_fields, order_table, tell_measured
 from caesura.progress import Progress, compiling
 from caesura.show_points import points_over
+from caesura.terminal import say, tell, write
 
 
 def compile(
@@ -88,15 +89,15 @@ def compile(
     if as_json:
         parts = {"bytes": output.stat().st_size, "layers": len(image.meta.layers), "jobs": len(image.meta.jobs)}
         fields = {"order": order_fields(orders), **measured_fields(compiled.measured)}
-        typer.echo(json_text({"image": str(output), **parts, **fields}))
+        write(json_text({"image": str(output), **parts, **fields}))
         return
     if has_choice(orders):
-        show.tell(order_table(orders))
+        tell(order_table(orders))
     if compiled.measured:
-        typer.echo(measured_line(compiled.measured))
-    typer.echo(
+        say(measured_line(compiled.measured))
+    say(
         f"{output}: {output.stat().st_size:,} bytes, {len(image.meta.layers)} layers, {len(image.meta.jobs)} jobs, "
         f"for {image.meta.params['name']}"
     )
     if (told := points_over(image, cancel_max_live or 0)) is not None:
-        typer.echo(told)
+        say(told)

@@ -8,12 +8,13 @@ import typer
 from caesura import show
 from caesura.api import UsageError
 from caesura.options import is_image
+from caesura.terminal import say
 from hw.contract.image import Image
 
 
 def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")]) -> None:
     """Print the assembler text of an image."""
-    typer.echo(show.listing(_read(image)))
+    say(show.listing(_read(image)), lines=True)
 
 
 def export(
@@ -25,7 +26,7 @@ def export(
 
     raw = flat(_read(image))
     output.write_bytes(raw)
-    typer.echo(f"{output}: {len(raw):,} bytes in flat form; see docs/flat-images.md")
+    say(f"{output}: {len(raw):,} bytes in flat form; see docs/flat-images.md")
 
 
 def _read(path: Path) -> Image:

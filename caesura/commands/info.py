@@ -13,6 +13,7 @@ from caesura.machine import machine_of
 from caesura.options import Dim, Fallback, Json, Set, is_image, sizes_of
 from caesura.progress import Progress
 from caesura.show_points import point_fields, points_summary, points_table
+from caesura.terminal import tell, write
 from hw.contract.image import Image
 from hw.contract.params import PRESETS
 
@@ -46,6 +47,6 @@ def info(
     else:
         raise api.UsageError(f"{target}: no such file, and no preset of that name; presets are {', '.join(PRESETS)}")
     if as_json:
-        typer.echo(json_text(plain))
+        write(json_text(plain))
     else:
-        show.tell(result)
+        tell(result)

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from caesura import show
 from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
@@ -24,6 +23,7 @@ from caesura.options import (
     image_of,
 )
 from caesura.progress import Progress
+from caesura.terminal import say, tell, write
 from sim.backends import DEFAULT_BACKEND
 
 
@@ -52,7 +52,7 @@ def profile(
     target = output or model.with_suffix(".cimg")
     image.save(target)
     if as_json:
-        typer.echo(json_text({"image": str(target), **to_fields(image)}))
+        write(json_text({"image": str(target), **to_fields(image)}))
     else:
-        show.tell(to_table(image))
-        typer.echo(f"{target}: measured durations stored")
+        tell(to_table(image))
+        say(f"{target}: measured durations stored")

@@ -14,6 +14,7 @@ from caesura.inputs import samples_of
 from caesura.json_text import json_text
 from caesura.options import Dim, Json, check_writable, sizes_of
 from caesura.progress import Progress
+from caesura.terminal import say, write
 from sw.runtime import InputError
 
 
@@ -59,21 +60,21 @@ def quantise(
         progress.task("comparing with the float model")
         found = {"output": str(output), "samples": len(feeds), **_compared(proto, output, feeds, sizes)}
     if as_json:
-        typer.echo(json_text(found))
+        write(json_text(found))
         return
     ratios = ", ".join(f"{name} {ratio:.1f} dB" for name, ratio in found["sqnr_db"].items())
-    typer.echo(f"{output}: {output.stat().st_size:,} bytes, ranges from {len(feeds)} samples of {data}")
-    typer.echo(f"signal to quantisation noise on them: {ratios}")
+    say(f"{output}: {output.stat().st_size:,} bytes, ranges from {len(feeds)} samples of {data}")
+    say(f"signal to quantisation noise on them: {ratios}")
     dims = "".join(f" --dim {name}={size}" for name, size in sizes.items())
     command = f"caesura run {output} --input {data}{dims}"
     if found["refused"]:
         count = len(found["refused"])
-        typer.echo(
+        say(
             f"the accelerator cannot run {count} node{'s' if count > 1 else ''} of it, which caesura info "
             f"{output}{dims} lists: the CPU does with {command} --fallback --check"
         )
     else:
-        typer.echo(f"the accelerator runs all of it: {command} --check")
+        say(f"the accelerator runs all of it: {command} --check")
 
 
 def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32]:

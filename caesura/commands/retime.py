@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from caesura import show
 from caesura.json_text import json_text
 from caesura.machine import machine
 from caesura.options import (
@@ -22,6 +21,7 @@ from caesura.options import (
     image_of,
 )
 from caesura.progress import Progress, estimated_cycles
+from caesura.terminal import tell, write
 
 
 def retime(
@@ -56,6 +56,6 @@ def retime(
             told=lambda what: progress.task(f"running {what}"),
         )
     if as_json:
-        typer.echo(json_text(retiming.to_fields(image, variations)))
+        write(json_text(retiming.to_fields(image, variations)))
     else:
-        show.tell(retiming.to_table(image, variations))
+        tell(retiming.to_table(image, variations))

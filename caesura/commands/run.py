@@ -42,7 +42,7 @@ from caesura.options import (
 from caesura.outputs import save_outputs
 from caesura.progress import Progress, estimated_cycles
 from caesura.shares import shares
-from caesura.show import tell
+from caesura.terminal import tell, write
 from hw.contract.image import Image
 from sw.driver import HandledInterrupt
 from sw.runtime import RunStats
@@ -146,9 +146,9 @@ def run(
         save_outputs(output, report.outputs)
     where = _profile(image, report.stats[0]) if profile else None
     if as_json:
-        typer.echo(json_text({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
+        write(json_text({**report.to_dict(), **({"profile": where.to_dict()} if where else {})}))
     elif as_csv:
-        typer.echo(to_csv(report.to_rows()), nl=False)
+        write(to_csv(report.to_rows()))
     else:
         tell(report.to_tables())
         if where:

@@ -9,6 +9,7 @@ from caesura import api
 from caesura.machine import machine
 from caesura.options import ParamsFile, Preset, Set
 from caesura.progress import Progress
+from caesura.terminal import say
 
 
 def verilog(
@@ -26,4 +27,4 @@ def verilog(
         progress.task(f"elaborating {hardware.name} and writing Verilog, about a minute for large machines")
         write_verilog(hardware, output)
     for path in sorted(output.iterdir()):
-        typer.echo(f"{path}: {path.stat().st_size:,} bytes")
+        say(f"{path}: {path.stat().st_size:,} bytes")

@@ -8,7 +8,8 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool
 from bokeh.models.ui import UIElement
 from bokeh.plotting import figure
 
-from caesura.page.document import heading, paragraph, table, write_page
+from caesura.page.document import heading, label, paragraph, table, write_page
+from sim.visible_text import visible
 
 _LINE = 22  #: height of a figure, pixels
 
@@ -31,10 +32,10 @@ def write_bench_page(path: Path, result: Mapping[str, Any]) -> None:
 def _plot(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
     """Bars of values, in green what is met; marks where each must be, and would be best."""
     known = [row for row in rows if row["value"] is not None]
-    names = list(dict.fromkeys(row["name"] for row in known))
+    names = list(dict.fromkeys(visible(row["name"]) for row in known))
     source = ColumnDataSource(
         {
-            "name": [row["name"] for row in known],
+            "name": [visible(row["name"]) for row in known],
             "value": [row["value"] for row in known],
             "must": [row["must"] for row in known],
             "aim": [row["aim"] for row in known],
@@ -43,7 +44,7 @@ def _plot(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
     )
     plot = figure(
         y_range=FactorRange(factors=names[::-1]), height=90 + _LINE * max(1, len(names)), sizing_mode="stretch_width",
-        x_axis_label=unit, tools="xpan,xwheel_zoom,reset,save",
+        x_axis_label=label(unit), tools="xpan,xwheel_zoom,reset,save",
     )  # fmt: skip
     plot.hbar(y="name", right="value", height=0.7, source=source, color="colour")
     for mark, colour in (("must", "black"), ("aim", "#888888")):

@@ -1,4 +1,9 @@
-"""A page: headings, paragraphs, tables and plots one below the other, in one file that opens without a network."""
+"""A page: headings, paragraphs, tables and plots one below the other, in one file that opens without a network.
+
+Names on it are text: no markup, no formulas (Bokeh would typeset what stands between ``$$``, links and all), and
+characters that would turn the direction of writing are shown escaped. So text gets on a page by :func:`heading`,
+:func:`paragraph`, :func:`table`, :func:`label`, or :func:`sim.visible_text.visible` where Bokeh shows it as it is.
+"""
 
 import html
 from collections.abc import Sequence
@@ -7,9 +12,12 @@ from typing import Any
 
 from bokeh.embed import file_html
 from bokeh.layouts import column
+from bokeh.models.text import PlainText
 from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Div
 from bokeh.resources import INLINE
+
+from sim.visible_text import visible
 
 _LARGE = 1000  #: from here on without a fraction
 _STYLE = (
@@ -22,19 +30,29 @@ _STYLE = (
 
 def heading(text: str, level: int = 2) -> Div:
     """A heading; 1 is the page's own."""
-    return _html(f"<h{level}>{html.escape(text)}</h{level}>")
+    return _html(f"<h{level}>{escaped(text)}</h{level}>")
 
 
 def paragraph(text: str) -> Div:
     """Plain text."""
-    return _html(f"<p>{html.escape(text)}</p>")
+    return _html(f"<p>{escaped(text)}</p>")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Div:
     """A table that can be selected and copied; the first column is text, numbers get separators."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    head = "".join(f"<th>{escaped(name)}</th>" for name in columns)
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return _html(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def label(text: str) -> PlainText:
+    """The title of a plot or an axis."""
+    return PlainText(text=visible(text))
+
+
+def escaped(text: str) -> str:
+    """Text within HTML."""
+    return html.escape(visible(text))
 
 
 def shortened(name: str, most: int = 44) -> str:
@@ -43,8 +61,8 @@ def shortened(name: str, most: int = 44) -> str:
 
 
 def _cell(value: Any) -> str:
-    text = shown(value)
-    return f'<td title="{html.escape(text)}">{html.escape(shortened(text))}</td>'
+    text = visible(shown(value))
+    return f'<td title="{escaped(text)}">{escaped(shortened(text))}</td>'
 
 
 def shown(value: Any) -> str:
@@ -61,8 +79,8 @@ def shown(value: Any) -> str:
 def write_page(path: Path, title: str, parts: Sequence[UIElement]) -> None:
     """Write the page. Raises OSError."""
     whole = column(*parts, sizing_mode="stretch_width")
-    path.write_text(file_html(whole, INLINE, title), encoding="utf-8")
+    path.write_text(file_html(whole, INLINE, visible(title)), encoding="utf-8")
 
 
 def _html(text: str) -> Div:
-    return Div(text=f'{_STYLE}<div class="caesura">{text}</div>', sizing_mode="stretch_width")
+    return Div(text=f'{_STYLE}<div class="caesura">{text}</div>', disable_math=True, sizing_mode="stretch_width")

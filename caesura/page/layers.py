@@ -6,6 +6,7 @@ from bokeh.plotting import figure
 
 from caesura.page.document import shortened
 from caesura.profile import PARTS, LayerProfile, Profile
+from sim.visible_text import visible
 
 _LINE = 22  #: height of a layer, pixels
 
@@ -16,7 +17,7 @@ def layer_cycles(profile: Profile) -> figure:
     names = _names(profile.layers)
     data: dict[str, list] = {
         "layer": names,
-        "whole": [layer.name for layer in profile.layers],
+        "whole": [visible(layer.name) for layer in profile.layers],
         "bound": [layer.bound.cycles for layer in profile.layers],
     }
     data["limit"] = [layer.bound.limit for layer in profile.layers]
@@ -62,7 +63,7 @@ def _names(layers: list[LayerProfile]) -> list[str]:
     seen: dict[str, int] = {}
     found = []
     for layer in layers:
-        name = shortened(layer.name)
+        name = shortened(visible(layer.name))
         seen[name] = seen.get(name, 0) + 1
         found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return found

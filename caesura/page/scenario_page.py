@@ -8,10 +8,11 @@ from bokeh.models import HoverTool, NumeralTickFormatter, Range1d
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
-from caesura.page.document import heading, paragraph, table, write_page
+from caesura.page.document import heading, label, paragraph, table, write_page
 from caesura.page.timeline import timeline
 from caesura.scenario.outcome import Frame, Outcome
 from caesura.scenario.timeline import spans
+from sim.visible_text import visible
 
 _METRICS = (
     "requests", "makespan", "antt", "stp", "fairness", "sla_violation_rate", "compute_utilisation",
@@ -47,16 +48,18 @@ def write_scenario_page(path: Path, result: Mapping[str, Any], outcome: Outcome)
 def latencies(frames: Sequence[Frame], unit: str) -> figure:
     """Distribution functions, a line for each stream."""
     plot = figure(
-        height=300, sizing_mode="stretch_width", x_axis_label=f"turnaround, {unit}", y_axis_label="share of requests",
+        height=300, sizing_mode="stretch_width",
+        x_axis_label=label(f"turnaround, {unit}"), y_axis_label="share of requests",
         y_range=Range1d(start=0, end=1.02), tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
     )  # fmt: skip
     for number, stream in enumerate(dict.fromkeys(frame.stream for frame in frames)):
         times = sorted(frame.turnaround for frame in frames if frame.stream == stream)
         shares = [(place + 1) / len(times) for place in range(len(times))]
         plot.step(
-            [times[0], *times], [0.0, *shares], mode="after", color=Category10[10][number % 10], legend_label=stream
+            [times[0], *times], [0.0, *shares], mode="after", color=Category10[10][number % 10],
+            legend_label=visible(stream),
         )  # fmt: skip
-    plot.add_tools(HoverTool(tooltips=[(unit, "$x{0,0.[0]}"), ("share", "$y{0.00}")]))
+    plot.add_tools(HoverTool(tooltips=[(visible(unit), "$x{0,0.[0]}"), ("share", "$y{0.00}")]))
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[0]")
     plot.legend.location = "bottom_right"
     return plot

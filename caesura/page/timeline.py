@@ -1,6 +1,7 @@
 """The plot of a timeline: a line for each track, spans as bars in the colour of their kind."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -9,7 +10,9 @@ from bokeh.models.annotations import Legend, LegendItem
 from bokeh.palettes import Category20
 from bokeh.plotting import figure
 
+from caesura.page.document import label
 from sim.trace import Span
+from sim.visible_text import visible
 
 _MOST = 20_000  #: bars that are drawn: more neither fit in 5 MB nor can be told apart
 _LINE = 26  #: height of a line, pixels
@@ -20,6 +23,7 @@ _COLOURS = Category20[20]
 def timeline(spans: Sequence[Span], unit: str = "cycles") -> figure:
     """A figure to zoom into; what a bar stands for is told under the pointer. Where there are more spans than can be
     drawn, short ones that follow each other and look alike are one bar."""
+    spans = [_visible(span) for span in spans]
     drawn = thinned(spans)
     begin, end = min((s.start for s in spans), default=0), max((s.end for s in spans), default=1)
     tracks = sorted({span.track for span in spans})
@@ -39,7 +43,7 @@ def timeline(spans: Sequence[Span], unit: str = "cycles") -> figure:
     )
     plot = figure(
         y_range=FactorRange(factors=names[::-1]), x_range=Range1d(start=begin, end=end, bounds=(begin, end)),
-        height=120 + _LINE * len(names), sizing_mode="stretch_width", x_axis_label=unit,
+        height=120 + _LINE * len(names), sizing_mode="stretch_width", x_axis_label=label(unit),
         tools="xpan,xwheel_zoom,xbox_zoom,reset,save",
         active_scroll="xwheel_zoom", active_drag="xbox_zoom",
     )  # fmt: skip
@@ -51,11 +55,22 @@ def timeline(spans: Sequence[Span], unit: str = "cycles") -> figure:
         first = [next(i for i, span in enumerate(drawn) if (span.kind or span.name) == kind) for kind in kinds]
         entries = [LegendItem(label=kind, renderers=[bars], index=i) for kind, i in zip(kinds, first, strict=True)]
         plot.add_layout(Legend(items=entries, orientation="horizontal"), "above")
-    told = [("", "@name"), ("of", "@kind"), ("from", "@left{0,0}"), ("to", "@right{0,0}"), (unit, "@length{0,0}")]
+    told = [
+        ("", "@name"),
+        ("of", "@kind"),
+        ("from", "@left{0,0}"),
+        ("to", "@right{0,0}"),
+        (visible(unit), "@length{0,0}"),
+    ]
     plot.add_tools(HoverTool(tooltips=told))
     plot.xaxis.formatter = CustomJSTickFormatter(code="return tick.toLocaleString('en')")
     plot.ygrid.grid_line_color = None
     return plot
+
+
+def _visible(span: Span) -> Span:
+    group, name = span.track
+    return replace(span, track=(visible(group), visible(name)), name=visible(span.name), kind=visible(span.kind))
 
 
 def thinned(spans: Sequence[Span], most: int = _MOST) -> list[Span]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from caesura.terminal import line
+
 _LABEL = 13
 _TICK = 12  #: columns from one figure of the scale to the next, at least
 MARGIN = _LABEL + 4  #: columns of a line that no bar uses
@@ -34,7 +36,7 @@ def chart(
     """
     bars = sorted(bars, key=lambda bar: (bar.short, bar.start))
     last = int(max((bar.end for bar in bars), default=0.0) / scale) + 1 if end is None else end
-    drawn = [_line(line, [bar for bar in bars if bar.line == line], scale, begin, end) for line in lines]
+    drawn = [_line(name, [bar for bar in bars if bar.line == name], scale, begin, end) for name in lines]
     return [*drawn, _scale(begin, last, scale, math.inf if end is None else end + MARGIN - _LABEL)]
 
 
@@ -44,7 +46,7 @@ def _line(label: str, bars: Sequence[Bar], scale: float, begin: int, end: int | 
         first = round(bar.start / scale)
         after = max(round(bar.end / scale), first + bar.short)
         cells |= dict.fromkeys(range(first, after), (bar.letter, bar.style))
-    text = Text(label.ljust(_LABEL), no_wrap=True)
+    text = line(label.ljust(_LABEL), no_wrap=True)
     for column in range(begin, max(cells, default=-1) + 1 if end is None else end):
         text.append(*cells.get(column, ("·", "dim")))
     return text
@@ -53,13 +55,13 @@ def _line(label: str, bars: Sequence[Bar], scale: float, begin: int, end: int | 
 def _scale(begin: int, end: int, scale: float, room: float) -> Text:
     """Figures that end before column ``room``."""
     step = _step(scale)
-    line, count = "", math.ceil(begin * scale / step)
+    figures, count = "", math.ceil(begin * scale / step)
     while (column := round(count * step / scale)) < end:
         figure = f"|{_figure(count * step)}"
         if column + len(figure) <= room:
-            line = line.ljust(column - begin) + figure
+            figures = figures.ljust(column - begin) + figure
         count += 1
-    return Text(" " * _LABEL + line, style="dim", no_wrap=True)
+    return line(" " * _LABEL + figures, "dim", no_wrap=True)
 
 
 def _figure(value: float) -> str:

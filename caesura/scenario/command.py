@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
 from caesura.comma_separated import to_csv
@@ -15,7 +15,7 @@ from caesura.scenario.outcome_chart import outcome_chart
 from caesura.scenario.report import comparison, to_rows, to_table
 from caesura.scenario.runner import run_scenario
 from caesura.scenario.schema import Scenario
-from caesura.show import tell
+from caesura.terminal import line, tell, width, write
 
 
 def scenario_command(
@@ -43,7 +43,7 @@ def scenario_command(
     charts: list[RenderableType] = []
 
     def drawn(scenario: Scenario, outcome: Outcome) -> None:
-        charts.append(outcome_chart(outcome, scenario.time_unit, Console().width))
+        charts.append(outcome_chart(outcome, scenario.time_unit, width()))
 
     with Progress() as progress:
         results = [
@@ -54,11 +54,11 @@ def scenario_command(
             for policy in policies
         ]  # fmt: skip
     for policy, shown in zip(policies, charts, strict=False):
-        tell(Group(f"{policy}:", shown) if len(policies) > 1 else shown)
+        tell(Group(line(f"{policy}:"), shown) if len(policies) > 1 else shown)
     if as_json:
-        print(json_text(results[0] if len(results) == 1 else results))
+        write(json_text(results[0] if len(results) == 1 else results))
     elif as_csv:
-        print(to_csv(to_rows(results)), end="")
+        write(to_csv(to_rows(results)))
     else:
         tell(to_table(results[0]) if len(results) == 1 else comparison(results))
 

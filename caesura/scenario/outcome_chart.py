@@ -5,11 +5,11 @@ from statistics import median
 from string import ascii_lowercase, ascii_uppercase, digits
 
 from rich.console import Group
-from rich.text import Text
 
 from caesura.scenario.chart import MARGIN, Bar, chart
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.schema import CYCLES
+from caesura.terminal import line
 
 _MOVES = {"dump": "d", "restore": "r"}
 _COLOURS = ("cyan", "magenta", "yellow", "green", "blue")
@@ -36,12 +36,12 @@ def outcome_chart(outcome: Outcome, time_unit: str, width: int) -> Group:
     drawn = [
         text
         for begin in range(0, blocks * columns, columns)
-        for text in (*chart(bars, lines, scale, begin, begin + columns), Text())
+        for text in (*chart(bars, lines, scale, begin, begin + columns), line(""))
     ]
     meant = [f"{letter} {name}" for name, letter in models.items()]
     meant += [f"{letter} {name} on the CPU" for name, letter in stages.items()]
     meant += [f"{_MOVES[kind]} {kind}" for kind in _MOVES if any(kind == one for _, one, *_ in moved)]
-    return Group(Text(f"{', '.join(meant)}; time in {time_unit}"), *drawn)
+    return Group(line(f"{', '.join(meant)}; time in {time_unit}"), *drawn)
 
 
 _Ran = tuple[str, str, float, float]  #: line, name, start and end

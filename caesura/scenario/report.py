@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group
-from rich.text import Text
 
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.schema import Scenario
-from caesura.show import table
+from caesura.terminal import line, table
 from sw.runtime import metrics
 from sw.runtime.policies import PLACEMENT
 
@@ -96,7 +95,7 @@ def _prediction(layers: Sequence[LayerRun]) -> dict[str, float]:
 def to_table(result: Mapping[str, Any]) -> Group:
     """For a terminal."""
     unit = result["time_unit"]
-    head = Text(
+    head = line(
         f"{result['scenario']} under {result['policy']} ({result['backend']}): {result['requests']} requests in "
         f"{_time(result['makespan'])} {unit}"
     )
@@ -113,14 +112,14 @@ def to_table(result: Mapping[str, Any]) -> Group:
         times = [_time(stream["turnaround"].get(key, 0)) for key in ("mean", "p50", "p90", "p99")]
         late = f"{stream['sla_violation_rate']:.1%}"
         streams.add_row(stream["name"], f"{stream['requests']}", _time(stream["alone"]), *times, late)
-    return Group(head, *(Text(f"note: {note}", "yellow") for note in result["notes"]), totals, streams)
+    return Group(head, *(line(f"note: {note}", "yellow") for note in result["notes"]), totals, streams)
 
 
 def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
     """Several policies side by side, for a terminal."""
     first = results[0]
     unit = first["time_unit"]
-    head = Text(f"{first['scenario']} ({first['backend']}): {first['requests']} requests, times in {unit}")
+    head = line(f"{first['scenario']} ({first['backend']}): {first['requests']} requests, times in {unit}")
     names = ("makespan", "ANTT", "STP", "fair", "late", "busy", "switches", "p50", "p99")
     rows = table("", "policy", *(f">{name}" for name in names))
     for one in results:
@@ -132,7 +131,7 @@ def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
             _time(one["turnaround"].get("p50", 0)), _time(one["turnaround"].get("p99", 0)),
         )  # fmt: skip
     notes = dict.fromkeys(note for one in results for note in one["notes"])
-    return Group(head, *(Text(f"note: {note}", "yellow") for note in notes), rows)
+    return Group(head, *(line(f"note: {note}", "yellow") for note in notes), rows)
 
 
 def to_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

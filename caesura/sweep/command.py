@@ -7,12 +7,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from caesura.comma_separated import to_csv
 from caesura.json_text import json_text
-from caesura.show import tell
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import Point, load_sweep
 from caesura.sweep.store import Store
 from caesura.sweep.table import rows, to_table
+from caesura.terminal import line, say, tell, write
 from compiler.backend.objects.workers import cpus
+from sim.visible_text import visible
 
 
 def sweep_command(
@@ -23,15 +24,15 @@ def sweep_command(
     sweep, points = load_sweep(file)
     folder, title = output or Path("out") / file.stem, sweep.name or file.stem
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=len(points))
+        task = progress.add_task(visible(title), total=len(points))
 
         def told(done: int, whole: int, point: Point | None) -> None:
             progress.update(task, completed=done, total=whole)
             if not console.is_terminal:
                 what = ": " + ", ".join(f"{name}={value}" for name, value in point.labels.items()) if point else ""
-                console.print(f"{done} of {whole} points known{what}", highlight=False, soft_wrap=True)
+                console.print(line(f"{done} of {whole} points known{what}"), soft_wrap=True)
 
         figures = run_sweep(points, Store(folder), scheduler=scheduler, jobs=jobs or cpus(), told=told)
     found = rows(points, figures)
@@ -41,10 +42,10 @@ def sweep_command(
 
     write_picture(folder / "picture.html", title, found, list(dict.fromkeys(n for p in points for n in p.labels)))
     if as_json:
-        print(json_text(found))
+        write(json_text(found))
     elif as_csv:
-        print(to_csv(found), end="")
+        write(to_csv(found))
     else:
         tell(to_table(title, points, found))
-        print(f"{folder}: table.csv, table.json, picture.html")
+        say(f"{folder}: table.csv, table.json, picture.html")
     return sum(bool(one["error"]) for one in found)

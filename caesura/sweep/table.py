@@ -6,9 +6,10 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from caesura.show import table
 from caesura.sweep.spec import Point
 from caesura.sweep.store import Figures
+from caesura.terminal import line, table
+from sim.visible_text import visible
 
 _PERCENT = {"utilisation", "sla_violation_rate"}
 #: On a terminal: few columns, so that they have room.
@@ -41,12 +42,12 @@ def to_table(title: str, points: Sequence[Point], found: Sequence[dict[str, Any]
     ]  # fmt: skip
     shown = table(title, *(f">{name}" for name in names))
     for column, name in zip(shown.columns, names, strict=True):
-        column.header = name.replace("_", "\n")
+        column.header = line(visible(name).replace("_", "\n"), lines=True)
         if name in _NAMES:  # cut where there is little room; numbers are not
             column.justify, column.no_wrap, column.max_width = "left", False, None
     for row in found:
         shown.add_row(*(_shown(name, row[name]) for name in names))
-    wrong = [Text(f"{_label(point)}: {row['error']}") for point, row in zip(points, found, strict=True) if row["error"]]
+    wrong = [line(f"{_label(point)}: {row['error']}") for point, row in zip(points, found, strict=True) if row["error"]]
     return Group(shown, *wrong)
 
 
@@ -55,7 +56,7 @@ def _label(point: Point) -> str:
 
 
 def _shown(name: str, value: Any) -> Text:
-    return Text(_cell(name, value), no_wrap=True, overflow="ellipsis")
+    return line(_cell(name, value), no_wrap=True, overflow="ellipsis")
 
 
 def _cell(name: str, value: Any) -> str:

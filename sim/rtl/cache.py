@@ -20,6 +20,7 @@ from typing import IO
 from sim.cache_folder import cache_dir, read_kept, write_kept
 from sim.rtl.stages import Stages
 from sim.rtl.toolchain import BuildError
+from sim.visible_text import visible
 
 Files = Mapping[str, str]  #: file name -> text
 
@@ -155,7 +156,7 @@ def _locked(path: Path, name: str, stages: Stages) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            owner = lock.read().strip() or "unknown"
+            owner = visible(lock.read().strip()[:20]) or "unknown"
             with stages.waiting(f"process {owner}, which builds the same simulator ({name})"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
         lock.truncate(0)

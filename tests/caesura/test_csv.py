@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from caesura.comma_separated import to_csv
+from sim.visible_text import visible
 from tests.system.command import caesura_command
 
 DIGITS = "examples/digits/digits.onnx"
@@ -49,3 +51,9 @@ def test_two_forms_at_once_are_refused(command):
 def test_a_profile_is_a_second_table():
     code, _, err = caesura_command("run", DIGITS, "--csv", "--profile")
     assert code == 2 and "--json" in err
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_text_is_no_formula(name):
+    assert to_csv([{name: name, "b": -1}]).splitlines()[1] == f"{visible(chr(39) + name)},-1"
+    assert to_csv([{"a": "plain, with comma", "b": None}]) == 'a,b\n"plain, with comma",\n'

@@ -5,7 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from caesura.show import show_params, table, tell
+from caesura.show import show_params
+from caesura.terminal import table, tell
 from hw.contract.params import preset
 
 

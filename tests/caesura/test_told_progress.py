@@ -90,7 +90,7 @@ class Recorded:
         self.shown = shown
 
     def update(self, what):
-        self.shown.append(what)
+        self.shown.append(str(what))
 
     def start(self):
         self.shown.append("start")

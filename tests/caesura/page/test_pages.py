@@ -18,6 +18,7 @@ from caesura.page.document import heading, shortened, table, write_page
 from caesura.page.memory import lv2_use
 from caesura.page.timeline import thinned, timeline
 from sim.trace import Span
+from tests.support.hostile_names import hostile_model
 from tests.support.networks import DIGITS
 from tests.support.web_pages import loads
 
@@ -105,17 +106,43 @@ def test_shortened_names_keep_both_ends():
     assert len(cut) == 44 and cut.startswith("first/") and cut.endswith("/last")
 
 
+def browsed(folder, path, *more):
+    command = [
+        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+        "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr",
+        f"--user-data-dir={folder / 'profile'}", "--window-size=1200,1600", "--virtual-time-budget=8000",
+        *more, path.as_uri(),
+    ]  # fmt: skip
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+
+#: Counts what names have become once all is drawn, in shadows too, and says so in the title.
+COUNT = """<script>
+const all = root => [...root.querySelectorAll("*")].flatMap(e => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])])
+setTimeout(() => {
+  const found = all(document)
+  const linking = attribute => attribute.name.includes("href") && attribute.value.includes("javascript:")
+  const links = found.filter(e => [...e.attributes].some(linking))
+  const formulas = found.filter(e => e.localName == "mjx-container" || e.hasAttribute("data-mml-node"))
+  document.title = `${found.length > 50} ${links.length} links, ${formulas.length} formulas`
+}, 4000)
+</script>"""
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not installed")
+def test_names_are_text_in_a_browser(tmp_path, capsys):
+    path = tmp_path / "run.html"
+    model = hostile_model(tmp_path / "model.onnx", DIGITS)
+    cli.app(["run", str(model), "--backend", "model", "--report", str(path)], standalone_mode=False)
+    path.write_text(path.read_text().replace("</body>", f"{COUNT}</body>"))
+    assert "<title>true 0 links, 0 formulas</title>" in browsed(tmp_path, path, "--dump-dom").stdout
+
+
 @pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not installed")
 def test_in_a_browser(tmp_path, capsys):
     """Without a network, it draws plots and says no error."""
     path, shot = run_page(tmp_path, "--units"), tmp_path / "shot.png"
-    command = [
-        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
-        "--disable-background-networking", "--disable-component-update", "--enable-logging=stderr",
-        f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1200,1600", "--virtual-time-budget=8000",
-        f"--screenshot={shot}", path.as_uri(),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = browsed(tmp_path, path, f"--screenshot={shot}")
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line and "[bokeh" not in line]
     assert not console, console
     with Picture.open(shot) as picture:
