@@ -1,7 +1,7 @@
 """The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Literal
 
@@ -24,7 +24,7 @@ from sw.driver.preempt.preemption import Preemption, UpcomingJobs
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.engine_queue import RING_LOG2, EngineQueue
 from sw.driver.queues.events import EventPool
-from sw.driver.queues.interrupt_wait import HandledInterrupt
+from sw.driver.queues.interrupt_wait import HandledInterrupt, never
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.queues.registers import RegisterAccess, identify
 from sw.driver.scrub import Scrubber
@@ -223,9 +223,13 @@ class Device:
         """Jobs of models that are queued and have not finished, by id."""
         return self.jobs.table.outstanding
 
-    def poll(self, limit: int) -> bool:
-        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`."""
-        return self.queues.poll(limit)
+    def poll(self, limit: int, busy: Callable[[], bool] = never) -> bool:
+        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`.
+
+        ``busy``: asked when an interrupt has woken the host; with something more urgent to do it leaves the interrupt
+        for the next call, and this one returns False.
+        """
+        return self.queues.poll(limit, busy)
 
     @property
     def handled_interrupts(self) -> list[HandledInterrupt]:

@@ -1,7 +1,7 @@
 """Requests that have not ended by their deadline: they are aborted, wherever they stand, and others stay exact."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sw.driver import Device
 from sw.runtime.priority_level import PriorityLevel
@@ -21,15 +21,17 @@ class Deadlines:
         self._device, self._levels, self._waiting, self._recovery = device, levels, waiting, recovery
         self._end = end
 
-    def ahead(self) -> list[int]:
-        """The first cycles at which requests will be too late; not of those that are being aborted."""
-        requests = [request for request in self._requests() if request.missed is None]
-        return [math.floor(request.last_cycle) + 1 for request in requests if request.last_cycle < math.inf]
+    def next_cycle(self) -> int | None:
+        """The first cycle at which a request will be too late; not of those that are being aborted."""
+        started = [request.last_cycle for request in self._started() if request.missed is None]
+        first = min([self._waiting.next_last_cycle(), *started])
+        return math.floor(first) + 1 if first < math.inf else None
 
     def turn(self) -> None:
         """Abort what is too late now."""
         now = self._device.bus.cycle
-        for request in [request for request in self._requests() if request.last_cycle < now]:
+        late = [*self._waiting.too_late(), *(request for request in self._started() if request.last_cycle < now)]
+        for request in late:
             if not request.done():  # with another, or in a callback
                 self._abort(request)
 
@@ -47,7 +49,5 @@ class Deadlines:
         else:
             self._recovery.fail(request, error)
 
-    def _requests(self) -> Iterator[Request]:
-        yield from list(self._waiting)
-        for level in list(self._levels):
-            yield from list(level.requests)
+    def _started(self) -> list[Request]:
+        return [request for level in self._levels for request in level.requests]

@@ -33,13 +33,10 @@ class LevelChanges:
 
     def turn(self) -> None:
         """Take the engines for a more urgent arrival, or give them back to an older level, if it is time to."""
+        wanted = self._wanted()
+        if wanted is not None:
+            self._preempt(wanted)
         best = self._waiting.most_urgent() if self._preemptive else None
-        urgent = self._urgent(best)
-        if urgent is not None and not self._switching.declined(urgent):
-            self._preempt(urgent)
-        elif (known := self.foreseen()) is not None and known[1] <= self._device.bus.cycle:
-            self._preempt(known[0])
-            best = self._waiting.most_urgent()
         while self._levels and not self._levels[-1].requests:
             ended = self._levels.pop().suspension
             if ended is not None:  # before the engines had halted
@@ -50,11 +47,27 @@ class LevelChanges:
         if level.suspension is not None and (best is None or best <= level.priority):
             self._resume(level)
 
-    def _urgent(self, best: int | None) -> Request | None:
-        """The first arrival that is more urgent than what runs; ``best``: the highest priority that has arrived."""
-        if not self._levels or best is None or best <= self._levels[-1].priority:
+    def due(self) -> bool:
+        """Whether a more urgent request waits for the decision to stop what runs."""
+        level = self._levels[-1] if self._levels else None
+        running = level is not None and level.suspension is None and bool(level.requests)
+        return running and self._wanted() is not None
+
+    def _wanted(self) -> Request | None:
+        """The request for which to stop what runs, if the rule agrees: an arrival that is more urgent, or one to be
+        switched to ahead of its arrival. None if there is none, or it was decided to wait."""
+        if not self._preemptive:
             return None
-        return next(r for r in self._waiting.arrived() if r.priority == best)
+        urgent = self._urgent()
+        if urgent is not None and not self._switching.declined(urgent):
+            return urgent
+        known = self.foreseen()
+        return known[0] if known is not None and known[1] <= self._device.bus.cycle else None
+
+    def _urgent(self) -> Request | None:
+        """The first arrival that is more urgent than what runs."""
+        best = next(iter(self._waiting.arrived()), None)
+        return best if self._levels and best is not None and best.priority > self._levels[-1].priority else None
 
     def foreseen(self) -> tuple[Request, int] | None:
         """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
@@ -62,7 +75,7 @@ class LevelChanges:
             return None
         level = self._levels[-1]
         return self._switching.foreseen(
-            self._waiting.without_model(),
+            self._waiting.announced(),
             self._device.bus.cycle,
             level.priority,
             lambda request: self._situation(level, request),

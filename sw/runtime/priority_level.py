@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from hw.contract.isa import Segment
@@ -96,11 +96,12 @@ class PriorityLevel:
         return any(other is request for other in self._open.values())
 
     # -- decisions -------------------------------------------------------------------------------------------
-    def turn(self) -> None:
-        """Decide on what the loaders can begin with, and queue it as far as there is room."""
+    def turn(self, interrupted: Callable[[], bool]) -> None:
+        """Decide on what the loaders can begin with, and queue it as far as there is room. Between two decisions the
+        host asks whether it is ``interrupted``; then the rest is for a later turn."""
         self._observe()
         self._push()
-        while self._scheduler.open_requests and self._may_decide():
+        while self._scheduler.open_requests and self._may_decide() and not interrupted():
             self._device.bus.advance(self._device.bus.costs.decision)
             for _ in range(self._rules.per_decision):
                 if self._scheduler.open_requests:

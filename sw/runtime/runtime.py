@@ -29,9 +29,9 @@ from sw.runtime.session import Session
 from sw.runtime.spans import RunSpan, SpanLog
 from sw.runtime.switching import Switching
 from sw.runtime.waiting_requests import WaitingRequests
+from sw.runtime.wake_ups import WakeUps
 
 HISTORY = 1000  #: requests, and other things of the past, that a run time remembers unless told otherwise
-_TICK = 1000  #: cycles between two looks at the loaders while there is something to decide on
 
 
 class Runtime:
@@ -114,6 +114,10 @@ class Runtime:
         self._changes = LevelChanges(
             device, self._levels, self._waiting, self._switching, self._recovery, self._log,
             preemptive=preemptive, may_kill=may_kill, collect=self._steps.advance_all,
+        )  # fmt: skip
+        self._wake_ups = WakeUps(
+            device, self._levels, self._waiting, self._deadlines, self._changes, self._steps, self._recovery,
+            self.measured, self._rules,
         )  # fmt: skip
 
     @property
@@ -211,7 +215,7 @@ class Runtime:
             self._in_turn = True
             try:
                 self._recovery.guarded(self._turn)
-                self._recovery.guarded(self._wait)
+                self._recovery.guarded(self._wake_ups.wait)
             finally:
                 self._in_turn = False
 
@@ -227,13 +231,14 @@ class Runtime:
 
     # -- starting --------------------------------------------------------------------------------------------
     def _turn(self) -> None:
+        self._waiting.see()
         self._steps.end_cpu_steps()
         self._deadlines.turn()
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
             self._start(request)
         if self._levels:
-            self._levels[-1].turn()
+            self._levels[-1].turn(self._wake_ups.interrupted)
 
     def _start(self, request: Request) -> None:
         if not self._levels or self._levels[-1].suspension is not None:
@@ -287,34 +292,3 @@ class Runtime:
             request.failed_at_end(failure)
         if not self._unfinished:
             self.device.ownership.release(self)
-
-    # -- waiting ---------------------------------------------------------------------------------------------
-    def _wait(self) -> None:
-        now = self.device.bus.cycle
-        arrivals = [cycle - now for cycle in self._waiting.later()]
-        arrivals += [max(0, cycle - now) for cycle in self._deadlines.ahead()]
-        if (known := self._changes.foreseen()) is not None:
-            arrivals.append(max(0, known[1] - now))
-        running = [request for level in self._levels for request in level.requests]
-        arrivals += [max(0, request.on_cpu.end - now) for request in running if request.on_cpu is not None]
-        if not self.device.outstanding and self.device.transferring:
-            self.device.poll(_TICK)  # a dump or restore may fill the rings
-            self._steps.advance_all()
-            return
-        if not self.device.outstanding:
-            self._steps.advance_all()  # what ended together with a fault has not been looked at
-            if arrivals and all(r.on_cpu is not None for level in self._levels[-1:] for r in level.requests):
-                self.device.bus.advance(min(arrivals))
-            return
-        level = self._levels[-1]
-        limit = max(request.session.limit for request in level.requests)
-        ticks = [_TICK] if level.starved and not self._rules.at_arrival else []
-        if self.device.poll(min([limit, *arrivals, *ticks])):
-            self._recovery.failures = 0
-            self._steps.advance_all()
-        elif self.device.bus.cycle - self._last_event() > limit and not self.device.look():
-            raise self.device.timed_out(limit)
-
-    def _last_event(self) -> int:
-        started = [request.started or 0 for level in self._levels for request in level.requests]
-        return max([self.measured.last_end(range(self.device.params.engines)), *started])

@@ -23,16 +23,16 @@ class Switching:
 
     rule: Callable[[Situation], Mechanism]
     gain: float
+    expected: set[int] = field(default_factory=set)  #: numbers of requests to which a switch began before they arrived
     _decided: set[int] = field(default_factory=set)  #: requests not to be decided on again before they arrive
-    _expected: set[int] = field(default_factory=set)  #: requests for which a switch has begun before they arrived
     _declined: set[int] = field(default_factory=set)  #: arrivals that wait for a running request to end
     _leads: dict[int, float] = field(default_factory=dict)  #: by number of the model
     _begun: dict[int, int] = field(default_factory=dict)  #: switches that have not ended, by number of the request
     _dumping: list[tuple[Request, StateTransfer, int]] = field(default_factory=list)
 
-    def here(self, request: Request, now: int) -> bool:
-        """Whether it has arrived, or a switch to it has begun."""
-        return request.arrival <= now or request.number in self._expected
+    def decided(self, request: Request) -> bool:
+        """Whether what to do for it was decided before it arrived, so that nothing more is until it does."""
+        return request.number in self._decided
 
     def declined(self, request: Request) -> bool:
         """Whether it waits, as was decided when it arrived."""
@@ -41,7 +41,7 @@ class Switching:
     def decline(self, request: Request) -> None:
         """Let ``request`` wait until a running one has ended."""
         self._declined.add(request.number)
-        self._expected.discard(request.number)
+        self.expected.discard(request.number)
 
     def reconsider(self) -> None:
         """A running request has ended: decide again on all that wait."""
@@ -49,7 +49,7 @@ class Switching:
 
     def forget(self, request: Request) -> None:
         """``request`` has ended."""
-        for numbers in (self._decided, self._expected, self._declined):
+        for numbers in (self._decided, self.expected, self._declined):
             numbers.discard(request.number)
         self._begun.pop(request.number, None)
 
@@ -60,7 +60,7 @@ class Switching:
         if now.notice:
             self._decided.add(request.number)
             if choice is not Mechanism.WAIT:
-                self._expected.add(request.number)
+                self.expected.add(request.number)
         elif choice is Mechanism.WAIT:
             self._declined.add(request.number)
         return choice
@@ -71,7 +71,7 @@ class Switching:
         """Of ``waiting`` requests the next announced one that is more urgent than ``priority``, and the cycle at which
         to begin the switch to it. ``situation``: in which a request would arrive now."""
         later = [r for r in waiting if r.announced and r.arrival > now and r.priority > priority]
-        later = [r for r in later if r.number not in self._decided]
+        later = [r for r in later if not self.decided(r)]
         if not later:
             return None
         request = min(later, key=lambda r: (r.arrival, r.number))

@@ -1,8 +1,11 @@
 """Requests that have not started, and which of them may start now."""
 
+import heapq
+import math
 from collections.abc import Iterator
 
 from sw.driver import Device
+from sw.runtime.first_requests import FirstRequests
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
 from sw.runtime.request_source import RequestSource
@@ -12,6 +15,8 @@ from sw.runtime.switching import Switching
 class WaitingRequests:
     """Requests of one run time that wait: for their arrival, for their model, or for others to end.
 
+    A turn looks at the next arrival and at the oldest request of each model and priority, and at no others.
+
     ``levels``: those of the run time, the last of which has the engines. ``preemptive``: the most urgent go first.
     ``source``: brings requests meanwhile, if there is one.
     """
@@ -19,7 +24,12 @@ class WaitingRequests:
     def __init__(self, device: Device, levels: list[PriorityLevel], switching: Switching, preemptive: bool) -> None:
         self._device, self._levels, self._switching, self._preemptive = device, levels, switching, preemptive
         self.source: RequestSource | None = None
-        self._requests: list[Request] = []
+        self._requests: dict[int, Request] = {}  #: by number
+        self._coming: list[tuple[int, int]] = []  #: a heap of (arrival, number) of those that have not arrived
+        self._last: list[tuple[float, int]] = []  #: a heap of (last cycle, number) of those with a deadline
+        self._here = FirstRequests(self._requests.get)
+        self._announced = FirstRequests(self._to_be_announced)
+        self._unseen: set[int] = set()  #: those that have arrived since :meth:`see`
         self._known_until = 0  #: cycle until which the source has brought requests
 
     def __bool__(self) -> bool:
@@ -27,7 +37,10 @@ class WaitingRequests:
         return bool(self._requests) or self._next_cycle() is not None
 
     def __iter__(self) -> Iterator[Request]:
-        return iter(self._requests)
+        return iter(self._requests.values())
+
+    def __contains__(self, request: Request) -> bool:
+        return request.number in self._requests
 
     def serve(self, source: RequestSource | None) -> None:
         """Take requests from ``source`` from now on, or from none any more."""
@@ -39,37 +52,80 @@ class WaitingRequests:
 
     def add(self, request: Request) -> None:
         """``request`` waits from now on."""
-        self._requests.append(request)
+        self._requests[request.number] = request
+        heapq.heappush(self._coming, (request.arrival, request.number))
+        if request.announced:
+            self._announced.add(request)
+        if request.last_cycle < math.inf:
+            heapq.heappush(self._last, (request.last_cycle, request.number))
 
     def discard(self, request: Request) -> None:
         """``request`` does not wait any more, if it did."""
-        if request in self._requests:
-            self._requests.remove(request)
+        self._requests.pop(request.number, None)
 
+    # -- arrivals --------------------------------------------------------------------------------------------
+    def see(self) -> None:
+        """What has arrived by now is being looked at."""
+        self._catch_up()
+        self._unseen.clear()
+
+    def unseen(self) -> bool:
+        """Whether any that waits has arrived since :meth:`see`, while the host was at work."""
+        self._catch_up()
+        return any(number in self._requests for number in self._unseen)
+
+    def next_arrival(self) -> int | None:
+        """The next cycle after this one at which a request arrives, or at which the source goes on."""
+        self._catch_up()
+        arrivals = [arrival for arrival, _ in self._coming[:1]]
+        goes_on = self._next_cycle()
+        return min(arrivals if goes_on is None else [*arrivals, goes_on], default=None)
+
+    def announced(self) -> Iterator[Request]:
+        """Announced requests that are still to come, whose model no started request uses: of each model and priority
+        the next on which nothing has been decided."""
+        self._catch_up()
+        return self._announced.of_models_not(self._used())
+
+    def _to_be_announced(self, number: int) -> Request | None:
+        request = self._requests.get(number)
+        if request is None or request.arrival <= self._device.bus.cycle or self._switching.decided(request):
+            return None
+        return request
+
+    # -- deadlines -------------------------------------------------------------------------------------------
+    def next_last_cycle(self) -> float:
+        """The first of the last cycles at which requests that wait may end; infinity if there is none."""
+        while self._last and self._last[0][1] not in self._requests:
+            heapq.heappop(self._last)
+        return self._last[0][0] if self._last else math.inf
+
+    def too_late(self) -> list[Request]:
+        """Requests that wait although they should have ended by now, those of the earliest deadlines first."""
+        now, late = self._device.bus.cycle, list[Request]()
+        while self.next_last_cycle() < now:
+            late.append(self._requests[heapq.heappop(self._last)[1]])
+        return late
+
+    # -- what may start --------------------------------------------------------------------------------------
     def arrived(self) -> list[Request]:
-        """Requests that could start as far as their model goes, most urgent and oldest first."""
-        now = self._catch_up()
+        """Requests that could start as far as their model goes, most urgent and oldest first; of each model and
+        priority the oldest, and those to which a switch has begun."""
+        self._catch_up()
+        used = self._used()
+        ready = {request.number: request for request in self._here.of_models_not(used)}
+        for number in self._switching.expected:
+            request = self._requests.get(number)
+            if request is not None and request.model.number not in used:
+                ready[number] = request
         top = self._levels[-1].requests if self._levels else []
-        ready = [r for r in self.without_model() if self._switching.here(r, now)]
         if not self._preemptive:
-            ready = [r for r in ready if not any(r.model.overlaps(other.model) for other in top)]
-        return sorted(ready, key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
+            ready = {n: r for n, r in ready.items() if not any(r.model.overlaps(other.model) for other in top)}
+        return sorted(ready.values(), key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
 
     def most_urgent(self) -> int | None:
         """The highest priority among those that have arrived; None if there are none."""
         return max((request.priority for request in self.arrived()), default=None)
-
-    def later(self) -> list[int]:
-        """Cycles after this one at which requests arrive, or at which the source goes on."""
-        now = self._catch_up()
-        goes_on = self._next_cycle()
-        arrivals = [request.arrival for request in self._requests if request.arrival > now]
-        return arrivals if goes_on is None else [*arrivals, goes_on]
-
-    def without_model(self) -> list[Request]:
-        """Requests whose model no started request uses."""
-        used = [request.model for level in self._levels for request in level.requests]
-        return [request for request in self._requests if request.model not in used]
 
     def startable(self) -> Request | None:
         """The next request to start now."""
@@ -86,13 +142,21 @@ class WaitingRequests:
                 return request
         return None
 
-    def _catch_up(self) -> int:
-        """Let the source bring what has arrived by now; returns the cycle."""
+    def _used(self) -> set[int]:
+        """Numbers of the models that started requests use."""
+        return {request.model.number for level in self._levels for request in level.requests}
+
+    def _catch_up(self) -> None:
+        """Let the source bring what has arrived by now, and take what has."""
         now = self._device.bus.cycle
         if self.source is not None:
             self.source.run_until(now)
         self._known_until = now
-        return now
+        while self._coming and (self._coming[0][0] <= now or self._coming[0][1] not in self._requests):
+            request = self._requests.get(heapq.heappop(self._coming)[1])
+            if request is not None:
+                self._here.add(request)
+                self._unseen.add(request.number)
 
     def _next_cycle(self) -> int | None:
         return None if self.source is None else self.source.next_cycle()

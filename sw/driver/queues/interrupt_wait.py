@@ -1,6 +1,7 @@
 """Waiting for interrupts: awake at first, then asleep."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sim.bus import Bus
@@ -8,6 +9,11 @@ from sw.driver.queues.registers import RegisterAccess
 
 LOOK_AFTER = 1 << 20  #: cycles asleep after which the driver looks by itself: an interrupt may have been lost
 _HISTORY = 1 << 16  #: interrupts that are remembered
+
+
+def never() -> bool:
+    """The host has nothing else to do."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,12 @@ class InterruptWait:
         self._bus, self._regs = bus, regs
         self.handled: deque[HandledInterrupt] = deque(maxlen=_HISTORY)
 
-    def wait(self, limit: int, awake: int = 0) -> int | None:
+    def wait(self, limit: int, awake: int = 0, busy: Callable[[], bool] = never) -> int | None:
         """Bits of IRQ once any is set: an engine has an interrupt pending. None after ``limit`` cycles without.
 
-        ``awake``: cycles to stay awake for, if that is longer: for what is known to come soon.
+        ``awake``: cycles to stay awake for, if that is longer: for what is known to come soon. ``busy``: asked when an
+        interrupt has ended the sleep, as the way into the handler takes its time: with something more urgent to do
+        meanwhile, None is returned too, and the interrupt stays pending.
         """
         costs, begin = self._bus.costs, self._bus.cycle
         awake = min(max(awake, costs.interrupt), limit)
@@ -51,9 +59,10 @@ class InterruptWait:
             if self._bus.cycle - begin >= awake:
                 break
         while (left := limit - (self._bus.cycle - begin)) > LOOK_AFTER:
-            if self._sleep(LOOK_AFTER) or self._regs.read("IRQ"):
-                return self._regs.read("IRQ")
-        if left <= 0 or not self._sleep(left):
+            woken = self._sleep(LOOK_AFTER)
+            if woken or self._regs.read("IRQ"):
+                return None if woken and busy() else self._regs.read("IRQ")
+        if left <= 0 or not self._sleep(left) or busy():
             return None
         return self._regs.read("IRQ")
 

@@ -8,7 +8,7 @@ from sim.bus import Bus
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.engine_queue import EngineQueue, fault_record
-from sw.driver.queues.interrupt_wait import HandledInterrupt, InterruptWait
+from sw.driver.queues.interrupt_wait import HandledInterrupt, InterruptWait, never
 from sw.driver.queues.registers import RegisterAccess
 
 _RING_ALIGN = 256
@@ -86,12 +86,13 @@ class JobQueues:
             if (left <= 0 or not self.poll(left)) and not self.look():
                 raise self.timed_out(limit)
 
-    def poll(self, limit: int) -> bool:
-        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came.
+    def poll(self, limit: int, busy: Callable[[], bool] = never) -> bool:
+        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came, or if one did while the host
+        is ``busy``: see :meth:`InterruptWait.wait`.
 
         Raises the :class:`DeviceFault` of an engine that stopped on a fault.
         """
-        pending = self.interrupts.wait(limit)
+        pending = self.interrupts.wait(limit, busy=busy)
         if pending is None:
             return False
         self.serve_interrupts(pending)

@@ -86,7 +86,7 @@ def test_the_next_announced_and_more_urgent_request_is_foreseen():
     assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) == (waiting[0], 9000 - 2600)
     assert switching.foreseen(waiting, 1000, 1, lambda request: NOW) is None
     assert switching.decide(waiting[0], replace(NOW, notice=8000, remaining=20_000, killable=False)) is Mechanism.DUMP
-    assert switching.here(waiting[0], 1000) and not switching.here(waiting[1], 1000)
+    assert switching.expected == {0} and switching.decided(waiting[0]) and not switching.decided(waiting[1])
     assert switching.foreseen(waiting, 1000, 0, lambda request: NOW) is None  # decided on once
 
 
