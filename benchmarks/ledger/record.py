@@ -27,7 +27,7 @@ from benchmarks.ledger.file_digests import (
 from benchmarks.ledger.ledger import FILE, RecordedFigure, updated
 from benchmarks.ledger.plan import PLAN, PlannedBench, planned
 from benchmarks.ledger.stale import GONE, stale_rows
-from benchmarks.ledger.startup.sitecustomize import LOG, ROOTS
+from benchmarks.ledger.startup.sitecustomize import LOG, ROOTS, UNSEEN
 from caesura.api import UsageError
 
 _STARTUP = ROOT / "benchmarks" / "ledger" / "startup"
@@ -131,7 +131,7 @@ def _measured(
     before, changed = content_digests(project), changed_files()
     models = models_folder()
     roots = [str(ROOT), *([str(models)] if models else [])]
-    waiting, files = list(rows), set[str]()
+    waiting, files, unseen = list(rows), set[str](), list[str]()
     with tempfile.NamedTemporaryFile(prefix="caesura-files-") as log:
         variables = {
             **os.environ, LOG: log.name, ROOTS: os.pathsep.join(roots),
@@ -144,13 +144,17 @@ def _measured(
                 for line in process.stdout:
                     told = json.loads(line)
                     waiting.remove(told["name"])
-                    found = {named(Path(file)) for file in told.pop("files")} - {None}
+                    lines = told.pop("files")
+                    unseen += [line.removeprefix(UNSEEN) for line in lines if line.startswith(UNSEEN)]
+                    found = {named(Path(line)) for line in lines if not line.startswith(UNSEEN)}
                     files |= {one for one in found if one is not None and _counts(one, project)}
                     key = f"{entry.name}/{told['name']}"
                     now = content_digests(files & project)
                     moved = sorted(one for one in now.keys() | files & project if now.get(one) != before.get(one))
                     if "error" in told:
                         failed[key] = told["error"]
+                    elif unseen:
+                        failed[key] = f"what it started was not watched: {', '.join(unseen)}"
                     elif moved:
                         failed[key] = f"{', '.join(moved)} changed while it was measured"
                     else:

@@ -43,8 +43,10 @@ class Place:
     variables: Mapping[str, str] | None = None
 
     def environment(self) -> dict[str, str]:
-        """Of a process."""
-        return {**os.environ, **(self.variables or {}), "PYTHONPATH": str(self.tree)}
+        """Of a process. In a changed copy it finds nothing of this checkout."""
+        kept = os.environ.get("PYTHONPATH") if self.tree == ROOT else None
+        paths = os.pathsep.join([str(self.tree), *([kept] if kept else [])])
+        return {**os.environ, **(self.variables or {}), "PYTHONPATH": paths}
 
 
 class RoundProcess:

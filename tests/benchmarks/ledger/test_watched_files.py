@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.ledger.file_digests import ROOT
-from benchmarks.ledger.startup.sitecustomize import LOG, ROOTS
+from benchmarks.ledger.startup.sitecustomize import LOG, ROOTS, UNSEEN
 
 
 @pytest.fixture
@@ -50,3 +50,13 @@ def test_what_is_written_or_read_as_text_does_not_count(seen):
 def test_a_process_that_may_write_no_file_goes_on(seen):
     program = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); import first; assert first.value"
     assert seen(program) == []
+
+
+@pytest.mark.parametrize("how", ["[sys.executable, '-c', 'import first'], env={}", "[sys.executable, '-Ic', '1']"])
+def test_processes_that_are_not_watched_are_told(seen, how):
+    (line,) = seen(f"import subprocess, sys; subprocess.run({how})")
+    assert line.startswith(UNSEEN) and sys.executable in line
+
+
+def test_other_programs_need_not_be_watched(seen):
+    assert seen("import subprocess; subprocess.run(['true'], env={'PATH': '/usr/bin:/bin'})") == []
