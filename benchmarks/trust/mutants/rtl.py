@@ -95,12 +95,12 @@ RTL = (
     Mutant(
         "R18", "a prologue does not wait for its window", "hw/control/loader.py",
         "with m.Elif(~self.hold & ((window_after == 0) | in_use[31])):", "with m.Elif(~self.hold):",
-        "P2", ("neighbours", "storms"), "window_after",
+        "P2", ("neighbours",), "window_after",
     ),
     Mutant(
         "R19", "a wait for an event is always over", "hw/control/events.py",
         "port.wait.request & waits & ~(read.data - port.wait.value)[31]", "port.wait.request & waits",
-        "P2", ("neighbours", "storms"), "events",
+        "P2", ("neighbours",), "events",
     ),
     Mutant(
         "R20", "a completion that could not be written counts", "hw/control/retire.py",

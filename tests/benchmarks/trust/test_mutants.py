@@ -12,6 +12,7 @@ from benchmarks.trust.campaigns import KINDS
 from benchmarks.trust.mutants.all_mutants import MUTANTS
 from benchmarks.trust.mutants.hunt import BROKEN, FOUND, SURVIVED, CleanRuns, hunt
 from benchmarks.trust.mutants.mutant import PROMISES, CodeMoved, Mutant
+from benchmarks.trust.mutants.page import PAGE, written
 from benchmarks.trust.mutants.run import chosen_mutants, run_mutants
 from benchmarks.trust.mutants.survivors import MOST, survivors
 from benchmarks.trust.round_process import ROOT
@@ -44,6 +45,12 @@ def test_promises_are_those_of_the_page():
     page = (ROOT / "docs" / "security.md").read_text()
     assert [name for name, text in PROMISES.items() if text not in page] == []
     assert {mutant.promise for mutant in MUTANTS.values()} == set(PROMISES)
+
+
+def test_the_page_has_a_row_for_each():
+    page = PAGE.read_text()
+    assert page == written(page), "run python -m benchmarks.trust.mutants.page"
+    assert page.count("\n| Memory |") > 20 and all(f" | {name} | " in page for name in MUTANTS)
 
 
 def test_survivors_have_a_reason_and_evidence():
