@@ -17,7 +17,7 @@ RUNTIME = (
     ),
     Mutant(
         "U3", "a request is too late a million cycles too late", "sw/runtime/deadlines.py",
-        "if request.last_cycle < now]", "if request.last_cycle < now - 1_000_000]",
+        "if request.last_cycle < now)]", "if request.last_cycle < now - 1_000_000)]",
         "L", _STORMS,
     ),
     Mutant(
@@ -26,8 +26,9 @@ RUNTIME = (
         "P3", ("faults", "storms"),
     ),
     Mutant(
-        "U5", "waiting does not end at deadlines", "sw/runtime/runtime.py",
-        "        arrivals += [max(0, cycle - now) for cycle in self._deadlines.ahead()]\n", "",
+        "U5", "waiting does not end at deadlines", "sw/runtime/wake_ups.py",
+        "for cycle in (self._waiting.next_arrival(), self._deadlines.next_cycle()):",
+        "for cycle in (self._waiting.next_arrival(),):",
         "L", _STORMS,
     ),
 )  # fmt: skip
