@@ -4,16 +4,16 @@
     python -m benchmarks.ledger.pages --check    exit with 1 if a page does not show what the ledger says
 
 A table stands behind ``<!-- figures``, a line for each pattern of ``NAME/ROW`` (with ``= LABEL`` behind it where the
-row's own name would say little), and ``-->``, up to ``<!-- /figures -->``. A line ``columns: TITLE = MEMBER | ...``
-adds columns, of ``explanation`` or of the details by name (``cycles``; ``*.cycles``, where ``*`` is the only table).
-In text, ``<!-- figure NAME/ROW -->`` and ``<!-- / -->`` have the value between them.
+row's own name would say little; a later pattern means the rest), and ``-->``, up to ``<!-- /figures -->``. A line
+``columns: TITLE = MEMBER | ...`` adds columns, of ``explanation`` or of the details by name (``cycles``; ``*.cycles``,
+where ``*`` is the only table). In text, ``<!-- figure NAME/ROW -->`` and ``<!-- / -->`` have the value between them.
 """
 
 import argparse
 import fnmatch
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,20 +84,15 @@ def _columns(lines: str) -> dict[str, str]:
 
 
 def _table(lines: str, ledger: Ledger) -> str:
-    more, rows, used = _columns(lines), [], set[str]()
-    shown: list[RecordedFigure] = []
+    more, rows = _columns(lines), dict[str, list[str]]()
     for pattern, label in _patterns(lines):
-        keys = [key for key in _in_order(ledger) if fnmatch.fnmatchcase(key, pattern)] or [pattern]
-        used.add(pattern.partition("/")[0])
-        for key in keys:
-            figure = ledger.rows.get(key)
-            shown += [figure] if figure else []
-            rows.append(
-                [label or f"`{key if '*' in key else key.partition('/')[2]}`", *_cells(figure, list(more.values()))]
-            )
+        for key in [key for key in _in_order(ledger) if fnmatch.fnmatchcase(key, pattern)] or [pattern]:
+            name = key if "*" in key else key.partition("/")[2]
+            cells = [label or f"`{name}`", *_cells(ledger.rows.get(key), list(more.values()))]
+            rows.setdefault(key, cells)  # a later pattern means the rest
     titles = ["figure", "measured", "must", "aim", *more, "commit"]
     ruler = f"|---|---:|---:|---:|{'---|' * len(more)}---|"
-    lines_of_table = [_line(titles), ruler, *map(_line, rows), "", _caption(used, shown), ""]
+    lines_of_table = [_line(titles), ruler, *map(_line, rows.values()), "", _caption(rows, ledger), ""]
     return "\n".join(lines_of_table)
 
 
@@ -155,9 +150,11 @@ def _number(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
-def _caption(names: set[str], shown: list[RecordedFigure]) -> str:
+def _caption(keys: Iterable[str], ledger: Ledger) -> str:
     """What measured the rows, and on which machine where they depend on it."""
+    names = {key.partition("/")[0] for key in keys}
     entries = [entry for entry in PLAN if entry.name in names]
+    shown = [ledger.rows[key] for key in keys if key in ledger.rows]
     told = [f"`caesura bench {one.bench} --record` (`{one.preset}`, `{one.backend}`)" for one in entries]
     machines = {f"{row.machine['cores']} × {row.machine['cpu']}" for row in shown if row.machine}
     on = f" Times are those of {', '.join(sorted(machines))}." if machines else ""

@@ -1,5 +1,6 @@
 """Figures in README and docs are those of the ledger, and no table of figures is written by hand."""
 
+import fnmatch
 import re
 from dataclasses import replace
 
@@ -81,6 +82,11 @@ def test_pages_name_figures_that_exist():
     assert {name.partition("/")[0] for name in named} <= {entry.name for entry in PLAN}
 
 
+def test_pages_show_every_figure():
+    named = {name for page in pages.pages() for name in named_figures(page.read_text())}
+    assert {row for row in ROWS if not any(fnmatch.fnmatchcase(row, name) for name in named)} == set()
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -110,12 +116,13 @@ LEDGER = Ledger(
 
 
 def test_a_table():
-    text = "<!-- figures\nkernels/*\nkernels/gone = what is gone\ncolumns: cycles = *.cycles | why = explanation\n-->\n"
-    new = written(f"{text}old\n<!-- /figures -->\n", LEDGER)
-    assert new.splitlines()[6:] == [
+    patterns = "kernels/w* = example\nkernels/*\nkernels/gone = what is gone"
+    columns = "columns: cycles = *.cycles | why = explanation"
+    new = written(f"<!-- figures\n{patterns}\n{columns}\n-->\nold\n<!-- /figures -->\n", LEDGER)
+    assert new.splitlines()[7:] == [
         "| figure | measured | must | aim | cycles | why | commit |",
         "|---|---:|---:|---:|---|---|---|",
-        "| `worked_example` | **3 of 4** | ≥ 95 | 98 |  | two cycles | `0123456` |",
+        "| example | **3 of 4** | ≥ 95 | 98 |  | two cycles | `0123456` |",
         "| `lookup_p99` | 1.08 µs | ≤ 2 | 0.5 | 1,234,567 | two cycles | `0123456`+ |",
         "| `lost` | not available | ≥ 95 | 98 |  | two cycles | `0123456` |",
         "| what is gone | not recorded |  |  |  |  |  |",
