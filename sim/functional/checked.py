@@ -19,6 +19,7 @@ class CheckedMemories:
         self.accesses: list[MemoryAccess] = []
         self._pc = 0
         self._unit: int = FaultUnit.EXECUTOR
+        self._only_checks = False  # nothing is written
 
     def _fault(self, code: Fault, addr: int, why: str) -> FunctionalFault:
         return FunctionalFault(code, self._pc, addr % ADDRESS_SPACE, self._unit, why)

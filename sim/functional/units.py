@@ -1,6 +1,6 @@
 """What each instruction does to the memories: the definitions of ``hw.contract.isa`` in NumPy."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from math import prod
 
 import numpy as np
@@ -23,6 +23,7 @@ from hw.contract.job import Fault
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.functional.limits import first_beyond, source_start, wholly_within
+from sim.functional.pieces import MOST, cut, pieces, whole
 from sim.functional.state import EngineMemories, MemoryAccess, Segments
 from sim.functional.strided import Box, strided
 from sim.functional.vector import VectorUnit
@@ -54,11 +55,14 @@ class Units(VectorUnit):
             Op.LD0: self._load_lv0, Op.MAC: self._mac, Op.VEC: self._vec,
         }  # fmt: skip
 
-    def execute(self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0) -> None:
-        """Carry out one LD2 ... VEC, ignoring its semaphores; raises :class:`FunctionalFault`."""
+    def execute(
+        self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0, *, only_checks: bool = False
+    ) -> None:
+        """Carry out one LD2 ... VEC, ignoring its semaphores, or, with ``only_checks``, see whether it faults; raises
+        :class:`FunctionalFault`."""
         if insn.op not in self._run:
             raise ValueError(f"{insn.op.name} belongs to the sequencer, not to a unit")
-        self._pc, self._unit, self.accesses = pc, UNIT_OF[insn.op], []
+        self._pc, self._unit, self.accesses, self._only_checks = pc, UNIT_OF[insn.op], [], only_checks
         self._run[insn.op](_DEFAULTS[insn.op] | insn.fields, segments, self.engines[engine], insn.op)
         if insn.op in COPIES:
             self.bytes_read[insn.op] += sum(prod(access.where.shape) for access in self.accesses if not access.write)
@@ -80,22 +84,32 @@ class Units(VectorUnit):
         if culprit is not None:
             raise self._fault(Fault.LIMIT, culprit, f"limits: source {src_limit}, destination {dst_limit}")
 
-    def _read_runs(self, f: dict, memory, space: Space, base: int, limit: int) -> npt.NDArray[np.uint8]:
-        """The (n2, n1, n0, len) bytes that a copy writes: source bytes inside the clip box, fill elsewhere."""
-        shape = (f["n2"], f["n1"], f["n0"], f["len"])
-        lo1, hi1 = f["lo1"], min(f["hi1"], f["n1"])
-        lo0, hi0 = f["lo0"], min(f["hi0"], f["n0"])
-        lo, hi = f["lo"], min(f["hi"], f["len"])
+    def _source(self, f: dict, memory, space: Space, base: int, limit: int) -> npt.NDArray[np.uint8]:
+        """A view of the bytes that a copy reads, (n2, n1, n0, len) of them inside the clip box."""
+        (lo1, hi1), (lo0, hi0), (lo, hi) = _clips(f)
         inner = (f["n2"], max(0, hi1 - lo1), max(0, hi0 - lo0), max(0, hi - lo))
         start = source_start(f) + lo1 * f["src_s1"] + lo0 * f["src_s0"] + lo
         box = Box(start, inner, (f["src_s2"], f["src_s1"], f["src_s0"], 1))
-        data = self._view(memory, space, box, False, base, limit)
-        if inner == shape:
-            return data
-        runs = np.full(shape, f["fill"], np.uint8)
-        if not box.empty:
-            runs[:, lo1:hi1, lo0:hi0, lo:hi] = data
-        return runs
+        return self._view(memory, space, box, False, base, limit)
+
+    def _move(self, f: dict, data: npt.NDArray[np.uint8], targets: Sequence[npt.NDArray[np.uint8]]) -> None:
+        """Write the (n2, n1, n0, len) bytes of a copy to ``targets``: ``data`` inside the clip box, fill elsewhere."""
+        if self._only_checks:
+            return
+        shape = (f["n2"], f["n1"], f["n0"], f["len"])
+        (lo1, hi1), (lo0, hi0), (lo, hi) = _clips(f)
+        if data.shape == shape:
+            for target in targets:
+                target[...] = data
+            return
+        for piece in pieces(shape[:3], f["len"]):
+            i2, i1, i0 = whole(piece, shape[:3])
+            runs = np.full([*(each.stop - each.start for each in (i2, i1, i0)), f["len"]], f["fill"], np.uint8)
+            if data.size:
+                (to1, from1), (to0, from0) = cut(i1, lo1, hi1), cut(i0, lo0, hi0)
+                runs[:, to1, to0, lo:hi] = data[i2, from1, from0]
+            for target in targets:
+                target[i2, i1, i0] = runs
 
     def _copy(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         lv1 = (engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
@@ -109,9 +123,8 @@ class Units(VectorUnit):
             target = self._segment(segments, f["dst_seg"], DESTINATION_SEGMENTS[op])
         memory, space, base, limit = target
         self._check_runs(f, source[3], limit)
-        runs = self._read_runs(f, *source)
-        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
-        self._view(memory, space, box, True, base, limit)[...] = runs
+        data = self._source(f, *source)
+        self._move(f, data, [self._view(memory, space, _target(f), True, base, limit)])
 
     def _load_lv0(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         if f["space"] > max(Lv0Space):
@@ -126,18 +139,17 @@ class Units(VectorUnit):
         name, (pes, size), row = _LV0[space], memory.shape, self.params.rows
         interleaved = f["view"] == Lv0View.INTERLEAVED
         self._check_runs(f, self.params.lv1_bytes, size * pes if interleaved else size)
-        runs = self._read_runs(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
-        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
+        data = self._source(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
+        box = _target(f)
         low, high = box.bounds()
         word = row * pes if interleaved else row
         self.accesses.append(MemoryAccess(name, Box(low // word, ((high - 1) // word - low // word + 1,), (1,)), True))
         if interleaved:
             linear = memory.reshape(pes, -1, row).transpose(1, 0, 2).reshape(-1)
-            box.view(linear)[...] = runs
+            self._move(f, data, [box.view(linear)])
             memory.reshape(pes, -1, row)[...] = linear.reshape(-1, pes, row).transpose(1, 0, 2)
             return
-        for pe in bits(f["pe_mask"]):
-            box.view(memory[pe])[...] = runs
+        self._move(f, data, [box.view(memory[pe]) for pe in bits(f["pe_mask"])])
 
     def _load_accumulators(self, f: dict, engine: EngineMemories) -> None:
         """LD0 with space ACC: whole LV1 words to the little-endian bytes of the accumulators, row after row."""
@@ -151,13 +163,13 @@ class Units(VectorUnit):
                 raise self._fault(Fault.ILLEGAL, 0, f"LD0.{name} is not a multiple of {word} with space ACC")
         memory, row = engine.acc.view(np.uint8).reshape(-1), 4 * self.params.out_channels
         self._check_runs(f, self.params.lv1_bytes, memory.size)
-        runs = self._read_runs(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
-        box = Box(f["dst"], runs.shape, (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
+        data = self._source(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
+        box = _target(f)
         low, high = box.bounds()
         self.accesses.append(
             MemoryAccess(Space.LV0_ACC, Box(low // row, ((high - 1) // row - low // row + 1,), (1,)), True)
         )
-        box.view(memory)[...] = runs
+        self._move(f, data, [box.view(memory)])
 
     def _mac(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
         p, rows = self.params, self.params.rows
@@ -173,42 +185,75 @@ class Units(VectorUnit):
         self._touch(Space.LV0_ACT, act, False, p.lv0_act_bytes // rows)
         self._touch(Space.LV0_WGT, wgt, False, p.lv0_wgt_bytes // rows)
         self._touch(Space.LV0_ACC, acc, True, p.lv0_acc_rows)
-        pixels, depth = f["p1"] * f["p0"], blocks * taps * rows
-        exact = np.float32 if depth <= _EXACT_DEPTH else np.float64
+        if self._only_checks:
+            return
         # (pe, block loops, tap, pixel loops, byte)
-        raw = strided(
+        x = strided(
             engine.act, f["act"] * rows, (p.pes, *shape, rows),
             (p.lv0_act_bytes, *(stride * rows for stride in act.strides), 1), np.int8 if f["x_signed"] else np.uint8,
         )  # fmt: skip
-        x = _widen(raw, f["x_signed"], f["x_zp"], exact)
         raw = engine.wgt[:, f["wgt"] * rows : (f["wgt"] + blocks * rows) * rows]
         raw = raw.view(np.int8) if f["w_signed"] else raw
+        exact = np.float32 if blocks * taps * rows <= _EXACT_DEPTH else np.float64
         w = _widen(raw.reshape(p.pes, blocks, rows, rows), f["w_signed"], f["w_zp"], exact)  # (pe, block, row, column)
         if f["w_cols"]:
             w = w.transpose(0, 1, 3, 2)
-        if depthwise:
-            x = x.reshape(p.pes, blocks, taps, pixels, rows)
-            total = np.einsum("pbtxc,pbtc->pxc", x, w[:, :, :taps, :], optimize=True)
-        else:
-            x = x.reshape(p.pes, blocks, pixels, rows).transpose(0, 2, 1, 3).reshape(p.pes, pixels, blocks * rows)
-            total = x @ w.reshape(p.pes, blocks * rows, rows)
-        # Sums of 17-bit products are exact; the accumulator wraps as int32 does.
-        result = total.astype(np.int64).transpose(1, 0, 2).reshape(f["p1"], f["p0"], p.out_channels)
-        width = p.out_channels
-        if f["acc_s"] >= f["p0"] or f["p1"] == 1:
-            target = strided(engine.acc, f["acc"] * width, result.shape, (f["acc_s"] * width, width, 1))
-            target[...] = (result + target if f["accumulate"] else result).astype(np.int32)
+        loops, each = (f["p1"], f["p0"]), p.pes * blocks * taps * rows
+        before = engine.acc.copy() if prod(loops) * each > _PIXELS_MOST else engine.acc
+        for piece in pieces(loops, each, _PIXELS_MOST):
+            i1, i0 = whole(piece, loops)
+            found = _products(f, _widen(x[..., i1, i0, :], f["x_signed"], f["x_zp"], exact), w, depthwise)
+            self._accumulate(f, i1.start * f["acc_s"] + i0.start, found, before, engine.acc)
+
+    def _accumulate(self, f: dict, first: int, found: npt.NDArray, before: npt.NDArray, acc: npt.NDArray) -> None:
+        """Put the (p1, p0, channel) numbers ``found`` into the accumulators from row ``first`` of the instruction's on;
+        where it adds, to what was there ``before``."""
+        height, length, width = found.shape
+        first += f["acc"]
+        if f["acc_s"] >= length or height == 1:
+            steps = (f["acc_s"] * width, width, 1)
+            target, old = (strided(each, first * width, found.shape, steps) for each in (acc, before))
+            target[...] = (found + old if f["accumulate"] else found).astype(np.int32)
             return
-        index = acc.indices().reshape(-1)  # rows that overlap: the last pixel counts
-        result = result.reshape(pixels, width)
+        index = Box(first, (height, length), (f["acc_s"], 1)).indices().reshape(-1)
+        found = found.reshape(height * length, width)  # rows that overlap: the last pixel counts
         if f["accumulate"]:
-            result = result + engine.acc[index]
-        engine.acc[index] = result.astype(np.int32)
+            found = found + before[index]
+        acc[index] = found.astype(np.int32)
 
 
 #: Products of two operands of 9 bits that float32 adds without rounding: each is at most 255 * 255.
 _EXACT_DEPTH = (1 << 24) // (255 * 255)
+_PIXELS_MOST = MOST << 3  #: elements of activations that are multiplied together
 _WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0")
+
+
+def _clips(f: dict) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Where a copy reads: from which to before which i1, i0 and byte of a run."""
+    return (
+        (f["lo1"], min(f["hi1"], f["n1"])),
+        (f["lo0"], min(f["hi0"], f["n0"])),
+        (f["lo"], min(f["hi"], f["len"])),
+    )
+
+
+def _target(f: dict) -> Box:
+    """What a copy writes, counted from where its memory or segment begins."""
+    return Box(f["dst"], (f["n2"], f["n1"], f["n0"], f["len"]), (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
+
+
+def _products(f: dict, x: npt.NDArray, w: npt.NDArray, depthwise: bool) -> npt.NDArray[np.int64]:
+    """Sums of products for the pixels of ``x`` (pe, block loops, tap, pixel loops, byte), as (p1, p0, channel)."""
+    pes, *_, taps, height, length, rows = x.shape
+    blocks, pixels = w.shape[1], height * length
+    if depthwise:
+        x = x.reshape(pes, blocks, taps, pixels, rows)
+        total = np.einsum("pbtxc,pbtc->pxc", x, w[:, :, :taps, :], optimize=True)
+    else:
+        x = x.reshape(pes, blocks, pixels, rows).transpose(0, 2, 1, 3).reshape(pes, pixels, blocks * rows)
+        total = x @ w.reshape(pes, blocks * rows, rows)
+    # Sums of 17-bit products are exact; the accumulator wraps as int32 does.
+    return total.astype(np.int64).transpose(1, 0, 2).reshape(height, length, pes * rows)
 
 
 def bits(mask: int) -> list[int]:

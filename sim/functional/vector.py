@@ -1,5 +1,9 @@
 """What VEC instructions do to LV1: the definition of ``VEC_FORMAT`` in ``hw.contract.isa`` in NumPy."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +21,7 @@ from hw.contract.job import Fault
 from hw.contract.row_function import row_factor
 from hw.contract.spaces import Space
 from sim.functional.checked import CheckedMemories
+from sim.functional.pieces import MOST, pieces, whole
 from sim.functional.state import EngineMemories, Segments
 from sim.functional.strided import Box
 
@@ -37,8 +42,41 @@ class VectorUnit(CheckedMemories):
         if why:
             raise self._fault(Fault.ILLEGAL, f["op"], f"VEC {VecOp(f['op']).name}: {why}")
         self._check_alignment(f | ({"p": 0} if f["op"] == VecOp.RAW else {}))
+        steps = prod(f[name] for name in ("n2", "n1", "n0", "k1", "k0"))
+        if steps * self.params.vec_lanes <= MOST and not self._only_checks:
+            self._vectors(f, engine, engine.lv1)
+            return
+        self._touch_all(f, engine)
+        accesses = self.accesses
+        read = replace(engine, lv1=engine.lv1.copy())  # all is read before anything is written
+        for part in _parts(f, self.params.vec_lanes) if not self._only_checks else ():
+            self.accesses = []
+            self._vectors(part, read, engine.lv1)
+        self.accesses = accesses
+
+    def _touch_all(self, f: dict, engine: EngineMemories) -> None:
+        """Check what an instruction reads and writes, in the order of :meth:`_vectors`."""
+        p, lv1, shape, lanes = self.params, engine.lv1, (f["n2"], f["n1"], f["n0"]), self.params.vec_lanes
+        rows = Box(f["a"], shape[:2], (f["a_s2"], f["a_s1"]))
+        if f["op"] != VecOp.RAW:
+            self._vec_header(f["p"], lv1)
+            self._channel_params(f, lv1)
+            if f["b_en"]:
+                self._touch(Space.LV1, Box(f["b"], (*shape, lanes), (*(f[n] for n in _B_STRIDES), 1)), False, lv1.size)
+        if f["src_acc"]:
+            self._touch(Space.LV0_ACC, rows, False, p.lv0_acc_rows)
+        else:
+            box = Box(f["a"], (*shape, f["k1"], f["k0"], lanes), (*(f[n] for n in _A_STRIDES), 1))
+            self._touch(Space.LV1, box, False, lv1.size)
+        for wanted, size in ((f["op"] == VecOp.LOOKUP, WIDE_TABLE_BYTES), (f["table"], TABLE_BYTES)):
+            if wanted:
+                self._touch(Space.LV1, Box(f["t"], (size,), (1,)), False, lv1.size)
+        self._touch(Space.LV1, Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1)), True, lv1.size)
+
+    def _vectors(self, f: dict, engine: EngineMemories, into: npt.NDArray[np.uint8]) -> None:
+        """Compute all vectors of an instruction at once; results go to ``into``."""
         if f["op"] == VecOp.RAW:
-            self._vec_raw(f, engine)
+            self._vec_raw(f, engine, into)
             return
         lanes, lv1, shape = self.params.vec_lanes, engine.lv1, (f["n2"], f["n1"], f["n0"])
         head = self._vec_header(f["p"], lv1)
@@ -57,7 +95,7 @@ class VectorUnit(CheckedMemories):
             made = self._records(f, a, record, head, int(bias.flat[0]), lv1)
             y = np.zeros((*shape, lanes), np.uint8)
             y[..., :RECORD_BYTES] = made.view(np.uint8).reshape(*shape, RECORD_BYTES)
-            self._view(lv1, Space.LV1, target, True)[...] = y
+            self._view(into, Space.LV1, target, True)[...] = y
             return
         s = self._total(f, engine, head, b, record)
         if f["planes"]:
@@ -68,7 +106,7 @@ class VectorUnit(CheckedMemories):
             y = requantise(s + bias, scale, head["zp_y"], head["lo"], head["hi"]).astype(np.uint8)
         if f["table"]:
             y = self._view(lv1, Space.LV1, Box(f["t"], (TABLE_BYTES,), (1,)), False)[y]
-        self._view(lv1, Space.LV1, target, True)[...] = y
+        self._view(into, Space.LV1, target, True)[...] = y
 
     def _illegal(self, f: dict) -> str:
         """Why the fields of an instruction do not fit together; empty if they do. The rules of ``hw/vec/unit.py``."""
@@ -171,14 +209,13 @@ class VectorUnit(CheckedMemories):
         table = np.frombuffer(self._view(lv1, Space.LV1, box, False).tobytes(), "<i4").astype(np.int64)
         return table[(number - a) & 0xFF]
 
-    def _vec_raw(self, f: dict, engine: EngineMemories) -> None:
+    def _vec_raw(self, f: dict, engine: EngineMemories, into: npt.NDArray[np.uint8]) -> None:
         """RAW: vector i2 takes bytes i2 * lanes ... of the accumulators of each lane group."""
-        self._check_alignment(f | {"p": 0})
         shape, lanes = (f["n2"], f["n1"], f["n0"]), self.params.vec_lanes
         raw = np.ascontiguousarray(self._accumulators(f, engine), "<i4").view(np.uint8).reshape(*shape, 4, lanes)
         target = Box(f["d"], (*shape, lanes), (*(f[n] for n in _D_STRIDES), 1))
         quarters = np.arange(4)
-        self._view(engine.lv1, Space.LV1, target, True)[...] = raw[quarters, :, :, quarters]
+        self._view(into, Space.LV1, target, True)[...] = raw[quarters, :, :, quarters]
 
     def _accumulators(self, f: dict, engine: EngineMemories) -> npt.NDArray[np.int32]:
         """Operand A of a VEC with ``src_acc``: (n2, n1, n0, lanes)."""
@@ -217,6 +254,22 @@ class VectorUnit(CheckedMemories):
         raw = self._view(lv1, Space.LV1, Box(f["p"] + self.params.vec_header_bytes, (size,), (1,)), False).tobytes()
         entries = np.frombuffer(raw, [("bias", "<i4"), ("scale", "<f4")]).reshape(groups, lanes)
         return entries["bias"].astype(np.int64), entries["scale"]
+
+
+def _parts(f: dict, lanes: int) -> Iterator[dict]:
+    """Instructions that do pieces of the one with the fields ``f``, one after the other. Planes stay together, and so
+    do channels where they are told apart."""
+    together = ("2" if f["planes"] or f["op"] == VecOp.RAW else "") + ("0" if f["per_channel"] or f["src_acc"] else "")
+    loops = [k for k in "210" if k not in together]
+    turn = prod(f[name] for name in ("k1", "k0", *(f"n{k}" for k in together))) * lanes
+    counts = [f[f"n{k}"] for k in loops]
+    for piece in pieces(counts, turn):
+        part = dict(f)
+        for k, here in zip(loops, whole(piece, counts), strict=True):
+            part[f"n{k}"] = here.stop - here.start
+            for operand in "abd":
+                part[operand] += here.start * f[f"{operand}_s{k}"]
+        yield part
 
 
 def requantise(

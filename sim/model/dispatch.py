@@ -96,7 +96,8 @@ class DispatchModel:
 
     def begin(self, time: int, job: Job, program: ProgramTable) -> None:
         """The body of ``job`` begins."""
-        self.program, self._segments = program, job.segments
+        self.program, self._job, self._segments = program, job, job.segments
+        self._patience = job.members["cycle_limit"]
         self.pc = self._first = self._decoded = job.members["body_pc"]
         self._end_pc = min(len(program), job.segments[Segment.CODE][1] // INSN_BYTES)
         for queue in self.queues:
@@ -159,7 +160,7 @@ class DispatchModel:
             self.pc = pc = pc + 1
             if executes:
                 try:
-                    self._engine.execute(program, pc - 1, self._segments)
+                    self._engine.execute(program, pc - 1, self._job, self._patience)
                 except FunctionalFault as fault:
                     return Stop(Why.FAULT, at, queue, fault)
             queue.advance(work)

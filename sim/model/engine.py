@@ -58,9 +58,10 @@ class EngineModel:
         """The code segment of a job."""
         return self.shared.programs.at(*job.segments[0])
 
-    def execute(self, program: ProgramTable, pc: int, segments: Segments) -> None:
-        """Carry out what an instruction does to the memories; raises ``FunctionalFault``."""
-        self.shared.execute(program, pc, segments, self.number)
+    def execute(self, program: ProgramTable, pc: int, job: Job, patience: int = 0) -> None:
+        """Carry out what an instruction of ``job`` does to the memories; raises ``FunctionalFault``. ``patience``: the
+        cycles that the job has, 0 if there is no limit."""
+        self.shared.execute(program, pc, job.segments, self.number, patience)
 
     @staticmethod
     def bases(program: ProgramTable, pc: int, segments: Segments) -> tuple[int, int]:

@@ -146,7 +146,9 @@ class ExecutorModel(Part):
 
     def _over_time(self, time: int, job: Job) -> None:
         if job is self.job and self._state in (_BODY, _QUIESCE, _DRAIN) and time >= self._overdue:
-            self._trap(time, JobFault(Fault.CYCLE_LIMIT, FaultUnit.EXECUTOR, max(0, self.next_pc(time) - 1)))
+            ending = self._state == _DRAIN and time > self.dispatch.latest  # END was the last
+            pc = self.dispatch.pc if ending else max(0, self.next_pc(time) - 1)
+            self._trap(time, JobFault(Fault.CYCLE_LIMIT, FaultUnit.EXECUTOR, pc))
 
     def _fetched(self, time: int) -> None:
         if self._state == _BODY:

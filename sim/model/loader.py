@@ -150,7 +150,7 @@ class LoaderModel(Part):
             return
         engine, job = self.engine, self._job
         try:
-            engine.execute(program, pc, job.segments)
+            engine.execute(program, pc, job)
         except FunctionalFault as fault:
             self._stop(time + 8, JobFault(fault.code, FaultUnit.LD2, fault.pc, fault.addr))
             return

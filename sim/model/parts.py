@@ -47,8 +47,8 @@ class Surroundings(Protocol):
     def program(self, job: Job) -> ProgramTable:
         """The code segment of a job."""
 
-    def execute(self, program: ProgramTable, pc: int, segments: Segments) -> None:
-        """Carry out what an instruction does to the memories; raises ``FunctionalFault``."""
+    def execute(self, program: ProgramTable, pc: int, job: Job, patience: int = 0) -> None:
+        """Carry out what an instruction of a job, which has ``patience`` cycles, does; raises ``FunctionalFault``."""
 
     def bases(self, program: ProgramTable, pc: int, segments: Segments) -> tuple[int, int]:
         """What the offsets of an instruction's bursts count from, and what it writes in LV2."""

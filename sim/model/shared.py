@@ -19,6 +19,8 @@ from sim.timing.copies import RUN_LOOPS, runs_of
 from sim.timing.excerpt import MOST, excerpt
 from sim.timing.program import ProgramTable
 
+ENDLESS = 1 << 28  #: cycles of an instruction that nobody waits for
+
 
 class Shared:
     """``dram``: its bytes. ``units``: what instructions do to the memories, None where they are only timed.
@@ -42,13 +44,15 @@ class Shared:
         self.dram[address : address + len(data)] = np.frombuffer(data, np.uint8)
         self.programs.changed(address, len(data))
 
-    def execute(self, program: ProgramTable, pc: int, segments: Segments, engine: int) -> None:
-        """Carry out the instruction at ``pc``, if instructions are; raises ``FunctionalFault``."""
+    def execute(self, program: ProgramTable, pc: int, segments: Segments, engine: int, patience: int) -> None:
+        """Carry out the instruction at ``pc``, if instructions are; raises ``FunctionalFault``. Of one that goes on for
+        more than ``patience`` cycles (0: no limit), whose job will not end, nothing is carried out."""
         if self.units is None:
             return
         insn = program.insn(pc)
+        endless = program.cycles(pc) > (patience or ENDLESS)
         try:
-            self.units.execute(insn, segments, engine, pc)
+            self.units.execute(insn, segments, engine, pc, only_checks=endless)
         except IndexError:  # within its segment, which reaches beyond the memory
             raise FunctionalFault(Fault.BUS, pc, self._unanswered(insn, segments), UNIT_OF[insn.op]) from None
 

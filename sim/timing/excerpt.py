@@ -6,7 +6,7 @@ from itertools import islice
 from math import prod
 from typing import TypeVar, overload
 
-MOST = 1 << 16  #: steps of an instruction that are worked out one by one
+MOST = 1 << 14  #: steps of an instruction that are worked out one by one
 _SLICE = 64  #: items of a slice at most: nobody goes on for longer
 _CLIPPED = ("1", "0")  #: loops of a copy of which only a part is read
 

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import SocParams
+from sim.timing.copies import BusCopy
 from sim.timing.decoded import CANCEL, END, ILLEGAL, Column, DecodedCode
+from sim.timing.pipelines import MacBlocks
 
 PIECE = 4096  #: instructions that are decoded together
 _KEPT = 64  #: pieces that stay for the next program
@@ -73,6 +75,15 @@ class ProgramTable:
         """``work`` of the instruction at ``pc``, which a unit executes, however long it is."""
         work = self.work[pc]
         return self._pieces[pc // PIECE].measure(pc % PIECE) if work is None else work
+
+    def cycles(self, pc: int) -> int:
+        """The least that the instruction at ``pc`` takes its unit."""
+        work = self.measured(pc)
+        if isinstance(work, MacBlocks):
+            return (work.blocks - 1) * work.period + work.last
+        steps = work.steps.steps if isinstance(work, BusCopy) else work.steps
+        assert isinstance(steps, int)
+        return steps
 
     def insn(self, pc: int) -> Insn:
         """The instruction at ``pc``, which is legal, with all its fields."""
