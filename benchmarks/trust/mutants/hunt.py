@@ -1,7 +1,8 @@
 """Whether the campaigns find a mutant, with inputs and oracles of the clean checkout."""
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.trust.campaign import CHECK, STUCK, Failure, Tally
@@ -14,6 +15,7 @@ from sim.backends import DEFAULT_BACKEND
 
 FOUND, SURVIVED, BROKEN = "found", "survived", "broken"
 _SECONDS = 600.0  #: that a campaign may take for one mutant, builds not counted
+_FAIL_ANYWAY = 5  #: rounds that may fail without the mutant as well
 
 
 @dataclass(frozen=True)
@@ -30,24 +32,27 @@ class Verdict:
 
 
 class CleanRuns:
-    """Rounds on the clean checkout: those that fail there say nothing of a mutant. What they make is kept in ``folder``
-    for the mutants: none moves its own judge."""
+    """Rounds on the clean checkout. What they are made of is kept in ``folder`` for the mutants: none moves its own
+    judge. A round that fails here as well finds nothing."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._tallies: dict[str, Tally] = {}
+        self._folder = folder
 
-    def run(self, campaign: str) -> None:
-        """As many rounds as a mutant has, if there is such a campaign."""
-        kind = KINDS.get(campaign)
-        if kind is not None:
-            asked, place = kind.asked(campaign, DEFAULT_BACKEND, again=False), Place(ROOT, {KEEP: str(self.folder)})
-            tally = run_rounds(asked, Tally(0), rounds=kind.mutant, seconds=_SECONDS, place=place)
-            self._tallies[campaign] = tally
+    def prepare(self, campaign: str) -> None:
+        """Keep what rounds of ``campaign`` are made of, if there is such a campaign."""
+        if campaign in KINDS:
+            _run(campaign, Tally(0), 1, Place(ROOT, {KEEP: str(self._folder)}))
 
-    def tally(self, campaign: str) -> Tally:
-        """How its rounds went."""
-        return self._tallies[campaign]
+    def fails(self, campaign: str, failure: Failure) -> bool:
+        """Whether the round of ``failure`` does not pass here."""
+        rounds = failure.number - failure.began + 1
+        tally = _run(campaign, Tally(failure.began), rounds, Place(ROOT), failures=rounds)
+        return bool(tally.broken) or tally.ran < rounds or failure.number in [one.number for one in tally.failures]
+
+    def place(self, mutant: Mutant, tree: Path) -> Place:
+        """Where campaigns run for ``mutant``, which ``tree`` has: here, on its hardware, or there, on this."""
+        hardware, software = (tree, ROOT) if mutant.is_hardware else (ROOT, tree)
+        return Place(software, {HARDWARE: str(hardware), KEPT: str(self._folder)})
 
 
 def hunt(mutant: Mutant, clean: CleanRuns, told: Callable[[str], None] | None = None) -> Verdict:
@@ -55,50 +60,49 @@ def hunt(mutant: Mutant, clean: CleanRuns, told: Callable[[str], None] | None = 
     known = [name for name in mutant.campaigns if name in KINDS]
     if not known:
         return Verdict(mutant.name, BROKEN, f"there is no campaign {' or '.join(mutant.campaigns)}")
-    seconds, survived = 0.0, []
+    verdicts: list[Verdict] = []
     try:
         with mutated_tree(mutant) as tree:
             for name in known:
-                before = clean.tally(name)
                 if told is not None:
                     told(f"{mutant.name}: {name}")
-                found, tally = _campaign(mutant, tree, name, before, clean.folder)
-                seconds += tally.seconds
-                if found is not None:
-                    first = found.message.splitlines()[0]
-                    return Verdict(mutant.name, FOUND, first, name, found.number, round(seconds, 1))
-                if (problem := _problem(name, before, tally)) is not None:
-                    return Verdict(mutant.name, BROKEN, problem, name, 0, round(seconds, 1))
-                survived.append(_not_found(mutant, name, tally))
-    except (CodeMoved, SyntaxError) as error:
+                verdicts.append(_campaign(mutant, name, clean, clean.place(mutant, tree)))
+                if verdicts[-1].fate != SURVIVED:
+                    break
+    except CodeMoved as error:
         return Verdict(mutant.name, BROKEN, str(error))
-    return Verdict(mutant.name, SURVIVED, "; ".join(survived), "", 0, round(seconds, 1))
+    seconds = round(sum(verdict.seconds for verdict in verdicts), 1)
+    last = replace(verdicts[-1], seconds=seconds)
+    return last if last.fate != SURVIVED else replace(last, why="; ".join(verdict.why for verdict in verdicts))
 
 
-def _campaign(mutant: Mutant, tree: Path, name: str, before: Tally, kept: Path) -> tuple[Failure | None, Tally]:
-    """Rounds with the mutant until a check says no in one that was clean before."""
-    hardware, software = (tree, ROOT) if mutant.is_hardware else (ROOT, tree)
-    place = Place(software, {HARDWARE: str(hardware), KEPT: str(kept)})
-    failed_before = {failure.number for failure in before.failures}
-    asked = KINDS[name].asked(name, DEFAULT_BACKEND, again=False, failures=1 + before.failed)
-    tally = run_rounds(asked, Tally(0), rounds=before.ran, seconds=_SECONDS, place=place)
-    new = (one for one in tally.failures if one.kind in (CHECK, STUCK) and one.number not in failed_before)
-    return next(new, None), tally
+def _campaign(mutant: Mutant, name: str, clean: CleanRuns, place: Place) -> Verdict:
+    """Rounds with the mutant until one fails that passes without it."""
+    rounds, begin, seconds = KINDS[name].mutant, 0, 0.0
+    reached: Counter[str] = Counter()
+    for _ in range(_FAIL_ANYWAY + 1):
+        tally = _run(name, Tally(begin), rounds - begin, place)
+        seconds += tally.seconds
+        reached.update(tally.reached)
+        if tally.broken:
+            return Verdict(mutant.name, BROKEN, f"cannot begin: {tally.broken.splitlines()[-1]}", name)
+        if not tally.failures:
+            break
+        failure = tally.failures[0]
+        if not clean.fails(name, failure):
+            fate = FOUND if failure.kind in (CHECK, STUCK) else BROKEN
+            return Verdict(mutant.name, fate, failure.message.splitlines()[0], name, failure.number, seconds)
+        begin = failure.number + 1
+    else:
+        return Verdict(mutant.name, BROKEN, f"{_FAIL_ANYWAY + 1} rounds fail without the mutant as well", name)
+    if begin + tally.ran < rounds:
+        return Verdict(mutant.name, BROKEN, f"{begin + tally.ran} rounds instead of {rounds} in {seconds:.0f} s", name)
+    what = (
+        f", which reached {mutant.must_observe!r} {reached[mutant.must_observe]} times" if mutant.must_observe else ""
+    )
+    return Verdict(mutant.name, SURVIVED, f"not found by {rounds} rounds of {name}{what}", name, 0, seconds)
 
 
-def _problem(name: str, before: Tally, tally: Tally) -> str | None:
-    """Why rounds in which no check failed do not even say that the mutant survived."""
-    if before.broken or tally.broken:
-        return f"{name} cannot begin: {(before.broken or tally.broken).splitlines()[-1]}"
-    if before.ran < KINDS[name].mutant or (tally.ran < before.ran and not tally.failed):
-        return f"{name} had {min(before.ran, tally.ran)} rounds instead of {KINDS[name].mutant}"
-    others = [one for one in tally.failures if one.number not in {failure.number for failure in before.failures}]
-    if others:
-        return f"{name}, round {others[0].number}, in which no check failed: {others[0].message.splitlines()[0]}"
-    return None
-
-
-def _not_found(mutant: Mutant, name: str, tally: Tally) -> str:
-    reached = tally.reached[mutant.must_observe] if mutant.must_observe else None
-    what = "" if reached is None else f", which reached {mutant.must_observe!r} {reached} times"
-    return f"not found by {tally.ran} rounds of {name}{what}"
+def _run(campaign: str, tally: Tally, rounds: int, place: Place, failures: int = 1) -> Tally:
+    asked = KINDS[campaign].asked(campaign, DEFAULT_BACKEND, again=False, failures=failures)
+    return run_rounds(asked, tally, rounds=rounds, seconds=_SECONDS, place=place)

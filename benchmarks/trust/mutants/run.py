@@ -43,7 +43,7 @@ def run_mutants(
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         clean = CleanRuns(Path(folder))
         for name in dict.fromkeys(name for mutant in left for name in mutant.campaigns):
-            clean.run(name)
+            clean.prepare(name)
         for verdict in pool.map(lambda mutant: hunt(mutant, clean, told), left):
             known.add(verdict)
     return list(_rows(mutants, known.verdicts))

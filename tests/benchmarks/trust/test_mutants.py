@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from benchmarks.trust.campaign import Failure
 from benchmarks.trust.campaigns import KINDS
 from benchmarks.trust.mutants.all_mutants import MUTANTS
 from benchmarks.trust.mutants.hunt import BROKEN, FOUND, SURVIVED, CleanRuns, hunt
@@ -73,7 +74,7 @@ def test_code_that_moved_is_told():
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory):
     made = CleanRuns(tmp_path_factory.mktemp("kept"))
-    made.run("edges")
+    made.prepare("edges")
     return made
 
 
@@ -82,12 +83,12 @@ def clean(tmp_path_factory):
     [
         ("return word.to_bytes(INSN_BYTES", "return (word ^ 1 << 142).to_bytes(INSN_BYTES", FOUND, "WrongEnding: "),
         ('"""Instruction words field by field', '"""Words field by field', SURVIVED, "not found by 1 rounds of edges"),
-        ("import random\n", "import nothing_of_this_name\n", BROKEN, "edges cannot begin: ModuleNotFoundError"),
+        ("import random\n", "import nothing_of_this_name\n", BROKEN, "cannot begin: ModuleNotFoundError"),
         (
             "return number.to_bytes(INSN_BYTES",
             "return None.to_bytes(INSN_BYTES",
             BROKEN,
-            "edges cannot begin: Attribute",
+            "cannot begin: Attribute",
         ),
     ],
 )
@@ -99,11 +100,12 @@ def test_what_becomes_of_a_mutant(clean, old, new, fate, why):
 def test_a_failure_that_the_clean_checkout_has_too_finds_nothing(clean, monkeypatch):
     old, new = "return word.to_bytes(INSN_BYTES", "return (word ^ 1 << 142).to_bytes(INSN_BYTES"
     mutant = Mutant("X", "", "benchmarks/trust/words.py", old, new, "P1", ("edges",))
-    found = hunt(mutant, clean)
-    tally = clean.tally("edges")
-    monkeypatch.setattr(tally, "failures", [type("Same", (), {"number": found.number})()])
-    monkeypatch.setattr(tally, "failed", 1)
+    monkeypatch.setattr(clean, "fails", lambda campaign, failure: True)
     assert hunt(mutant, clean).fate == SURVIVED
+
+
+def test_the_clean_checkout_is_asked_about_the_round(clean):
+    assert not clean.fails("edges", Failure(0, 0, "check", "whatever it was"))
 
 
 def _git(*arguments: str) -> str:
