@@ -246,25 +246,24 @@ def _kept_weights(image: ImageFile) -> None:
     _need(bool(image.meta.get("overlaid")), "weights stay where segments 6 and 7 begin together")
     _within(low, 0, image.meta["segment_sizes"][_WINDOWS], "begin of weights that stay")
     _within(size, 0, image.meta["segment_sizes"][_WINDOWS] - low, "end of weights that stay")
-    symbols = {entry["symbol"] for entry in image.meta.get("relocations", [])}
-    _need(symbols.isdisjoint(("segment6", "segment7")), "no address in LV2 is relocated")
+    relocated = {entry["pc"] for entry in image.meta.get("relocations", [])}
+    _need(not any(image.op(pc) in (Op.LD2, Op.ST1) for pc in relocated), "no address of a write to LV2 is relocated")
     owner: dict[int, int] = {}
     prologues: set[int] = set()
     for number, job in enumerate(image.meta["jobs"]):
         start, length = job.get("window", (0, 0))
-        touching = length and start < high and low < start + length
-        if touching:
-            _need(low <= start and start + length <= high, "a window lies within what stays, or outside")
-            for at in range(start, start + length):
-                _need(owner.setdefault(at, number) == number, "each byte that stays has one window")
+        if not length or start >= high or start + length <= low:
+            continue
+        _need(low <= start and start + length <= high, "a window lies within what stays, or outside")
+        for at in range(start, start + length):
+            _need(owner.setdefault(at, number) == number, "each byte that stays has one window")
         if job.get("prologue_pc") is not None:
             prologues.update(_straight(image, job["prologue_pc"]))
-            if touching:
-                _brings(image, job["prologue_pc"], start, length)
+            _brings(image, job["prologue_pc"], start, length)
     for pc in range(image.count):
         if image.op(pc) in (Op.LD2, Op.ST1) and pc not in prologues:
             first, end = _reach(image, pc)
-            _need(end <= low or high <= first, "bodies write elsewhere")
+            _need(end <= low or high <= first, "all other code writes elsewhere")
 
 
 def _straight(image: ImageFile, pc: int) -> Iterator[int]:

@@ -18,7 +18,7 @@ from benchmarks.trust.image_rules import ImageFile, packed, why_illegal
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import Overdue, WatchedBus
 from hw.contract.image import Image, ImageError, meta_to_dict
-from hw.contract.isa import LV2_SEGMENTS, Segment
+from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Op, Segment
 from sw.driver import Device, DriverError
 from sw.driver.models.loaded_model import LoadedModel
 from sw.runtime import Mechanism, Request, Runtime
@@ -95,7 +95,8 @@ def _file(craft: Craft) -> tuple[str, ImageFile]:
     meta = meta_to_dict(image.meta)
     meta["host_sizes"] = [len(model) for model in image.host_models]
     if not meta["segment_sizes"][Segment.SCRATCH]:  # whose first byte is 0: nothing is added
-        meta["relocations"] = [{"pc": image.meta.jobs[-1].body_pc, "field": "src", "symbol": "segment4"}]
+        load = image.code[::INSN_BYTES].index(Op.LD1)
+        meta["relocations"] = [{"pc": load, "field": "src", "symbol": "segment4"}]
     return json.dumps(meta), ImageFile({}, image.code, image.weights, image.host_models, PARAMS.to_dict())
 
 
