@@ -55,7 +55,9 @@ KINDS: dict[str, CampaignKind] = {
     "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),
     "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 150, 80, 10_000),
     "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000, must_reach.STORMS),
-    "images": CampaignKind("benchmarks.trust.images:ImageCampaign", 2_000, 300, 100_000, must_reach.IMAGES),
+    "residue": CampaignKind("benchmarks.trust.residue:ResidueCampaign", 60, 40, 3_000, must_reach.RESIDUE),
+    "exchange": CampaignKind("benchmarks.trust.exchange:ExchangeCampaign", 200, 100, 10_000, must_reach.EXCHANGE),
+    "images": CampaignKind("benchmarks.trust.images:ImageCampaign", 2_000, 600, 100_000, must_reach.IMAGES),
 }
 
 

@@ -52,3 +52,15 @@ NEIGHBOURS = {
 #: Endings of programs, at least.
 HOSTILE = {"programs": 1_500, "ILLEGAL": 200, "LIMIT": 200, "SEMAPHORE_UNDERFLOW": 50, "NONE": 20, "CYCLE_LIMIT": 5}
 DIFFERENTIAL = {"programs": 1_500, "ends well": 500, "LIMIT": 150, "ILLEGAL": 100, "DESCRIPTOR": 20}
+
+RESIDUE = {
+    "looks": 150, "looks of one that came back": 20, "DRAM read": 150, "after another": 15, "after an unload": 15,
+    "suspended": 20, "reset": 15, "dump of LV1": 20, "dump of accumulators": 10, "reload list": 10, "restore": 20,
+    "memories cleared": 200,
+}  # fmt: skip
+
+EXCHANGE = {
+    "looks": 250, "looks of one that came back": 80, "nested": 8, "DRAM nearly full": 30, "dump": 80,
+    "dump of LV1": 60, "dump of accumulators": 40, "reload list": 25, "restore": 60, "resumed job": 60,
+    "window after an earlier job": 10,
+}  # fmt: skip

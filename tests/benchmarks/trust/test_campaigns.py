@@ -23,6 +23,8 @@ SAMPLE = {
     "frontdoor": 80,
     "faults": 12,
     "storms": 6,
+    "residue": 3,
+    "exchange": 5,
     "images": 20,
 }
 LONGER = {
@@ -34,6 +36,8 @@ LONGER = {
     "frontdoor": 1500,
     "faults": 300,
     "storms": 150,
+    "residue": 60,
+    "exchange": 200,
     "images": 2000,
 }
 FAILING = "tests.benchmarks.trust.failing:"
