@@ -67,7 +67,10 @@ def record(
     result = Recording()
     if bench == "all":
         _remove_what_is_gone(only, told, path)
-    for entry, rows in _chosen(bench, only, path):
+    chosen = list(_chosen(bench, only, path))
+    if not chosen:
+        told("nothing to measure: all these figures hold")
+    for entry, rows in chosen:
         measured = set[str]()
         if time.time() >= deadline:
             result.left += [f"{entry.name}/{row}" for row in rows]

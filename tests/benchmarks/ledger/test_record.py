@@ -61,7 +61,9 @@ def test_a_row_depends_on_what_it_ran(recorded):
 
 def test_what_holds_is_not_stale(recorded):
     assert stale_rows(NAMES, path=recorded) == []
-    assert not record("all", [KEY], path=recorded).rows
+    lines = []
+    assert not record("all", [KEY], told=lines.append, path=recorded).rows
+    assert lines == ["nothing to measure: all these figures hold"]
 
 
 def test_a_changed_file_makes_a_row_stale(altered, recorded):
