@@ -17,6 +17,7 @@ from sim.backends import BACKENDS, DEFAULT_BACKEND
 from sim.bus import Bus, Progress
 from sw.driver import Device as Driver
 from sw.driver import LoadedModel
+from sw.driver.limits import BODY
 from sw.runtime import RunStats, Session
 from sw.runtime.reference import measured
 
@@ -153,13 +154,15 @@ class Device:
         like: Sequence["Model"] = (),
         tenant: str | None = None,
         keep_weights: bool = False,
+        body_cycles: int = BODY,
     ) -> "Model":
         """Put a compiled model (an image or a ``.cimg`` file) into the device's memory.
 
         ``engines``: the engines that run it, as many as it was compiled for; ``least_used``: those that the fewest
         loaded models use; by default the first of the device. ``like``: loaded models; weights that equal those of one
         of them are not stored again. ``tenant``: whose it is; memories are cleared where they pass from one tenant to
-        another, see ``docs/security.md``. Models without one are all of the same, the default tenant.
+        another, see ``docs/security.md``. Models without one are all of the same, the default tenant. ``body_cycles``:
+        the most cycles one job may take, whatever its image says; raise it for models with very long layers.
 
 
         Raises ``ImageError`` for an image that is damaged or built for other parameters, ``DriverError`` when it
@@ -168,7 +171,9 @@ class Device:
         if not isinstance(image, Image):
             image = Image.load(Path(image))
         same = [each.loaded for each in like]
-        loaded = self.driver.load(image, engines, like=same, tenant=tenant, keep_weights=keep_weights)
+        loaded = self.driver.load(
+            image, engines, like=same, tenant=tenant, keep_weights=keep_weights, body_cycles=body_cycles
+        )
         model = Model(self.driver, loaded, self._durations)
         if self._durations is not None:
             self._durations.recall(image)

@@ -18,7 +18,7 @@ def layer_cycles(image: Image) -> list[int]:
     device = Device(ModelBus(image.params, data=False))
     loaded = device.load(image)
     device.begin(loaded, _LIMIT)
-    results = device.collect(device.submit(loaded, range(len(image.meta.jobs)), limit=_LIMIT), _LIMIT)
+    results = device.collect(device.submit(loaded, range(len(image.meta.jobs)), limit=_LIMIT, cycle_limit=0), _LIMIT)
     at, took = min(one.prologue_start or one.start for one in results), [0] * len(image.meta.layers)
     for job, result in zip(image.meta.jobs, results, strict=True):
         took[job.layer] += max(0, result.end - at)

@@ -10,6 +10,7 @@ from hw.contract.isa import Segment
 from hw.contract.job import COUNTERS
 from sim.bus import Bus
 from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.limits import BODY
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.placement import place, relocate
 from sw.driver.models.engine_choice import check_engines, engines_needed, least_used
@@ -18,7 +19,7 @@ from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.ownership import Ownership
-from sw.driver.preempt.halting import LIMIT, HaltRecord
+from sw.driver.preempt.halting import HaltRecord
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.preemption import Preemption, UpcomingJobs
 from sw.driver.preempt.suspension import Suspension
@@ -74,6 +75,7 @@ class Device:
         like: Sequence[LoadedModel] = (),
         tenant: str | None = None,
         keep_weights: bool = False,
+        body_cycles: int = BODY,
     ) -> LoadedModel:
         """Validate ``image``, give it memory, LV2 windows and events, and write code and weights.
 
@@ -84,12 +86,13 @@ class Device:
         one are all of the same. ``keep_weights``: weights that an inference finds in LV2, as an earlier one of a model
         with the same weights at the same place has left them, are not loaded again; it then takes fewer cycles
         than the first one did. Small models have all their weights there: ``ImageMeta.weights_only``.
+        ``body_cycles``: the most cycles one body may take, whatever its image says; raise it for very long layers.
 
         Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
         with self.ownership.one_thread():
-            return self._load(image, engines, like, tenant, keep_weights)
+            return self._load(image, engines, like, tenant, keep_weights, body_cycles)
 
     def _load(
         self,
@@ -98,6 +101,7 @@ class Device:
         like: Sequence[LoadedModel],
         tenant: str | None,
         keep_weights: bool,
+        body_cycles: int,
     ) -> LoadedModel:
         self.ownership.refuse_superseded()
         image.validate(f"image {image.meta.model!r}")
@@ -114,8 +118,9 @@ class Device:
             events = self.events.lease(image.meta.parts or image.meta.events, image.meta.model)
             undo.callback(self.events.release, events)
             model = LoadedModel(
-                self.bus, image, placement, events, self._loads, chosen, tenant, keep_weights=keep_weights
-            )
+                self.bus, image, placement, events, self._loads, chosen, tenant,
+                keep_weights=keep_weights, body_cycles=body_cycles,
+            )  # fmt: skip
             for (base, _), data in zip(model.segments, (code, image.weights), strict=False):
                 if data:
                     self.bus.write_mem(base, data, charge=False)
@@ -177,8 +182,9 @@ class Device:
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
 
     # -- jobs ------------------------------------------------------------------------------------------------
-    def begin(self, model: LoadedModel, limit: int) -> None:
-        """Start an inference of ``model``: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
+    def begin(self, model: LoadedModel, limit: int | None) -> None:
+        """Start an inference of ``model``: jobs that use the same LV2 bytes finish first, within ``limit`` cycles, or
+        (None) within those that they may take."""
         self.refuse_unloaded(model)
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
@@ -189,16 +195,16 @@ class Device:
         model: LoadedModel,
         jobs: Sequence[int],
         *,
-        limit: int,
+        limit: int | None,
         cycle_limit: int | None = None,
         engine: int | None = None,
     ) -> list[int]:
         """Queue jobs of ``model`` by index, in ring order; returns a job id for each.
 
-        Waits up to ``limit`` cycles for room where a ring is full; with 0, returns the ids of those that fitted.
-        ``cycle_limit``: the most one body may take, 0 for no limit; by default what follows from the image's bounds:
-        :func:`default_cycle_limits`. The last job on each engine interrupts, and so does every half ring, to keep the
-        ring filled.
+        Waits up to ``limit`` cycles for room where a ring is full, or (None) as long as jobs may take; with 0, returns
+        the ids of those that fitted. ``cycle_limit``: the most one body may take, 0 for no limit, for programs that are
+        trusted; by default what follows from the image's bounds, but no more than ``body_cycles`` of :meth:`load`. The
+        last job on each engine interrupts, and so does every half ring, to keep the ring filled.
 
         ``engine``: where to run jobs of a placed model, which wait for the jobs that they read and no others; or of one
         compiled for one engine: these stay in order with the model's jobs on other engines, and :meth:`chain` has to be
@@ -207,10 +213,12 @@ class Device:
         self.refuse_unloaded(model)
         return self.jobs.submit(model, jobs, limit=limit, cycle_limit=cycle_limit, engine=engine)
 
-    def collect(self, ids: Sequence[int], limit: int) -> list[JobResult]:
-        """Results of submitted jobs, waiting up to ``limit`` cycles for the last of them.
+    def collect(self, ids: Sequence[int], limit: int | None) -> list[JobResult]:
+        """Results of submitted jobs, waiting up to ``limit`` cycles for the last of them; None: as long as jobs may
+        take.
 
-        Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit.
+        Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit, and for
+        a job that keeps its engine longer than it may.
         """
         return self.jobs.collect(ids, limit)
 
@@ -235,6 +243,14 @@ class Device:
     def handled_interrupts(self) -> list[HandledInterrupt]:
         """The newest interrupts, oldest first, and what they cost the host."""
         return list(self.queues.interrupts.handled)
+
+    def patience(self) -> int | None:
+        """Cycles until a job may have kept its engine longer than it may; None if none can."""
+        return self.queues.patience()
+
+    def refuse_overdue(self) -> None:
+        """:class:`DeviceTimeout` if a job has kept its engine longer than it may; it names the model."""
+        self.queues.refuse_overdue()
 
     def look(self) -> bool:
         """Serve interrupts that are pending although none came; False if there are none. Raises as :meth:`collect`."""
@@ -288,7 +304,7 @@ class Device:
         """Whether jobs of a dump or restore are queued whose completions have not been taken."""
         return bool(self.preemption.supervisor.jobs)
 
-    def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
+    def pause(self, engines: Iterable[int], limit: int | None = None, *, verify: bool = False) -> dict[int, HaltRecord]:
         """Halt engines; see :meth:`Preemption.pause`."""
         return self.preemption.pause(engines, limit, verify=verify)
 
@@ -301,7 +317,7 @@ class Device:
         engines: Iterable[int],
         incoming: LoadedModel | None = None,
         upcoming: UpcomingJobs = (),
-        limit: int = LIMIT,
+        limit: int | None = None,
         *,
         verify: bool = False,
     ) -> Suspension:
@@ -320,9 +336,14 @@ class Device:
         """Give a suspended task up: its jobs and its copies are gone; it can run again from the start."""
         self.preemption.abandon(suspension)
 
-    def settle(self, limit: int = LIMIT) -> None:
-        """Wait until no dump or restore is under way; ``SupervisorFault`` if one fails."""
-        self.preemption.transfers.settle(limit)
+    def drop(self, suspension: Suspension, model: LoadedModel) -> None:
+        """Give one model of a suspended task up; its others stay suspended."""
+        self.preemption.drop(suspension, model)
+
+    def settle(self) -> None:
+        """Wait until no dump or restore is under way; ``SupervisorFault`` if one fails, ``SupervisorTimeout`` if one
+        does not end."""
+        self.preemption.transfers.settle()
 
     def recover(self) -> None:
         """Make the device usable after a ``SupervisorFault``; see :meth:`Preemption.recover`."""

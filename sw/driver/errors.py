@@ -1,5 +1,6 @@
 """What can go wrong between driver and device."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.contract.job import Fault
@@ -22,8 +23,8 @@ class OutOfEvents(DriverError):
 
 
 class NotSuspendable(DriverError):
-    """A task stands where its image says nothing useful about it, so it cannot be taken off its engines, which go on.
-    ``model``: whose image that is, a ``LoadedModel``."""
+    """The state of a task cannot be taken off its engines, to DRAM, or back: it stands where its image says nothing
+    useful about it, or there is no way for its bytes. ``model``: whose image that is, a ``LoadedModel``."""
 
     def __init__(self, model: object, message: str) -> None:
         self.model = model
@@ -31,7 +32,12 @@ class NotSuspendable(DriverError):
 
 
 class DeviceTimeout(DriverError):
-    """The device did not finish within a limit in cycles; the message says what each engine was doing."""
+    """The device did not finish within a limit in cycles; the message says what each engine was doing. ``model``: whose
+    job it was that took too long, a ``LoadedModel``; None if that is not known, or it was the driver's."""
+
+    def __init__(self, message: str, model: object = None) -> None:
+        self.model = model
+        super().__init__(message)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,23 @@ class DeviceFault(DriverError):
 
 class SupervisorFault(DeviceFault):
     """A job of the driver failed: a dump, a restore, or one that clears memories between tenants. No suspended task has
-    lost anything: call ``Device.recover``, then dump, resume or begin again."""
+    lost anything: call ``Device.recover``, then dump, resume or begin again.
+
+    ``models``: whose state it moved, or for whom it cleared. ``own``: it ran loads of the model's own image, and what
+    they did will happen again.
+    """
+
+    def __init__(self, record: FaultRecord, models: Sequence[object] = (), *, own: bool = False) -> None:
+        self.models, self.own = tuple(models), own
+        super().__init__(record)
+
+
+class SupervisorTimeout(DeviceTimeout):
+    """A job of the driver did not end, otherwise as :class:`SupervisorFault`."""
+
+    def __init__(self, message: str, models: Sequence[object] = (), *, own: bool = False) -> None:
+        self.models, self.own = tuple(models), own
+        super().__init__(message)
 
 
 _MEANING = {

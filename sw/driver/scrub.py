@@ -12,8 +12,10 @@ from dataclasses import replace
 from hw.contract.isa import INSN_BYTES, Insn, Lv0Space, Lv0View, Op, Segment
 from hw.contract.job import JOB_MAGIC, JobFlag
 from hw.contract.params import SocParams
-from sw.driver.errors import FaultRecord, SupervisorFault
+from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
+from sw.driver.limits import copy_limit
 from sw.driver.memory.allocator import Allocator
+from sw.driver.memory.footprint import accumulator_bytes
 from sw.driver.memory.lv2_tenants import Lv2Tenants
 from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range
@@ -24,7 +26,6 @@ _RUN = 4096  #: bytes of one run
 _ALIGN = 256
 _PIECES = 32  #: pieces of LV2 that one job clears
 _TAG = 0xFFFE << 16  #: model number of these jobs in completions
-_LIMIT = 10_000_000  #: cycles
 _LOOK_AFTER = 50_000  #: cycles without an interrupt after which it is looked whether one was lost
 _UNKNOWN = object()  #: an engine was reset: whose data it holds is not known
 
@@ -72,7 +73,7 @@ class Scrubber:
         self._engines: list[object] = [first] * queues.params.engines  #: tenant of the newest job of each
         self.lv2 = Lv2Tenants(queues.params.lv2_bytes, several=inherited)
         self._program: int | None = None
-        self._waiting: set[int] = set()
+        self._waiting: dict[int, LoadedModel] = {}  #: for whom, by job id
         self._windows: set[int] = set()  #: those of them that clear LV2
         self.cleared = 0  #: jobs queued so far
         self.faulted: set[int] = set()  #: engines that such a job has stopped by a fault, and that were not reset since
@@ -85,8 +86,10 @@ class Scrubber:
 
     def clear_engine(self, engine: int, model: LoadedModel) -> None:
         """Queue the job that clears ``engine`` for ``model``; there must be room in its ring."""
-        size = len(engine_program(self._queues.params))
-        self._push(engine, self._code(), {"limit0": size})
+        params = self._queues.params
+        lv0 = params.pes * (params.lv0_act_bytes + params.lv0_wgt_bytes) + accumulator_bytes(params)
+        cleared = params.lv1_bytes + lv0
+        self._push(engine, model, self._code(), cleared, {"limit0": len(engine_program(params))})
         self._engines[engine] = model.tenant
 
     def clear_idle(self, engine: int, model: LoadedModel) -> None:
@@ -96,10 +99,7 @@ class Scrubber:
 
     def _ended(self, done: Callable[[], bool]) -> None:
         """Wait until ``done``. These jobs are short: an interrupt that is late may be lost."""
-        deadline = self._queues.bus.cycle + _LIMIT
-        while not done():
-            if not self._queues.poll(_LOOK_AFTER) and not self._queues.look() and self._queues.bus.cycle >= deadline:
-                raise self._queues.timed_out(_LIMIT)
+        self._queues.wait(done, None, _LOOK_AFTER)
 
     def owns(self, job_id: int) -> bool:
         """Whether a job that has not ended is one of these."""
@@ -108,7 +108,7 @@ class Scrubber:
     def taken_off(self, engine: int, job_ids: Sequence[int], there: LoadedModel | None) -> None:
         """These jobs, some of which are of models, will not run: the engine was emptied. ``there``: the model that has
         data in its memories; None if none of the jobs had begun."""
-        if mine := self._waiting.intersection(job_ids):
+        if mine := self._waiting.keys() & set(job_ids):
             self._forget(mine)
             self._engines[engine] = _UNKNOWN if there is None else there.tenant
 
@@ -137,8 +137,9 @@ class Scrubber:
             at = self._code() + self._room() - _LV2_PROGRAM
             self._queues.bus.write_mem(at, raw)
             members = {"limit0": len(raw), f"limit{Segment.LV2}": self._queues.params.lv2_bytes}
-            self._queues.wait(lambda: bool(queue.free), _LIMIT)
-            self._windows.add(self._push(engine, at, members))
+            self._queues.wait(lambda: bool(queue.free), None)
+            cleared = sum(high - low for low, high in pieces[i : i + _PIECES])
+            self._windows.add(self._push(engine, model, at, cleared, members))
             self._ended(lambda: not self._windows)
 
     # -- DRAM ------------------------------------------------------------------------------------------------
@@ -163,9 +164,15 @@ class Scrubber:
         self._forget({completion["job_id"]})
 
     def fault_of(self, record: FaultRecord) -> SupervisorFault:
-        """Names no model: it is nobody's. What is to be cleared is cleared by a later job."""
+        """Says for whom it was. What is to be cleared is cleared by a later job."""
         self.faulted.add(record.engine)
-        return SupervisorFault(replace(record, job=f"a job that {self.describe(record.job_id)}"))
+        text = f"a job that {self.describe(record.job_id)}"
+        return SupervisorFault(replace(record, job=text), [self._waiting[record.job_id]])
+
+    def overdue(self, engine: int, job_id: int, message: str) -> SupervisorTimeout:
+        """As :meth:`fault_of`."""
+        self.faulted.add(engine)
+        return SupervisorTimeout(f"a job that {message}", [self._waiting[job_id]])
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
         """The engine was reset before: the next job clears it again."""
@@ -179,7 +186,7 @@ class Scrubber:
 
     # -- shared ----------------------------------------------------------------------------------------------
     def _forget(self, job_ids: set[int]) -> None:
-        self._waiting -= job_ids
+        self._waiting = {job_id: model for job_id, model in self._waiting.items() if job_id not in job_ids}
         self._windows -= job_ids
 
     def _room(self) -> int:
@@ -191,12 +198,13 @@ class Scrubber:
             self._queues.bus.write_mem(self._program, engine_program(self._queues.params), charge=False)
         return self._program
 
-    def _push(self, engine: int, code: int, members: dict[str, int]) -> int:
+    def _push(self, engine: int, model: LoadedModel, code: int, cleared: int, members: dict[str, int]) -> int:
+        """Queue a program at ``code`` that clears so many bytes for ``model``."""
         job_id = self._queues.new_id()
-        self._waiting.add(job_id)
+        self._waiting[job_id] = model
         self.cleared += 1
         flags = {"flags": int(JobFlag.INTERRUPT), "magic": JOB_MAGIC, "job_id": job_id, "tag": _TAG, "base0": code}
-        self._queues.push(engine, flags | members, self)
+        self._queues.push(engine, flags | members | {"cycle_limit": copy_limit(cleared)}, self)
         self._queues.ring_doorbells()
         return job_id
 

@@ -4,9 +4,10 @@ import math
 from collections.abc import Callable
 
 from sw.driver import Device
+from sw.driver.limits import AFTER_DEADLINE
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
-from sw.runtime.request import Request, State
+from sw.runtime.request import DeadlineMissed, Request
 from sw.runtime.waiting_requests import WaitingRequests
 
 
@@ -22,8 +23,8 @@ class Deadlines:
         self._end = end
 
     def next_cycle(self) -> int | None:
-        """The first cycle at which a request will be too late; not of those that are being aborted."""
-        started = [request.last_cycle for request in self._started() if request.missed is None]
+        """The first cycle at which a request will be too late, or at which what is queued of one that is ends."""
+        started = [r.last_cycle if r.missed is None else _last(r.missed) for r in self._started()]
         first = min([self._waiting.next_last_cycle(), *started])
         return math.floor(first) + 1 if first < math.inf else None
 
@@ -37,17 +38,20 @@ class Deadlines:
 
     def _abort(self, request: Request) -> None:
         """End ``request``, at once if none loses by it. Where jobs of others stand on its engines nothing more is
-        queued for it, and it ends with the last of its jobs there: these are few, and have limits of their own."""
+        queued for it, and it ends with the last of its jobs there; if these take too long, the others start over."""
         error = request.miss(self._device.bus.cycle)
         level = next((level for level in self._levels if request in level.requests), None)
         if level is None:
             self._end(request, error)
-        elif request.state is State.SUSPENDED and level.suspension is not None:
-            self._recovery.give_up_level(level, request, error)
-        elif self._recovery.on_same_engines(level, request):
+        elif self._device.bus.cycle <= _last(error) and self._recovery.on_same_engines(level, request):
             level.close(request)
         else:
             self._recovery.fail(request, error)
 
     def _started(self) -> list[Request]:
         return [request for level in self._levels for request in level.requests]
+
+
+def _last(missed: DeadlineMissed) -> int:
+    """The last cycle at which jobs of a request that is aborted may end."""
+    return missed.cycle + AFTER_DEADLINE

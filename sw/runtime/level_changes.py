@@ -3,8 +3,7 @@
 
 from collections.abc import Callable
 
-from sw.driver import Device, DeviceFault, DeviceTimeout
-from sw.driver.errors import OutOfMemory
+from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
 from sw.runtime.blame import Blamed, blaming
 from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.priority_level import PriorityLevel
@@ -96,6 +95,10 @@ class LevelChanges:
         if choice is Mechanism.DUMP:
             self._suspend(level, incoming)
             return
+        self._start_over(level)
+
+    def _start_over(self, level: PriorityLevel) -> None:
+        """Take the requests of ``level`` off the engines; they wait to run again from their beginning."""
         self.count += 1
         for request in list(level.requests):
             request.preempted += 1
@@ -106,7 +109,7 @@ class LevelChanges:
         try:
             suspension = self._device.suspend(range(self._device.params.engines), incoming.model, level.upcoming())
         except OutOfMemory:  # nothing was taken off the engines
-            self._switching.decline(incoming)
+            self._start_over(level)
             return
         except (DeviceFault, DeviceTimeout):
             raise
@@ -128,7 +131,13 @@ class LevelChanges:
             announced, restore = level.resume()
         except (DeviceFault, DeviceTimeout):
             raise
-        except Exception as error:  # there is no room to bring it back, or its image makes no sense
+        except NotSuspendable as refusal:  # the next turn tries again, without it
+            self._recovery.fail_model(refusal)
+            return
+        except OutOfMemory:  # for what others have on chip, where it is to come back
+            self._recovery.give_way(level) or self._recovery.give_way()
+            return
+        except Exception as error:
             self._recovery.give_up(list(level.requests), error)
             return
         self._log.moves(level.requests[0], restore)

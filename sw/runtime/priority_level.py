@@ -85,6 +85,11 @@ class PriorityLevel:
         self._waiting = deque(run for run in self._waiting if run.request is not request)
         self._open = {number: other for number, other in self._open.items() if other is not request}
 
+    def robbed(self, request: Request) -> bool:
+        """Whether jobs of it that were queued are gone."""
+        ids = [job for run in self.groups.values() if run.request is request for job in run.ids]
+        return any(job not in self._device.outstanding and not self._device.finished(job) for job in ids)
+
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.key]
         self._forecast.drop(run.key)
@@ -232,6 +237,7 @@ class PriorityLevel:
         self.finished.append(run)
         run.request.groups_ended += 1
         run.request.results += run.results
+        run.request.setbacks = 0
         number = run.decision.request.number
         left = [other for other in self.groups.values() if other.decision.request.number == number]
         scheduled = number not in {request.number for request in self._scheduler.open_requests}

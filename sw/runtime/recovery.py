@@ -1,16 +1,18 @@
-"""What becomes of requests when a job faults, hangs, or a dump fails: one fails, those beside it start over."""
+"""What becomes of requests when a job faults, hangs, or a dump fails: one fails, those that lose jobs start over."""
 
 from collections.abc import Callable, Iterable
 
-from sw.driver import Device, DeviceFault, DeviceTimeout
-from sw.driver.errors import SupervisorFault
+from hw.contract.job import Fault
+from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
+from sw.driver.errors import SupervisorFault, SupervisorTimeout
+from sw.driver.preempt.operation import StateTransfer
 from sw.runtime.blame import Blamed
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
 from sw.runtime.spans import SpanLog
 from sw.runtime.waiting_requests import WaitingRequests
 
-_RETRIES = 3  #: attempts at a dump or restore that fails
+_TRIES = 3  #: of moving or clearing memories for one request, without a job of it that ended in between
 
 
 class Recovery:
@@ -26,20 +28,16 @@ class Recovery:
         end: Callable[[Request, Exception], None],
     ) -> None:
         self._device, self._levels, self._waiting, self._log, self._end = device, levels, waiting, log, end
-        self.failures = 0  #: of dumps and restores, since the last event
+        self._dropped = False  #: jobs of others may have been lost with those of a request
 
     def guarded(self, action: Callable[[], object]) -> None:
-        """Do it; a fault or a hang fails the request that caused it alone. A dump or restore that fails is tried again;
-        one that keeps failing fails the requests that need it."""
+        """Do it; a fault or a hang fails the request that caused it alone. A dump, a restore or a clearing job that
+        fails is tried again; one that keeps failing fails the requests whose state it moved, or for which it was."""
         try:
             action()
-        except SupervisorFault as fault:
-            self.failures += 1
-            blocked = [r for level in self._levels[-1:] for r in level.requests] or self._waiting.arrived()[:1]
-            self.start_over()
-            if self.failures >= _RETRIES:
-                self.failures = 0
-                self.give_up(blocked, fault)
+        except (SupervisorFault, SupervisorTimeout) as error:
+            self._start_over()
+            self._set_back(error)
         except Blamed as blamed:
             self.fail(blamed.request, blamed.error)
         except DeviceFault as fault:
@@ -48,10 +46,12 @@ class Recovery:
                 raise
             self.fail(victim, fault)
         except DeviceTimeout as error:
-            victim = self.oldest()
+            victim = self._user(error.model) or self.oldest()
             if victim is None:
                 raise
             self.fail(victim, error)
+        if self._dropped:
+            self._restart_robbed()
 
     def owner(self, job_id: int) -> Request | None:
         """The request that a job belongs to; None if it is none of these."""
@@ -75,10 +75,18 @@ class Recovery:
         finally:  # also if its engines do not come out of reset
             self._end(victim, error)
 
-    def start_over(self) -> None:
-        """A dump or restore failed: what was queued behind it starts over, what was to be restored stays suspended."""
+    def _user(self, model: object) -> Request | None:
+        """The request that has started with ``model``, or will next; None if there is none."""
+        started = [request for level in self._levels for request in level.requests]
+        return next((request for request in [*started, *self._waiting.arrived()] if request.model is model), None)
+
+    def _start_over(self) -> None:
+        """A job of the driver failed. What was queued behind a dump or restore starts over, what was to be restored
+        stays suspended."""
+        transferring = self._device.transferring
         self._device.recover()
-        if not self._levels:
+        self._dropped = True
+        if not transferring or not self._levels:
             return
         level, suspensions = self._levels[-1], self._device.suspensions
         held = {id(model) for suspension in suspensions for model in suspension.models}
@@ -88,6 +96,53 @@ class Recovery:
         for request in [r for r in level.requests if id(r.model) not in held]:
             self.restart(level, request)
 
+    def _set_back(self, error: SupervisorFault | SupervisorTimeout) -> None:
+        """Fail those whose state cannot be moved, or for whom nothing can be cleared: after so many tries, or at once
+        where loads of their own image are wrong."""
+        hopeless = error.own and not (isinstance(error, SupervisorFault) and error.record.code == Fault.BUS)
+        for request in [self._user(model) for model in error.models]:
+            if request is None:
+                continue
+            request.setbacks += 1
+            if hopeless or request.setbacks >= _TRIES:
+                self.fail(request, error)
+
+    def _restart_robbed(self) -> None:
+        """Start those requests over that have lost jobs because an engine was reset."""
+        self._dropped = False
+        level = self._levels[-1] if self._levels else None
+        if level is None or level.suspension is not None:
+            return
+        for request in [request for request in level.requests if level.robbed(request)]:
+            self.restart(level, request)
+
+    def admit(self, incoming: Request) -> StateTransfer | None:
+        """Make room on chip for ``incoming``. Suspended requests whose state cannot be moved end, and those for which
+        DRAM has no room start over, so that it can always run."""
+        while True:
+            try:
+                return self._device.admit(incoming.model, range(self._device.params.engines))
+            except NotSuspendable as refusal:
+                self.fail_model(refusal)
+            except OutOfMemory:
+                if not self.give_way():
+                    raise
+
+    def fail_model(self, refusal: NotSuspendable) -> None:
+        """End the request whose state cannot be moved; raises ``refusal`` if it has none."""
+        loser = self._user(refusal.model)
+        if loser is None:
+            raise refusal
+        self.fail(loser, refusal)
+
+    def give_way(self, keep: PriorityLevel | None = None) -> bool:
+        """Let the requests of the most urgent suspended level but ``keep`` start over, as DRAM has no room for what
+        they have on chip. False if there is none."""
+        suspended = [level for level in self._levels if level.suspension and level.requests and level is not keep]
+        for request in list(suspended[-1].requests) if suspended else ():
+            self.restart(suspended[-1], request)
+        return bool(suspended)
+
     def give_up(self, victims: Iterable[Request], error: Exception) -> None:
         """End requests that wait or are suspended: their dump or restore cannot be done."""
         for victim in victims:
@@ -95,16 +150,6 @@ class Recovery:
                 if victim in level.requests:
                     self._drop(level, victim)
             self._end(victim, error)
-
-    def give_up_level(self, level: PriorityLevel, victim: Request, error: Exception) -> None:
-        """End ``victim`` of a suspended level. What the level holds is given up; its other requests start over."""
-        assert level.suspension is not None
-        self._device.abandon(level.suspension)
-        self._levels.remove(level)
-        for request in [request for request in level.requests if request is not victim]:
-            self.restart(level, request)
-        self._drop(level, victim)
-        self._end(victim, error)
 
     def restart(self, level: PriorityLevel, request: Request) -> None:
         """Take ``request`` off the engines; it waits to run again from its start."""
@@ -115,7 +160,11 @@ class Recovery:
     def _drop(self, level: PriorityLevel, request: Request) -> None:
         level.drop(request)
         level.requests.remove(request)
-        self._device.abort(request.model)
+        self._dropped = True
+        if level.suspension is not None:
+            self._device.drop(level.suspension, request.model)
+        else:
+            self._device.abort(request.model)
         self._log.stops(request, self._device.bus.cycle)
 
     def on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:

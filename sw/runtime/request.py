@@ -91,6 +91,7 @@ class Request:
     repeated: int = 0  #: times it was started over: it was killed, or another request stopped its engine
     preempted: int = 0  #: times it was suspended or killed for a more urgent one
     results: list[JobResult] = field(default_factory=list, repr=False)  #: of its jobs that have ended
+    setbacks: int = 0  #: times since its last layer that moving or clearing memories for it failed
     alone: bool = False  #: nothing else has been on the device since it started
     cancelling: bool = False
     missed: DeadlineMissed | None = None  #: set once it is aborted for its deadline

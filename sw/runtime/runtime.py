@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from sw.driver import Device, DeviceFault, DriverError, LoadedModel
+from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.runtime import reference
 from sw.runtime.blame import blaming
 from sw.runtime.cpu_steps import CpuSteps
@@ -116,8 +116,7 @@ class Runtime:
             preemptive=preemptive, may_kill=may_kill, collect=self._steps.advance_all,
         )  # fmt: skip
         self._wake_ups = WakeUps(
-            device, self._levels, self._waiting, self._deadlines, self._changes, self._steps, self._recovery,
-            self.measured, self._rules,
+            device, self._levels, self._waiting, self._deadlines, self._changes, self._steps, self._rules,
         )  # fmt: skip
 
     @property
@@ -250,14 +249,14 @@ class Runtime:
             if request.engines is not None:
                 self.device.assign(request.model, request.engines)
             if self.device.suspensions:
-                dump = self.device.admit(request.model, range(self.device.params.engines))
+                dump = self._recovery.admit(request)
                 self._log.moves(request, dump)
                 self._switching.admitted(request, dump, self.device.bus.cycle)
             # Switched to ahead of its arrival: the engines stand, so there is nothing else to do.
             self.device.bus.advance(max(0, request.arrival - self.device.bus.cycle))
             request.session.store(request.inputs)
-            self.device.begin(request.model, request.session.limit)
-        except DeviceFault:  # of a job of another request, or of a dump
+            self.device.begin(request.model, None)
+        except (DeviceFault, DeviceTimeout):  # of a job of another request, or of a dump
             self._waiting.add(request)
             raise
         except Exception as error:  # inputs may be any object, and raise anything

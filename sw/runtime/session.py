@@ -14,9 +14,6 @@ from sw.runtime.policies.queue_time import QueueTime
 from sw.runtime.ports import InputError, from_tensor, to_tensor
 from sw.runtime.stats import RunStats, StepOnCpu, run_stats
 
-_LIMIT_FLOOR = 10_000_000  #: cycles; far above what the smallest models take, still soon over when one hangs
-_LIMIT_FACTOR = 50  #: times the compiler's estimate
-
 Arrays = dict[str, npt.NDArray]
 
 
@@ -24,15 +21,15 @@ class Session:
     """Inferences of one model, one at a time. The first that has the device to itself stores the durations of its
     layers in the image that was loaded (the reference durations of **Queue-time balancing**), if it has none.
 
-    ``limit``: cycles each group of jobs may take before ``DeviceTimeout``; by default generous with the
-    compiler's estimate. After a failed inference the engines involved were reset and the session can run again.
+    ``limit``: cycles each group of jobs may take before ``DeviceTimeout``; by default what the driver lets jobs take
+    (``sw.driver.limits``). After a failed inference the engines involved were reset and the session can run again.
     """
 
     def __init__(self, device: Device, model: LoadedModel, limit: int | None = None) -> None:
         self.device = device
         self.model = model
         meta = model.image.meta
-        self.limit = limit or default_limit(model)
+        self.limit = limit
         self._tensors = {tensor.name: tensor for tensor in meta.tensors}
         self._host = HostSteps(model.image)
 
@@ -140,9 +137,3 @@ class Session:
             engine = self.model.engines[queues.place(Operator(0, number, duration))]
             ids += self.device.submit(self.model, group.jobs, limit=self.limit, engine=engine)
         return ids
-
-
-def default_limit(model: LoadedModel) -> int:
-    """Cycles after which a group of jobs of ``model`` counts as hung."""
-    estimated = sum(layer.estimated_load + layer.estimated_compute for layer in model.image.meta.layers)
-    return _LIMIT_FLOOR + _LIMIT_FACTOR * estimated

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from sw.driver import Device
+from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime.deadlines import Deadlines
 from sw.runtime.level_changes import LevelChanges
-from sw.runtime.measurements import Measurements
 from sw.runtime.priority_level import PriorityLevel
-from sw.runtime.recovery import Recovery
 from sw.runtime.request_steps import RequestSteps
 from sw.runtime.rules import Rules
 from sw.runtime.waiting_requests import WaitingRequests
@@ -24,11 +23,11 @@ class WakeUps:
 
     def __init__(
         self, device: Device, levels: list[PriorityLevel], waiting: WaitingRequests, deadlines: Deadlines,
-        changes: LevelChanges, steps: RequestSteps, recovery: Recovery, measured: Measurements, rules: Rules,
+        changes: LevelChanges, steps: RequestSteps, rules: Rules,
     ) -> None:  # fmt: skip
         self._device, self._levels, self._waiting = device, levels, waiting
         self._deadlines, self._changes, self._steps = deadlines, changes, steps
-        self._recovery, self._measured, self._rules = recovery, measured, rules
+        self._rules = rules
 
     def interrupted(self) -> bool:
         """Whether the host has to leave what it does: for a more urgent request, or one that is too late."""
@@ -36,14 +35,15 @@ class WakeUps:
         return self._changes.due() or (late is not None and late <= self._device.bus.cycle)
 
     def wait(self) -> None:
-        """Let time pass until something is to be done, and take what has ended on the device. ``DeviceTimeout`` if
-        nothing has for too long."""
+        """Let time pass until something is to be done, and take what has ended on the device. ``DeviceTimeout`` if a
+        job has kept its engine longer than it may."""
         if self._waiting.unseen() and (self._waiting.startable() is not None or self._changes.due()):
             return
         now = self._device.bus.cycle
         ahead = [max(0, cycle - now) for cycle in self._due()]
         if not self._device.outstanding and self._device.transferring:
-            self._device.poll(min([_TICK, *ahead]))  # a dump or restore may fill the rings
+            if not self._device.poll(min([_TICK, *ahead])):  # a dump or restore may fill the rings
+                self._device.refuse_overdue()
             self._steps.advance_all()
         elif not self._device.outstanding:
             self._steps.advance_all()  # what ended together with a fault has not been looked at
@@ -53,14 +53,12 @@ class WakeUps:
             self._wait_for_jobs(ahead)
 
     def _wait_for_jobs(self, ahead: list[int]) -> None:
-        level = self._levels[-1]
-        limit = max(request.session.limit for request in level.requests)
-        ticks = [_TICK] if level.starved and not self._rules.at_arrival else []
-        if self._device.poll(min([limit, *ahead, *ticks]), self._changes.due):
-            self._recovery.failures = 0
+        ticks = [_TICK] if self._levels[-1].starved and not self._rules.at_arrival else []
+        patience = self._device.patience()
+        if self._device.poll(min([LOOK_AFTER if patience is None else patience, *ahead, *ticks]), self._changes.due):
             self._steps.advance_all()
-        elif self._device.bus.cycle - self._last_event() > limit and not self._device.look():
-            raise self._device.timed_out(limit)
+        else:
+            self._device.refuse_overdue()
 
     def _due(self) -> Iterator[int]:
         """Cycles at which something is to be done, the next of each kind; some may have passed."""
@@ -71,7 +69,3 @@ class WakeUps:
             yield known[1]
         for level in self._levels:
             yield from (request.on_cpu.end for request in level.requests if request.on_cpu is not None)
-
-    def _last_event(self) -> int:
-        started = [request.started or 0 for level in self._levels for request in level.requests]
-        return max([self._measured.last_end(range(self._device.params.engines)), *started])

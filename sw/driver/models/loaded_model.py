@@ -11,11 +11,11 @@ from hw.contract.job import JOB_MAGIC, JobFlag
 from hw.contract.window_weights import window_weights
 from sim.bus import Bus
 from sw.driver.errors import DriverError
+from sw.driver.limits import BODY, body_limits
 from sw.driver.memory.placement import ImagePlacement, relocate
 from sw.driver.memory.ranges import Range
 from sw.driver.memory.weight_windows import predecessors
 from sw.driver.models.code_limits import code_limits
-from sw.driver.models.cycle_limits import default_cycle_limits
 from sw.driver.models.edge_waits import EdgeWaits
 from sw.driver.queues.events import EventLease
 
@@ -29,7 +29,7 @@ class LoadedModel:
 
     def __init__(
         self, bus: Bus, image: Image, placement: ImagePlacement, events: EventLease, number: int,
-        engines: tuple[int, ...], tenant: str | None = None, *, keep_weights: bool = False,
+        engines: tuple[int, ...], tenant: str | None = None, *, keep_weights: bool = False, body_cycles: int = BODY,
     ) -> None:  # fmt: skip
         self.image = image
         self.tenant = tenant
@@ -39,7 +39,7 @@ class LoadedModel:
         self.engines = engines
         self.predecessors = predecessors(image)
         self._kept = window_weights(image) if keep_weights else {}
-        self.cycle_limits = default_cycle_limits(image, bus.params)
+        self.cycle_limits = body_limits(image, bus.params, body_cycles)
         self._code_limits = code_limits(image)
         self.chain: EventLease | None = None  #: keeps jobs in order that are placed on any engine
         self._placed: int | None = None  #: engine of the latest job in the chain

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hw.contract.image import CancelPoint
 from hw.contract.job import JobFlag
-from sw.driver.errors import DeviceFault, DriverError, FaultRecord
+from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
 from sw.driver.memory.ranges import Range
 from sw.driver.memory.resident_weights import ResidentWeights
 from sw.driver.memory.weight_windows import distance
@@ -17,7 +17,6 @@ from sw.driver.scrub import Scrubber
 
 #: Register accesses until the first job of an inference is announced, at most: its doorbell, and reads of events.
 SUBMIT_ACCESSES = 4
-_ROOM = 10_000_000  #: cycles within which a ring has room for a job that was taken off
 DESCRIPTOR_WAITS = 2  #: events that a job descriptor can wait for
 
 
@@ -29,8 +28,8 @@ class ModelJobs:
         self.table = JobTable()
         self.resident = ResidentWeights()
 
-    def begin(self, model: LoadedModel, limit: int) -> None:
-        """Start an inference: jobs that use the same LV2 bytes finish first, within ``limit`` cycles."""
+    def begin(self, model: LoadedModel, limit: int | None) -> None:
+        """See ``Device.begin``."""
         self._queues.wait(lambda: not self.table.conflicts(model), limit)
         self.enter(model)
         model.begin()
@@ -44,7 +43,13 @@ class ModelJobs:
         self.resident.enter(model.windows(), model.tenant, weights)
 
     def submit(
-        self, model: LoadedModel, jobs: Sequence[int], *, limit: int, cycle_limit: int | None, engine: int | None
+        self,
+        model: LoadedModel,
+        jobs: Sequence[int],
+        *,
+        limit: int | None,
+        cycle_limit: int | None,
+        engine: int | None,
     ) -> list[int]:
         """See ``Device.submit``."""
         numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
@@ -57,7 +62,7 @@ class ModelJobs:
             _check_whole(model, index, number)
             queue = self._queues.engines[number]
             if not self._may_push(queue, model, index):
-                if not limit:
+                if limit == 0:
                     break
                 self._make_room(queue, model, index, limit)
             if self.scrubber.must_clear(number, model):
@@ -89,13 +94,13 @@ class ModelJobs:
         engine as it was."""
         queue = self._queues.engines[engine]
         if point is None and self.scrubber.must_clear(engine, model):
-            self._queues.wait(lambda: queue.free > 1, _ROOM)
+            self._queues.wait(lambda: queue.free > 1, None)
             self.scrubber.clear_engine(engine, model)
         members = descriptor | {"window_after": self._window_after(queue, model, job)}
         self._queues.requeue(engine, members, self)
         self.table.enter(descriptor["job_id"], model, job, engine, point)
 
-    def collect(self, ids: Sequence[int], limit: int) -> list[JobResult]:
+    def collect(self, ids: Sequence[int], limit: int | None) -> list[JobResult]:
         """See ``Device.collect``."""
         self._queues.wait(lambda: all(job_id in self.table.finished for job_id in ids), limit)
         return [self.table.finished.pop(job_id) for job_id in ids]
@@ -127,7 +132,7 @@ class ModelJobs:
         queued = self.table.queued(model)
         return model.edge_waits(job, engine, lambda earlier: earlier not in queued)
 
-    def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int) -> None:
+    def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int | None) -> None:
         self._queues.ring_doorbells()  # all of them: the full engine may wait for an event from another
         self._queues.wait(lambda: self._may_push(queue, model, job), limit)
 
@@ -145,6 +150,10 @@ class ModelJobs:
         known = self.table.outstanding[record.job_id]
         instruction = known.model.disassemble(record.pc)
         return DeviceFault(replace(record, job=known.model.describe_job(known.job), instruction=instruction))
+
+    def overdue(self, engine: int, job_id: int, message: str) -> DeviceTimeout:
+        """Names the model."""
+        return DeviceTimeout(message, self.table.outstanding[job_id].model)
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
         """There will be no results, and what their prologues wrote is not known."""

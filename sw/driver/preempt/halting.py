@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hw.contract.regs import EngineState
-from sw.driver.errors import DeviceTimeout, DriverError, NotSuspendable
+from sw.driver.errors import DriverError, NotSuspendable
+from sw.driver.limits import BEGINNING, BODY
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
 
-LIMIT = 50_000_000  #: cycles within which an engine halts, or a dump ends
+RESTED = 1_000_000  #: cycles in which what still moves on an engine that is to be reset may end
 #: Register accesses to find out where a halted engine stands: STATUS, RING_LOADED, HALT_CYCLE_LO, HALT_POINT.
 RECORD_ACCESSES = 4
 _AWAKE = 20_000  #: cycles for which the driver looks for a halt by itself: usual intervals between points
@@ -37,12 +38,13 @@ class Halting:
     def __init__(self, queues: JobQueues, jobs: ModelJobs) -> None:
         self._queues, self._jobs = queues, jobs
 
-    def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
+    def pause(self, engines: Iterable[int], limit: int | None = None, *, verify: bool = False) -> dict[int, HaltRecord]:
         """Halt engines at their next cancellation point or before a body; idle ones count as halted at once.
 
         ``verify``: also compare PC and semaphores with the image's table, at the cost of more than 30 register reads
-        per engine. Raises ``DeviceFault`` if an engine stops on a fault instead, ``DeviceTimeout`` at the limit,
-        ``NotSuspendable`` for a point that the image does not know; the engines go on then.
+        per engine. Raises ``DeviceFault`` if an engine stops on a fault instead, ``DeviceTimeout`` at the limit, by
+        default when the body that runs should have ended, ``NotSuspendable`` for a point that the image does not know;
+        the engines go on then.
         """
         queues = [self._queues.engines[e] for e in sorted(engines)]
         busy = [queue for queue in queues if queue.outstanding]
@@ -62,18 +64,21 @@ class Halting:
             self.go_on(queue.number for queue in busy)
             raise
 
-    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int) -> dict[int, bool]:
+    def _wait_halted(self, busy: Sequence[EngineQueue], limit: int | None) -> dict[int, bool]:
         """Whether each has halted inside a job.
 
         A ``halted`` interrupt may be left over from a withdrawn pause, so trust ``STATUS.state``, not the interrupt.
         """
         waiting, in_job = {queue.number for queue in busy}, {}
+        if limit is None:
+            limit = max((BEGINNING + (q.oldest["cycle_limit"] or BODY) for q in busy if q.oldest), default=0)
         deadline = self._queues.bus.cycle + limit
         while waiting:
             left = deadline - self._queues.bus.cycle
             pending = self._queues.interrupts.wait(left, _AWAKE) if left > 0 else None
             if pending is None:
-                raise DeviceTimeout(f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit")
+                message = f"engines {sorted(waiting)} did not halt within {limit} cycles; raise the limit"
+                raise self._queues.late(min(waiting), message)
             for engine in waiting.intersection(self._queues.serve_interrupts(pending)):
                 status = self._queues.regs.read_fields(f"E{engine}.STATUS")
                 if status["state"] == EngineState.HALTED:
@@ -81,15 +86,16 @@ class Halting:
                     in_job[engine] = bool(status["in_job"])
         return in_job
 
-    def rest(self, engines: Iterable[int], limit: int = LIMIT) -> None:
-        """Wait until engines have halted or stopped on a fault, which is not raised: no job begins any more."""
+    def rest(self, engines: Iterable[int]) -> None:
+        """Wait until engines have halted or stopped on a fault, which is not raised, or until they will not: no job
+        begins any more."""
         queues = [self._queues.engines[e] for e in engines]
         for queue in queues:
             queue.pause()
-        deadline = self._queues.bus.cycle + limit
+        deadline = self._queues.bus.cycle + RESTED
         while any(queue.state() not in (EngineState.HALTED, EngineState.FAULT) for queue in queues):
             if self._queues.bus.cycle >= deadline:
-                raise self._queues.timed_out(limit)
+                return
             self._queues.bus.advance(_POLL)
 
     def go_on(self, engines: Iterable[int]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from hw.contract.image import LiveRange
-from hw.contract.isa import Segment
+from hw.contract.isa import LV2_SEGMENTS, Segment
 from hw.contract.job import JobFlag
 from hw.contract.spaces import Space
 from sw.driver.errors import NotSuspendable
@@ -14,8 +14,10 @@ from sw.driver.preempt.suspension import WORD, CleanRange, DirtyRange, QueuedJob
 
 
 def absolute(model: LoadedModel, live: LiveRange, engine: int) -> tuple[MemoryId, Range]:
-    """Where a live range lies on chip; accumulators in whole rows."""
+    """Where a live range lies on chip; accumulators in whole rows. ``NotSuspendable`` if that is nowhere."""
     if live.space == Space.LV2:
+        if live.segment not in LV2_SEGMENTS:
+            raise NotSuspendable(model, f"image {model.name!r} has a live range of LV2 in segment {live.segment}")
         base = model.segments_on(engine)[live.segment][0]
         return LV2, (base + live.offset, base + live.offset + live.size)
     if live.space == Space.LV1:
@@ -28,8 +30,9 @@ Live = tuple[LoadedModel, int, Sequence[LiveRange]]  #: model, engine, its live 
 
 
 def dirty_ranges(lives: Iterable[Live]) -> list[DirtyRange]:
-    """The union of the dirty ranges, by memory and address; ``NotSuspendable`` for dirty LV0: nothing dumps it."""
-    by_memory: dict[MemoryId, list[Range]] = {}
+    """The union of each model's dirty ranges, by memory and address; ``NotSuspendable`` for dirty LV0: nothing dumps
+    it."""
+    by_memory: dict[MemoryId, dict[int, tuple[LoadedModel, list[Range]]]] = {}
     for model, engine, ranges in lives:
         for live in ranges:
             if live.dirty and live.space in (Space.LV0_ACT, Space.LV0_WGT):
@@ -38,8 +41,12 @@ def dirty_ranges(lives: Iterable[Live]) -> list[DirtyRange]:
                 )
             if live.dirty:
                 memory, where = absolute(model, live, engine)
-                by_memory.setdefault(memory, []).append(where)
-    return [DirtyRange(memory, *r) for memory in sorted(by_memory) for r in normalise(by_memory[memory])]
+                by_memory.setdefault(memory, {}).setdefault(id(model), (model, []))[1].append(where)
+    result = []
+    for memory in sorted(by_memory):
+        found = [DirtyRange(model, memory, *r) for model, own in by_memory[memory].values() for r in normalise(own)]
+        result += sorted(found, key=lambda r: r.start)
+    return result
 
 
 def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[CleanRange]:
@@ -54,7 +61,7 @@ def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[Cle
             _, where = absolute(model, live, engine)
             source = model.segments[live.source_segment][0] + live.source_offset
             for start, end in subtract([where], [*written, *seen]):
-                result.append(CleanRange(start, end, source + start - where[0]))
+                result.append(CleanRange(model, start, end, source + start - where[0]))
             seen.append(where)
     return result
 
@@ -73,8 +80,10 @@ def prefetched_windows(queue: Sequence[QueuedJob], loaded: int, engine: int) -> 
 
 
 def first_live(jobs: Iterable[tuple[LoadedModel, int]], engine: int) -> list[Live]:
-    """Live ranges of the first job of each model: what lies in LV2 for it before its body starts."""
+    """Live ranges of the first job of each model: what lies in LV2 for it before its body starts. It has nothing in
+    memories of an engine yet, whatever its image says."""
     first: dict[int, tuple[LoadedModel, int]] = {}
     for model, job in jobs:
         first.setdefault(id(model), (model, job))
-    return [(model, engine, model.image.meta.jobs[job].live) for model, job in first.values()]
+    lives = [(model, model.image.meta.jobs[job].live) for model, job in first.values()]
+    return [(model, engine, [live for live in ranges if live.space == Space.LV2]) for model, ranges in lives]

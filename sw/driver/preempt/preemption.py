@@ -16,7 +16,7 @@ from sw.driver.memory.lv2_windows import choose_windows
 from sw.driver.memory.ranges import Range
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
-from sw.driver.preempt.halting import LIMIT, Halting, HaltRecord
+from sw.driver.preempt.halting import Halting, HaltRecord
 from sw.driver.preempt.live_state import Live, clean_ranges, dirty_ranges, first_live, prefetched_windows
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.reservation import dump_reserve
@@ -24,7 +24,7 @@ from sw.driver.preempt.staging import split
 from sw.driver.preempt.supervisor import Supervisor
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.driver.preempt.suspension import QueuedJob, Suspension
-from sw.driver.preempt.transfers import TRANSFERRED, Transfers
+from sw.driver.preempt.transfers import Transfers
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues
 
@@ -42,9 +42,9 @@ class Preemption:
         self.transfers = Transfers(queues, jobs, self.supervisor, self.tasks)
 
     # -- pause -----------------------------------------------------------------------------------------------
-    def pause(self, engines: Iterable[int], limit: int = LIMIT, *, verify: bool = False) -> dict[int, HaltRecord]:
+    def pause(self, engines: Iterable[int], limit: int | None = None, *, verify: bool = False) -> dict[int, HaltRecord]:
         """Halt engines once no dump or restore is under way; see :meth:`Halting.pause`."""
-        self.transfers.settle(limit)
+        self.transfers.settle()
         return self.halting.pause(engines, limit, verify=verify)
 
     # -- suspend ---------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ class Preemption:
         engines: Iterable[int],
         incoming: LoadedModel | None = None,
         upcoming: UpcomingJobs = (),
-        limit: int = LIMIT,
+        limit: int | None = None,
         *,
         verify: bool = False,
     ) -> Suspension:
@@ -68,7 +68,7 @@ class Preemption:
         engines = tuple(sorted(engines))
         self._refuse_halves(engines)
         self._reserve(engines, incoming)
-        self.transfers.settle(limit)
+        self.transfers.settle()
         sent = self._queues.bus.cycle
         halts = self.halting.pause(engines, limit, verify=verify)
         try:
@@ -240,8 +240,7 @@ class Preemption:
         the failed ones are lost, as after ``Device.abort``."""
         engines = sorted({*self.supervisor.engines(), *self._jobs.scrubber.faulted})
         # What ends before the reset has to be accounted for, and nothing may begin between the last look and the reset.
-        with contextlib.suppress(DeviceTimeout):
-            self.halting.rest(engines, TRANSFERRED)
+        self.halting.rest(engines)
         for e in engines:
             with contextlib.suppress(DeviceFault):  # the one that brought us here
                 self._queues.take_completions(e)
@@ -251,16 +250,22 @@ class Preemption:
     def settle_or_recover(self) -> None:
         """Let a dump or restore that is under way end, or recover from its failure."""
         try:
-            self.transfers.settle(TRANSFERRED)
+            self.transfers.settle()
         except (DeviceFault, DeviceTimeout):  # of jobs that are about to be dropped
             self.recover()
 
     def abandon(self, suspended: Suspension) -> None:
         """Give a suspended task up: its jobs and its copies are gone; it can run again from the start."""
-        self.transfers.settle()
+        for model in list(suspended.models):
+            self.drop(suspended, model)
         self.tasks.discard(suspended)
-        for model in suspended.models:
-            model.synchronise()
+
+    def drop(self, suspended: Suspension, model: LoadedModel) -> None:
+        """Give one model of a suspended task up; the others stay suspended. It can run again from the start."""
+        self.settle_or_recover()
+        suspended.drop(model)
+        self._jobs.table.forget_results(model)
+        model.synchronise()
 
 
 def _standing(halt: HaltRecord, queue: Sequence[QueuedJob], before: CancelPoint | None) -> CancelPoint | None:

@@ -82,7 +82,7 @@ def split(ranges: Iterable[DirtyRange]) -> list[DirtyRange]:
         most = LV2_COPY if dirty.memory == LV2 else PRIVATE_COPY
         for at in range(dirty.start, dirty.end, most):
             copy = None if dirty.copy is None else dirty.copy + at - dirty.start
-            result.append(DirtyRange(dirty.memory, at, min(at + most, dirty.end), copy, dirty.on_chip))
+            result.append(DirtyRange(dirty.model, dirty.memory, at, min(at + most, dirty.end), copy, dirty.on_chip))
     return result
 
 
@@ -108,9 +108,12 @@ def deal(ranges: Sequence[DirtyRange], idle: Sequence[int]) -> dict[int, list[Di
     return work
 
 
-def copy_jobs(params: SocParams, work: Mapping[int, Sequence[DirtyRange]], space: StagingSpace) -> list[CopyJob] | None:
+def copy_jobs(
+    params: SocParams, work: Mapping[int, Sequence[DirtyRange]], space: StagingSpace, *, share: int | None = None
+) -> list[CopyJob] | None:
     """Jobs in order, by engine; None where accumulators or LV1 have no staging buffer. Staged ranges go first, so
-    that LV2 transfers fill the pipeline behind them."""
+    that LV2 transfers fill the pipeline behind them. ``share``: engines that have to find buffers in the same space; by
+    default those of ``work``."""
     result = []
     for engine, ranges in work.items():
         private = [p for p in ranges if p.memory != LV2]
@@ -119,7 +122,7 @@ def copy_jobs(params: SocParams, work: Mapping[int, Sequence[DirtyRange]], space
             staged = [p for p in private if p.memory[0] == memory]
             if not staged:
                 continue
-            buffers = space.buffers(params, engine, staged, len(work))
+            buffers = space.buffers(params, engine, staged, share or len(work))
             if buffers is None:
                 return None
             result += [CopyJob(engine, [dirty], *buffers) for dirty in staged]
@@ -132,17 +135,16 @@ def plan_dump(
 ) -> list[list[CopyJob]]:
     """Groups of jobs; a group begins once its engine has completed the groups before.
 
-    Where no buffer is free, LV2 is dumped first, LV1 through the place that made free, and accumulators through both.
-    ``spare``: ranges of LV2 that may be dumped just to make room; an engine that needs one takes it into its ``work``.
+    Where no buffer is free in LV1 or LV2, LV2 is dumped first, LV1 through the place that made free, or what else is
+    free, and accumulators through both. ``spare``: ranges of LV2 that may be dumped just to make room; an engine that
+    needs one takes it into its ``work``. :class:`DriverError` if there is none.
     """
     planned = copy_jobs(params, work, space)
     if planned is not None:
         return [planned]
-    left = list(spare)
+    left, used = list(spare), dict[int, list[Range]]()
     for ranges in work.values():
-        if not any(p.memory == LV2 for p in ranges):
-            if not left:
-                raise DriverError("no place in LV2 to pass data of a suspended task through: unload a model")
+        if left and not any(p.memory == LV2 for p in ranges):
             ranges.append(left.pop())
     groups: list[list[CopyJob]] = []
     for memories in ((Space.LV2,), (Space.LV1,), (Space.LV0_ACC,)):
@@ -153,7 +155,11 @@ def plan_dump(
             low = [*space.lv1.get(engine, ()), *((p.start, p.end) for p in ranges if p.memory[0] == Space.LV1)]
             planned = copy_jobs(params, chosen, StagingSpace(freed, {engine: low}))
             if planned is None:
-                raise DriverError(f"engine {engine}: the place freed in LV2 is too small to pass accumulators through")
+                others = [where for other, places in used.items() if other != engine for where in places]
+                planned = copy_jobs(params, chosen, StagingSpace(space.lv2, {engine: low}, others), share=len(work))
+                used[engine] = [job.lv2.where for job in planned or () if job.lv2 is not None]
+            if planned is None:
+                raise DriverError(f"engine {engine}: no place in LV2 to pass accumulators or LV1 through")
             group += planned
         groups.append(group)
     return [group for group in groups if group]

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
 from hw.contract.job import JOB_MAGIC, JobFlag
-from sw.driver.errors import DriverError, FaultRecord, SupervisorFault
+from sw.driver.errors import DriverError, FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.ranges import Range, overlap
+from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.traffic import DramTraffic
 from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
 from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
@@ -21,9 +22,12 @@ _TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
 
 @dataclass(frozen=True)
 class SupervisorJob:
-    """A job of an operation. ``bytes``: to or from DRAM; None for one that only waits."""
+    """A job of an operation. ``models``: whose state it moves, or waits for; ``own``: by loads of their own image.
+    ``bytes``: to or from DRAM; None for one that only waits."""
 
     operation: StateTransfer
+    models: Sequence[LoadedModel]
+    own: bool
     engine: int
     bytes: int | None
     code: Range
@@ -55,17 +59,21 @@ class Supervisor:
         operation: StateTransfer,
         engine: int,
         program: bytes,
+        models: Sequence[LoadedModel],
         *,
+        cycle_limit: int,
         segments: Sequence[Range] | None = None,
         after: int | None = None,
         signal: bool = False,
         moved: int | None = None,
         effects: Effects | None = None,
     ) -> None:
-        """Queue ``program``. ``after``: number of signals (as :meth:`signals` counts) to wait for; ``signal``: the job
-        gives one when it retires. Prologues of later jobs of the engine wait for it."""
+        """Queue ``program``, which moves state of ``models``. ``segments``: those of a model whose own loads it runs.
+        ``after``: number of signals (as :meth:`signals` counts) to wait for; ``signal``: the job gives one when it
+        retires. Prologues of later jobs of the engine wait for it."""
         job_id = self._queues.new_id()
         members = self._descriptor(engine, program, segments or self.segments(), job_id)
+        members["cycle_limit"] = cycle_limit
         if after is not None:
             members["wait0_id"], members["wait0_value"] = self._event.wait(0, after)
             members["flags"] |= JobFlag.WAIT0
@@ -74,7 +82,7 @@ class Supervisor:
             members["flags"] |= JobFlag.SIGNAL
             self._signals += 1
         code = (members["base0"], members["base0"] + members["limit0"])
-        job = SupervisorJob(operation, engine, moved, code, effects or Effects())
+        job = SupervisorJob(operation, models, segments is not None, engine, moved, code, effects or Effects())
         self.jobs[job_id] = job
         operation.jobs.add(job_id)
         self._queues.requeue(engine, members, self, barrier=True)
@@ -128,7 +136,12 @@ class Supervisor:
 
     def fault_of(self, record: FaultRecord) -> SupervisorFault:
         """No suspended task has lost anything by it."""
-        return SupervisorFault(replace(record, job=self.describe(record.job_id)))
+        job = self.jobs[record.job_id]
+        return SupervisorFault(replace(record, job=self.describe(record.job_id)), job.models, own=job.own)
+
+    def overdue(self, engine: int, job_id: int, message: str) -> SupervisorTimeout:
+        """As :meth:`fault_of`."""
+        return SupervisorTimeout(message, self.jobs[job_id].models, own=self.jobs[job_id].own)
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
         """The oldest may have begun, the others have not."""
@@ -143,8 +156,9 @@ class Supervisor:
             self._signals = 0
 
     def describe(self, job_id: int) -> str:
-        """``a dump job of the driver``."""
-        return f"a {self.jobs[job_id].operation.name} job of the driver"
+        """``a dump job of the driver, for 'digits'``."""
+        job = self.jobs[job_id]
+        return f"a {job.operation.name} job of the driver, for {', '.join(repr(model.name) for model in job.models)}"
 
 
 def private_segments(segments: Sequence[Range]) -> list[Range]:

@@ -6,11 +6,11 @@ DRAM, or both; *clean* bytes of LV2 and prefetched weight windows only need to b
 
 from dataclasses import dataclass, field
 
-from hw.contract.image import CancelPoint, ImageError
+from hw.contract.image import CancelPoint
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import JobFlag
 from hw.contract.spaces import Space
-from sw.driver.errors import DriverError
+from sw.driver.errors import DriverError, NotSuspendable
 from sw.driver.memory.footprint import LV2, Footprint, MemoryId
 from sw.driver.memory.ranges import Range, intersect, normalise, overlap, subtract
 from sw.driver.models.loaded_model import LoadedModel
@@ -45,9 +45,10 @@ class QueuedJob:
 
 @dataclass(eq=False)
 class DirtyRange:
-    """Bytes of one memory whose content is nowhere else, unless they were dumped. ``copy``: DRAM address of a valid
-    dump; ``on_chip``: still in their place."""
+    """Bytes of one memory, of a ``model``, whose content is nowhere else, unless they were dumped. ``copy``: DRAM
+    address of a valid dump; ``on_chip``: still in their place."""
 
+    model: LoadedModel
     memory: MemoryId
     start: int
     end: int
@@ -62,8 +63,9 @@ class DirtyRange:
 
 @dataclass(frozen=True)
 class CleanRange:
-    """LV2 bytes with a copy at ``source`` in DRAM."""
+    """LV2 bytes of a ``model`` with a copy at ``source`` in DRAM."""
 
+    model: LoadedModel
     start: int
     end: int
     source: int
@@ -107,8 +109,8 @@ class Suspension:
             if not hit or not dirty.on_chip or dirty.copy is not None:
                 ranges.append(dirty)
                 continue
-            mine = [DirtyRange(dirty.memory, *r) for r in hit]
-            rest = [DirtyRange(dirty.memory, *r) for r in subtract([(dirty.start, dirty.end)], hit)]
+            mine = [DirtyRange(dirty.model, dirty.memory, *r) for r in hit]
+            rest = [DirtyRange(dirty.model, dirty.memory, *r) for r in subtract([(dirty.start, dirty.end)], hit)]
             ranges += mine + rest
             result += mine
         self.dirty = ranges
@@ -136,19 +138,31 @@ class Suspension:
     def missing_clean(self) -> list[CleanRange]:
         """Parts of clean ranges that must be loaded again."""
         return [
-            CleanRange(start, end, c.source + start - c.start)
+            CleanRange(c.model, start, end, c.source + start - c.start)
             for c in self.clean
             for start, end in intersect([(c.start, c.end)], self.lost_clean)
         ]
 
-    def reloads(self, engine: int) -> tuple[LoadedModel, list[Insn]] | None:
-        """Model and reload instructions of the halted job, if the engine's own memories were overwritten."""
+    def reloads(self, engine: int) -> tuple[QueuedJob, list[Insn]] | None:
+        """The halted job and its reload instructions, if the engine's own memories were overwritten."""
         point = self.points.get(engine)
         if point is None or engine not in self.stale or not point.reload:
             return None
-        model = self.queues[engine][0].model
-        code = model.code
-        return model, [_reload_instruction(model, code, pc) for pc in point.reload]
+        halted = self.queues[engine][0]
+        code = halted.model.code
+        return halted, [_reload_instruction(halted.model, code, pc) for pc in point.reload]
+
+    def drop(self, model: LoadedModel) -> None:
+        """``model`` is given up: nothing of it is brought back or queued again."""
+        for e, queue in self.queues.items():
+            if queue and queue[0].model is model:
+                self.points.pop(e, None)
+            self.queues[e] = [job for job in queue if job.model is not model]
+        left = {job.job_id for queue in self.queues.values() for job in queue}
+        self.windows = {job_id: window for job_id, window in self.windows.items() if job_id in left}
+        self.dirty = [r for r in self.dirty if r.model is not model]
+        self.clean = [r for r in self.clean if r.model is not model]
+        self.models = [other for other in self.models if other is not model]
 
     def descriptors(self, engine: int) -> list[tuple[QueuedJob, dict[str, int]]]:
         """What to queue again, in order: the halted job as a RESUME job, then those that had not started."""
@@ -173,7 +187,7 @@ def _resume_members(members: dict[str, int], point: CancelPoint) -> dict[str, in
 def _reload_instruction(model: LoadedModel, code: bytes, pc: int) -> Insn:
     insn = Insn.decode(code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES])
     if insn.op not in (Op.LD2, Op.LD1, Op.LD0):
-        raise ImageError(
-            f"image {model.name!r}: the reload list names {insn.op.name} at PC {pc}; compile the model again"
+        raise NotSuspendable(
+            model, f"image {model.name!r}: the reload list names {insn.op.name} at PC {pc}; compile the model again"
         )
     return insn

@@ -1,28 +1,28 @@
 """Moving what suspended tasks hold on chip to DRAM and back, by supervisor jobs (of **Cancellation points**)."""
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from hw.contract.isa import Insn, Op
 from hw.contract.spaces import Space
-from sw.driver.errors import DeviceTimeout, DriverError
+from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, NotSuspendable, OutOfMemory
+from sw.driver.limits import copy_limit
 from sw.driver.memory.footprint import LV2, Footprint
 from sw.driver.memory.ranges import Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
-from sw.driver.preempt.copies import reload
+from sw.driver.preempt.copies import SLOT_BYTES, reload
 from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.halting import LIMIT
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
 from sw.driver.preempt.restore import Restore
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
 from sw.driver.preempt.supervisor import Supervisor, private_segments
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.preempt.suspension import DirtyRange, Suspension
+from sw.driver.preempt.suspension import DirtyRange, QueuedJob, Suspension
 from sw.driver.queues.job_queues import JobQueues
 
-TRANSFERRED = 1_000_000  #: cycles; no dump or restore takes as long
 _POLL = 200
 
 
@@ -38,15 +38,14 @@ class Transfers:
         """LV2 windows of models with jobs on engines."""
         return normalise(w for model in self._jobs.table.models() for w in model.windows())
 
-    def settle(self, limit: int = LIMIT) -> None:
-        """Wait until no supervisor job is outstanding; ``SupervisorFault`` if one fails, ``DeviceTimeout`` at the
-        limit."""
-        deadline = self._queues.bus.cycle + limit
+    def settle(self) -> None:
+        """Wait until no supervisor job is outstanding; ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a job
+        that is overdue."""
         while self._supervisor.jobs:
             for e in self._supervisor.engines():
                 self._queues.take_completions(e)
-            if self._supervisor.jobs and not self._queues.poll(_POLL) and self._queues.bus.cycle >= deadline:
-                raise DeviceTimeout(f"a dump or restore did not end within {limit} cycles; recover the device")
+            if self._supervisor.jobs and not self._queues.poll(_POLL):
+                self._queues.refuse_overdue()
 
     # -- dump ------------------------------------------------------------------------------------------------
     def make_room(
@@ -64,12 +63,14 @@ class Transfers:
         work = deal(chosen, self._queues.idle())
         spare = [r for task in losing for r in task.dirty if r.memory == LV2 and r.on_chip and r.copy is None]
         free = self._staging_space(work, wanted)
-        groups = plan_dump(self._params, work, free, [r for r in spare if r not in chosen])
-        planned = {r for group in groups for copy_job in group for r in copy_job.ranges}
-        operation = Dump(self._tasks, losing, wanted, self._tasks.reserve_copies(planned))
-        for group in groups:
-            self._push(operation, group, None)
-        self._gate(operation, sorted({*engines, *work}), engines)
+        with _refused_for(chosen):
+            groups = plan_dump(self._params, work, free, [r for r in spare if r not in chosen])
+            planned = {r for group in groups for copy_job in group for r in copy_job.ranges}
+            operation = Dump(self._tasks, losing, wanted, self._tasks.reserve_copies(planned))
+            for group in groups:
+                self._push(operation, group, None)
+            owners = _owners([copy_job for group in groups for copy_job in group])
+            self._gate(operation, sorted({*engines, *work}), engines, owners)
         return operation
 
     def _staging_space(self, engines: Iterable[int], wanted: Footprint, avoid: Iterable[Range] = ()) -> StagingSpace:
@@ -90,7 +91,7 @@ class Transfers:
         engines = suspended.engines
         missing = suspended.missing()
         groups = self._restore_private(suspended, [r for r in missing if r.memory != LV2])
-        clean = split(DirtyRange(LV2, c.start, c.end, c.source, False) for c in suspended.missing_clean())
+        clean = split(DirtyRange(c.model, LV2, c.start, c.end, c.source, False) for c in suspended.missing_clean())
         lv2 = [r for r in missing if r.memory == LV2] + clean
         if lv2:
             groups[-1] += [CopyJob(e, ranges) for e, ranges in deal(lv2, self._queues.idle()).items()]
@@ -100,13 +101,14 @@ class Transfers:
             return None
         operation = Restore(self._tasks, suspended)
         working, after = set[int](), None
-        for group in groups:
-            self._push(operation, group, after)
-            working |= {copy_job.engine for copy_job in group}
-            after = self._supervisor.signals
-        for e, (model, insns) in reloads:
-            self._push_reloads(operation, e, model, insns, after)
-        self._gate(operation, sorted({*working, *engines}), engines)
+        with _refused_for([*missing, *clean], [job for _, (job, _) in reloads]):
+            for group in groups:
+                self._push(operation, group, after)
+                working |= {copy_job.engine for copy_job in group}
+                after = self._supervisor.signals
+            for e, (job, insns) in reloads:
+                self._push_reloads(operation, e, job, insns, after)
+            self._gate(operation, sorted({*working, *engines}), engines, suspended.models)
         return operation
 
     def _restore_private(self, suspended: Suspension, private: list[DirtyRange]) -> list[list[CopyJob]]:
@@ -125,7 +127,10 @@ class Transfers:
                 for copy_job in planned:
                     self._tasks.overwrite(copy_job.staged())
                 return [planned] if avoid or not targets else [planned, []]
-        raise DriverError("no place in LV2 to bring accumulators and LV1 back through: end another task first")
+        beside = [r for task in self._tasks if task is not suspended for r in task.dirty]
+        others = [r for r in beside if r.memory == LV2 and r.on_chip]
+        message = "no place in LV2 to bring accumulators and LV1 of a suspended task back through"
+        raise NotSuspendable(_largest(others or private), message)
 
     # -- supervisor jobs -------------------------------------------------------------------------------------
     def _push(self, operation: StateTransfer, group: list[CopyJob], after: int | None) -> None:
@@ -142,9 +147,11 @@ class Transfers:
                     operation,
                     engine,
                     program.encode(),
+                    _owners(mine),
+                    cycle_limit=copy_limit(moved := sum(r.size for copy_job in mine for r in copy_job.ranges)),
                     after=after if i == 0 else None,
                     signal=i == len(programs) - 1,
-                    moved=sum(r.size for copy_job in mine for r in copy_job.ranges),
+                    moved=moved,
                     effects=operation.effects(mine),
                 )
 
@@ -162,8 +169,10 @@ class Transfers:
         return result
 
     def _push_reloads(
-        self, operation: StateTransfer, engine: int, model: LoadedModel, insns: list[Insn], after: int | None
+        self, operation: StateTransfer, engine: int, job: QueuedJob, insns: list[Insn], after: int | None
     ) -> None:
+        """Run loads of the image again. What its body may take, they may."""
+        model = job.model
         for i in range(0, len(insns), MAX_INSTRUCTIONS):
             mine = insns[i : i + MAX_INSTRUCTIONS]
             program = Program(self._params)
@@ -172,18 +181,51 @@ class Transfers:
                 operation,
                 engine,
                 program.encode(),
+                [model],
+                cycle_limit=job.descriptor["cycle_limit"],
                 segments=private_segments(model.segments_on(engine)),
                 after=after if i == 0 else None,
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
             )
 
-    def _gate(self, operation: StateTransfer, working: Sequence[int], engines: Sequence[int]) -> None:
-        """Nothing that is queued on ``engines`` from here on begins before the operation's jobs have ended."""
+    def _gate(
+        self, operation: StateTransfer, working: Sequence[int], engines: Sequence[int], models: Sequence[LoadedModel]
+    ) -> None:
+        """Nothing that is queued on ``engines`` from here on begins before the operation's jobs, which move state of
+        ``models``, have ended."""
         if len({*working, *engines}) > 1:
             for e in engines:
-                self._supervisor.push(operation, e, Program(self._params).encode(), after=self._supervisor.signals)
+                nothing = Program(self._params).encode()
+                after = self._supervisor.signals
+                self._supervisor.push(operation, e, nothing, models, cycle_limit=copy_limit(0), after=after)
         self.operations.append(operation)
         for e in {*working, *engines}:
             self._queues.engines[e].ring_doorbell()
         operation.close()
+
+
+@contextmanager
+def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[QueuedJob] = ()) -> Iterator[None]:
+    """What cannot be done for these ranges, or for jobs with loads to run again, is ``NotSuspendable`` for the model
+    that has most of them."""
+    try:
+        yield
+    except (DeviceFault, DeviceTimeout, OutOfMemory, NotSuspendable):
+        raise
+    except DriverError as error:
+        raise NotSuspendable(_largest(ranges) if ranges else reloading[0].model, str(error)) from error
+
+
+def _largest(ranges: Sequence[DirtyRange]) -> LoadedModel:
+    """The model that has most of the bytes; a range counts for a few, as each takes instructions of its own."""
+    sizes: Counter[int] = Counter()
+    for r in ranges:
+        sizes[id(r.model)] += r.size + SLOT_BYTES
+    largest = sizes.most_common(1)[0][0]
+    return next(r.model for r in ranges if id(r.model) == largest)
+
+
+def _owners(copy_jobs: Sequence[CopyJob]) -> list[LoadedModel]:
+    """The models whose state these jobs move."""
+    return list({id(r.model): r.model for copy_job in copy_jobs for r in copy_job.ranges}.values())

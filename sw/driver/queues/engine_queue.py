@@ -33,6 +33,7 @@ class EngineQueue:
         self._unfinished: deque[tuple[int, dict[str, int]]] = deque()  # (index, descriptor), oldest first
         self._backlog: deque[tuple[int, dict[str, int]]] = deque()
         self._barrier: int | None = None
+        self._since, self._paused = bus.cycle, False
         self._program()
 
     @property
@@ -54,6 +55,16 @@ class EngineQueue:
     def unfinished(self) -> list[tuple[int, dict[str, int]]]:
         """Ring index and descriptor of every job queued whose completion was not taken, oldest first."""
         return [*self._unfinished, *self._backlog]
+
+    @property
+    def oldest(self) -> dict[str, int] | None:
+        """Descriptor of the oldest job whose completion was not taken."""
+        return self._unfinished[0][1] if self._unfinished else None
+
+    @property
+    def clock(self) -> int | None:
+        """Cycle since when the oldest job is that, as far as is known; None without one, and while a pause lasts."""
+        return None if self._paused or not self._unfinished else self._since
 
     @property
     def behind_barrier(self) -> bool:
@@ -107,7 +118,7 @@ class EngineQueue:
         self._write("CPL_HEAD", self.register("CPL_TAIL"))
         self._write("IRQ_STATUS", field_value("IRQ_STATUS", completion=1, fault=1, halted=1))
         self._write("IRQ_ENABLE", field_value("IRQ_ENABLE", completion=1, fault=1, halted=1))
-        self._write("CONTROL", field_value("CONTROL", enable=1))
+        self.go_on()
 
     def push(self, **descriptor: int) -> None:
         """Write one job descriptor (members of ``job.JOB``) to the ring; :meth:`ring_doorbell` announces it."""
@@ -144,6 +155,8 @@ class EngineQueue:
         return descriptor
 
     def _store(self, descriptor: dict[str, int]) -> None:
+        if not self._unfinished:
+            self.restart_clock()
         slot = self._submitted % self.capacity
         self._bus.write_mem(self._ring + slot * JOB.size, JOB.pack(**descriptor))
         self._unfinished.append((self._submitted, descriptor))
@@ -181,9 +194,14 @@ class EngineQueue:
             entries.append(_checked(COMPLETION.unpack(self._bus.read_mem(at, COMPLETION.size)), index, descriptor, at))
             self._retired += 1
         if count:
+            self.restart_clock()
             self._write("CPL_HEAD", self._retired & 0xFFFFFFFF)
             self._refill()
         return entries
+
+    def restart_clock(self) -> None:
+        """The oldest job counts as that from now on."""
+        self._since = self._bus.cycle
 
     def fault(self) -> FaultRecord:
         """The FAULT registers."""
@@ -199,10 +217,13 @@ class EngineQueue:
 
     def pause(self) -> None:
         """Ask the engine to halt at the next cancellation point or before the next body."""
+        self._paused = True
         self._write("CONTROL", field_value("CONTROL", enable=1, pause=1))
 
     def go_on(self) -> None:
         """Withdraw a pause; a halted engine continues."""
+        self._paused = False
+        self.restart_clock()
         self._write("CONTROL", field_value("CONTROL", enable=1))
 
     def state(self) -> EngineState:

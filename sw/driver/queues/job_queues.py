@@ -1,6 +1,7 @@
 """The job queues of one SoC: pushing jobs, and telling whoever pushed a job what became of it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from hw.contract.job import COMPLETION, JOB
@@ -9,6 +10,7 @@ from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecor
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.engine_queue import EngineQueue, fault_record
 from sw.driver.queues.interrupt_wait import HandledInterrupt, InterruptWait, never
+from sw.driver.queues.overdue import OverdueJobs
 from sw.driver.queues.registers import RegisterAccess
 
 _RING_ALIGN = 256
@@ -23,6 +25,10 @@ class JobOwner(Protocol):
 
     def fault_of(self, record: FaultRecord) -> DeviceFault:
         """The error to raise for a job that stopped its engine. The job is lost when the engine is reset."""
+        ...
+
+    def overdue(self, engine: int, job_id: int, message: str) -> DeviceTimeout:
+        """The error to raise for a job that has kept ``engine`` longer than it may. It is lost when that is reset."""
         ...
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
@@ -43,6 +49,7 @@ class JobQueues:
         self.bus, self.params, self.regs = bus, bus.params, regs
         self.interrupts = InterruptWait(bus, regs)
         self.engines = [self._open(dram, number, log2) for number in range(self.params.engines)]
+        self._overdue = OverdueJobs(bus, regs, self.engines)
         self._owners: dict[int, tuple[int, JobOwner]] = {}  #: engine and owner by job id, in the order of pushing
         self._next_id = 1
 
@@ -78,13 +85,37 @@ class JobQueues:
         return [queue.number for queue in self.engines if not queue.outstanding]
 
     # -- what happens ----------------------------------------------------------------------------------------
-    def wait(self, done: Callable[[], bool], limit: int) -> None:
-        """Serve interrupts until ``done``; :class:`DeviceTimeout` after ``limit`` cycles. Raises as :meth:`poll`."""
-        deadline = self.bus.cycle + limit
+    def wait(self, done: Callable[[], bool], limit: int | None, look_after: int | None = None) -> None:
+        """Serve interrupts until ``done``; :class:`DeviceTimeout` after ``limit`` cycles, if it has one, and as soon as
+        a job is overdue. Raises as :meth:`poll`.
+
+        ``look_after``: cycles without an interrupt after which it is looked whether one was lost."""
+        deadline = None if limit is None else self.bus.cycle + limit
         while not done():
-            left = deadline - self.bus.cycle
-            if (left <= 0 or not self.poll(left)) and not self.look():
-                raise self.timed_out(limit)
+            left = [span for span in (self.patience(), look_after) if span is not None]
+            if deadline is not None:
+                left.append(deadline - self.bus.cycle)
+            if not left:
+                raise DriverError("nothing is queued that could end, so nothing is waited for")
+            if (min(left) <= 0 or not self.poll(min(left))) and not self.look():
+                self.refuse_overdue()
+                if limit is not None and deadline is not None and self.bus.cycle >= deadline:
+                    raise self.timed_out(limit)
+
+    def patience(self) -> int | None:
+        """Cycles until a job may be overdue; None if none can be."""
+        return self._overdue.left()
+
+    def refuse_overdue(self) -> None:
+        """Raise the :class:`DeviceTimeout` of a job that has kept its engine longer than it may, if there is one and
+        its completion is not there."""
+        if self.patience() != 0 or self.look():
+            return
+        found = self._overdue.find()
+        if found is not None:
+            engine, job_id, limit = found
+            late = f"{self._owners[job_id][1].describe(job_id)} keeps engine {engine} for more than {limit} cycles"
+            raise self.late(engine, f"{late}:\n  {self._doing()}")
 
     def poll(self, limit: int, busy: Callable[[], bool] = never) -> bool:
         """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came, or if one did while the host
@@ -136,15 +167,29 @@ class JobQueues:
                 )
             owner.completed(engine, entry)
         if record is None and faulted:
-            record = queue.fault()
+            record = self._blamed(queue.fault())
         if record is not None:
             known = self._owners.get(record.job_id)
             raise DeviceFault(record) if known is None else known[1].fault_of(record)
 
+    def _blamed(self, record: FaultRecord) -> FaultRecord:
+        """The fault of a job that has not ended: where the engine could not read whose it is, of its oldest."""
+        mine = [job_id for job_id, (engine, _) in self._owners.items() if engine == record.engine]
+        return record if record.job_id in mine or not mine else replace(record, job_id=mine[0])
+
+    def late(self, engine: int, message: str) -> DeviceTimeout:
+        """The error for an engine whose oldest job takes too long."""
+        oldest = self.engines[engine].oldest
+        if oldest is None:
+            return DeviceTimeout(message)
+        return self._owners[oldest["job_id"]][1].overdue(engine, oldest["job_id"], message)
+
     def timed_out(self, limit: int) -> DeviceTimeout:
         """The error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
-        doing = "\n  ".join(self._describe(queue) for queue in self.engines)
-        return DeviceTimeout(f"no result within {limit} cycles; raise the limit or look at:\n  {doing}")
+        return DeviceTimeout(f"no result within {limit} cycles; raise the limit or look at:\n  {self._doing()}")
+
+    def _doing(self) -> str:
+        return "\n  ".join(self._describe(queue) for queue in self.engines)
 
     def _describe(self, queue: EngineQueue) -> str:
         text, job_id = queue.describe(self.params.semaphores), queue.register("CURRENT_JOB")

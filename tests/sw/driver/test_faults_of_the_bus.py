@@ -7,7 +7,7 @@ from hw.contract.job import COMPLETION, Fault
 from hw.contract.params import DRAM_TIMING, preset
 from sim.faulty_bus import FaultyBus
 from sw.driver import Device, DeviceFault
-from sw.driver.models.cycle_limits import FACTOR, MARGIN, default_cycle_limits
+from sw.driver.limits import BODY, FACTOR, MARGIN, body_limits
 from sw.driver.queues import interrupt_wait
 from sw.runtime import Runtime, Session
 from tests.support.fake_soc import FakeSoc
@@ -53,16 +53,16 @@ def test_a_damaged_completion_is_a_fault_of_the_job_that_it_was_of(bus, byte):
 
 def test_cycle_limits_follow_from_the_bounds_of_the_image():
     image = walking_image(TINY, jobs=2)
-    assert default_cycle_limits(image, TINY) == [0, 0]  # it has none
+    assert body_limits(image, TINY) == [BODY, BODY]  # it has none
     for job in image.meta.jobs:
         job.worst_cycles = 1000
     for point in image.meta.cancel_points:
         point.worst_interval = 10
     points = [sum(point.job == job for point in image.meta.cancel_points) for job in range(2)]
-    assert default_cycle_limits(image, TINY) == [FACTOR * (1000 + 10 * n) + MARGIN for n in points]
+    assert body_limits(image, TINY) == [FACTOR * (1000 + 10 * n) + MARGIN for n in points]
     for name in DRAM_TIMING:
         slower = TINY.replace(**{name: 50})
-        assert default_cycle_limits(image, slower) == [0, 0], name
+        assert body_limits(image, slower) == [BODY, BODY], name
 
 
 def test_jobs_get_them(bus):

@@ -133,8 +133,8 @@ def test_failing_dump_and_restore_are_tried_again(op, times):
     if times == 1:
         for request in requests:
             check(request)
-    else:  # only the request that needs it fails, and it fails once
-        failed, other = (requests[1], requests[0]) if op is Op.ST2 else requests
+    else:  # only the request whose state is moved fails, and it fails once
+        failed, other = requests
         assert isinstance(failed.error, SupervisorFault) and failed.state is State.FAILED
         assert re.search(r"BUS fault in a (dump|restore) job of the driver", str(failed.error))
         check(other)

@@ -142,7 +142,7 @@ def test_a_dump_or_restore_that_fails_is_tried_again(params, op):
         assert urgent.repeated and not any(request.repeated for request in long)
 
 
-def test_a_dump_that_keeps_failing_fails_the_request_it_is_for():
+def test_a_dump_that_keeps_failing_fails_the_request_whose_state_it_saves():
     soc = FakeSoc(TINY)
     device = Device(soc)
     own = 0xFFFF  #: in the tag of jobs of the driver
@@ -151,9 +151,9 @@ def test_a_dump_that_keeps_failing_fails_the_request_it_is_for():
     long = runtime.submit(*walks(device, 1, jobs=6), X)
     urgent = runtime.submit(device.load(smashing_image(TINY)), X, priority=1, arrival=device.bus.cycle + 4000)
     runtime.run_until_done()
-    check(long)
-    with pytest.raises(SupervisorFault, match="BUS fault in a dump job of the driver"):
-        urgent.result()
+    check(urgent)
+    with pytest.raises(SupervisorFault, match="BUS fault in a dump job of the driver, for 'walk"):
+        long.result()
 
 
 def test_a_fault_of_an_urgent_request_leaves_suspended_ones_alone():

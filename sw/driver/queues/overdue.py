@@ -1,0 +1,106 @@
+"""Which job has kept its engine longer than it may, and whose fault it is that a queue does not move.
+
+The oldest job of each engine has a clock. A job that waits for an event is not late by itself: the engine on which the
+event is to be signalled has a clock too, and whoever delays that is late. Only where no clock is left that could run
+out, because jobs wait for each other or for what nobody signals, one of those that wait is to blame.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from hw.contract.job import JobFlag
+from sim.bus import Bus
+from sw.driver.limits import BEGINNING
+from sw.driver.queues.engine_queue import EngineQueue
+from sw.driver.queues.registers import RegisterAccess
+
+_WORD = 1 << 32
+_WAITS = ((JobFlag.WAIT0, "wait0"), (JobFlag.WAIT1, "wait1"))
+Signals = tuple[int, int]  #: an event, and how many signals of it are missing
+
+
+class OverdueJobs:
+    """Watches the oldest jobs of ``engines``. Nothing is read from the device before a clock has run out."""
+
+    def __init__(self, bus: Bus, regs: RegisterAccess, engines: Sequence[EngineQueue]) -> None:
+        self._bus, self._regs, self._engines = bus, regs, engines
+        self._came: dict[int, int] = {}  #: by engine: the oldest job, if its events are known to have come
+
+    def left(self) -> int | None:
+        """Cycles until the next clock runs out; None if there is none."""
+        ends = [end for queue in self._engines if (end := _end(queue)) is not None]
+        return max(0, min(ends) - self._bus.cycle) if ends else None
+
+    def find(self) -> tuple[int, int, int] | None:
+        """Engine and id of a job that is overdue, and its limit; None if there is none. Clocks of jobs that wait for
+        others, or that have waited until now, begin again."""
+        late = [q for q in self._engines if (end := _end(q)) is not None and end <= self._bus.cycle]
+        if not late:
+            return None
+        waits = {queue.number: self._missing(queue) for queue in self._engines if queue.oldest}
+        blocked = self._blocked(waits)
+        for queue in late:
+            job_id = _oldest(queue)["job_id"]
+            if queue.number in blocked:
+                return _named(self._engines[self._first_to_blame(blocked)])
+            if not waits[queue.number] and (_events(queue) == [] or self._came.get(queue.number) == job_id):
+                return _named(queue)
+            if not waits[queue.number]:
+                self._came[queue.number] = job_id
+            queue.restart_clock()
+        return None
+
+    def _missing(self, queue: EngineQueue) -> list[Signals]:
+        """What the oldest job of an engine waits for."""
+        left = [(event, (value - self._regs.read(f"EVENT[{event}]")) % _WORD) for event, value in _events(queue)]
+        return [(event, count) for event, count in left if 0 < count < _WORD // 2]
+
+    def _blocked(self, waits: Mapping[int, list[Signals]]) -> dict[int, list[Signals]]:
+        """Of engines whose oldest jobs wait, by what they wait for, those that no other can set free."""
+        blocked = {engine: missing for engine, missing in waits.items() if missing}
+        while True:
+            moving = [queue for queue in self._engines if queue.number not in blocked]
+            freed = [
+                engine
+                for engine, missing in blocked.items()
+                if all(sum(_signals(queue, event) for queue in moving) >= count for event, count in missing)
+            ]
+            if not freed:
+                return blocked
+            for engine in freed:
+                del blocked[engine]
+
+    def _first_to_blame(self, blocked: Mapping[int, list[Signals]]) -> int:
+        """One that waits for signals that jobs queued before it do not give; there is one wherever nothing moves."""
+        for engine, missing in blocked.items():
+            job_id = _oldest(self._engines[engine])["job_id"]
+            if any(sum(_signals(queue, event, job_id) for queue in self._engines) < count for event, count in missing):
+                return engine
+        return min(blocked)
+
+
+def _oldest(queue: EngineQueue) -> dict[str, int]:
+    assert queue.oldest is not None
+    return queue.oldest
+
+
+def _named(queue: EngineQueue) -> tuple[int, int, int]:
+    return queue.number, _oldest(queue)["job_id"], BEGINNING + _oldest(queue)["cycle_limit"]
+
+
+def _end(queue: EngineQueue) -> int | None:
+    """When the clock of an engine's oldest job runs out; None without one, or if the job has no limit."""
+    if queue.clock is None or not _oldest(queue)["cycle_limit"]:
+        return None
+    return queue.clock + BEGINNING + _oldest(queue)["cycle_limit"]
+
+
+def _events(queue: EngineQueue) -> list[tuple[int, int]]:
+    """Events that the oldest job waits for, and their counts."""
+    job = _oldest(queue)
+    return [(job[f"{name}_id"], job[f"{name}_value"]) for flag, name in _WAITS if job["flags"] & flag]
+
+
+def _signals(queue: EngineQueue, event: int, before: int | None = None) -> int:
+    """How many signals of ``event`` the unfinished jobs of an engine give, or those queued ``before`` a job."""
+    jobs = [job for _, job in queue.unfinished if job["flags"] & JobFlag.SIGNAL and job["signal_id"] == event]
+    return sum(before is None or (job["job_id"] - before) % _WORD > _WORD // 2 for job in jobs)
