@@ -88,7 +88,9 @@ class PriorityLevel:
     def robbed(self, request: Request) -> bool:
         """Whether jobs of it that were queued are gone."""
         ids = [job for run in self.groups.values() if run.request is request for job in run.ids]
-        return any(job not in self._device.outstanding and not self._device.finished(job) for job in ids)
+        queues = [] if self.suspension is None else self.suspension.queues.values()
+        there = self._device.outstanding.keys() | {job.job_id for queue in queues for job in queue}
+        return any(job not in there and not self._device.finished(job) for job in ids)
 
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.key]

@@ -110,11 +110,9 @@ class Recovery:
     def _restart_robbed(self) -> None:
         """Start those requests over that have lost jobs because an engine was reset."""
         self._dropped = False
-        level = self._levels[-1] if self._levels else None
-        if level is None or level.suspension is not None:
-            return
-        for request in [request for request in level.requests if level.robbed(request)]:
-            self.restart(level, request)
+        for level in list(self._levels):
+            for request in [request for request in level.requests if level.robbed(request)]:
+                self.restart(level, request)
 
     def admit(self, incoming: Request) -> StateTransfer | None:
         """Make room on chip for ``incoming``. Suspended requests whose state cannot be moved end, and those for which

@@ -107,10 +107,13 @@ class JobQueues:
         return self._overdue.left()
 
     def refuse_overdue(self) -> None:
-        """Raise the :class:`DeviceTimeout` of a job that has kept its engine longer than it may, if there is one and
-        its completion is not there."""
+        """Raise the :class:`DeviceTimeout` of a job that has kept its engine longer than it may, if there is one: of
+        most jobs no interrupt tells that they have ended."""
         if self.patience() != 0 or self.look():
             return
+        for queue in self.engines:
+            if queue.oldest is not None:
+                self.take_completions(queue.number)
         found = self._overdue.find()
         if found is not None:
             engine, job_id, limit = found
