@@ -68,10 +68,8 @@ class Recovery:
         level = next((level for level in self._levels if victim in level.requests), None)
         try:
             if level is not None:
-                others = self.on_same_engines(level, victim)
                 self._drop(level, victim)
-                for request in others:
-                    self.restart(level, request)
+                self._restart_robbed()
         finally:  # also if its engines do not come out of reset
             self._end(victim, error)
 
@@ -109,10 +107,9 @@ class Recovery:
 
     def _restart_robbed(self) -> None:
         """Start those requests over that have lost jobs because an engine was reset."""
+        while robbed := [(level, r) for level in self._levels for r in level.requests if level.robbed(r)]:
+            self.restart(*robbed[0])
         self._dropped = False
-        for level in list(self._levels):
-            for request in [request for request in level.requests if level.robbed(request)]:
-                self.restart(level, request)
 
     def admit(self, incoming: Request) -> StateTransfer | None:
         """Make room on chip for ``incoming``. Suspended requests whose state cannot be moved end, and those for which

@@ -7,7 +7,7 @@ _RECOVERY, _STORMS = "sw/runtime/recovery.py", ("storms",)
 RUNTIME = (
     Mutant(
         "U1", "neighbours of a failed request do not start over", _RECOVERY,
-        "return [r for r in level.requests if id(r.model) in hit and r is not victim]", "return []",
+        "for r in level.requests if level.robbed(r)]", "for r in level.requests if False]",
         "P3", _STORMS,
     ),
     Mutant(
