@@ -1,11 +1,10 @@
 """A model with a dynamic dimension as one model: for each call a kernel is matched (**Run-time kernel matching**)."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-import numpy as np
 import numpy.typing as npt
 
 from caesura.api import Arrays, Device, Inputs, Model, UsageError
@@ -20,6 +19,7 @@ from hw.contract.range_image import RangeImage
 from sw.driver import LoadedModel
 from sw.kernels import KernelLibrary, OnDemandKernels
 from sw.runtime import InputError, RunStats
+from sw.runtime.ports import by_name, to_array
 
 _NAMED = 3  #: kernels that an error names
 
@@ -216,8 +216,7 @@ class DynamicModel:
         """Inputs by name, and their length."""
         axes = dict(self.dimension.axes)
         names = self.dimension.inputs
-        given = dict(inputs) if isinstance(inputs, Mapping) else {names[0]: inputs}
-        arrays = {name: np.asarray(value) for name, value in given.items()}
+        arrays = {name: to_array(name, value) for name, value in by_name(names, inputs).items()}
         found: dict[str, int] = {}
         for name, axis in axes.items():
             if name not in arrays:

@@ -58,8 +58,33 @@ class Device:
         self._loads = 0
 
     def close(self) -> None:
-        """Close the bus."""
+        """Close the bus; what uses the device from then on is told by a :class:`DriverError`, as is one that closes it
+        within a call that uses it. Nothing happens the second time."""
+        self.ownership.close()
         self.bus.close()
+
+    def claim(self, owner: object, name: str) -> None:
+        """Let ``owner``, called ``name`` in messages, queue jobs until it releases :attr:`ownership`. What an earlier
+        one left that nobody holds any more is dropped first. :class:`DriverError` while another uses the device."""
+        self._drop_abandoned(owner)
+        self.ownership.claim(owner, name)
+
+    def drop_all(self) -> None:
+        """Take all jobs and all suspended tasks off the device, whoever had them. Models stay loaded."""
+        self.preemption.settle_or_recover()
+        for suspension in self.suspensions:
+            self.abandon(suspension)
+        for model in self.jobs.table.models():
+            self.abort(model)
+        for model in self._models:
+            self.jobs.table.forget_results(model)
+
+    def _drop_abandoned(self, claimant: object = None) -> None:
+        if self.ownership.abandoned(claimant):
+            self.drop_all()
+            for model in self._models:
+                model.users.clear()
+            self.ownership.cleared()
 
     @property
     def engines(self) -> list[EngineQueue]:
@@ -155,6 +180,8 @@ class Device:
             self._unload(model)
 
     def _unload(self, model: LoadedModel) -> None:
+        if model.users:
+            self._drop_abandoned()
         self._refuse_outstanding(model)
         if model.users:
             raise DriverError(

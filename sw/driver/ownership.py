@@ -4,7 +4,7 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from weakref import WeakValueDictionary, finalize
+from weakref import ReferenceType, WeakValueDictionary, finalize, ref
 
 from sim.bus import Bus
 from sw.driver.errors import DriverError
@@ -38,8 +38,9 @@ class Ownership:
         self._bus = bus
         self.inherited = id(bus) in _WITH_TENANTS
         self._lock = threading.Lock()
-        self._owner: object = None
+        self._owner: ReferenceType[object] | None = None
         self._name = ""
+        self._closed = False
         self._thread: int | None = None
         self._depth = 0  #: of calls of that thread
 
@@ -56,25 +57,54 @@ class Ownership:
 
     def claim(self, owner: object, name: str) -> None:
         """Let ``owner``, called ``name`` in messages, use the device until :meth:`release`; :class:`DriverError` while
-        another does. The owner may claim it again."""
+        another does, or while :meth:`abandoned`. The owner may claim it again, and does not live for it."""
         with self._lock:
-            if self._owner is not None and self._owner is not owner:
+            if self._owner is not None and self._owner() is not owner:
                 raise DriverError(
-                    f"{self._name} uses this device, so {name} cannot: wait until it is done, or open another device"
+                    f"{self._name} uses this device, so {name} cannot: wait until it is done, close it, or open "
+                    "another device"
                 )
-            self._owner, self._name = owner, name
+            self._owner, self._name = ref(owner), name
 
     def release(self, owner: object) -> None:
         """``owner`` has no jobs any more; nothing happens if it is not the owner."""
         with self._lock:
-            if self._owner is owner:
+            if self._owner is not None and self._owner() is owner:
                 self._owner = None
+
+    def abandoned(self, claimant: object = None) -> bool:
+        """Whether the owner, if that is not the ``claimant``, is gone without a :meth:`release`: its jobs are
+        nobody's."""
+        if self._owner is None or (claimant is not None and self._owner() is claimant):
+            return False
+        gc.collect()  # one that nobody holds any more may still wait for the collector
+        return self._owner() is None
+
+    def cleared(self) -> None:
+        """Nothing is left of what the owner had."""
+        with self._lock:
+            self._owner = None
+
+    def close(self) -> None:
+        """The device is of no more use. :class:`DriverError` within a call that uses it."""
+        with self._lock:
+            if self._depth:
+                raise DriverError("this device is in use by the call that closes it: close it when that has returned")
+            self._closed = True
+
+    @property
+    def closed(self) -> bool:
+        """Whether the device was closed."""
+        return self._closed
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """While this lasts, calls from other threads are a :class:`DriverError`."""
+        """While this lasts, calls from other threads are a :class:`DriverError`; so is this once the device is
+        closed."""
         me = threading.get_ident()
         with self._lock:
+            if self._closed:
+                raise DriverError("this device was closed: open another")
             if self._depth and self._thread != me:
                 raise DriverError(
                     "another thread uses this device: use a device from one thread at a time, or open one for each"

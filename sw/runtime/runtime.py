@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
+from typing import Self
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError, LoadedModel
 from sw.runtime import reference
@@ -104,7 +105,7 @@ class Runtime:
         self._numbers = count(1)
         self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
         self._unfinished = 0  #: requests
-        self._in_turn = False
+        self._in_turn = self._closed = False
         self._log = SpanLog(history)
         self._switching = Switching(rule, gain)
         self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
@@ -133,6 +134,26 @@ class Runtime:
     def switches(self) -> int:
         """Times that running requests were suspended or killed for more urgent ones."""
         return self._changes.count
+
+    def close(self) -> None:
+        """Cancel all requests that have not ended, at once, and take no others. The device can be used by others from
+        then on; it may have been closed before. :class:`DriverError` within a turn."""
+        self._refuse_in_turn()
+        self._closed = True
+        left = [*self._waiting, *(request for level in self._levels for request in level.requests)]
+        if left and not self.device.ownership.closed:
+            with self.device.ownership.one_thread():
+                self.device.drop_all()
+        self._levels.clear()
+        for request in left:
+            request.cancelling = True
+            self._end(request)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # -- requests --------------------------------------------------------------------------------------------
     def submit(
@@ -170,12 +191,14 @@ class Runtime:
         if deadline is not None and math.isnan(deadline):
             raise ValueError("deadline is not a number: give the last cycle at which the request may end")
         with self.device.ownership.one_thread():
+            if self._closed:
+                raise DriverError("this run time was closed: open another")
             model = loaded_of(model, inputs)
             self.device.refuse_unloaded(model)
             chosen = self._rules.engines_for(self.device, model, engines)
             arrival = max(arrival, self._waiting.present())
             session = self._session(model)
-            self.device.ownership.claim(self, "a run time with requests that have not ended")
+            self.device.claim(self, "a run time with requests that have not ended")
             request = Request(
                 next(self._submitted), session, inputs, priority, deadline, arrival, self.step, self._withdraw, tag,
                 announced, chosen, soft_deadline,
@@ -209,14 +232,17 @@ class Runtime:
         """One turn: start what has arrived, decide, queue, and wait for the next event. ``DriverError`` within another
         turn, as from ``on_end``, and from a second thread."""
         with self.device.ownership.one_thread():
-            if self._in_turn:
-                raise DriverError("this run time is in a turn already: results are waited for outside of what it calls")
+            self._refuse_in_turn()
             self._in_turn = True
             try:
                 self._recovery.guarded(self._turn)
                 self._recovery.guarded(self._wake_ups.wait)
             finally:
                 self._in_turn = False
+
+    def _refuse_in_turn(self) -> None:
+        if self._in_turn:
+            raise DriverError("this run time is in a turn already: results are waited for outside of what it calls")
 
     def _withdraw(self, request: Request) -> None:
         with self.device.ownership.one_thread():
@@ -242,7 +268,10 @@ class Runtime:
     def _start(self, request: Request) -> None:
         if not self._levels or self._levels[-1].suspension is not None:
             with blaming(request):  # it makes policies
-                self._levels.append(self._new_level(request.priority))
+                new = PriorityLevel(
+                    self.device, self._rules, self._estimates, request.priority, self.measured, self._numbers
+                )
+                self._levels.append(new)
         level, begin = self._levels[-1], max(request.arrival, self.device.bus.cycle)
         self._waiting.discard(request)
         try:
@@ -270,9 +299,6 @@ class Runtime:
         self._log.runs([request], begin)
         level.requests.append(request)
         self._steps.enter(level, request)
-
-    def _new_level(self, priority: int) -> PriorityLevel:
-        return PriorityLevel(self.device, self._rules, self._estimates, priority, self.measured, self._numbers)
 
     def _end(self, request: Request, error: Exception | None = None) -> None:
         self._waiting.discard(request)

@@ -11,7 +11,7 @@ from sw.runtime.host_steps import HostSteps
 from sw.runtime.job_groups import job_groups
 from sw.runtime.policies.contract import Operator
 from sw.runtime.policies.queue_time import QueueTime
-from sw.runtime.ports import InputError, from_tensor, to_tensor
+from sw.runtime.ports import InputError, by_name, from_tensor, to_tensor
 from sw.runtime.stats import RunStats, StepOnCpu, run_stats
 
 Arrays = dict[str, npt.NDArray]
@@ -44,8 +44,8 @@ class Session:
         time, another session or another thread uses the device.
         """
         with self.device.ownership.one_thread():
-            run = object()  # not the session: a run inside a run is refused, too
-            self.device.ownership.claim(run, f"a session of model {self.model.name!r}")
+            run = _Run()
+            self.device.claim(run, f"a session of model {self.model.name!r}")
             try:
                 return self._run(inputs, engines)
             finally:
@@ -79,7 +79,7 @@ class Session:
 
     def _by_name(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
         names = [port.name for port in self.model.image.meta.inputs]
-        given = dict(inputs) if isinstance(inputs, Mapping) else dict.fromkeys(names[:1], inputs)
+        given = by_name(names, inputs)
         for name in [n for n in names if n not in given] + [n for n in given if n not in names]:
             problem = "is missing" if name in names else "does not exist"
             raise InputError(f"input {name!r} {problem}; model {self.model.name!r} takes {', '.join(map(repr, names))}")
@@ -137,3 +137,7 @@ class Session:
             engine = self.model.engines[queues.place(Operator(0, number, duration))]
             ids += self.device.submit(self.model, group.jobs, limit=self.limit, engine=engine)
         return ids
+
+
+class _Run:
+    """Uses the device in place of its session, so that a run inside a run is refused, too."""

@@ -6,7 +6,7 @@ import pytest
 from hw.contract.params import preset
 from hw.contract.spaces import Space
 from sw.driver import Device, DriverError, NotSuspendable
-from sw.runtime import Mechanism, Runtime
+from sw.runtime import InputError, Mechanism, Runtime
 from sw.runtime.policies.fcfs import Fcfs
 from sw.runtime.request import RequestCancelled, State
 from tests.support.fake_soc import FakeSoc
@@ -49,8 +49,9 @@ def test_inputs_that_raise_end_their_request_only():
         runtime.submit(device.load(copy_image(TINY)), x)
     served(runtime)
     assert states(runtime) == [State.DONE, State.FAILED, State.DONE]
-    with pytest.raises(Trouble):
+    with pytest.raises(InputError, match="no array") as told:
         runtime.requests[1].result()
+    assert isinstance(told.value.__cause__, Trouble)
 
 
 @pytest.mark.parametrize("method", ["choose", "garbage"])
