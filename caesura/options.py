@@ -78,11 +78,12 @@ def compile_options(
     )
 
 
-def seconds(budget: str) -> float:
-    """A time such as ``10s``, ``0.5`` or ``2m``, in seconds; raises :class:`caesura.api.UsageError`."""
+def seconds(budget: str, option: str = "--budget") -> float:
+    """A time such as ``10s``, ``0.5`` or ``2m``, in seconds; raises :class:`caesura.api.UsageError`, which names the
+    ``option`` that it is of."""
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s|m|)", budget.strip(), re.ASCII)
     if not found:
-        raise api.UsageError(f"--budget must be a time such as 10s or 500ms, not {budget!r}")
+        raise api.UsageError(f"{option} must be a time such as 10s or 500ms, not {budget!r}")
     return float(found[1]) * {"ms": 0.001, "m": 60.0}.get(found[2], 1.0)
 
 

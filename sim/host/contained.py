@@ -9,13 +9,8 @@ Processes of the models used last are kept, so that loading an image again costs
 import functools
 import hashlib
 import math
-import os
-import socket
-import subprocess
-import sys
 import threading
 import time
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +19,7 @@ import numpy.typing as npt
 import onnx
 
 from sim.host import frames
+from sim.host.contained_process import ContainedProcess
 from sim.host.onnx_tensors import all_tensors
 
 _KEPT = 16  #: processes
@@ -114,8 +110,8 @@ def _process(key: _Key, limits: HostLimits) -> "_Process":
 
 
 class _Process:
-    """An interpreter of its own, which a socket connects to this one; it ends when the socket closes. Threads take
-    turns; a fork of this process gets one of its own."""
+    """A contained process with models, which it is started with. Threads take turns; a fork of this process gets one of
+    its own."""
 
     def __init__(self, models: tuple[bytes, ...], limits: HostLimits) -> None:
         self._models, self._limits, self._turn = models, limits, threading.Lock()
@@ -124,20 +120,13 @@ class _Process:
     @property
     def ended(self) -> bool:
         """Whether it must be started again."""
-        return self._owner != os.getpid() or self._child.poll() is not None
+        return self._process.ended
 
     def start(self) -> None:
         """Start it and have it open the models. Raises :class:`HostModelError`."""
-        self._socket, theirs = socket.socketpair()
-        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        with theirs:
-            program = _PROGRAM.format(seconds=math.ceil(self._limits.seconds), memory=self._limits.memory)
-            self._child = subprocess.Popen(
-                [sys.executable, "-c", program], stdin=theirs.fileno(), stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": paths},
-            )  # fmt: skip
-        self._owner = os.getpid()
-        weakref.finalize(self, _end, self._child, self._socket, self._owner)
+        self._process = ContainedProcess(
+            _PROGRAM.format(seconds=math.ceil(self._limits.seconds), memory=self._limits.memory)
+        )
         given = {str(number): np.frombuffer(model, np.uint8) for number, model in enumerate(self._models)}
         try:
             header, _ = self.ask({}, given, time.monotonic() + _START)
@@ -156,20 +145,12 @@ class _Process:
         """Send a frame and wait for the answer, with arrays of up to ``most`` bytes, until ``end``. Raises what
         :mod:`sim.host.frames` raises."""
         with self._turn:
-            self._socket.settimeout(max(end - time.monotonic(), 1e-3))
-            frames.send(self._socket, header, arrays)
-            return frames.receive(self._socket, end, most)
+            self._process.send(header, arrays, end)
+            return self._process.receive(end, most)
 
     def kill(self) -> None:
         """End it now."""
-        _end(self._child, self._socket, self._owner)
-
-
-def _end(child: "subprocess.Popen[bytes]", ours: socket.socket, owner: int) -> None:
-    ours.close()
-    if owner == os.getpid():  # not for a fork of the process that started it
-        child.kill()
-        child.wait()
+        self._process.kill()
 
 
 def _refuse_external(number: int, model: bytes) -> None:

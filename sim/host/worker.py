@@ -15,18 +15,19 @@ _GRACE = 5  #: seconds in which the parent should have ended this process
 def serve(seconds: int, memory: int) -> None:
     """Answer on standard input, a socket, until it closes: first the models, then a step after the other. A step may
     take ``seconds``, this process ``memory`` bytes, and it may write no file."""
-    _confine(memory)
+    os.chdir("/")
+    confine(memory)
     with socket.socket(fileno=os.dup(0)) as parent, contextlib.suppress(EOFError, OSError):
         sessions = _opened(parent)
         while sessions is not None:
             header, values = frames.receive(parent)
-            _end_after(seconds)
+            end_after(seconds)
             try:
                 made = sessions[header["step"]](values)
                 frames.send(parent, {}, {name: made[name] for name in header["outputs"]})
             except Exception as error:  # onnxruntime's exceptions have no common base of their own
                 frames.send(parent, {"error": _said(error)}, {})
-            _end_after(0)
+            end_after(0)
 
 
 def _opened(parent: socket.socket) -> list[HostSession] | None:
@@ -43,7 +44,7 @@ def _opened(parent: socket.socket) -> list[HostSession] | None:
     return sessions
 
 
-def _end_after(seconds: int) -> None:
+def end_after(seconds: int) -> None:
     """Have the system end this process after ``seconds``, for a step whose parent is gone; 0: never."""
     if hasattr(signal, "alarm"):
         signal.alarm(seconds + _GRACE if seconds else 0)
@@ -53,12 +54,12 @@ def _said(error: Exception) -> str:
     return str(error)[:2000] or type(error).__name__
 
 
-def _confine(memory: int) -> None:
-    os.chdir("/")
+def confine(memory: int, file: int = 0) -> None:
+    """Limit this process to ``memory`` bytes of addresses, and to files of ``file`` bytes."""
     if sys.platform == "win32":
         return
     import resource
 
-    for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    for what, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, file), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):  # a limit that is set already and lower
             resource.setrlimit(what, (most, most))

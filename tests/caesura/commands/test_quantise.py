@@ -2,9 +2,13 @@
 
 import json
 import re
+import tempfile
+import time
+from unittest import mock
 
 import numpy as np
 import onnx
+import psutil
 import pytest
 from onnx import helper, numpy_helper
 
@@ -129,3 +133,71 @@ def test_nodes_that_are_refused_have_a_way_out_that_works(files, capsys, caplog)
     out = " ".join(capsys.readouterr().out.split())
     assert "cannot run 1 node of it" in out and not caplog.records
     assert f"caesura run {files / 'q.onnx'} --input {files / 'data.npy'} --fallback --check" in out
+
+
+def looping(path, count: int, cond: str, folded: bool):
+    """A convolution and a loop of ``count`` turns; one that is ``folded`` depends on no input, so that onnxruntime
+    runs it when it prepares the model."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["c"], ["again"]), helper.make_node("Sin", ["v"], ["w"])], "body",
+        [
+            helper.make_tensor_value_info("i", 7, ()), helper.make_tensor_value_info("c", 9, ()),
+            helper.make_tensor_value_info("v", 1, (1,)),
+        ],
+        [helper.make_tensor_value_info("again", 9, ()), helper.make_tensor_value_info("w", 1, (1,))],
+    )  # fmt: skip
+    net = FloatNet()
+    x = net.conv("in", 3, 8, 3, 2)
+    axes = net.const(np.array([0, 1, 2, 3]), np.int64)
+    start = (
+        net.const(np.ones(1))
+        if folded
+        else net.node("Reshape", net.node("ReduceSum", x, axes), net.const([1], np.int64))
+    )
+    turns, again = net.const(np.array(count), np.int64), net.const(np.array(True), np.bool_)
+    y = net.node("Loop", turns, again if cond else "", start, body=body)
+    model = net.model(net.node("Add", x, y))
+    model.opset_import[0].version = 17
+    onnx.save(model, path)
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_model_that_never_ends_is_an_error(files, folded, monkeypatch):
+    """With its process, and all it left in the folder of temporary files."""
+    looping(files / "loop.onnx", 1 << 62, "", folded)
+    scratch = files / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    begin, before = time.monotonic(), {one.pid for one in psutil.Process().children(recursive=True)}
+    with mock.patch.object(tempfile, "tempdir", str(scratch)):
+        with pytest.raises(api.UsageError, match=r"loop\.onnx: not quantised after 8 seconds .*raise --time-limit"):
+            quantise(files / "loop.onnx", files / "data.npy", files / "q.onnx", time_limit="8s")
+    assert time.monotonic() - begin < 40
+    assert {one.pid for one in psutil.Process().children(recursive=True)} <= before
+    assert not list(scratch.iterdir()) and not (files / "q.onnx").exists()
+
+
+def test_a_model_that_takes_all_memory_is_an_error(files):
+    net = FloatNet()
+    x = net.conv("in", 3, 8, 3, 2)
+    large = net.node(
+        "Expand",
+        net.node("ReduceSum", x, net.const(np.arange(4), np.int64)),
+        net.const([1, 1, 1 << 15, 1 << 14], np.int64),
+    )
+    model = net.model(net.node("Add", x, net.node("ReduceMax", net.node("Cos", large), axes=[0, 1, 2, 3])))
+    model.opset_import[0].version = 17
+    onnx.save(model, files / "large.onnx")
+    with pytest.raises(api.UsageError, match=r"(?s)large\.onnx: .*2,048 MiB of memory.*--memory-limit"):
+        quantise(files / "large.onnx", files / "data.npy", files / "q.onnx", memory_limit=2048)
+
+
+def test_a_loop_that_ends_is_quantised(files, capsys):
+    looping(files / "loop.onnx", 3, "true", False)
+    quantise(files / "loop.onnx", files / "data.npy", files / "q.onnx")
+    assert "signal to quantisation noise" in capsys.readouterr().out
+
+
+def test_limits_are_times_and_sizes(files):
+    with pytest.raises(api.UsageError, match="--time-limit must be a time such as 10s"):
+        quantise(files / "float.onnx", files / "data.npy", files / "q.onnx", time_limit="soon")

@@ -99,7 +99,7 @@ def test_a_step_runs_elsewhere():
     given = ContainedModels([NEGATE, model(helper.make_node("Abs", ["x"], ["y"]))])
     assert np.array_equal(given.run(0, {"x": X, "more": X}, OUT)["y"], -X)
     assert np.array_equal(given.run(1, {"x": -X}, OUT)["y"], X)
-    assert given._process._child.pid != os.getpid()
+    assert given._process._process._child.pid != os.getpid()
 
 
 def test_the_process_of_the_same_models_is_kept():
@@ -142,8 +142,8 @@ def test_a_step_that_takes_all_memory():
 
 def test_a_process_that_dies_is_replaced():
     given = ContainedModels([NEGATE])
-    given._process._child.kill()
-    given._process._child.wait()
+    given._process._process._child.kill()
+    given._process._process._child.wait()
     assert np.array_equal(given.run(0, {"x": X}, OUT)["y"], -X)
 
 

@@ -1,0 +1,110 @@
+"""What ``caesura quantise`` does with a float model: 8 bits, with ranges from samples, and how far they are from it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from caesura.api import UsageError
+from caesura.inputs import samples_of
+from sw.runtime import InputError
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """What is asked for: a float ``model``, ``data`` with samples, of which the first are used (None: all), sizes of
+    dynamic dimensions, the type of activations, and whether weights have one scale for all channels."""
+
+    model: str
+    data: str
+    samples: int | None
+    sizes: dict[str, int]
+    activations: str
+    per_tensor: bool
+
+
+@dataclass
+class _Input:
+    name: str
+    shape: list[int]
+
+
+def quantised(asked: Quantisation, output: Path, told: Callable[[str], None]) -> dict[str, Any]:
+    """Write the 8-bit model to ``output``; returns the number of samples, the signal to noise of each output in
+    decibels, and which nodes the accelerator refuses. ``told`` hears what goes on. Raises :class:`UsageError`,
+    :class:`InputError`, and what the frontend raises."""
+    model, data = Path(asked.model), Path(asked.data)
+    told(f"reading {model.name}")
+    proto, ports = _float_model(model, asked.sizes)
+    feeds = samples_of(data, ports, asked.samples)
+    if not feeds:
+        raise UsageError(f"{data}: no samples")
+    feeds = [{name: _floats(data, name, value) for name, value in feed.items()} for feed in feeds]
+    from compiler import quantise as quantiser  # loads onnxruntime's tools, which takes a second
+
+    told(f"finding ranges on {len(feeds)} samples")
+    try:
+        quantiser.quantise(
+            quantiser.prepared(proto), feeds, output, activations=asked.activations, per_channel=not asked.per_tensor
+        )
+    except OSError:
+        raise
+    except Exception as error:  # onnxruntime's have no common base, and its quantiser asserts
+        raise UsageError(f"{model}: onnxruntime cannot quantise it: {error or type(error).__name__}") from None
+    told("comparing with the float model")
+    return {"samples": len(feeds), **_compared(proto, output, feeds, asked.sizes)}
+
+
+def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32]:
+    """A sample as float32. Raises :class:`InputError` for what are no finite numbers."""
+    if value.dtype.kind not in "iufb":
+        raise InputError(f"{path}: input {name!r} holds {value.dtype}, and numbers are wanted")
+    if not np.isfinite(value).all():
+        raise InputError(f"{path}: input {name!r} holds values that are no finite numbers, so it has no range")
+    return value.astype(np.float32)
+
+
+def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
+    """A float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
+    from compiler.frontend.load import load
+    from compiler.frontend.quantised_form import QuantisedForm, quantised_form
+
+    source = load(path, sizes=sizes)
+    form = quantised_form(source.model)
+    if form is not QuantisedForm.FLOAT:
+        raise UsageError(
+            f"{path}: the model is quantised already ({form.value}); give the float model it was made from"
+        )
+    return source.model, [_Input(name, list(sig.shape)) for name, sig in source.signatures.items()]
+
+
+def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict[str, int]) -> dict:
+    """How far outputs are from those of the float model, and which nodes the accelerator refuses."""
+    from compiler.frontend import UnsupportedModel, import_model
+    from compiler.golden import golden_outputs
+    from sim.host import session
+
+    signal: dict[str, float] = {}
+    noise: dict[str, float] = {}
+    run = session(proto)
+    names = [value.name for value in run.get_outputs()]
+    for feed in feeds[:_COMPARED]:
+        got = golden_outputs(path, feed)
+        for name, wanted in zip(names, run.run(names, feed), strict=True):
+            signal[name] = signal.get(name, 0.0) + float(np.square(wanted, dtype=np.float64).sum())
+            error = wanted.astype(np.float64) - got[name]
+            noise[name] = noise.get(name, 0.0) + float(np.square(error).sum())
+    ratios = {name: round(10 * np.log10(signal[name] / max(noise[name], 1e-30)), 2) for name in names if signal[name]}
+    try:
+        import_model(path, sizes=sizes)
+        refused: list[str] = []
+    except UnsupportedModel as error:
+        refused = [str(node) for node in error.nodes]
+    return {"sqnr_db": ratios, "refused": refused}
+
+
+_COMPARED = 16  #: samples on which outputs are compared
