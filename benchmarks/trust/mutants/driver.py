@@ -70,7 +70,8 @@ DRIVER = (
     ),
     Mutant(
         "S13", "a model with requests may be unloaded", "sw/driver/device.py",
-        "        if model.users:\n", "        if model.users and not model.loaded:\n",
+        "        if model.users:\n            raise DriverError(",
+        "        if model.users and not model.loaded:\n            raise DriverError(",
         "P4", ("storms",),
     ),
     Mutant(
