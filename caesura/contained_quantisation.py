@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura.api import UsageError
-from caesura.quantisation import Quantisation
+from caesura.quantisation import QuantisationRequest
 from caesura.quantisation_worker import MADE
 from compiler.ir import CompileError
 from sim.host import frames
@@ -29,7 +29,7 @@ class QuantisationLimits:
 
 
 def contained_quantisation(
-    asked: Quantisation, limits: QuantisationLimits, told: Callable[[str], None]
+    asked: QuantisationRequest, limits: QuantisationLimits, told: Callable[[str], None]
 ) -> tuple[bytes, dict[str, Any]]:
     """The 8-bit model as a file, and what :func:`caesura.quantisation.quantised` says of it. Raises
     :class:`UsageError` if it takes too much, and what that raises."""

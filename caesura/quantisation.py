@@ -15,7 +15,7 @@ from sw.runtime import InputError
 
 
 @dataclass(frozen=True)
-class Quantisation:
+class QuantisationRequest:
     """What is asked for: a float ``model``, ``data`` with samples, of which the first are used (None: all), sizes of
     dynamic dimensions, the type of activations, and whether weights have one scale for all channels."""
 
@@ -33,7 +33,7 @@ class _Input:
     shape: list[int]
 
 
-def quantised(asked: Quantisation, output: Path, told: Callable[[str], None]) -> dict[str, Any]:
+def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], None]) -> dict[str, Any]:
     """Write the 8-bit model to ``output``; returns the number of samples, the signal to noise of each output in
     decibels, and which nodes the accelerator refuses. ``told`` hears what goes on. Raises :class:`UsageError`,
     :class:`InputError`, and what the frontend raises."""

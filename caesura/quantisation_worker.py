@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 from caesura.api import UsageError
-from caesura.quantisation import Quantisation, quantised
+from caesura.quantisation import QuantisationRequest, quantised
 from compiler.frontend.problems import OpenDimension
 from compiler.ir import CompileError
 from sim.host import frames
@@ -25,7 +25,7 @@ def serve(seconds: int, memory: int, folder: str) -> None:
         header, _ = frames.receive(parent)
         try:
             found = quantised(
-                Quantisation(**header), Path(folder) / MADE,
+                QuantisationRequest(**header), Path(folder) / MADE,
                 lambda what: frames.send(parent, {"told": what}, {}),
             )  # fmt: skip
         except Exception as error:

@@ -10,7 +10,7 @@ from caesura.contained_quantisation import QuantisationLimits, contained_quantis
 from caesura.json_text import json_text
 from caesura.options import Dim, Json, check_writable, seconds, sizes_of
 from caesura.progress import Progress
-from caesura.quantisation import Quantisation
+from caesura.quantisation import QuantisationRequest
 from caesura.terminal import say, write
 
 
@@ -33,7 +33,7 @@ def quantise(
     sizes = sizes_of(dim or ())
     if activations not in ("int8", "uint8"):
         raise UsageError(f"--activations must be int8 or uint8, not {activations!r}")
-    asked = Quantisation(str(model), str(data), samples, sizes, activations, per_tensor)
+    asked = QuantisationRequest(str(model), str(data), samples, sizes, activations, per_tensor)
     limits = QuantisationLimits(seconds(time_limit, "--time-limit"), memory_limit << 20)
     with Progress() as progress:
         raw, found = contained_quantisation(asked, limits, progress.task)
