@@ -15,6 +15,7 @@ from benchmarks.trust.mutants.hunt import BROKEN, FOUND, SURVIVED, CleanRuns, hu
 from benchmarks.trust.mutants.mutant import PROMISES, CodeMoved, Mutant
 from benchmarks.trust.mutants.page import PAGE, written
 from benchmarks.trust.mutants.run import chosen_mutants, run_mutants
+from benchmarks.trust.mutants.seen import seen
 from benchmarks.trust.mutants.survivors import MOST, survivors
 from benchmarks.trust.round_process import ROOT
 from caesura.api import UsageError
@@ -52,6 +53,11 @@ def test_the_page_has_a_row_for_each():
     page = PAGE.read_text()
     assert page == written(page), "run python -m benchmarks.trust.mutants.page"
     assert page.count("\n| Memory |") > 20 and all(f" | {name} | " in page for name in MUTANTS)
+
+
+def test_a_few_can_be_chosen():
+    assert {campaign for name, campaign in seen().items() if campaign not in MUTANTS[name].campaigns} == set()
+    assert len(sample()) in (2, 3) and {MUTANTS[name].is_hardware for name in sample()} == {False, True}
 
 
 def test_survivors_have_a_reason_and_evidence():
@@ -117,7 +123,7 @@ def _git(*arguments: str) -> str:
 def sample() -> list[str]:
     """Two mutants by chance that the commit decides, one of hardware and one of software, and one whose file the last
     commit has changed, if there is any."""
-    able = [mutant for mutant in MUTANTS.values() if set(mutant.campaigns) & KINDS.keys()]
+    able = [MUTANTS[name] for name in seen()]
     rng = random.Random(_git("rev-parse", "HEAD"))
     changed = set(_git("diff", "--name-only", "HEAD~1").splitlines())
     kinds = [
