@@ -47,15 +47,14 @@ class Attack:
 
 
 def everything_dirty(params: SocParams, *, jobs: int = 6) -> Image:
-    """A walking image that says of all its points that all of LV1 and all accumulators are dirty, and nothing of
-    LV2."""
+    """A walking image that says of all its points that all of LV1 and all accumulators are dirty."""
     image = walking_image(params, jobs=jobs, name="dirty", engines=1)
     everything = [
         LiveRange(Space.LV1, 0, 0, params.lv1_bytes, True),
         LiveRange(Space.LV0_ACC, 0, 0, accumulator_bytes(params), True),
     ]
     for point in image.meta.cancel_points:
-        point.live = [live for live in point.live if live.space == Space.LV2 and not live.dirty] + everything
+        point.live = [live for live in point.live if live.space == Space.LV2] + everything
     return image
 
 

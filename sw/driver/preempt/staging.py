@@ -135,28 +135,31 @@ def plan_dump(
 ) -> list[list[CopyJob]]:
     """Groups of jobs; a group begins once its engine has completed the groups before.
 
-    Where no buffer is free in LV1 or LV2, LV2 is dumped first, LV1 through the place that made free, or what else is
-    free, and accumulators through both. ``spare``: ranges of LV2 that may be dumped just to make room; an engine that
+    Where no buffer is free in LV1 or LV2, LV2 is dumped first, LV1 through what is free there, or through the place that
+    this made, and accumulators through both. ``spare``: ranges of LV2 that may be dumped just to make room; an engine that
     needs one takes it into its ``work``. :class:`DriverError` if there is none.
     """
     planned = copy_jobs(params, work, space)
     if planned is not None:
         return [planned]
+    roomy = [where for where in space.lv2 if where[1] - where[0] > STAGE_BYTES * (1 + len(work))]
     left, used = list(spare), dict[int, list[Range]]()
     for ranges in work.values():
-        if left and not any(p.memory == LV2 for p in ranges):
+        if left and not roomy and not any(p.memory == LV2 for p in ranges):
             ranges.append(left.pop())
     groups: list[list[CopyJob]] = []
     for memories in ((Space.LV2,), (Space.LV1,), (Space.LV0_ACC,)):
         group = []
         for engine, ranges in work.items():
             chosen = {engine: [p for p in ranges if p.memory[0] in memories]}
-            freed = [(p.start, p.end) for p in ranges if p.memory == LV2]
+            freed = sorted(((p.start, p.end) for p in ranges if p.memory == LV2), key=lambda r: r[0] - r[1])
             low = [*space.lv1.get(engine, ()), *((p.start, p.end) for p in ranges if p.memory[0] == Space.LV1)]
-            planned = copy_jobs(params, chosen, StagingSpace(freed, {engine: low}))
+            planned = None if roomy else copy_jobs(params, chosen, StagingSpace(freed, {engine: low}))
             if planned is None:
                 others = [where for other, places in used.items() if other != engine for where in places]
-                planned = copy_jobs(params, chosen, StagingSpace(space.lv2, {engine: low}, others), share=len(work))
+                planned = copy_jobs(
+                    params, chosen, StagingSpace(roomy or space.lv2, {engine: low}, others), share=len(work)
+                )
                 used[engine] = [job.lv2.where for job in planned or () if job.lv2 is not None]
             if planned is None:
                 raise DriverError(f"engine {engine}: no place in LV2 to pass accumulators or LV1 through")
