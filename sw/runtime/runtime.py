@@ -176,8 +176,8 @@ class Runtime:
         ``deadline``: the last cycle at which it may end, counted as ``arrival`` is, from the device's beginning. One
         that has not ended then is aborted, whether it waits, runs, is suspended or on the CPU, and its error is
         :class:`DeadlineMissed`. It ends at once, unless jobs of others stand on its engines: then it ends with the last
-        of its jobs that are queued there. Requests that were suspended with it start over. Policies may look at the
-        deadline; a ``soft_deadline`` is for them alone, and nothing is aborted.
+        of its jobs that are queued there, or after 2^20 cycles, and others on these engines start over. Policies may
+        look at the deadline; a ``soft_deadline`` is for them alone, and nothing is aborted.
 
         ``announced``: that it will arrive then is known from now on, as when the CPU computes its inputs in a known
         time. Less urgent requests may be suspended ahead of it. Otherwise nothing is done about it before it arrives.

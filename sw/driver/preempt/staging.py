@@ -135,9 +135,9 @@ def plan_dump(
 ) -> list[list[CopyJob]]:
     """Groups of jobs; a group begins once its engine has completed the groups before.
 
-    Where no buffer is free in LV1 or LV2, LV2 is dumped first, LV1 through what is free there, or through the place that
-    this made, and accumulators through both. ``spare``: ranges of LV2 that may be dumped just to make room; an engine that
-    needs one takes it into its ``work``. :class:`DriverError` if there is none.
+    Where no buffer is free in LV1 or LV2, LV2 is dumped first, LV1 through what is free there, or through the place
+    that this made, and accumulators through both. ``spare``: ranges of LV2 that may be dumped just to make room; an
+    engine that needs one takes it into its ``work``. :class:`DriverError` if there is none.
     """
     planned = copy_jobs(params, work, space)
     if planned is not None:
