@@ -58,6 +58,7 @@ KINDS: dict[str, CampaignKind] = {
     "residue": CampaignKind("benchmarks.trust.residue:ResidueCampaign", 60, 40, 3_000, must_reach.RESIDUE),
     "exchange": CampaignKind("benchmarks.trust.exchange:ExchangeCampaign", 200, 100, 10_000, must_reach.EXCHANGE),
     "images": CampaignKind("benchmarks.trust.images:ImageCampaign", 2_000, 600, 100_000, must_reach.IMAGES),
+    "c_driver": CampaignKind("benchmarks.trust.c_driver:CDriverCampaign", 2_000, 600, 100_000, must_reach.C_DRIVER),
 }
 
 

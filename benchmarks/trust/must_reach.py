@@ -64,3 +64,29 @@ EXCHANGE = {
     "dump of LV1": 60, "dump of accumulators": 40, "reload list": 25, "restore": 60, "resumed job": 60,
     "window after an earlier job": 10,
 }  # fmt: skip
+
+#: Why the driver in C refuses a file.
+_PROBLEMS = (
+    "it is shorter than a header", "magic", "version", "bytes: it has another size",
+    "engines: more than a device can have", "events: more than a device can have", "job_table leaves the file",
+    "port_table leaves the file", "relocation_table leaves the file", "code leaves the file", "weights leave the file",
+    "code_bytes: half an instruction", "code_bytes: more than segment 0 has", "weight_bytes: more than segment 1 has",
+    "segment 6 leaves the model's part of LV2", "segment 7 leaves the model's part of LV2",
+    "the last name does not end", "job: magic", "job: flags that no file has", "job: job_id is not its number",
+    "job: an engine beyond those of the header", "job: body_pc leaves the code", "job: prologue_pc leaves the code",
+    "job: window_after is before the first job", "job: wait0_id is no event", "job: wait1_id is no event",
+    "job: signal_id is no event", "job: a limit is beyond the size of its segment", "relocation: byte leaves the code",
+    "relocation: byte is within a word", "relocation: low is beyond the first word", "relocation: width",
+    "relocation: segment", "port: name leaves the file", "port: segment holds no tensors",
+    "port: quantise is neither 0 nor 1", "port: given is another type than stored",
+    "port: stored is no type that can be quantised", "port: given is not float32, but quantised",
+    "port: scale is no positive number", "port: zero_point is beyond its type", "port: stored is no type", "port: axes",
+    "port: an axis without elements", "port: more elements than its segment has bytes",
+    "port: strides that lead beyond its elements", "port: elements is not the product of its axes",
+    "port: bytes is not the size of its elements", "port: it leaves its segment",
+)  # fmt: skip
+#: ``run``, and how it ended; that no file or array had memory behind it.
+C_DRIVER = {
+    "run ok": 2000, "run faulted": 50, "run timed out": 20, "no memory": 50, "other hardware": 50,
+    "traps and guard pages": 20_000, **{f"refused {problem}": 1 for problem in _PROBLEMS},
+}  # fmt: skip

@@ -18,6 +18,8 @@ ERRORS = (
     "timed out", "bad argument",
 )  # fmt: skip
 
+_BAD_IMAGE, _FAULTED = 2, 5  #: of them
+
 _READ_REGISTER = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
 _WRITE_REGISTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)
 _MEMORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)
@@ -49,7 +51,7 @@ class _Fault(ctypes.Structure):
 class _Device(ctypes.Structure):
     _fields_ = [
         ("bus", _Bus), ("memory", ctypes.c_uint64), ("end", ctypes.c_uint64), ("engines", ctypes.c_uint32),
-        ("queues", _Queue * _MAX_ENGINES), ("fault", _Fault),
+        ("queues", _Queue * _MAX_ENGINES), ("fault", _Fault), ("problem", ctypes.c_char_p),
     ]  # fmt: skip
 
 
@@ -79,8 +81,12 @@ class CDevice:
         if self._failed:
             raise self._failed.pop()
         if error:
-            fault = {name: getattr(self._device.fault, name) for name in _FAULT} if error == 5 else ""
-            raise CDriverError(f"{ERRORS[error]} {fault}".strip())
+            why: object = ""
+            if error == _BAD_IMAGE and self._device.problem:
+                why = self._device.problem.decode()
+            elif error == _FAULTED:
+                why = {name: getattr(self._device.fault, name) for name in _FAULT}
+            raise CDriverError(f"{ERRORS[error]}: {why}" if why else ERRORS[error])
 
     def _answers(self) -> _Bus:
         """The five functions. What they raise is kept: C cannot pass it on."""

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "caesura.h"
+#include "check.h"
 #include "ports.h"
 #include "queue.h"
 
 #define PAGE 4096u
-#define INSTRUCTION 64u
+#define ADDRESSES ((uint64_t)1 << 32) /* of memory, as the device counts them */
 
 static const struct caesura_flat_header *header(const struct caesura_model *model) {
     return (const struct caesura_flat_header *)model->file;
@@ -20,8 +21,8 @@ static uint32_t get(struct caesura_device *device, uint32_t address) {
 
 /* Pages for `size` bytes; 0 if there are none. */
 static uint64_t allocate(struct caesura_device *device, uint64_t size) {
-    uint64_t at = (device->memory + PAGE - 1) / PAGE * PAGE;
-    if (at + size > device->end || at + size < at) return 0;
+    uint64_t at = (device->memory + PAGE - 1) / PAGE * PAGE; /* at most 2^32, and `size` is less */
+    if (at + size > device->end) return 0;
     device->memory = at + size;
     return at;
 }
@@ -29,6 +30,7 @@ static uint64_t allocate(struct caesura_device *device, uint64_t size) {
 enum caesura_error caesura_open(struct caesura_device *device, const struct caesura_bus *bus, uint64_t memory,
                                 uint64_t size) {
     memset(device, 0, sizeof *device);
+    if (memory > ADDRESSES || size > ADDRESSES - memory) return CAESURA_BAD_ARGUMENT;
     device->bus = *bus;
     device->memory = memory ? memory : PAGE; /* address 0 stands for no memory */
     device->end = memory + size;
@@ -47,36 +49,6 @@ enum caesura_error caesura_open(struct caesura_device *device, const struct caes
     return CAESURA_OK;
 }
 
-/* Whether `count` records of `size` bytes from byte `at` on lie in the file. */
-static int within(const struct caesura_flat_header *h, uint64_t at, uint64_t count, uint64_t size) {
-    return at % 8 == 0 && at + count * size <= h->bytes;
-}
-
-static int sound(const struct caesura_flat_header *h, size_t size) {
-    if (size < sizeof *h || h->magic != CAESURA_FLAT_MAGIC || h->version != CAESURA_FLAT_VERSION || h->bytes != size)
-        return 0;
-    uint64_t ports = (uint64_t)h->inputs + h->outputs;
-    const struct caesura_flat_port *port = (const void *)((const unsigned char *)h + h->port_table);
-    if (!within(h, h->job_table, h->jobs, sizeof(struct caesura_job)) || !within(h, h->port_table, ports, sizeof *port) ||
-        !within(h, h->relocation_table, h->relocations, sizeof(struct caesura_flat_relocation)) ||
-        !within(h, h->code, h->code_bytes, 1) || !within(h, h->weights, h->weight_bytes, 1) ||
-        h->code_bytes > h->size0 || h->weight_bytes > h->size1)
-        return 0;
-    const uint32_t *sizes = &h->size0;
-    for (uint64_t i = 0; i < ports; i++)
-        if (port[i].segment > 5 || !caesura_port_sound(&port[i], sizes[port[i].segment]) || port[i].name >= h->bytes)
-            return 0;
-    const struct caesura_job *job = (const void *)((const unsigned char *)h + h->job_table);
-    for (uint32_t i = 0; i < h->jobs; i++)
-        if (job[i].tag >> 16 >= h->engines) return 0;
-    const struct caesura_flat_relocation *entry = (const void *)((const unsigned char *)h + h->relocation_table);
-    for (uint32_t i = 0; i < h->relocations; i++)
-        if ((uint64_t)entry[i].byte + 8 > h->code_bytes || entry[i].segment > 7 || entry[i].low > 31 ||
-            !entry[i].width || entry[i].width > 32)
-            return 0;
-    return ((const unsigned char *)h)[h->bytes - 1] == 0; /* names end */
-}
-
 /* Add the first bytes of segments to the fields of instructions that name addresses. */
 static void relocate(const struct caesura_model *model, unsigned char *code) {
     const struct caesura_flat_header *h = header(model);
@@ -93,7 +65,9 @@ static void relocate(const struct caesura_model *model, unsigned char *code) {
 enum caesura_error caesura_load(struct caesura_device *device, struct caesura_model *model, const void *file,
                                 size_t size, void *scratch, size_t scratch_size) {
     const struct caesura_flat_header *h = file;
-    if (!sound(h, size)) return CAESURA_BAD_IMAGE;
+    device->problem = NULL;
+    if ((uintptr_t)file % 8) return CAESURA_BAD_ARGUMENT;
+    if ((device->problem = caesura_flat_problem(file, size))) return CAESURA_BAD_IMAGE;
     if (h->params != get(device, CAESURA_PARAMS) || h->engines > device->engines) return CAESURA_OTHER_PARAMS;
     if (scratch_size < h->code_bytes) return CAESURA_BAD_ARGUMENT;
     model->file = file;
@@ -120,8 +94,8 @@ static void complete(const struct caesura_model *model, struct caesura_job *job,
     uint64_t *base[] = {&job->base0, &job->base1, &job->base2, &job->base3,
                         &job->base4, &job->base5, &job->base6, &job->base7};
     for (int i = 0; i < 8; i++) *base[i] = model->base[i];
-    job->wait0_value += counted[job->wait0_id % 64];
-    job->wait1_value += counted[job->wait1_id % 64];
+    if (job->flags & CAESURA_JOB_FLAG_WAIT0) job->wait0_value += counted[job->wait0_id];
+    if (job->flags & CAESURA_JOB_FLAG_WAIT1) job->wait1_value += counted[job->wait1_id];
 }
 
 static enum caesura_error served(struct caesura_device *device) {
@@ -135,7 +109,7 @@ static enum caesura_error run_jobs(struct caesura_device *device, const struct c
     const struct caesura_flat_header *h = header(model);
     enum caesura_error error = CAESURA_OK;
     uint32_t counted[64] = {0};
-    for (uint32_t i = 0; i < h->events && i < 64; i++) counted[i] = get(device, CAESURA_EVENT(i));
+    for (uint32_t i = 0; i < h->events; i++) counted[i] = get(device, CAESURA_EVENT(i));
     for (uint32_t i = 0; i < h->jobs; i++) {
         struct caesura_job job;
         memcpy(&job, model->file + h->job_table + i * sizeof job, sizeof job);
@@ -172,6 +146,6 @@ enum caesura_error caesura_run(struct caesura_device *device, const struct caesu
 }
 
 const char *caesura_port_name(const struct caesura_model *model, uint32_t number) {
-    if (number >= header(model)->inputs + header(model)->outputs) return NULL;
+    if (number >= (uint64_t)header(model)->inputs + header(model)->outputs) return NULL;
     return (const char *)model->file + port_of(model, number)->name;
 }

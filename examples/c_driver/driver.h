@@ -23,7 +23,7 @@ struct caesura_bus {
 enum caesura_error {
     CAESURA_OK = 0,
     CAESURA_NO_DEVICE,  /* ID or VERSION read something else */
-    CAESURA_BAD_IMAGE,  /* not a flat image, or a damaged one */
+    CAESURA_BAD_IMAGE,  /* not a flat image, or a damaged one: caesura_device.problem */
     CAESURA_OTHER_PARAMS, /* compiled for other hardware */
     CAESURA_NO_MEMORY,
     CAESURA_FAULTED, /* a job failed: caesura_device.fault */
@@ -46,18 +46,20 @@ struct caesura_device {
     uint32_t engines;
     struct caesura_queue queues[CAESURA_MAX_ENGINES];
     struct caesura_fault_record fault;
+    const char *problem; /* what was wrong with the newest file, in words; NULL if nothing was */
 };
 
 struct caesura_model {
-    const unsigned char *file; /* as given to caesura_load: it must stay */
+    const unsigned char *file; /* as given to caesura_load: it must stay, and not change */
     uint64_t base[8];
 };
 
-/* A device whose memory from `memory` on, `size` bytes, is the driver's. */
+/* A device whose memory from `memory` on, `size` bytes, is the driver's; it ends below 2^32. */
 enum caesura_error caesura_open(struct caesura_device *device, const struct caesura_bus *bus, uint64_t memory,
                                 uint64_t size);
 
-/* A model in flat form. `scratch`: code_bytes of its header, for the code as it is relocated. */
+/* A model in flat form, at a multiple of 8. `scratch`: code_bytes of its header, for the code as it is relocated. The
+ * file need not be trusted: it is refused unless everything in it stays within what it says that it takes. */
 enum caesura_error caesura_load(struct caesura_device *device, struct caesura_model *model, const void *file,
                                 size_t size, void *scratch, size_t scratch_size);
 

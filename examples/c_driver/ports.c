@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ports.h"
 
+#include <float.h>
 #include <string.h>
 
 static const uint32_t SIZES[] = {1, 1, 4, 4, 8}; /* bytes of an element, by number of the type */
@@ -11,18 +12,43 @@ static float scale_of(const struct caesura_flat_port *port) {
     return scale;
 }
 
-int caesura_port_sound(const struct caesura_flat_port *port, uint32_t size) {
+static int32_t zero_point_of(const struct caesura_flat_port *port) {
+    int32_t zero_point;
+    memcpy(&zero_point, &port->zero_point, sizeof zero_point);
+    return zero_point;
+}
+
+/* Numbers that say what stored elements stand for. Calculating with them has a result, whatever the elements are. */
+static const char *quantisation_problem(const struct caesura_flat_port *port) {
+    const int32_t low = port->stored == CAESURA_FLAT_INT8 ? -128 : 0, zero_point = zero_point_of(port);
+    const float scale = scale_of(port);
+    if (port->quantise > 1) return "port: quantise is neither 0 nor 1";
+    if (!port->quantise) return port->given == port->stored ? NULL : "port: given is another type than stored";
+    if (port->stored > CAESURA_FLAT_UINT8) return "port: stored is no type that can be quantised";
+    if (port->given != CAESURA_FLAT_FLOAT32) return "port: given is not float32, but quantised";
+    if (!(scale > 0 && scale <= FLT_MAX)) return "port: scale is no positive number";
+    if (zero_point < low || zero_point > low + 255) return "port: zero_point is beyond its type";
+    return NULL;
+}
+
+const char *caesura_port_problem(const struct caesura_flat_port *port, uint32_t size) {
     const uint32_t *extent = &port->extent0, *stride = &port->stride0;
     uint64_t elements = 1, last = 0;
-    if (port->stored > CAESURA_FLAT_INT64 || port->axes > CAESURA_FLAT_MOST_AXES) return 0;
-    if (port->quantise && (port->stored > CAESURA_FLAT_UINT8 || port->given != CAESURA_FLAT_FLOAT32)) return 0;
+    if (port->stored > CAESURA_FLAT_INT64) return "port: stored is no type";
+    if (port->axes > CAESURA_FLAT_MOST_AXES) return "port: axes";
     for (uint32_t axis = 0; axis < port->axes; axis++) {
-        if (!extent[axis] || elements > size) return 0;
-        elements *= extent[axis];
-        last += (uint64_t)(extent[axis] - 1) * stride[axis];
+        if (!extent[axis]) return "port: an axis without elements";
+        elements *= extent[axis]; /* less than 2^64, as both are less than 2^32 */
+        if (elements > size) return "port: more elements than its segment has bytes";
     }
-    return elements == port->elements && last < elements && elements * SIZES[port->stored] == port->bytes &&
-           (uint64_t)port->offset + port->bytes <= size;
+    for (uint32_t axis = 0; axis < port->axes; axis++) {
+        last += (uint64_t)(extent[axis] - 1) * stride[axis]; /* likewise */
+        if (last >= elements) return "port: strides that lead beyond its elements";
+    }
+    if (elements != port->elements) return "port: elements is not the product of its axes";
+    if (elements * SIZES[port->stored] != port->bytes) return "port: bytes is not the size of its elements";
+    if ((uint64_t)port->offset + port->bytes > size) return "port: it leaves its segment";
+    return quantisation_problem(port);
 }
 
 /* Where element `index` of the user's array is stored, counted in elements. */
@@ -45,9 +71,9 @@ static float nearest(float value) {
 }
 
 static int quantised(const struct caesura_flat_port *port, float value) {
-    if (value != value) return (int32_t)port->zero_point; /* not a number */
+    if (value != value) return zero_point_of(port); /* not a number */
     float low = port->stored == CAESURA_FLAT_INT8 ? -128.0f : 0.0f, high = low + 255.0f;
-    float found = nearest(value / scale_of(port)) + (float)(int32_t)port->zero_point;
+    float found = nearest(value / scale_of(port)) + (float)zero_point_of(port);
     return (int)(found < low ? low : found > high ? high : found);
 }
 
@@ -73,7 +99,7 @@ void caesura_fetch(struct caesura_device *device, const struct caesura_flat_port
             unsigned char byte;
             device->bus.read_memory(device->bus.context, address, &byte, 1);
             int stored = port->stored == CAESURA_FLAT_INT8 ? (signed char)byte : byte;
-            ((float *)values)[i] = (float)(stored - (int32_t)port->zero_point) * scale_of(port);
+            ((float *)values)[i] = (float)(stored - zero_point_of(port)) * scale_of(port);
         } else {
             device->bus.read_memory(device->bus.context, address, (unsigned char *)values + i * size, size);
         }

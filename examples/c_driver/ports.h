@@ -6,8 +6,9 @@
 #include "caesura.h"
 #include "driver.h"
 
-/* Whether a port describes elements that its segment of `size` bytes holds, and types that go together. */
-int caesura_port_sound(const struct caesura_flat_port *port, uint32_t size);
+/* What is wrong with a port: elements that its segment of `size` bytes does not hold, types that do not go together.
+ * NULL if nothing is. */
+const char *caesura_port_problem(const struct caesura_flat_port *port, uint32_t size);
 
 /* Quantise, transpose and write an input; read, transpose and dequantise an output. */
 void caesura_store(struct caesura_device *device, const struct caesura_flat_port *port, uint64_t base,

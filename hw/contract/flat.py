@@ -5,6 +5,11 @@ Descriptors of jobs are complete but for the first bytes of segments and the num
 of each segment, the first of its events to ``signal_id`` and the wait ids, and what an event counted before the
 inference to the wait values. ``tag`` of a descriptor is ``engine << 16 | job``. Then the fields that the relocations
 name get the base of a segment. Images with steps on the CPU have no flat form, nor those that a run time places.
+
+A driver that does not trust the file refuses it unless the tables, the code and the weights lie within it; job ``n``
+of the table has number ``n``, an engine and events below those of the header, entry points within the code and limits
+no larger than the sizes of the segments; and each port lies within its segment, with strides that do not lead out of
+it and types between which it can convert. ``given`` is ``stored`` unless ``quantise`` is 1.
 """
 
 import math
@@ -176,6 +181,9 @@ def _port(image: Image, port: PortInfo, name: int, *, output: bool) -> bytes:
         extents, strides = port.shape, [0] * len(perm)
         for place, axis in enumerate(perm):
             strides[axis] = math.prod(port.shape[later] for later in perm[place + 1 :])
+    wanted = "float32" if port.quantise else tensor.dtype
+    if port.dtype != wanted:
+        raise ImageError(f"image {image.meta.model!r} has no flat form: {port.name!r} is {port.dtype}, not {wanted}")
     elements = math.prod(tensor.shape)
     return PORT.pack(
         name=name, segment=tensor.segment, offset=tensor.offset, elements=elements,

@@ -12,6 +12,7 @@ from examples.c_driver.demo import main
 from hw.contract.flat import HEADER, PORT, RELOCATION, flat
 from hw.contract.image import Image, ImageError, Relocation
 from hw.contract.isa import INSN_BYTES, Op
+from hw.contract.job import JOB
 from hw.contract.params import preset
 from sw.driver.memory.placement import relocate
 from tests.support.graphs import GraphBuilder, random_inputs, residual_block
@@ -83,7 +84,7 @@ def test_a_fault_is_reported_and_the_next_inference_is_exact(library):
     broken[header["code"] + body] = 0xEE  # no opcode
     with caesura.open(TINY, backend="model") as device:
         driver = CDevice(library, device.bus)
-        with pytest.raises(CDriverError, match=r"a job faulted .*'job': 1, 'code': 1"):
+        with pytest.raises(CDriverError, match=r"a job faulted: .*'job': 1, 'code': 1"):
             driver.load(bytes(broken))(given)
         (found,) = driver.load(file)(given).values()
     with caesura.open(TINY, backend="model") as device:
@@ -93,10 +94,11 @@ def test_a_fault_is_reported_and_the_next_inference_is_exact(library):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"magic": 1}, "not a flat image"), ({"version": 9}, "not a flat image"), ({"bytes": 64}, "not a flat image"),
-        ({"code": 1 << 31}, "not a flat image"), ({"jobs": 1 << 31}, "not a flat image"),
-        ({"port_table": (1 << 32) - 8}, "not a flat image"), ({"params": 5}, "other hardware"),
-        ({"engines": 3}, "other hardware"), ({"size4": 1 << 31}, "no memory"),
+        ({"magic": 1}, "damaged: magic"), ({"version": 9}, "damaged: version"), ({"bytes": 64}, "damaged: bytes: "),
+        ({"code": 1 << 31}, "code leaves the file"), ({"jobs": 1 << 31}, "job_table leaves the file"),
+        ({"port_table": (1 << 32) - 8}, "port_table leaves the file"), ({"params": 5}, "other hardware"),
+        ({"engines": 3}, "other hardware"), ({"engines": 17}, "engines: "), ({"events": 65}, "events: "),
+        ({"size4": 1 << 31}, "no memory"), ({"size0": 64}, "code_bytes: "), ({"lv2_bytes": 1}, "part of LV2"),
     ],
 )  # fmt: skip
 def test_damaged_files_are_refused(library, change, message):
@@ -112,7 +114,9 @@ def test_damaged_files_are_refused(library, change, message):
     "change",
     [
         {"extent0": 0}, {"extent1": 1 << 31}, {"elements": 1 << 30}, {"stride1": 1 << 30}, {"axes": 9}, {"stored": 5},
-        {"stored": 3}, {"given": 0}, {"segment": 6}, {"offset": 1 << 31}, {"bytes": 4}, {"name": 1 << 31},
+        {"stored": 3}, {"given": 0}, {"segment": 6}, {"segment": 1}, {"offset": 1 << 31}, {"bytes": 4},
+        {"name": 1 << 31}, {"zero_point": 1 << 31}, {"zero_point": 128}, {"scale": 0}, {"scale": 0x7F80_0000},
+        {"quantise": 2}, {"quantise": 0}, {"quantise": 0, "given": 3},
     ],
 )  # fmt: skip
 def test_damaged_ports_are_refused(library, change):
@@ -129,6 +133,31 @@ def test_damaged_ports_are_refused(library, change):
         driver.load(file)
         with pytest.raises(CDriverError, match="not a flat image"):
             driver.load(file[:at] + PORT.pack(**port) + file[at + PORT.size :])
+
+
+def test_a_job_cannot_reach_the_memory_of_another_model(library):
+    """Its limits are those of its own segments, whatever the file says of one job."""
+    make = GraphBuilder(5)
+    make.output(make.conv(make.input((1, 3, 5, 16)), 8, (1, 1)))
+    image = compiled(make.graph, TINY)
+    file = flat(image)
+    at = HEADER.unpack(file[: HEADER.size])["job_table"]
+    with caesura.open(TINY, backend="model") as device:
+        driver = CDevice(library, device.bus)
+        for segment, size in enumerate(image.meta.segment_sizes):
+            job = JOB.unpack(file[at : at + JOB.size]) | {f"limit{segment}": size + 1}
+            with pytest.raises(CDriverError, match="damaged: job: a limit is beyond the size of its segment"):
+                driver.load(file[:at] + JOB.pack(**job) + file[at + JOB.size :])
+        assert driver.load(file)(random_inputs(make.graph, 1))
+
+
+def test_a_port_of_two_types_has_no_flat_form():
+    make = GraphBuilder(5)
+    make.output(make.conv(make.input((1, 3, 5, 16)), 8, (1, 1)))
+    image = compiled(make.graph, TINY)
+    image.meta.inputs[0].dtype = "float32"
+    with pytest.raises(ImageError, match=r"no flat form: .* is float32, not int8"):
+        flat(image)
 
 
 @pytest.mark.parametrize("change", [{"low": 32}, {"width": 0}, {"width": 64}, {"segment": 8}, {"byte": (1 << 32) - 4}])

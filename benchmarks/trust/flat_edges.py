@@ -1,0 +1,87 @@
+"""Flat files with one number at the edge of what it may be."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from benchmarks.trust.flat_files import FlatMember, places
+from hw.contract.flat import HEADER, PORT, RELOCATION
+from hw.contract.job import JOB
+
+_STEPS = (-8, -4, -1, 0, 1, 4, 8)
+Numbers = dict[str, int]
+
+
+@cache
+def edges(file: bytes) -> list[tuple[str, bytes]]:
+    """What was changed, and the file: every field of ``file`` that has a bound, at it and beside it."""
+    header, found = HEADER.unpack(file[: HEADER.size]), []
+    for record in _records(file):
+        numbers = {name: place.get(file) for name, place in record.items()}
+        bounds = _BOUNDS[next(iter(record.values())).record]
+        for name, bound in bounds(header, numbers):
+            for value in sorted({*(bound + step for step in _STEPS), record[name].largest}):
+                new = bytearray(file)
+                record[name].put(new, value)
+                found.append((f"{record[name].record}.{name} = {value}", bytes(new)))
+    return found
+
+
+def _records(file: bytes) -> list[dict[str, FlatMember]]:
+    """The header and all ports, of jobs and relocations the first and the last: fields by name."""
+    whole: dict[tuple[str, int], dict[str, FlatMember]] = {}
+    number = -1
+    for place in places(file):
+        number += place.member in ("magic", "name", "byte")  # the first of a record
+        whole.setdefault((place.record, number), {})[place.member] = place
+    records = list(whole.values())
+    many = {JOB.name, RELOCATION.name}
+    of = [next(iter(record.values())).record for record in records]
+    return [
+        record
+        for i, record in enumerate(records)
+        if of[i] not in many or of[i] not in of[:i] or of[i] not in of[i + 1 :]
+    ]
+
+
+def _of_header(header: Numbers, numbers: Numbers) -> Iterator[tuple[str, int]]:
+    yield from ((name, header[name]) for name in ("magic", "version", "bytes", "code_bytes", "weight_bytes"))
+    yield from (("engines", 2), ("engines", 16), ("events", header["events"]), ("events", 64))
+    ports = header["inputs"] + header["outputs"]
+    sizes = {
+        "job_table": 256 * header["jobs"], "port_table": 128 * ports, "relocation_table": 16 * header["relocations"],
+        "code": header["code_bytes"], "weights": header["weight_bytes"],
+    }  # fmt: skip
+    yield from ((name, header["bytes"] - size) for name, size in sizes.items())
+    counts = {"jobs": "job_table", "inputs": "port_table", "outputs": "port_table", "relocations": "relocation_table"}
+    yield from ((name, header[name]) for name in counts)
+    yield from ((name, (header["bytes"] - header[table]) // 16) for name, table in counts.items())
+    yield from (("size0", header["code_bytes"]), ("size1", header["weight_bytes"]))
+    yield from ((f"size{i}", header[f"size{i}"]) for i in range(8))
+    yield from ((f"lv2_at{i}", header["lv2_bytes"] - header[f"size{i}"]) for i in (6, 7))
+    yield "lv2_bytes", header["lv2_bytes"]
+
+
+def _of_port(header: Numbers, port: Numbers) -> Iterator[tuple[str, int]]:
+    yield from (("name", header["bytes"]), ("segment", 2), ("segment", 5), ("stored", 4), ("given", 4), ("axes", 8))
+    yield from (("quantise", 1), ("scale", 0), ("scale", 0x7F80_0000), ("scale", 0x8000_0000))
+    yield from (("zero_point", edge & 0xFFFF_FFFF) for edge in (-128, 127, 0, 255, -(1 << 31)))
+    yield "offset", header[f"size{port['segment']}"] - port["bytes"]
+    yield from ((name, port[name]) for name in ("bytes", "elements"))
+    for axis in range(port["axes"]):
+        yield from ((f"{kind}{axis}", port[f"{kind}{axis}"]) for kind in ("extent", "stride"))
+
+
+def _of_job(header: Numbers, job: Numbers) -> Iterator[tuple[str, int]]:
+    yield from ((name, job[name]) for name in ("magic", "job_id", "window_after"))
+    yield from (("flags", 1 << bit) for bit in range(6))
+    yield from ((name, header["code_bytes"] // 64) for name in ("body_pc", "prologue_pc"))
+    yield from ((name, header["events"]) for name in ("wait0_id", "wait1_id", "signal_id"))
+    yield "tag", header["engines"] << 16
+    yield from ((f"limit{i}", header[f"size{i}"]) for i in range(8))
+
+
+def _of_relocation(header: Numbers, entry: Numbers) -> Iterator[tuple[str, int]]:
+    yield from (("byte", header["code_bytes"] - 8), ("low", 31), ("width", 32), ("width", 1), ("segment", 7))
+
+
+_BOUNDS = {HEADER.name: _of_header, PORT.name: _of_port, JOB.name: _of_job, RELOCATION.name: _of_relocation}
