@@ -105,6 +105,11 @@ class ProgramTable:
         return found
 
 
+def forget_decoded() -> None:
+    """Decode again what is asked for from now on."""
+    _known.clear()
+
+
 def _decoded(code: bytes, params: SocParams) -> DecodedCode:
     key = params, blake2b(code, digest_size=16).digest()
     if key in _known:
@@ -116,4 +121,4 @@ def _decoded(code: bytes, params: SocParams) -> DecodedCode:
     return piece
 
 
-__all__ = ["CANCEL", "END", "ILLEGAL", "PIECE", "ProgramTable"]
+__all__ = ["CANCEL", "END", "ILLEGAL", "PIECE", "ProgramTable", "forget_decoded"]

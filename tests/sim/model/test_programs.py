@@ -75,7 +75,7 @@ def _decoded(monkeypatch) -> list[int]:
             sizes.append(len(self))
 
     monkeypatch.setattr(program_module, "DecodedCode", Counted)
-    program_module._known.clear()
+    program_module.forget_decoded()
     return sizes
 
 
