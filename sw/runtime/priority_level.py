@@ -14,7 +14,7 @@ from sw.runtime.blame import Blamed, blaming
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
-from sw.runtime.job_groups import job_groups, reference_duration
+from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
 from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
@@ -47,6 +47,7 @@ class PriorityLevel:
             duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
         )  # fmt: skip
         self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
+        self._groups_of: dict[int, list[JobGroup]] = {}  #: likewise, of steps with groups to be decided on
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
         self._observed = 0  #: cycle of the latest look at the loaders
@@ -57,11 +58,11 @@ class PriorityLevel:
         """Its current step, which runs on the accelerator, is to be scheduled."""
         image = request.model.image
         key = f"{image.meta.model} #{id(image)} step {request.step}"
-        self._estimates.add(key, [group.cost for group in request.groups])
-        self._holders[key] = [group.holder for group in request.groups]
-        edges = [group.after or () for group in request.groups]
-        number = next(self._numbers)
-        self._open[number] = request
+        groups, number = request.groups, next(self._numbers)
+        self._estimates.add(key, [group.cost for group in groups])
+        self._holders[key] = [group.holder for group in groups]
+        edges = [group.after or () for group in groups]
+        self._open[number], self._groups_of[number] = request, groups
         self._scheduler.open(
             scheduler.LayerChain(number, key, request.arrival, request.priority, request.deadline),
             LayerGraph(edges) if request.model.placed else None,
@@ -75,7 +76,7 @@ class PriorityLevel:
                 self._waiting.remove(run)
                 self._forget(run)
             if not any(run.request is request for run in self.groups.values()):
-                del self._open[number]
+                del self._open[number], self._groups_of[number]
 
     def drop(self, request: Request) -> None:
         """Its jobs are gone."""
@@ -84,6 +85,7 @@ class PriorityLevel:
             self._forget(run)
         self._waiting = deque(run for run in self._waiting if run.request is not request)
         self._open = {number: other for number, other in self._open.items() if other is not request}
+        self._groups_of = {number: groups for number, groups in self._groups_of.items() if number in self._open}
 
     def robbed(self, request: Request) -> bool:
         """Whether jobs of it that were queued are gone."""
@@ -151,7 +153,7 @@ class PriorityLevel:
         self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
         request = self._open[decision.request.number]
-        group = request.groups[decision.layer]
+        group = self._groups_of[decision.request.number][decision.layer]
         run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))
         self.groups[run.key] = run
         self._waiting.append(run)
@@ -244,7 +246,7 @@ class PriorityLevel:
         left = [other for other in self.groups.values() if other.decision.request.number == number]
         scheduled = number not in {request.number for request in self._scheduler.open_requests}
         if scheduled and not left:
-            del self._open[number]
+            del self._open[number], self._groups_of[number]
 
     # -- preemption ------------------------------------------------------------------------------------------
     def suspend(self, suspension: Suspension) -> None:
