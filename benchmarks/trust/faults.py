@@ -95,7 +95,10 @@ class FaultCampaign:
         _, sample, expected = _material()
         name = models[0].image.meta.inputs[0].name
         requests = [self._runtime.submit(model, {name: sample}) for model in models]
-        errors = [request.exception() for request in requests]
+        try:
+            errors = [request.exception() for request in requests]
+        except DriverError as error:
+            raise Mismatch(f"an error that no request ends with: {error}") from None
         for request, error in zip(requests, errors, strict=True):
             if error is None and not np.array_equal(next(iter(request.result().values())), expected):
                 raise Mismatch(f"{request.name} has a wrong result")
