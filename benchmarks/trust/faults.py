@@ -97,8 +97,8 @@ class FaultCampaign:
         requests = [self._runtime.submit(model, {name: sample}) for model in models]
         try:
             errors = [request.exception() for request in requests]
-        except DriverError as error:
-            raise Mismatch(f"an error that no request ends with: {error}") from None
+        except DriverError as nobodys:
+            raise Mismatch(f"an error that no request ends with: {nobodys}") from None
         for request, error in zip(requests, errors, strict=True):
             if error is None and not np.array_equal(next(iter(request.result().values())), expected):
                 raise Mismatch(f"{request.name} has a wrong result")
