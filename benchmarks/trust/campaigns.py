@@ -53,10 +53,11 @@ KINDS: dict[str, CampaignKind] = {
         "benchmarks.trust.program_campaign:differential", 250, 100, 17_000, must_reach.DIFFERENTIAL
     ),
     "frontdoor": CampaignKind("benchmarks.trust.front_door:FrontDoorCampaign", 1_000, 300, 20_000),
-    "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 150, 80, 10_000),
+    "faults": CampaignKind("benchmarks.trust.faults:FaultCampaign", 150, 80, 10_000, must_reach.FAULTS),
     "storms": CampaignKind("benchmarks.trust.storms:StormCampaign", 100, 60, 10_000, must_reach.STORMS),
     "residue": CampaignKind("benchmarks.trust.residue:ResidueCampaign", 60, 40, 3_000, must_reach.RESIDUE),
     "exchange": CampaignKind("benchmarks.trust.exchange:ExchangeCampaign", 200, 100, 10_000, must_reach.EXCHANGE),
+    "urgent": CampaignKind("benchmarks.trust.urgent:UrgentCampaign", 200, 100, 10_000, must_reach.URGENT),
     "images": CampaignKind("benchmarks.trust.images:ImageCampaign", 2_000, 600, 100_000, must_reach.IMAGES),
     "c_driver": CampaignKind("benchmarks.trust.c_driver:CDriverCampaign", 2_000, 600, 100_000, must_reach.C_DRIVER),
 }

@@ -1,8 +1,8 @@
 """Faults of bus and interrupts on purpose, while requests run on two engines of the RTL or the fast model.
 
-In half of the rounds each engine has a request without a tenant; in the others two of two tenants, between which its
-memories are cleared. A fault is reported for a request that it struck, results of the others are exact, and so are all
-afterwards.
+Some strike at any time: then each engine has a request without a tenant, or two of two tenants, between which its
+memories are cleared. Others wait for a job of the driver's own. A fault is reported for a request that it struck,
+results of the others are exact, and so are all afterwards.
 """
 
 import random
@@ -14,21 +14,23 @@ import numpy as np
 
 import caesura
 from benchmarks.trust.differential import Mismatch
+from benchmarks.trust.fleet import PARAMS, fleet
+from benchmarks.trust.traps import Trap
 from benchmarks.trust.under_test import kept, open_device
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
 from hw.contract.image import Image
-from hw.contract.job import COMPLETION
-from hw.contract.params import preset
+from hw.contract.job import COMPLETION, Fault
+from sim.bus import Bus
 from sim.faulty_bus import FaultyBus
-from sw.driver import Device, DriverError
+from sw.driver import Device, DeviceFault, DriverError
 from sw.driver.models.loaded_model import LoadedModel
 from sw.runtime import Runtime
 
-PARAMS = preset("tiny").replace(name="tiny2", engines=2)
 _FREEZE, _ERRORS = 1, (2, 3)
 _DURATION = 18_000  #: cycles within which faults begin: about those of a request
 _TENANTS = ("a", "b")
+_STATUS = 4  #: where in a completion it says how the job ended
 _SHORT = 60_000  #: cycles that no job's limit is below
 
 
@@ -41,30 +43,49 @@ def _material():
 
 
 class FaultCampaign:
-    """One device for all rounds. ``backend``: of ``sim.backends``."""
+    """Every round has a device of its own: half of them faults at any time, the others :class:`Trap`. ``backend``: of
+    ``sim.backends``."""
 
     def __init__(self, backend: str) -> None:
         self._backend = backend
         self.reached: Counter[str] = Counter()
-        self._open()
+        _material()
+        fleet()
+        open_device(PARAMS, backend).close()  # so that it is built
 
-    def _open(self) -> None:
+    def close(self) -> None:
+        """Nothing is kept between rounds."""
+
+    def round(self, seed: int) -> str:
+        """One fault. Raises ``Mismatch``."""
+        rng = random.Random(seed)
+        bus = open_device(PARAMS, self._backend)
+        try:
+            if rng.random() < 0.5:
+                return Trap(rng, bus, self.reached).run()
+            kind, end = Strike(bus).run(rng)
+            self.reached[f"{kind}, {end}"] += 1
+            return f"{kind}, {end}"
+        finally:
+            bus.close()
+
+
+class Strike:
+    """A fault that begins at any time, under requests on both engines of ``bus``."""
+
+    def __init__(self, bus: Bus) -> None:
         image, _, _ = _material()
-        self._bus = FaultyBus(open_device(PARAMS, self._backend))
+        self._bus = FaultyBus(bus)
         self._device = Device(self._bus)
         self._models = {
             tenant: [self._device.load(image, engines=[engine], tenant=tenant) for engine in range(2)]
             for tenant in (None, *_TENANTS)
         }
         self._runtime = Runtime(self._device, "fcfs")
+        self._readable: tuple[Fault, ...] = (Fault.BUS,)  #: what a completion that was damaged may say
 
-    def close(self) -> None:
-        """Close the simulator."""
-        self._bus.close()
-
-    def round(self, seed: int) -> str:
-        """One fault. Raises ``Mismatch``."""
-        rng = random.Random(seed)
+    def run(self, rng: random.Random) -> tuple[str, str]:
+        """What went wrong, and what became of it. Raises ``Mismatch``."""
         models = self._chosen(rng)
         struck = rng.choice(models)
         kind, may_fail = self._inject(rng, struck, models)
@@ -76,12 +97,14 @@ class FaultCampaign:
                 continue
             if not isinstance(error, DriverError):
                 raise Mismatch(f"{kind}, {_which(struck)}: the request of {_which(model)} ended with {error!r}")
+            if "damaged" in kind and not (isinstance(error, DeviceFault) and error.record.code in self._readable):
+                raise Mismatch(f"{kind}, {_which(struck)}: {error!r} is not what the completion says")
             if model not in may_fail:
                 raise Mismatch(f"{kind}, {_which(struck)}: it ended the request of {_which(model)}: {error}")
         again = self._requests(models)
         if any(error is not None for error in again):
             raise Mismatch(f"{kind}, {_which(struck)}: not usable afterwards: {again}")
-        return f"{kind}, {'reported' if any(states) else 'no effect on results'}"
+        return kind, "reported" if any(states) else "no effect on results"
 
     def _chosen(self, rng: random.Random) -> list[LoadedModel]:
         """Models that run in this round, in the order of their requests."""
@@ -128,8 +151,10 @@ class FaultCampaign:
         ring, completions = queue.memory
         if what == 3:
             slot = queue.place % queue.capacity
-            at = completions + slot * COMPLETION.size + rng.choice((0, 1, 2, 3, 4, 8, 9))
-            bus.damage_next_read(at, 1 << rng.randrange(8))
+            byte, mask = rng.choice((0, 1, 2, 3, 4, 8, 9)), 1 << rng.randrange(8)
+            if byte == _STATUS and mask in Fault.__members__.values():
+                self._readable = (Fault(mask),)
+            bus.damage_next_read(completions + slot * COMPLETION.size + byte, mask)
             return "damaged completion", same_engine
         if what == 4:
             base = rng.choice((ring, completions))

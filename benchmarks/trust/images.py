@@ -16,7 +16,7 @@ from benchmarks.trust.fleet import PARAMS, Craft, fleet
 from benchmarks.trust.image_numbers import change_one
 from benchmarks.trust.image_rules import ImageFile, packed, why_illegal
 from benchmarks.trust.under_test import open_device
-from benchmarks.trust.watched_bus import Overdue, WatchedBus
+from benchmarks.trust.watched_bus import WatchedBus, judged
 from hw.contract.image import Image, ImageError, meta_to_dict
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Op, Segment
 from sw.driver import Device, DriverError
@@ -41,7 +41,7 @@ class ImageCampaign:
     def __init__(self, backend: str) -> None:
         self._backend = backend
         self.reached: Counter[str] = Counter()
-        self._files = {kind: _file(craft) for kind, craft in fleet().items()}
+        self._files = {kind: image_file(craft) for kind, craft in fleet().items()}
         open_device(PARAMS, backend).close()  # so that it is built
 
     def close(self) -> None:
@@ -60,13 +60,9 @@ class ImageCampaign:
         name, image = accepted
         bus = WatchedBus(open_device(PARAMS, self._backend), self.reached)
         try:
-            with warnings.catch_warnings():
+            with judged(name), warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # parameters that mean nothing overflow
                 return _Beside(rng, bus, image, self.reached).run()
-        except Overdue as error:
-            raise Mismatch(f"{name}: it takes too long: {error}") from None
-        except Mismatch as error:
-            raise Mismatch(f"{name}: {error}") from None
         finally:
             bus.close()
 
@@ -89,7 +85,7 @@ class ImageCampaign:
         return f"{name} of {kind!r}", image
 
 
-def _file(craft: Craft) -> tuple[str, ImageFile]:
+def image_file(craft: Craft) -> tuple[str, ImageFile]:
     """Metadata as text, and all that does not change."""
     image = craft.image
     meta = meta_to_dict(image.meta)
@@ -108,7 +104,7 @@ class _Beside:
         self._device = Device(bus)
 
     def run(self) -> str:
-        """Raises ``Mismatch``, ``Overdue``."""
+        """Raises ``Mismatch``."""
         rng, device = self._rng, self._device
         craft = fleet()[rng.choice(_VICTIMS)]
         victim = device.load(craft.named("victim"), [rng.randrange(PARAMS.engines)], tenant="victim")

@@ -90,3 +90,17 @@ C_DRIVER = {
     "run ok": 2000, "run faulted": 50, "run timed out": 20, "no memory": 50, "other hardware": 50,
     "traps and guard pages": 20_000, **{f"refused {problem}": 1 for problem in _PROBLEMS},
 }  # fmt: skip
+
+_MOMENTS = ("dump", "restore", "reload list", "clearing")
+FAULTS = {
+    **{f"error at a {moment}": 2 for moment in _MOMENTS},
+    "error at a prologue": 3, "error at a job": 2, "damaged completion, reported": 1,
+    "error of a ring, reported": 1, "error of a segment, reported": 1, "lost interrupts, no effect on results": 3,
+    "dump": 30, "restore": 30, "reload list": 30, "memories cleared": 200,
+}  # fmt: skip
+
+URGENT = {
+    "lies": 60, "all is live": 60, "reload lists": 60, "stuck body": 20, "endless body": 20, "odd windows": 20,
+    "odd numbers": 60, "endless prologue": 1, "endless wait": 2, "lower one was suspended": 60, "dump": 20,
+    "restore": 20, "reload list": 15,
+}  # fmt: skip

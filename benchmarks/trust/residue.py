@@ -8,11 +8,10 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from benchmarks.trust.differential import Mismatch
 from benchmarks.trust.fleet import PARAMS
 from benchmarks.trust.guest_house import TENANTS, VISIT, Call, House
 from benchmarks.trust.under_test import open_device
-from benchmarks.trust.watched_bus import Overdue, WatchedBus
+from benchmarks.trust.watched_bus import WatchedBus, judged
 from sim.bus import HostCosts
 
 _GUESTS = 3
@@ -36,9 +35,8 @@ class ResidueCampaign:
         rng = random.Random(seed)
         bus = WatchedBus(open_device(PARAMS, self._backend, HostCosts()), self.reached)
         try:
-            return self._turns(rng, House(rng, bus, self.reached))
-        except Overdue as error:
-            raise Mismatch(f"it takes too long: {error}") from None
+            with judged():
+                return self._turns(rng, House(rng, bus, self.reached))
         finally:
             bus.close()
 

@@ -3,7 +3,10 @@ from here, without asking the software under attack."""
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from benchmarks.trust.differential import Mismatch
 from hw.contract.isa import INSN_BYTES, Op, Segment
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
 from sim.bus import Bus
@@ -18,10 +21,27 @@ class Overdue(BaseException):
     """Something takes longer than it may. No ``Exception``: software that catches those must not swallow it."""
 
 
+@contextmanager
+def judged(what: str = "") -> Iterator[None]:
+    """What is raised meanwhile is a :class:`Mismatch` that begins with ``what``: that something takes too long, and
+    any error that is not left in a request, too."""
+    begin = f"{what}: " if what else ""
+    try:
+        yield
+    except Overdue as error:
+        raise Mismatch(f"{begin}it takes too long: {error}") from None
+    except AssertionError as error:
+        raise Mismatch(f"{begin}{error}") from None
+    except Exception as error:
+        raise Mismatch(f"{begin}{error!r} was raised, and left in no request") from error
+
+
 class WatchedBus(FaultyBus):
     """Counts in ``reached`` what kinds of jobs are queued; raises :class:`Overdue` behind cycle ``last``, and after
     ``calls`` more accesses. ``longest``: the largest cycle limit of a job so far; ``prologues``: by number of a loaded
-    model, the jobs of it that have one."""
+    model, the jobs of it that have one. ``seen`` is called with the kind of each job of the driver's own (``dump``,
+    ``restore``, ``reload list``, ``clearing``), or ``prologue`` or ``job``, and its descriptor, before it is queued.
+    """
 
     def __init__(self, bus: Bus, reached: Counter[str]) -> None:
         super().__init__(bus)
@@ -30,6 +50,7 @@ class WatchedBus(FaultyBus):
         self.calls: float = math.inf
         self.longest = 0
         self.prologues: dict[int, set[int]] = {}
+        self.seen: Callable[[str, dict[str, int]], None] = lambda kind, members: None
         self._programs: dict[int, bytes] = {}  #: what was written at once, by address: programs of the driver among it
 
     def read_reg(self, address: int) -> int:
@@ -71,18 +92,20 @@ class WatchedBus(FaultyBus):
         flags, number = members["flags"], members["tag"] >> 16
         if number == _SUPERVISOR:
             if any(members[f"limit{i}"] for i in range(1, Segment.SCRATCH)):
-                self.reached["reload list"] += 1  # segments of a model: what the driver moves itself lies in others
+                self._tell("reload list", members)  # segments of a model: what the driver moves itself lies in others
             program = self._programs.get(members["base0"], b"")
             operations = set(program[::INSN_BYTES])
             if Op.ST2 in operations:
-                self.reached["dump"] += 1
+                self._tell("dump", members)
                 self.reached.update(f"dump of {_MOVED[op]}" for op in operations & _MOVED.keys())
             elif Op.LD2 in operations:
-                self.reached["restore"] += 1
+                self._tell("restore", members)
             return
         if number == _SCRUBBER:
             self.reached["memories cleared"] += 1
+            self.seen("clearing", members)
             return
+        self.seen("prologue" if flags & JobFlag.PROLOGUE else "job", members)
         self.longest = max(self.longest, members["cycle_limit"])
         self.reached["event wait"] += bool(flags & (JobFlag.WAIT0 | JobFlag.WAIT1))
         self.reached["window after an earlier job"] += bool(flags & JobFlag.PROLOGUE and members["window_after"])
@@ -91,3 +114,7 @@ class WatchedBus(FaultyBus):
             number, ()
         ):
             self.reached["prologue left out"] += 1
+
+    def _tell(self, kind: str, members: dict[str, int]) -> None:
+        self.reached[kind] += 1
+        self.seen(kind, members)

@@ -25,6 +25,7 @@ SAMPLE = {
     "storms": 6,
     "residue": 3,
     "exchange": 5,
+    "urgent": 6,
     "images": 20,
 }
 LONGER = {
@@ -38,6 +39,7 @@ LONGER = {
     "storms": 150,
     "residue": 60,
     "exchange": 200,
+    "urgent": 200,
     "images": 2000,
 }
 FAILING = "tests.benchmarks.trust.failing:"
