@@ -128,7 +128,14 @@ def _change_port(rng: random.Random, new: bytearray, file: bytes) -> None:
         port[f"extent{axis}"], port[f"stride{axis}"] = extent, elements
         elements = min(elements * extent, 0xFFFF_FFFF)
     size = min(elements * (1, 1, 4, 4, 8)[stored], 0xFFFF_FFFF)
-    port |= {"stored": stored, "given": stored, "quantise": 0, "axes": axes, "elements": elements, "bytes": size}
+    port |= {
+        "stored": stored,
+        "given": rng.choice([stored, stored, rng.randrange(5)]),
+        "quantise": 0,
+        "axes": axes,
+        "elements": elements,
+        "bytes": size,
+    }
     if stored < 3 and rng.randrange(2):  # int32 cannot be
         port |= {"quantise": 1, "given": 3, "zero_point": rng.choice([0, 5, 127, 128, 255, -128 & 0xFFFF_FFFF])}
     segment = port["segment"] = rng.randrange(2, 6)

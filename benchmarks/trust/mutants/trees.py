@@ -10,7 +10,8 @@ from pathlib import Path
 from benchmarks.trust.mutants.mutant import Mutant
 from benchmarks.trust.round_process import ROOT
 
-_PACKAGES = ("hw", "sim", "sw", "compiler", "caesura", "benchmarks", "examples")
+#: What campaigns run or compile; the page folder has the C header.
+_FOLDERS = ("hw", "sim", "sw", "compiler", "caesura", "benchmarks", "examples", "docs")
 
 
 @contextmanager
@@ -19,8 +20,8 @@ def mutated_tree(mutant: Mutant) -> Iterator[Path]:
     text = mutant.applied((ROOT / mutant.file).read_text())
     with tempfile.TemporaryDirectory(prefix=f"mutant-{mutant.name}-") as folder:
         tree = Path(folder)
-        for package in _PACKAGES:
-            shutil.copytree(ROOT / package, tree / package, copy_function=_linked)
+        for name in _FOLDERS:
+            shutil.copytree(ROOT / name, tree / name, copy_function=_linked)
         target = tree / mutant.file
         target.unlink()
         target.write_text(text)
