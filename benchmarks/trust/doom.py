@@ -11,7 +11,7 @@ from sw.driver.models.loaded_model import LoadedModel
 
 _FAR = 0xF000_0000  #: an offset behind every segment
 _NEVER = 1 << 30  #: a semaphore that nothing signals
-_RUNS = {"n0": 65535, "n1": 16}  #: of a copy that takes longer than any job may
+_RUNS = {"n0": 65535, "n1": 255}  #: of a copy that takes longer than any job may
 _COPY = {"src_seg": 2, "dst_seg": 6, "len": 8, "hi": 8, "hi1": 1, "hi0": 1}
 _PLANTS: dict[str, tuple[Fault, bytes]] = {
     "illegal": (Fault.ILLEGAL, b"\x99"),

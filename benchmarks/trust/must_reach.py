@@ -101,6 +101,6 @@ FAULTS = {
 
 URGENT = {
     "lies": 60, "all is live": 60, "reload lists": 60, "stuck body": 20, "endless body": 20, "odd windows": 20,
-    "odd numbers": 60, "endless prologue": 1, "endless wait": 2, "lower one was suspended": 60, "dump": 20,
+    "odd numbers": 10, "endless prologue": 1, "endless wait": 2, "lower one was suspended": 60, "dump": 20,
     "restore": 20, "reload list": 15,
 }  # fmt: skip
