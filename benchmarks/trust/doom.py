@@ -1,6 +1,7 @@
 """Faults that are planted in jobs of loaded models, behind the driver's back, and the errors that they must end in."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
@@ -40,11 +41,11 @@ class Doom:
         return "" if expected in str(record.job) else f"of {record.job} instead of {expected}"
 
 
-def plant(rng: random.Random, bus: Bus, model: LoadedModel) -> Doom:
-    """Change the code of one job of ``model``, in device memory alone."""
+def plant(rng: random.Random, bus: Bus, model: LoadedModel, kinds: Sequence[str] = tuple(_PLANTS)) -> Doom:
+    """Change the code of one job of ``model``, in device memory alone, to a fault of one of ``kinds``."""
     jobs = model.image.meta.jobs
     number = rng.choice((0, len(jobs) - 1, rng.randrange(len(jobs))))
-    kind = rng.choice(list(_PLANTS))
+    kind = rng.choice(kinds)
     pc, prologue = jobs[number].body_pc, jobs[number].prologue_pc
     if prologue is not None and kind in ("illegal", "limit") and rng.random() < 0.3:
         pc, kind_there = prologue, f"{kind} in a prologue"

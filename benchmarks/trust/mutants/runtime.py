@@ -29,6 +29,6 @@ RUNTIME = (
         "U5", "waiting does not end at deadlines", "sw/runtime/wake_ups.py",
         "for cycle in (self._waiting.next_arrival(), self._deadlines.next_cycle()):",
         "for cycle in (self._waiting.next_arrival(),):",
-        "L", _STORMS,
+        "L", ("late",),
     ),
 )  # fmt: skip
