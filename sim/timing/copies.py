@@ -10,6 +10,7 @@ Of copies of very many runs an excerpt is looked at, which the whole goes on as 
 from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +64,14 @@ def runs_of(f: Mapping[str, int]) -> Runs:
     some = f["lo"] < min(f["hi"], f["len"])
     reads = np.broadcast_to(inside & some, (f["n2"], f["n1"], f["n0"])).reshape(-1)
     return Runs(src.astype(np.int64), dst.astype(np.int64), reads)
+
+
+def _reading(f: Mapping[str, int]) -> int:
+    """How many of the runs of the copy with the fields ``f`` read."""
+    if f["lo"] >= min(f["hi"], f["len"]):
+        return 0
+    inner = (max(0, min(f[f"hi{loop}"], f[f"n{loop}"]) - f[f"lo{loop}"]) for loop in "10")
+    return f["n2"] * prod(inner)
 
 
 def run_steps(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, Ints]:
@@ -157,7 +166,8 @@ class BusCopy(NamedTuple):
 def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCopy:
     """Of the copy with ``COPY_FIELDS`` of ``values``; ``burst_bytes`` is where bursts end. Its address in DRAM must be
     given modulo a multiple of ``burst_bytes`` from which the caller counts the offsets."""
-    f, whole, part = excerpt(dict(zip(COPY_FIELDS, values, strict=True)), RUN_LOOPS, _runs_of_most(values, burst_bytes))
+    told = dict(zip(COPY_FIELDS, values, strict=True))
+    f, whole, part = excerpt(told, RUN_LOOPS, _runs_of_most(values, burst_bytes))
     runs = runs_of(f)
     if from_bus:
         first = runs.src[runs.reads] + f["lo"]
@@ -178,8 +188,9 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
             bursts.append(Burst(at * word, stop - at + 1, pause, at * word + shift))
             at, pause = stop + 1, 0
     behind = 2 if from_bus else 2 + -(-WORDS_AHEAD // max(1, int((last - first).max(initial=0)) + 1))
-    total = len(bursts) * whole // part
-    many = total > FEW_BURSTS
+    asking, shown = (_reading(told), len(first)) if from_bus else (whole, part)  # runs that ask for bursts
+    total = len(bursts) * asking // shown if shown else 0
+    many = total > min(FEW_BURSTS, len(bursts))
     lead = total - int(counts[-behind:].sum()) if part < whole else int(counts[:-behind].sum())
     return BusCopy(copy_steps(word, *values), Repeated(bursts, total) if many else tuple(bursts), lead, trail)
 

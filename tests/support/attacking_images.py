@@ -10,7 +10,7 @@ from sw.driver.memory.footprint import accumulator_bytes
 from tests.support.images import SIZE, copy_image, encode
 from tests.support.preempt_images import walking_image
 
-FOREVER = {"src_seg": 2, "dst_seg": 6, "len": SIZE, "hi": SIZE, "hi1": 1, "hi0": 1, "n1": 16, "n0": 65535}
+FOREVER = {"src_seg": 2, "dst_seg": 6, "len": SIZE, "hi": SIZE, "hi1": 1, "hi0": 1, "n1": 32, "n0": 65535}
 
 
 @dataclass

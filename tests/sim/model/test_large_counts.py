@@ -108,3 +108,24 @@ def test_a_long_copy_does_what_it_does_on_the_rtl():
             found.append((entry["status"], bus.read_mem(bench.data() + 64, 16), entry["end"] - entry["start"]))
     assert found[0][:2] == found[1][:2] == (0, found[0][1])
     assert abs(found[1][2] / found[0][2] - 1) < 0.03
+
+
+def test_a_long_fill_behind_a_short_load_ends_and_lets_the_next_load_in():
+    """Of 80,000 runs only the first reads: one burst, and LD2 is free for the next job's load when the fill is over."""
+    insn = copy(Op.LD2, len=16, n1=8, n0=10_000, src_s0=16, dst_s0=0, hi1=1, hi0=1)
+    fields = dict.fromkeys(COPY_FIELDS, 0) | {"n2": 1} | insn.fields
+    work = bus_copy(16, 256, True, *(fields[name] for name in COPY_FIELDS))
+    assert len(work.bursts) == 1 and work.lead <= 1
+    found = []
+    for bus in (open_bus(TINY, costs=HostCosts.free()), ModelBus(TINY, costs=HostCosts.free())):
+        with bus:
+            bench = SocBench(TINY, bus=bus)
+            bench.setup()
+            for _ in range(2):
+                bench.job([Insn(Op.LD2, insn.fields | {"signal": 1}), copy(Op.ST2, wait=1, len=16, dst=64), END])
+            bench.ring()
+            bench.wait(2, limit=400_000)
+            entries = [bench.completion(number) for number in range(2)]
+            found.append((entries[0]["status"], entries[1]["status"], entries[1]["end"]))
+    assert found[0][:2] == found[1][:2] == (0, 0)
+    assert abs(found[1][2] / found[0][2] - 1) < 0.03
