@@ -59,8 +59,8 @@ def everything_dirty(params: SocParams, *, jobs: int = 6) -> Image:
 
 
 def crumbs(params: SocParams, *, jobs: int = 6) -> Image:
-    """A walking image that says of all its points that single bytes of LV1 are dirty: more copies than the driver has
-    room for."""
+    """A walking image that says of all its points that single bytes of LV1 are dirty: more copies than fit the driver's
+    room for programs at once."""
     image = walking_image(params, jobs=jobs, name="crumbs", engines=1)
     pieces = [LiveRange(Space.LV1, 0, at, 1, True) for at in range(0, params.lv1_bytes, params.lv1_bytes // 600)]
     for point in image.meta.cancel_points:

@@ -164,7 +164,8 @@ class Preemption:
         """Place ``model`` and queue the dump of what it displaces; its jobs may be submitted at once, behind that.
 
         ``engines``: those it may run on, by default those that stand for the image's.
-        None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next.
+        None if nothing had to be dumped. A failing dump raises ``SupervisorFault`` in whatever waits next, which may be
+        this, where its programs do not fit at once.
         """
         if self.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
@@ -175,7 +176,8 @@ class Preemption:
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
-        """What queues a dump or restore does so whole, or leaves nothing of it queued."""
+        """What queues a dump or restore does so whole, or leaves nothing of it queued; but for what an error of the
+        device interrupts: that was announced, and ends, or is dropped when the caller recovers."""
         try:
             yield
         except (DeviceFault, DeviceTimeout):  # of the device: the caller recovers
@@ -187,7 +189,8 @@ class Preemption:
 
     # -- resume ----------------------------------------------------------------------------------------------
     def resume(self, suspended: Suspension) -> StateTransfer | None:
-        """Bring everything back and queue the task's jobs again, under their own ids; does not wait.
+        """Bring everything back and queue the task's jobs again, under their own ids; waits for no more than a dump
+        ahead of that, and for room where the programs do not fit at once.
 
         Its engines must be idle. None if nothing had to be brought back.
         """

@@ -5,6 +5,7 @@ from itertools import count
 
 from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 from hw.contract.params import SocParams
+from hw.contract.spaces import Space
 from sw.driver.memory.footprint import MemoryId
 
 MemoryRange = tuple[MemoryId, int, int]  #: memory, first byte, end
@@ -36,6 +37,17 @@ class Program:
     def add(self, op: Op, fields: dict[str, int], reads: list[MemoryRange], writes: list[MemoryRange]) -> None:
         """Append an instruction (``fields`` without wait and signal) with the bytes it touches."""
         self.steps.append(_Step(op, fields, reads, writes))
+
+    @property
+    def moved(self) -> int:
+        """Bytes of DRAM that its instructions read or write."""
+        touched = [r for step in self.steps for r in (*step.reads, *step.writes)]
+        return sum(end - start for memory, start, end in touched if memory[0] == Space.DRAM)
+
+    def split(self) -> list["Program"]:
+        """The same instructions in programs that may run, one behind the other."""
+        starts = range(0, len(self.steps), MAX_INSTRUCTIONS)
+        return [Program(self.params, self.steps[i : i + MAX_INSTRUCTIONS]) for i in starts]
 
     def encode(self) -> bytes:
         """The program with END; call once."""

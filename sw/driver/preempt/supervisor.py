@@ -1,22 +1,24 @@
 """Supervisor jobs: programs the driver writes itself, queued like any other job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
 from hw.contract.job import JOB_MAGIC, JobFlag
-from sw.driver.errors import DriverError, FaultRecord, SupervisorFault, SupervisorTimeout
+from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.ranges import Range, overlap
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.traffic import DramTraffic
 from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
 from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
+from sw.driver.preempt.program import MAX_INSTRUCTIONS
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues
 
-CODE_BYTES = 32 * 1024  #: DRAM for programs of each engine
+CODE_BYTES = 32 * 1024  #: DRAM for programs of each engine, several of which fit
 _ALIGN = 256
+_POLL = 200
 _TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
 
 
@@ -70,7 +72,10 @@ class Supervisor:
     ) -> None:
         """Queue ``program``, which moves state of ``models``. ``segments``: those of a model whose own loads it runs.
         ``after``: number of signals (as :meth:`signals` counts) to wait for; ``signal``: the job gives one when it
-        retires. Prologues of later jobs of the engine wait for it."""
+        retires. Prologues of later jobs of the engine wait for it.
+
+        Where the engine's programs leave no room, those queued so far begin, and it is waited until there is; raises as
+        :meth:`wait`."""
         job_id = self._queues.new_id()
         members = self._descriptor(engine, program, segments or self.segments(), job_id)
         members["cycle_limit"] = cycle_limit
@@ -100,21 +105,32 @@ class Supervisor:
         return members
 
     def _write(self, engine: int, program: bytes) -> int:
-        if len(program) > CODE_BYTES // 2:
-            raise DriverError(
-                f"a supervisor program of {len(program) // INSN_BYTES} instructions exceeds "
-                f"{CODE_BYTES // 2 // INSN_BYTES}: compile with smaller tiles, so that points have fewer reloads"
-            )
-        if self._next[engine] + len(program) > CODE_BYTES:
-            self._next[engine] = 0
-        address = self._code[engine] + self._next[engine]
-        if any(overlap([job.code], [(address, address + len(program))]) for job in self.jobs.values()):
-            raise DriverError(
-                f"engine {engine}: more than {CODE_BYTES} bytes of supervisor programs at once; suspend less"
-            )
-        self._next[engine] += len(program)
+        start = self._next[engine] if self._next[engine] + len(program) <= CODE_BYTES else 0
+        address = self._code[engine] + start
+        where = (address, address + len(program))
+        if self._holds_code(where):
+            self.announce()
+            self.wait(lambda: not self._holds_code(where))
+        self._next[engine] = start + len(program)
         self._queues.bus.write_mem(address, program)
         return address
+
+    def _holds_code(self, where: Range) -> bool:
+        return any(overlap([job.code], [where]) for job in self.jobs.values())
+
+    def announce(self) -> None:
+        """Let the jobs queued so far begin."""
+        for e in self.engines():
+            self._queues.engines[e].ring_doorbell()
+
+    def wait(self, done: Callable[[], bool]) -> None:
+        """Take completions of the jobs until ``done``; ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a job
+        that is overdue."""
+        while not done():
+            for e in self.engines():
+                self._queues.take_completions(e)
+            if not done() and not self._queues.poll(_POLL):
+                self._queues.refuse_overdue()
 
     def engines(self) -> list[int]:
         """Engines with supervisor jobs."""
@@ -167,3 +183,4 @@ def private_segments(segments: Sequence[Range]) -> list[Range]:
 
 
 assert LV2_SEGMENT in LV2_SEGMENTS
+assert (MAX_INSTRUCTIONS + 1) * INSN_BYTES <= CODE_BYTES

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from hw.contract.isa import Insn, Op
 from hw.contract.spaces import Space
@@ -14,7 +15,7 @@ from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.copies import SLOT_BYTES, reload
 from sw.driver.preempt.dump import Dump
-from sw.driver.preempt.operation import StateTransfer
+from sw.driver.preempt.operation import Effects, StateTransfer
 from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
 from sw.driver.preempt.restore import Restore
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
@@ -23,7 +24,20 @@ from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.driver.preempt.suspension import DirtyRange, QueuedJob, Suspension
 from sw.driver.queues.job_queues import JobQueues
 
-_POLL = 200
+
+@dataclass(frozen=True)
+class _Portion:
+    """A program that moves the rest of the jobs ``ending``, or some of one that has ``begun`` and goes on."""
+
+    program: Program
+    begun: list[CopyJob]
+    ending: list[CopyJob]
+
+    def effects(self, operation: StateTransfer) -> Effects:
+        """What changes when it runs: bytes count as moved once all of their job are."""
+        if self.begun:
+            return Effects(on_start=operation.effects(self.begun).on_start)
+        return operation.effects(self.ending)
 
 
 class Transfers:
@@ -41,11 +55,7 @@ class Transfers:
     def settle(self) -> None:
         """Wait until no supervisor job is outstanding; ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a job
         that is overdue."""
-        while self._supervisor.jobs:
-            for e in self._supervisor.engines():
-                self._queues.take_completions(e)
-            if self._supervisor.jobs and not self._queues.poll(_POLL):
-                self._queues.refuse_overdue()
+        self._supervisor.wait(lambda: not self._supervisor.jobs)
 
     # -- dump ------------------------------------------------------------------------------------------------
     def make_room(
@@ -134,38 +144,40 @@ class Transfers:
 
     # -- supervisor jobs -------------------------------------------------------------------------------------
     def _push(self, operation: StateTransfer, group: list[CopyJob], after: int | None) -> None:
-        """Queue the programs of one group; the last of each engine gives a signal."""
+        """Queue the programs of one group, in portions that fit; the last of each engine gives a signal."""
         for copy_job in group:
             if copy_job.lv2 is not None:
                 tenants = self._tasks.tenants(copy_job.ranges)
                 self._jobs.scrubber.lv2.pass_through([copy_job.lv2.where], tenants)
             self._jobs.resident.overwritten(operation.written(copy_job))
         for engine in sorted({copy_job.engine for copy_job in group}):
-            programs = self._programs(operation, [copy_job for copy_job in group if copy_job.engine == engine])
-            for i, (program, mine) in enumerate(programs):
+            portions = self._portions(operation, [copy_job for copy_job in group if copy_job.engine == engine])
+            for i, portion in enumerate(portions):
                 self._supervisor.push(
                     operation,
                     engine,
-                    program.encode(),
-                    _owners(mine),
-                    cycle_limit=copy_limit(moved := sum(r.size for copy_job in mine for r in copy_job.ranges)),
+                    portion.program.encode(),
+                    _owners([*portion.begun, *portion.ending]),
+                    cycle_limit=copy_limit(portion.program.moved),
                     after=after if i == 0 else None,
-                    signal=i == len(programs) - 1,
-                    moved=moved,
-                    effects=operation.effects(mine),
+                    signal=i == len(portions) - 1,
+                    moved=portion.program.moved,
+                    effects=portion.effects(operation),
                 )
 
-    def _programs(self, operation: StateTransfer, mine: list[CopyJob]) -> list[tuple[Program, list[CopyJob]]]:
-        """One program for as many of an engine's jobs as it may hold, in order."""
-        result: list[tuple[Program, list[CopyJob]]] = []
+    def _portions(self, operation: StateTransfer, mine: list[CopyJob]) -> list[_Portion]:
+        """One for as many of an engine's jobs as a program may hold, in order; several for a job that takes more."""
+        result: list[_Portion] = []
         for copy_job in mine:
             alone = Program(self._params)
             operation.append(alone, copy_job)
-            if result and len(result[-1][0].steps) + len(alone.steps) <= MAX_INSTRUCTIONS:
-                result[-1][0].steps += alone.steps
-                result[-1][1].append(copy_job)
-            else:
-                result.append((alone, [copy_job]))
+            if result and len(result[-1].program.steps) + len(alone.steps) <= MAX_INSTRUCTIONS:
+                result[-1].program.steps += alone.steps
+                result[-1].ending.append(copy_job)
+                continue
+            *first, last = alone.split()
+            result += [_Portion(part, [copy_job], []) for part in first]
+            result.append(_Portion(last, [], [copy_job]))
         return result
 
     def _push_reloads(
