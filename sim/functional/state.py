@@ -1,13 +1,13 @@
 """State of the functional model, what it reports while it runs, and how a program goes wrong."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.isa import Insn
+from hw.contract.isa import Insn, Op
 from hw.contract.job import Fault, FaultUnit
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
@@ -41,6 +41,23 @@ class MemoryAccess:
     space: Space
     where: Box
     write: bool
+
+
+Work = Callable[[], None]  #: what an instruction does to the memories
+
+
+def nothing() -> None:
+    """The work of an instruction that was only checked."""
+
+
+class Prepared(NamedTuple):
+    """An instruction that has passed its checks. ``work`` may be called any number of times, as what was checked does
+    not depend on what the memories hold; ``accesses`` is what it touches, ``read`` how many bytes a copy reads."""
+
+    op: Op
+    work: Work
+    accesses: list[MemoryAccess]
+    read: int
 
 
 class AccessObserver(Protocol):

@@ -1,6 +1,7 @@
 """What each instruction does to the memories: the definitions of ``hw.contract.isa`` in NumPy."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -15,16 +16,16 @@ from hw.contract.isa import (
     Insn,
     Lv0Space,
     Lv0View,
-    MacMode,
     Op,
     Segment,
 )
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.functional.limits import first_beyond, source_start, wholly_within
-from sim.functional.pieces import MOST, cut, pieces, whole
-from sim.functional.state import EngineMemories, MemoryAccess, Segments
+from sim.functional.copies import moving, source_box, target_box
+from sim.functional.limits import first_beyond, wholly_within
+from sim.functional.mac import MacArrays
+from sim.functional.state import EngineMemories, MemoryAccess, Prepared, Segments, Work, nothing
 from sim.functional.strided import Box, strided
 from sim.functional.vector import VectorUnit
 
@@ -33,7 +34,7 @@ COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)  #: instructions of the DMAs
 _LV0 = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT}
 
 
-class Units(VectorUnit):
+class Units(VectorUnit, MacArrays):
     """The memories of one SoC and the units that work on them, one instruction at a time.
 
     ``dram`` is used in place when given (``bytearray`` or a uint8 array), otherwise ``params.dram_bytes`` of zeros.
@@ -50,7 +51,7 @@ class Units(VectorUnit):
         self.lv2 = np.zeros(params.lv2_bytes, np.uint8)
         self.engines = [EngineMemories.blank(params) for _ in range(params.engines)]
         self.bytes_read = dict.fromkeys(COPIES, 0)
-        self._run: dict[Op, Callable[[dict, Segments, EngineMemories, Op], None]] = {
+        self._run: dict[Op, Callable[[dict, Segments, EngineMemories, Op], Work]] = {
             Op.LD2: self._copy, Op.ST2: self._copy, Op.LD1: self._copy, Op.ST1: self._copy,
             Op.LD0: self._load_lv0, Op.MAC: self._mac, Op.VEC: self._vec,
         }  # fmt: skip
@@ -60,12 +61,24 @@ class Units(VectorUnit):
     ) -> None:
         """Carry out one LD2 ... VEC, ignoring its semaphores, or, with ``only_checks``, see whether it faults; raises
         :class:`FunctionalFault`."""
+        self._carry_out(self.prepare(insn, segments, engine, pc, only_checks=only_checks))
+
+    def prepare(
+        self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0, *, only_checks: bool = False
+    ) -> Prepared:
+        """Check one LD2 ... VEC as :meth:`execute` does, and find what it works on."""
         if insn.op not in self._run:
             raise ValueError(f"{insn.op.name} belongs to the sequencer, not to a unit")
         self._pc, self._unit, self.accesses, self._only_checks = pc, UNIT_OF[insn.op], [], only_checks
-        self._run[insn.op](_DEFAULTS[insn.op] | insn.fields, segments, self.engines[engine], insn.op)
-        if insn.op in COPIES:
-            self.bytes_read[insn.op] += sum(prod(access.where.shape) for access in self.accesses if not access.write)
+        work = self._run[insn.op](_DEFAULTS[insn.op] | insn.fields, segments, self.engines[engine], insn.op)
+        reads = (prod(access.where.shape) for access in self.accesses if not access.write)
+        return Prepared(insn.op, work, self.accesses, sum(reads) if insn.op in COPIES else 0)
+
+    def _carry_out(self, prepared: Prepared) -> None:
+        op, work, self.accesses, read = prepared
+        work()
+        if op in COPIES:
+            self.bytes_read[op] += read
 
     def _segment(
         self, segments: Segments, number: int, allowed: Collection[Segment]
@@ -86,32 +99,12 @@ class Units(VectorUnit):
 
     def _source(self, f: dict, memory, space: Space, base: int, limit: int) -> npt.NDArray[np.uint8]:
         """A view of the bytes that a copy reads, (n2, n1, n0, len) of them inside the clip box."""
-        (lo1, hi1), (lo0, hi0), (lo, hi) = _clips(f)
-        inner = (f["n2"], max(0, hi1 - lo1), max(0, hi0 - lo0), max(0, hi - lo))
-        start = source_start(f) + lo1 * f["src_s1"] + lo0 * f["src_s0"] + lo
-        box = Box(start, inner, (f["src_s2"], f["src_s1"], f["src_s0"], 1))
-        return self._view(memory, space, box, False, base, limit)
+        return self._view(memory, space, source_box(f), False, base, limit)
 
-    def _move(self, f: dict, data: npt.NDArray[np.uint8], targets: Sequence[npt.NDArray[np.uint8]]) -> None:
-        """Write the (n2, n1, n0, len) bytes of a copy to ``targets``: ``data`` inside the clip box, fill elsewhere."""
-        if self._only_checks:
-            return
-        shape = (f["n2"], f["n1"], f["n0"], f["len"])
-        (lo1, hi1), (lo0, hi0), (lo, hi) = _clips(f)
-        if data.shape == shape:
-            for target in targets:
-                target[...] = data
-            return
-        for piece in pieces(shape[:3], f["len"]):
-            i2, i1, i0 = whole(piece, shape[:3])
-            runs = np.full([*(each.stop - each.start for each in (i2, i1, i0)), f["len"]], f["fill"], np.uint8)
-            if data.size:
-                (to1, from1), (to0, from0) = cut(i1, lo1, hi1), cut(i0, lo0, hi0)
-                runs[:, to1, to0, lo:hi] = data[i2, from1, from0]
-            for target in targets:
-                target[i2, i1, i0] = runs
+    def _move(self, f: dict, data: npt.NDArray[np.uint8], targets: Sequence[npt.NDArray[np.uint8]]) -> Work:
+        return nothing if self._only_checks else moving(f, data, targets)
 
-    def _copy(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
+    def _copy(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> Work:
         lv1 = (engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
         if op is Op.ST1:
             source = lv1
@@ -124,34 +117,43 @@ class Units(VectorUnit):
         memory, space, base, limit = target
         self._check_runs(f, source[3], limit)
         data = self._source(f, *source)
-        self._move(f, data, [self._view(memory, space, _target(f), True, base, limit)])
+        return self._move(f, data, [self._view(memory, space, target_box(f), True, base, limit)])
 
-    def _load_lv0(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
+    def _load_lv0(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> Work:
         if f["space"] > max(Lv0Space):
             raise self._fault(Fault.ILLEGAL, 0, f"LV0 space {f['space']}")
         if f["pe_mask"] >> self.params.pes:
             raise self._fault(Fault.ILLEGAL, 0, f"pe_mask names more than {self.params.pes} PEs")
         space = Lv0Space(f["space"])
         if space is Lv0Space.ACC:
-            self._load_accumulators(f, engine)
-            return
+            return self._load_accumulators(f, engine)
         memory = engine.act if space is Lv0Space.ACT else engine.wgt
         name, (pes, size), row = _LV0[space], memory.shape, self.params.rows
         interleaved = f["view"] == Lv0View.INTERLEAVED
         self._check_runs(f, self.params.lv1_bytes, size * pes if interleaved else size)
         data = self._source(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
-        box = _target(f)
+        box = target_box(f)
         low, high = box.bounds()
         word = row * pes if interleaved else row
-        self.accesses.append(MemoryAccess(name, Box(low // word, ((high - 1) // word - low // word + 1,), (1,)), True))
-        if interleaved:
-            linear = memory.reshape(pes, -1, row).transpose(1, 0, 2).reshape(-1)
-            self._move(f, data, [box.view(linear)])
-            memory.reshape(pes, -1, row)[...] = linear.reshape(-1, pes, row).transpose(1, 0, 2)
-            return
-        self._move(f, data, [box.view(memory[pe]) for pe in bits(f["pe_mask"])])
+        first, end = low // word, (high - 1) // word + 1
+        self.accesses.append(MemoryAccess(name, Box(first, (end - first,), (1,)), True))
+        if not interleaved:
+            return self._move(f, data, [_multicast(box, memory, pe, count) for pe, count in _ranges(f["pe_mask"])])
+        if self._only_checks:
+            return nothing
+        words = memory.reshape(pes, -1, row)[:, first:end].transpose(1, 0, 2)  # (word, pe, byte)
+        if data.shape == (1, 1, 1, words.size):
+            return partial(words.__setitem__, ..., data.reshape(words.shape))
+        moved = Box(box.offset - first * word, box.shape, box.strides)
 
-    def _load_accumulators(self, f: dict, engine: EngineMemories) -> None:
+        def work() -> None:
+            linear = words.reshape(-1)
+            moving(f, data, [moved.view(linear)])()
+            words[...] = linear.reshape(words.shape)
+
+        return work
+
+    def _load_accumulators(self, f: dict, engine: EngineMemories) -> Work:
         """LD0 with space ACC: whole LV1 words to the little-endian bytes of the accumulators, row after row."""
         word, length = self.params.lv1_word, f["len"]
         for name, value in [
@@ -164,106 +166,30 @@ class Units(VectorUnit):
         memory, row = engine.acc.view(np.uint8).reshape(-1), 4 * self.params.out_channels
         self._check_runs(f, self.params.lv1_bytes, memory.size)
         data = self._source(f, engine.lv1, Space.LV1, 0, self.params.lv1_bytes)
-        box = _target(f)
+        box = target_box(f)
         low, high = box.bounds()
         self.accesses.append(
             MemoryAccess(Space.LV0_ACC, Box(low // row, ((high - 1) // row - low // row + 1,), (1,)), True)
         )
-        self._move(f, data, [box.view(memory)])
-
-    def _mac(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> None:
-        p, rows = self.params, self.params.rows
-        if f["mode"] > MacMode.DEPTHWISE:
-            raise self._fault(Fault.ILLEGAL, f["mode"], f"MAC mode {f['mode']}")
-        depthwise = f["mode"] == MacMode.DEPTHWISE
-        taps = min(p.lv0_banks, rows) if depthwise else 1
-        blocks = f["n2"] * f["n1"] * f["n0"]
-        shape = (f["n2"], f["n1"], f["n0"], taps, f["p1"], f["p0"])
-        act = Box(f["act"], shape, (f["k2_s"], f["k1_s"], f["k0_s"], 1, f["p1_s"], f["p0_s"]))
-        wgt = Box(f["wgt"], (blocks * rows,), (1,))
-        acc = Box(f["acc"], (f["p1"], f["p0"]), (f["acc_s"], 1))
-        self._touch(Space.LV0_ACT, act, False, p.lv0_act_bytes // rows)
-        self._touch(Space.LV0_WGT, wgt, False, p.lv0_wgt_bytes // rows)
-        self._touch(Space.LV0_ACC, acc, True, p.lv0_acc_rows)
-        if self._only_checks:
-            return
-        # (pe, block loops, tap, pixel loops, byte)
-        x = strided(
-            engine.act, f["act"] * rows, (p.pes, *shape, rows),
-            (p.lv0_act_bytes, *(stride * rows for stride in act.strides), 1), np.int8 if f["x_signed"] else np.uint8,
-        )  # fmt: skip
-        raw = engine.wgt[:, f["wgt"] * rows : (f["wgt"] + blocks * rows) * rows]
-        raw = raw.view(np.int8) if f["w_signed"] else raw
-        exact = np.float32 if blocks * taps * rows <= _EXACT_DEPTH else np.float64
-        w = _widen(raw.reshape(p.pes, blocks, rows, rows), f["w_signed"], f["w_zp"], exact)  # (pe, block, row, column)
-        if f["w_cols"]:
-            w = w.transpose(0, 1, 3, 2)
-        loops, each = (f["p1"], f["p0"]), p.pes * blocks * taps * rows
-        before = engine.acc.copy() if prod(loops) * each > _PIXELS_MOST else engine.acc
-        for piece in pieces(loops, each, _PIXELS_MOST):
-            i1, i0 = whole(piece, loops)
-            found = _products(f, _widen(x[..., i1, i0, :], f["x_signed"], f["x_zp"], exact), w, depthwise)
-            self._accumulate(f, i1.start * f["acc_s"] + i0.start, found, before, engine.acc)
-
-    def _accumulate(self, f: dict, first: int, found: npt.NDArray, before: npt.NDArray, acc: npt.NDArray) -> None:
-        """Put the (p1, p0, channel) numbers ``found`` into the accumulators from row ``first`` of the instruction's on;
-        where it adds, to what was there ``before``."""
-        height, length, width = found.shape
-        first += f["acc"]
-        if f["acc_s"] >= length or height == 1:
-            steps = (f["acc_s"] * width, width, 1)
-            target, old = (strided(each, first * width, found.shape, steps) for each in (acc, before))
-            target[...] = (found + old if f["accumulate"] else found).astype(np.int32)
-            return
-        index = Box(first, (height, length), (f["acc_s"], 1)).indices().reshape(-1)
-        found = found.reshape(height * length, width)  # rows that overlap: the last pixel counts
-        if f["accumulate"]:
-            found = found + before[index]
-        acc[index] = found.astype(np.int32)
+        return self._move(f, data, [box.view(memory)])
 
 
-#: Products of two operands of 9 bits that float32 adds without rounding: each is at most 255 * 255.
-_EXACT_DEPTH = (1 << 24) // (255 * 255)
-_PIXELS_MOST = MOST << 3  #: elements of activations that are multiplied together
 _WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "dst_s1", "dst_s0")
 
 
-def _clips(f: dict) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Where a copy reads: from which to before which i1, i0 and byte of a run."""
-    return (
-        (f["lo1"], min(f["hi1"], f["n1"])),
-        (f["lo0"], min(f["hi0"], f["n0"])),
-        (f["lo"], min(f["hi"], f["len"])),
-    )
+def _multicast(box: Box, memory: npt.NDArray[np.uint8], pe: int, count: int) -> npt.NDArray[np.uint8]:
+    """The bytes of ``box`` in each of ``count`` PEs from ``pe`` on."""
+    size = memory.shape[1]
+    return strided(memory, pe * size + box.offset, (count, *box.shape), (size, *box.strides))
 
 
-def _target(f: dict) -> Box:
-    """What a copy writes, counted from where its memory or segment begins."""
-    return Box(f["dst"], (f["n2"], f["n1"], f["n0"], f["len"]), (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
-
-
-def _products(f: dict, x: npt.NDArray, w: npt.NDArray, depthwise: bool) -> npt.NDArray[np.int64]:
-    """Sums of products for the pixels of ``x`` (pe, block loops, tap, pixel loops, byte), as (p1, p0, channel)."""
-    pes, *_, taps, height, length, rows = x.shape
-    blocks, pixels = w.shape[1], height * length
-    if depthwise:
-        x = x.reshape(pes, blocks, taps, pixels, rows)
-        total = np.einsum("pbtxc,pbtc->pxc", x, w[:, :, :taps, :], optimize=True)
-    else:
-        x = x.reshape(pes, blocks, pixels, rows).transpose(0, 2, 1, 3).reshape(pes, pixels, blocks * rows)
-        total = x @ w.reshape(pes, blocks * rows, rows)
-    # Sums of 17-bit products are exact; the accumulator wraps as int32 does.
-    return total.astype(np.int64).transpose(1, 0, 2).reshape(height, length, pes * rows)
+def _ranges(mask: int) -> Iterator[tuple[int, int]]:
+    """Bits that are set, as ranges: the first, and how many there are side by side."""
+    for bit in bits(mask & ~(mask << 1)):
+        above = ~(mask >> bit)
+        yield bit, (above & -above).bit_length() - 1
 
 
 def bits(mask: int) -> list[int]:
     """Numbers of the bits that are set."""
     return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
-
-
-def _widen(raw: npt.NDArray, signed: int, zero_point: int, exact: type) -> npt.NDArray:
-    """Numbers minus a raw zero point, as floats so that BLAS multiplies them."""
-    data: npt.NDArray = raw.astype(exact)
-    if zero_point:
-        data -= int(np.uint8(zero_point).astype(np.int8)) if signed else zero_point
-    return data

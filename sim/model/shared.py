@@ -8,8 +8,8 @@ import numpy.typing as npt
 from hw.contract.isa import UNIT_OF, Insn, Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
+from sim.functional.repeated import RepeatedUnits
 from sim.functional.state import FunctionalFault, Segments
-from sim.functional.units import Units
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
 from sim.model.events import EventModel
@@ -35,7 +35,7 @@ class Shared:
         self.recorder = Recorder()
         self.dram: npt.NDArray[np.uint8] = np.zeros(params.dram_bytes, np.uint8)
         self.programs = Programs(params, self.dram)
-        self.units = Units(params, self.dram) if data else None
+        self.units = RepeatedUnits(params, self.dram) if data else None
         self.awaiting_interrupt = False
         self.event_changed: list[Callable[[int], None]] = []
 

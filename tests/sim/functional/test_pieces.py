@@ -8,7 +8,7 @@ import pytest
 from compiler.backend.pipeline import build
 from compiler.frontend import import_model
 from hw.contract.params import preset
-from sim.functional import units, vector
+from sim.functional import copies, mac, vector
 from sim.functional.pieces import cut, pieces, whole
 from sim.functional.runner import run_image
 from tests.support.graphs import random_inputs
@@ -43,9 +43,10 @@ def test_networks_in_small_pieces(monkeypatch, seed):
     image, given = build(graph, TINY)[0], random_inputs(graph, seed)
     inputs = {port.name: np.ascontiguousarray(given[port.name].transpose(port.perm)) for port in image.meta.inputs}
     expected = run_image(image, inputs)
-    for module in (units, vector):
+    for module in (copies, mac, vector):
         monkeypatch.setattr(module, "pieces", lambda loops, inner, most=0: pieces(loops, inner, 48))
-    monkeypatch.setattr(vector, "MOST", 48)
-    monkeypatch.setattr(units, "_PIXELS_MOST", 48)
+    for module in (copies, vector):
+        monkeypatch.setattr(module, "MOST", 48)
+    monkeypatch.setattr(mac, "_PIXELS_MOST", 48)
     for name, value in run_image(image, inputs).items():
         assert np.array_equal(value, expected[name]), name
