@@ -4,6 +4,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 
 _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}  #: of ``struct``, by size in bytes
 
@@ -63,7 +64,7 @@ class Record:
         for name in values.keys() - self._by_name.keys():
             raise LayoutError(f"{self.name} has no member {name!r}")
         try:
-            return self._coding.pack(*[values.get(name, 0) for name in self._by_name])
+            return self._coding.pack(*map(values.get, self._by_name, repeat(0)))
         except struct.error:
             for name, value in values.items():
                 limit = (1 << 8 * self[name].size) - 1

@@ -31,7 +31,7 @@ class CheckedMemories:
             bad = low if low < 0 else max(limit, low)
             raise self._fault(Fault.LIMIT, bad, f"{space} {low} to {high}, limit {limit}")
         moved = Box(box.offset + base, box.shape, box.strides)
-        if not box.empty:
+        if low < high:  # not empty
             self.accesses.append(MemoryAccess(space, moved, write))
         return moved
 

@@ -54,7 +54,7 @@ class Box:
         low, high = self.bounds()
         if low < 0 or high > memory.size:
             raise IndexError(f"elements {low} to {high} of a memory of {memory.size}")
-        return strided(memory, 0 if self.empty else self.offset, self.shape, self.strides)
+        return strided(memory, self.offset if low < high else 0, self.shape, self.strides)
 
     def indices(self) -> npt.NDArray[np.int64]:
         """Every element index, in loop order, with the shape of the box."""

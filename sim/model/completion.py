@@ -1,8 +1,11 @@
 """Completions and counters: ``hw/control/monitor.py``, from when instructions began and ended."""
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from hw.contract.isa import Unit
 from hw.contract.job import COMPLETION, COUNTERS, SEMAPHORES, JobFlag
@@ -12,6 +15,9 @@ from sim.model.waiting import waiting_counters
 from sim.timing.program import ProgramTable
 
 _COPIES = (Unit.LD2, Unit.ST2, Unit.LD1, Unit.ST1, Unit.LD0)
+_ZEROS = dict.fromkeys((name for name, _ in COUNTERS), 0)
+_TIMES = ("prologue_start", "prologue_end", "start", "end")  #: of a job that a completion tells
+_KEPT = 128  #: counters of bodies of a program
 
 
 class Spans(NamedTuple):
@@ -27,8 +33,7 @@ def completion_of(job: Job, fault: JobFault | None, counters: Mapping[str, int])
     members = {"job_id": job.members["job_id"], "tag": job.members["tag"], "index": job.index & 0xFFFFFFFF}
     if fault is not None:
         members |= {"status": fault.code, "unit": fault.unit, "pc": fault.pc, "address": fault.address & 0xFFFFFFFF}
-    names = {"prologue_start", "prologue_end", "start", "end"}
-    members |= {name: value for name, value in job.times.items() if name in names}
+    members |= {name: job.times[name] for name in _TIMES if name in job.times}
     return COMPLETION.pack(**members, **{name: value & 0xFFFFFFFF for name, value in counters.items()})
 
 
@@ -42,11 +47,46 @@ def copy_counters(prefix: str, spans: Spans, program: ProgramTable) -> dict[str,
     }
 
 
+class BodyCounters:
+    """Counters of the bodies of a SoC. Those of a body that goes as an earlier one did, cycle by cycle from its start
+    on, are not worked out again: inferences repeat themselves."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[ProgramTable, dict[tuple[int, bytes], Mapping[str, int]]] = WeakKeyDictionary()
+
+    def counted(
+        self, queues: Sequence[QueueModel], program: ProgramTable, job: Job, loads: Spans, now: int
+    ) -> Mapping[str, int]:
+        """See :func:`body_counters`."""
+        known, key = self._known.setdefault(program, {}), (program.forgotten, _course(queues, job, loads, now))
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _KEPT:
+                del known[next(iter(known))]
+            found = known[key] = body_counters(queues, program, job, loads, now)
+        return found
+
+
+def _course(queues: Sequence[QueueModel], job: Job, loads: Spans, now: int) -> bytes:
+    """A digest of all that counters of a body follow from, times counted from its start."""
+    start, numbers = job.times["start"], array("q")
+    for queue in queues:
+        numbers.extend(queue.pcs)
+    columns = [[now], loads.begins, loads.ends]
+    columns += [times for queue in queues for times in (queue.issued, queue.taken, queue.granted, queue.done)]
+    for times in columns:
+        numbers.extend([time - start for time in times])
+    numbers.extend(map(len, columns))
+    if job.has(JobFlag.RESUME):
+        numbers.extend([job.members[f"sem{number}"] for number in range(SEMAPHORES)])
+    return blake2b(numbers, digest_size=16).digest()
+
+
 def body_counters(
     queues: Sequence[QueueModel], program: ProgramTable, job: Job, loads: Spans, now: int
 ) -> dict[str, int]:
     """Counters of the body of ``job``, as they stand in cycle ``now``; ``loads``: what the loader had LD2 do."""
-    counters = dict.fromkeys((name for name, _ in COUNTERS), 0)
+    counters = dict(_ZEROS)
     for queue in queues:
         spans = _spans(queue, queue.taken, now)
         name = queue.unit.name.lower()

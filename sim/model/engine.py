@@ -6,7 +6,7 @@ from hw.contract.job import Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
 from hw.contract.timing import RESET_PATIENCE, SETTLED
 from sim.functional.state import Segments
-from sim.model.completion import body_counters, copy_counters
+from sim.model.completion import copy_counters
 from sim.model.executor import ExecutorModel
 from sim.model.jobs import Job, JobFault
 from sim.model.load_unit import LoadUnit
@@ -91,8 +91,8 @@ class EngineModel:
 
     def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
         """COUNTER registers in cycle ``now``."""
-        counters = body_counters(queues, queues[0].program, job, self.loader.counted(), now)
-        return counters | {"fetch_stalled": self.executor.dispatch.starved} | job.counters
+        counters = self.shared.counters.counted(queues, queues[0].program, job, self.loader.counted(), now)
+        return {**counters, "fetch_stalled": self.executor.dispatch.starved, **job.counters}
 
     # -- errors of the memory ----------------------------------------------------------------------------------
     def _load_struck(self, time: int, transfer: Transfer, number: int) -> None:

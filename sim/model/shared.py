@@ -11,6 +11,7 @@ from hw.contract.params import SocParams
 from sim.functional.repeated import RepeatedUnits
 from sim.functional.state import FunctionalFault, Segments
 from sim.model.agenda import Agenda
+from sim.model.completion import BodyCounters
 from sim.model.dram import MemoryModel
 from sim.model.events import EventModel
 from sim.model.programs import Programs
@@ -33,6 +34,7 @@ class Shared:
         self.memory = MemoryModel(params, self.agenda)
         self.events = EventModel(params)
         self.recorder = Recorder()
+        self.counters = BodyCounters()
         self.dram: npt.NDArray[np.uint8] = np.zeros(params.dram_bytes, np.uint8)
         self.programs = Programs(params, self.dram)
         self.units = RepeatedUnits(params, self.dram) if data else None

@@ -24,12 +24,15 @@ class ProgramTable:
 
     Columns are those of :class:`~sim.timing.decoded.DecodedCode`, and hold what was asked for by :meth:`decode`; what
     was not is :data:`ILLEGAL`. Pieces of the same content are decoded once, in whichever program they lie.
+    ``forgotten``: how often some of them were forgotten.
+    ``forgotten``: how often a part was.
     """
 
     def __init__(self, memory: npt.NDArray[np.uint8], params: SocParams) -> None:
         self.params = params
         self._memory = memory
         self._count = len(memory) // INSN_BYTES
+        self.forgotten = 0
         self._pieces: dict[int, DecodedCode] = {}
         self._insns: dict[int, dict[int, Insn]] = {}  # chunks that were laid out last
         self.units: list[int] = []
@@ -59,6 +62,7 @@ class ProgramTable:
         """The memory has changed from ``pc`` on; nobody executes what was decoded of it."""
         self._pieces = {number: piece for number, piece in self._pieces.items() if (number + 1) * PIECE <= pc}
         self._insns.clear()
+        self.forgotten += 1
 
     def _add(self, number: int) -> None:
         first = number * PIECE

@@ -3,16 +3,24 @@
 from collections import Counter
 from contextlib import closing
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.accuracy_cases import whole_networks
 from compiler.compile import compile_model
+from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import preset
 from sim import backends
+from sim.model import completion
+from sim.model.completion import BodyCounters, Spans, body_counters
+from sim.model.jobs import no_job
+from sim.model.pipes import CopyPipe
+from sim.model.queues import QueueModel, SemaphoreModel
 from sim.model.waiting import Stretches, united, without
 from sim.simulators import open_simulator
+from sim.timing.program import ProgramTable
 from sw.driver import Device
 
 TINY = preset("tiny")
@@ -46,6 +54,55 @@ def test_what_units_waited_for(name):
     for unit in ("mac", "vec"):
         parts = sum(model[f"{unit}_missing{kind}"] for kind in range(4)) + model[f"{unit}_starved"]
         assert parts == model[f"{unit}_waiting"] > 0
+
+
+def test_counters_of_bodies_that_go_alike_are_worked_out_once(monkeypatch):
+    """Whenever they are looked at, also while a body runs."""
+    path = next(case for case in whole_networks(TINY) if case.name == "digits").path()
+    image, counted_by = compile_model(path, TINY, engines=1), BodyCounters.counted
+    worked_out, asked = [], []
+
+    def counting(*what):
+        worked_out.append(what)
+        return body_counters(*what)
+
+    def compared(self, *what):
+        asked.append(what)
+        found = counted_by(self, *what)
+        assert found == body_counters(*what)
+        return found
+
+    monkeypatch.setattr(completion, "body_counters", counting)
+    monkeypatch.setattr(BodyCounters, "counted", compared)
+    with closing(open_simulator(TINY, "model")) as bus:
+        device = Device(bus)
+        model = device.load(image)
+        for inference in range(24):
+            device.begin(model, 10**7)
+            ids = device.submit(model, range(len(image.meta.jobs)), limit=10**7)
+            if inference == 23:
+                assert 2 * len(worked_out) < len(asked)
+                device.counters(0)
+                bus.advance(97)
+                device.counters(0)
+            device.collect(ids, 10**7)
+
+
+def test_counters_are_those_of_the_code_as_it_is_now():
+    counters, job, spans = BodyCounters(), no_job(), Spans([], [], [])
+    job.times["start"] = 10
+    memory = np.zeros(128, np.uint8)
+    program = ProgramTable(memory, TINY)
+    queues = [QueueModel(unit, SemaphoreModel(32), program, CopyPipe()) for unit in Unit]
+    load = queues[Unit.LD1]
+    for times, at in ((load.pcs, 0), (load.issued, 12), (load.granted, 13), (load.taken, 14), (load.done, 30)):
+        times.append(at)
+    for length in (64, 128):
+        fields = {"src_seg": 6, "len": length, "hi": length, "hi1": 1, "hi0": 1}
+        memory[:64] = np.frombuffer(Insn(Op.LD1, fields).encode(), np.uint8)
+        program.forget(0)
+        program.decode(0, 1)
+        assert counters.counted(queues, program, job, spans, 40)["ld1_bytes"] == length
 
 
 def members(found) -> set[int]:
