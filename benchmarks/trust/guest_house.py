@@ -1,6 +1,8 @@
 """A device on which guests come and go, and what is asked of all of them: nobody finds bytes of another tenant, and
 nobody loses a byte that its table calls live."""
 
+import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +12,7 @@ import numpy as np
 
 from benchmarks.trust.differential import Mismatch
 from benchmarks.trust.fleet import PARAMS
-from benchmarks.trust.guests import Guest
+from benchmarks.trust.guests import Guest, Style
 from benchmarks.trust.watched_bus import WatchedBus
 from hw.contract.isa import Segment
 from sw.driver import Device
@@ -54,15 +56,27 @@ class House:
         self.rooms: list[Room] = []
         self.full = False  #: DRAM may be too small for what a guest needs once it runs
 
-    def move_in(self, tenant: str | None, windows: tuple[int, int], *, full: bool = False) -> Room:
-        """Load a new guest. Nothing in its DRAM is of others; then it leaves something there."""
-        number = TENANTS.index(tenant) + 1
-        guest = Guest(self._rng, PARAMS, number, windows, full=full)
-        model = self.device.load(guest.image(), [int(self._rng.random() < 0.25)], tenant=tenant)
+    def move_in(
+        self, tenant: str | None, windows: tuple[int, int], style: Style = Style.PLAIN, engine: int | None = None
+    ) -> Room:
+        """Load a new guest."""
+        return self._load(Guest(self._rng, PARAMS, TENANTS.index(tenant) + 1, windows, style), tenant, engine)
+
+    def move_in_beside(self, room: Room) -> Room:
+        """Load a guest once more, at the same place in LV2."""
+        twin = self._load(room.guest, room.model.tenant)
+        twin.model.move_windows(*(base for base, _ in room.model.lv2_parts()))
+        return twin
+
+    def _load(self, guest: Guest, tenant: str | None, engine: int | None = None) -> Room:
+        """Nothing in its DRAM is of others; then it leaves something there."""
+        keeps = guest.style is Style.KEEPER
+        number = int(self._rng.random() < 0.25) if engine is None else engine
+        model = self.device.load(guest.image(), [number], tenant=tenant, keep_weights=keeps)
         room = Room(guest, model)
         for segment in (Segment.SCRATCH, Segment.SHARED):
             found = np.frombuffer(self.bus.read_mem(*model.segments[segment], charge=False), np.uint8)
-            strange = (found >> 4 != 0) & (found >> 4 != number) & (found >> 4 <= len(TENANTS))
+            strange = (found >> 4 != 0) & (found >> 4 != guest.tenant) & (found >> 4 <= len(TENANTS))
             if strange.any():
                 raise Mismatch(f"{room} finds {int(strange.sum())} bytes of others in DRAM segment {segment}")
         self._reached["DRAM read"] += 1
@@ -76,11 +90,16 @@ class House:
         self.device.unload(room.model)
         self.rooms.remove(room)
 
-    def visit(self, calls: Sequence[Call], *, suspend: bool = True) -> list[Request]:
-        """Run requests, and check what the guests found, and what is left of what was theirs."""
+    def visit(self, calls: Sequence[Call], *, suspend: bool = True, switches: float = math.inf) -> list[Request]:
+        """Run requests, and check what the guests found, and what is left of what was theirs. ``switches``: to more
+        urgent ones that are decided on; further ones wait."""
         bus = self.bus
         rule = Mechanism.DUMP if suspend else Mechanism.KILL
-        runtime = Runtime(self.device, preemptive=True, rule=lambda situation: rule, may_kill=not suspend)
+        decisions = itertools.count()
+        runtime = Runtime(
+            self.device, preemptive=True, may_kill=not suspend,
+            rule=lambda situation: rule if next(decisions) < switches else Mechanism.WAIT,
+        )  # fmt: skip
         now = bus.cycle
         bus.last, bus.calls = now + _PATIENCE, _CALLS
         requests = [
@@ -102,8 +121,8 @@ class House:
                 self._reached["reset"] += 1
             elif isinstance(error, OutOfMemory) and self.full:
                 self._reached["out of memory"] += 1
-            elif isinstance(error, NotSuspendable) and room.guest.full:
-                self._reached["not suspendable"] += 1
+            elif isinstance(error, NotSuspendable) and room.guest.style in (Style.FULL, Style.ASTRAY):
+                self._reached["dump refused"] += 1
             else:
                 raise Mismatch(f"{room} ended with {error!r}")
             return
@@ -111,6 +130,8 @@ class House:
         for when, look in zip(("at its start", "behind its points"), looks, strict=True):
             if complaint := look.foreign(room.guest.tenant):
                 raise Mismatch(f"{room} finds, {when}, {complaint}")
+        if complaint := room.guest.missing(looks[0]):
+            raise Mismatch(f"{room} finds, at its start, that {complaint}")
         if complaint := room.guest.lost(looks[1]):
             raise Mismatch(f"{room}, suspended {request.preempted} times: {complaint}")
         self._reached["looks"] += 1

@@ -7,11 +7,13 @@ anything in the lower half but 0, so that a byte that was lost or moved is seen.
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.trust.guest_code import RUN, SEMAPHORES, Chain
 from hw.contract.image import (
     CancelPoint,
     Image,
@@ -27,45 +29,23 @@ from hw.contract.isa import Insn, Lv0Space, Lv0View, Op, Segment, VecOp
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 
-_RUN = 4096  #: bytes of one run of a long copy; the least that segment 6 of a guest has
-_CHAIN = 32  #: semaphores by which each instruction waits for the one before: more than queues of units hold
 _STORES = 12  #: between two points: work during which the engine may be asked to halt
 _POINTS = 4
 _UNIT = bytes(int(i % 5 == 0) for i in range(16))  #: four by four
 Bytes = npt.NDArray[np.uint8]
 
 
-@dataclass
-class _Chain:
-    """A program in which each instruction waits for the one before. At a point one semaphore is left over."""
+class Style(Enum):
+    """What a guest is there for. ``FULL``: its table says that all of LV1 and the accumulators is dirty. ``SPREAD``: or
+    all of segment 7, which a prologue fills first. ``KEEPER``: segment 7 is weights that stay for the next inference,
+    of which the table may say that they are copies of other bytes. ``ASTRAY``: its points are said to lie in another
+    job, so that nobody can suspend it there."""
 
-    insns: list[Insn] = field(default_factory=list)
-    number: int = 0
-
-    def add(self, op: Op, /, **fields: int) -> int:
-        """Append an instruction; returns its PC."""
-        wait = 1 << self.number % _CHAIN if self.number else 0
-        self.number += 1
-        self.insns.append(Insn(op, fields | {"wait": wait, "signal": 1 << self.number % _CHAIN}))
-        return len(self.insns) - 1
-
-    def copy(self, op: Op, src: int, dst: int, size: int, /, **fields: int) -> list[int]:
-        """Copies of ``size`` bytes; returns their PCs."""
-        pcs, runs, rest = [], *divmod(size, _RUN)
-        if runs:
-            strides = {"src_s0": _RUN, "dst_s0": _RUN} if runs > 1 else {}
-            run = {"len": _RUN, "hi": _RUN, "n0": runs, "hi0": runs, "hi1": 1}
-            pcs.append(self.add(op, src=src, dst=dst, **run, **strides, **fields))
-        if rest:
-            at = runs * _RUN
-            pcs.append(self.add(op, src=src + at, dst=dst + at, len=rest, hi=rest, hi0=1, hi1=1, **fields))
-        return pcs
-
-    def end(self) -> None:
-        """The last signals nothing."""
-        last = self.insns[-1]
-        self.insns[-1] = Insn(last.op, last.fields | {"signal": 0})
-        self.insns.append(Insn(Op.END))
+    PLAIN = auto()
+    FULL = auto()
+    SPREAD = auto()
+    KEEPER = auto()
+    ASTRAY = auto()
 
 
 @dataclass(frozen=True)
@@ -85,34 +65,40 @@ class Found:
 
 
 class Guest:
-    """A model of tenant number ``tenant`` (1 to 15), with LV2 ``windows`` (segments 6 and 7) and a live table that
-    follows from ``rng``. ``engine_full``: the table says that all of LV1 and the accumulators is dirty."""
+    """A model of tenant number ``tenant`` (1 to 15), with LV2 ``windows`` (segment 6 and what of segment 7 is beside
+    it) and a live table that follows from ``rng``."""
 
     def __init__(
-        self, rng: random.Random, params: SocParams, tenant: int, windows: tuple[int, int], *, full: bool = False
+        self, rng: random.Random, params: SocParams, tenant: int, windows: tuple[int, int], style: Style = Style.PLAIN
     ) -> None:
-        self.params, self.tenant, self.windows, self.full = params, tenant, windows, full
-        noise = np.frombuffer(rng.randbytes(max(_RUN, *windows)), np.uint8)
+        self.params, self.tenant, self.windows, self.style = params, tenant, windows, style
+        self._astray = style is Style.ASTRAY
+        self._low = windows[0] if style is Style.KEEPER else 0  #: where in segment 7 its window begins
+        noise = np.frombuffer(rng.randbytes(max(RUN, *windows)), np.uint8)
         self.pattern: Bytes = (noise % 15 + 1 | tenant << 4).astype(np.uint8)
         self._acc = 4 * params.out_channels * params.lv0_acc_rows
         self._act, self._wgt = params.pes * params.lv0_act_bytes, params.pes * params.lv0_wgt_bytes
         self._look_bytes = sum(windows) + params.lv1_bytes + self._acc + 4 * (self._act + self._wgt)
         self._points: list[CancelPoint] = []
-        self._chain = _Chain()
+        self._chain = Chain()
         self._code(rng)
 
     # -- what it is ------------------------------------------------------------------------------------------
     def image(self) -> Image:
         """The image to load."""
         code = b"".join(insn.encode() for insn in self._chain.insns)
-        sizes = [len(code), self.pattern.size, 64, 64, 2 * self._look_bytes, 4096, *self.windows]
+        sizes = [len(code), self.pattern.size, 64, 64, 2 * self._look_bytes, 4096, self.windows[0]]
+        sizes.append(self._low + self.windows[1])
         tensors = [TensorInfo(name, "int8", [64], segment, 0) for name, segment in (("x", 2), ("y", 3))]
+        jobs = [JobInfo(0, 0, self._body, 0 if self._body else None, window=(self._low, self.windows[1]))]
+        if self._astray:
+            jobs.append(JobInfo(0, 0, len(self._chain.insns) - 1))  # of an END alone
         meta = ImageMeta(
             model=f"guest of {self.tenant}", params=self.params.to_dict(), segment_sizes=sizes, tensors=tensors,
             inputs=[PortInfo("in", "int8", [64], "x", [0])], outputs=[PortInfo("out", "int8", [64], "y", [0])],
             layers=[LayerInfo("all", "guest", [], "y")],
-            jobs=[JobInfo(0, 0, self._body, 0 if self._body else None, window=(0, self.windows[1]))],
-            steps=[StepInfo("jobs", 0, 1)], cancel_points=self._points,
+            jobs=jobs, steps=[StepInfo("jobs", 0, len(jobs))], cancel_points=self._points, overlaid=bool(self._low),
+            weights_only=(self._low, self.windows[1]) if self._low else (0, 0),
         )  # fmt: skip
         return Image(meta, code, self.pattern.tobytes())
 
@@ -124,8 +110,9 @@ class Guest:
     # -- its program -----------------------------------------------------------------------------------------
     def _code(self, rng: random.Random) -> None:
         chain = self._chain
-        if self.windows[1] and rng.random() < 0.7:
-            chain.copy(Op.LD2, 0, 0, self.windows[1], src_seg=1, dst_seg=7)
+        always = self.style in (Style.SPREAD, Style.KEEPER)
+        if self.windows[1] and (always or rng.random() < 0.7):
+            chain.copy(Op.LD2, 0, self._low, self.windows[1], src_seg=1, dst_seg=7)
             chain.insns = [Insn(insn.op, insn.fields | {"wait": 0, "signal": 0}) for insn in chain.insns]
             chain.insns.append(Insn(Op.END))
             chain.number = 0
@@ -135,8 +122,8 @@ class Guest:
         live, reload = self._table(rng, loads)
         for number in range(_POINTS):
             self._points.append(
-                CancelPoint(number, 0, len(chain.insns), live=live, reload=reload,
-                            semaphores=[(chain.number % _CHAIN, 1)])
+                CancelPoint(number, int(self._astray), len(chain.insns), live=live, reload=reload,
+                            semaphores=[(chain.number % SEMAPHORES, 1)])
             )  # fmt: skip
             chain.insns.append(Insn(Op.CANCEL, {"point": number}))
             for _ in range(_STORES):  # of what may not be live, to where the second look will overwrite it
@@ -147,12 +134,14 @@ class Guest:
         chain.end()
 
     def _fill(self) -> list[int]:
-        """Write the pattern everywhere; returns the PCs of the loads that fill LV1, and LV0 but for accumulators."""
+        """Write the pattern everywhere but on weights that stay; returns the PCs of the loads that fill LV1, and LV0
+        but for accumulators."""
         chain, loads = self._chain, []
-        for segment, size in zip((6, 7), self.windows, strict=True):
-            chain.copy(Op.LD2, 0, 0, size, src_seg=1, dst_seg=segment)
-        for at in range(0, self.params.lv1_bytes, _RUN):
-            loads += chain.copy(Op.LD1, 0, at, _RUN, src_seg=6)
+        chain.copy(Op.LD2, 0, 0, self.windows[0], src_seg=1, dst_seg=6)
+        if not self._low:
+            chain.copy(Op.LD2, 0, 0, self.windows[1], src_seg=1, dst_seg=7)
+        for at in range(0, self.params.lv1_bytes, RUN):
+            loads += chain.copy(Op.LD1, 0, at, RUN, src_seg=6)
         for space, size in ((Lv0Space.ACT, self._act), (Lv0Space.WGT, self._wgt)):
             loads += chain.copy(Op.LD0, 0, 0, size, space=int(space), view=int(Lv0View.INTERLEAVED))
         chain.copy(Op.LD0, 0, 0, self._acc, space=int(Lv0Space.ACC))
@@ -161,11 +150,11 @@ class Guest:
     def _look(self, number: int) -> None:
         """Store everything that can be read to segment 4, each memory before it is needed to read the next."""
         chain, at = self._chain, number * self._look_bytes
-        for segment, size in zip((6, 7), self.windows, strict=True):
-            chain.copy(Op.ST2, 0, at, size, src_seg=segment, dst_seg=4)
+        for segment, low, size in zip((6, 7), (0, self._low), self.windows, strict=True):
+            chain.copy(Op.ST2, low, at, size, src_seg=segment, dst_seg=4)
             at += size
-        for low in range(0, self.params.lv1_bytes, _RUN):
-            at = self._store(low, at, _RUN)
+        for low in range(0, self.params.lv1_bytes, RUN):
+            at = self._store(low, at, RUN)
         at = self._accumulators(at)
         chain.copy(Op.LD2, 0, 0, len(_UNIT), src_seg=2, dst_seg=6)
         chain.copy(Op.LD1, 0, 8192, len(_UNIT), src_seg=6)
@@ -199,18 +188,20 @@ class Guest:
     # -- what is live ----------------------------------------------------------------------------------------
     def _table(self, rng: random.Random, loads: list[int]) -> tuple[list[LiveRange], list[int]]:
         lv1, acc = self.params.lv1_bytes, self._acc
-        if self.full:
+        if self.style is Style.FULL:
             return [LiveRange(Space.LV1, 0, 0, lv1, True), LiveRange(Space.LV0_ACC, 0, 0, acc, True)], []
         live = [LiveRange(Space.LV1, 0, *piece, True) for piece in _pieces(rng, lv1, lv1 // 5)]
         live += [LiveRange(Space.LV0_ACC, 0, *piece, True) for piece in _pieces(rng, acc, acc // 3)]
-        for segment, size in zip((6, 7), self.windows, strict=True):
-            for offset, length in _pieces(rng, size, size // 3):
-                dirty = rng.random() < 0.6
-                source = (0, 0) if dirty else (int(Segment.WEIGHTS), offset)
-                live.append(LiveRange(Space.LV2, segment, offset, length, dirty, *source))
+        for segment, low, size in zip((6, 7), (0, self._low), self.windows, strict=True):
+            whole = self.style is Style.SPREAD and segment == Segment.WINDOWS
+            for offset, length in [(0, size)] if whole else _pieces(rng, size, size // 3):
+                dirty = whole or rng.random() < (0.3 if low else 0.6)
+                other = int(low > 0 and rng.random() < 0.8)
+                source = (0, 0) if dirty else (int(Segment.WEIGHTS), offset - other)
+                live.append(LiveRange(Space.LV2, segment, low + offset, length, dirty, *source))
         if rng.random() < 0.5:
             return live, []
-        first = LiveRange(Space.LV2, 6, 0, _RUN, False, int(Segment.WEIGHTS), 0)  # from which all loads begin
+        first = LiveRange(Space.LV2, 6, 0, RUN, False, int(Segment.WEIGHTS), 0)  # from which all loads begin
         private = [
             LiveRange(Space.LV1, 0, 0, lv1, False),
             LiveRange(Space.LV0_ACT, 0, 0, self.params.lv0_act_bytes, False),
@@ -236,6 +227,13 @@ class Guest:
         parts["act"], parts["wgt"] = parts["act"][::4], parts["wgt"][::4]  # numbers of four bytes
         return Found(parts)
 
+    def missing(self, first: Found) -> str:
+        """What its prologue has brought, or one before if that stays, and its first look did not find; empty if
+        nothing."""
+        size = self.windows[1] if self._body else 0
+        differs = first.memories["lv2"][self.windows[0] :][:size] != self.pattern[:size]
+        return f"{int(differs.sum())} bytes are not what its prologue brings" if differs.any() else ""
+
     def lost(self, second: Found) -> str:
         """Live bytes that its second look did not find as they were written; empty if there are none."""
         expected = self._written()
@@ -250,15 +248,17 @@ class Guest:
 
     def _written(self) -> dict[str, Bytes]:
         lv2 = np.concatenate([self.pattern[:size] for size in self.windows])
-        lv1 = np.tile(self.pattern[:_RUN], self.params.lv1_bytes // _RUN)
+        lv1 = np.tile(self.pattern[:RUN], self.params.lv1_bytes // RUN)
         return {"lv2": lv2, "lv1": lv1, "acc": lv1[: self._acc], "act": lv1[: self._act], "wgt": lv1[: self._wgt]}
 
     def _live_bytes(self) -> Iterator[tuple[str, slice]]:
         pes, names = self.params.pes, {Space.LV1: "lv1", Space.LV0_ACC: "acc"}
         for live in self._points[0].live:
             if live.space == Space.LV2:
-                base = self.windows[0] if live.segment == Segment.WINDOWS else 0
-                yield "lv2", slice(base + live.offset, base + live.offset + live.size)
+                low = self._low if live.segment == Segment.WINDOWS else 0
+                base = self.windows[0] - low if live.segment == Segment.WINDOWS else 0
+                if live.dirty or live.source_offset == live.offset - low:
+                    yield "lv2", slice(base + live.offset, base + live.offset + live.size)
             elif live.space == Space.LV0_ACT:
                 yield "act", slice(0, pes * live.size)
             elif live.space == Space.LV0_WGT:

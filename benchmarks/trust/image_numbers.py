@@ -182,6 +182,8 @@ def _of_points(image: ImageFile) -> Iterator[Number]:
             yield Number("points.semaphores count", pair, 1, (0, hardware["semaphore_max"]))
         for live in point["live"]:
             yield from _of_live("points.live", image, live)
+    if meta["cancel_points"]:
+        yield _Last("points.last", meta, "cancel_points", ())
 
 
 class _Length(Number):
@@ -190,6 +192,14 @@ class _Length(Number):
     def set(self, rng: random.Random) -> None:
         entries = self.table[self.key]
         self.table[self.key] = entries[:1] * (rng.choice(self.bounds) + rng.choice((-1, 0, 1)))
+
+
+class _Last(Number):
+    """The last entry of a table: it is missing, or stands there twice."""
+
+    def set(self, rng: random.Random) -> None:
+        entries = self.table[self.key]
+        self.table[self.key] = rng.choice((entries[:-1], [*entries, entries[-1]]))
 
 
 def _other_than_load(image: ImageFile, near: int) -> int:

@@ -36,7 +36,7 @@ _NUMBERS = (
 
 IMAGES = {
     **{f"{verdict}: {name}": 3 for name in _NUMBERS for verdict in ("accepted", "refused")},
-    "ran well": 20, "suspended": 20, "dump": 20, "restore": 20,
+    "refused: points.last": 3, "refused: host_sizes": 3, "ran well": 20, "suspended": 20, "dump": 20, "restore": 20,
 }  # fmt: skip
 
 #: Cases of one round of ``edges`` by kind, at least.
@@ -62,9 +62,10 @@ RESIDUE = {
 }  # fmt: skip
 
 EXCHANGE = {
-    "looks": 250, "looks of one that came back": 80, "nested": 8, "DRAM nearly full": 30, "dump": 80,
+    "looks": 250, "looks of one that came back": 80, "nested": 8, "DRAM nearly full": 20, "dump": 80,
     "dump of LV1": 60, "dump of accumulators": 40, "reload list": 25, "restore": 60, "resumed job": 60,
-    "window after an earlier job": 10,
+    "window after an earlier job": 60, "all of LV2 is live": 15, "weights stayed": 8, "weights of two": 8,
+    "dump refused": 8,
 }  # fmt: skip
 
 #: Why the driver in C refuses a file.

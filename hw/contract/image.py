@@ -125,6 +125,10 @@ class Image:
         for size in meta.host_sizes:
             models.append(bytes(host[:size]))
             host = host[size:]
+        if len(host):
+            raise ImageError(
+                f"{where}: host models do not match host_sizes {meta.host_sizes}: {len(host)} bytes are in none"
+            )
         image = cls(meta, code, weights, models)
         image.validate(where)
         return image

@@ -78,6 +78,28 @@ DRIVER = (
         "S14", "dumps and restores do not wait for what was queued before", f"{_PREEMPT}supervisor.py",
         "self._queues.requeue(engine, members, self, barrier=True)",
         "self._queues.requeue(engine, members, self, barrier=False)",
-        "P2", ("exchange", "storms"),
+        "P2", ("exchange",),
+    ),
+    Mutant(
+        "S15", "weights that a dump or restore overwrites count as there", f"{_PREEMPT}transfers.py",
+        "            self._jobs.resident.overwritten(operation.written(copy_job))\n", "",
+        "P2", ("exchange",),
+    ),
+    Mutant(
+        "S16", "what a restore brings back counts as the weights that were there", f"{_PREEMPT}restore.py",
+        "return [*super().written(copy_job), *((r.start, r.end) for r in copy_job.ranges if r.memory == LV2)]",
+        "return super().written(copy_job)",
+        "T", ("exchange",),
+    ),
+    Mutant(
+        "S17", "weights of a job that was suspended count as there", "sw/driver/models/model_jobs.py",
+        "if kept is not None and known.point is None:", "if kept is not None:",
+        "T", ("exchange",),
+    ),
+    Mutant(
+        "S18", "engines stay halted when a dump is refused", f"{_PREEMPT}halting.py",
+        "            }\n        except DriverError:\n            self.go_on(queue.number for queue in busy)\n",
+        "            }\n        except DriverError:\n",
+        "P3", ("exchange",),
     ),
 )  # fmt: skip

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.trust.fleet import PARAMS
-from benchmarks.trust.guests import Guest
+from benchmarks.trust.guests import Guest, Style
 from sim.simulators import open_simulator
-from sw.driver import Device
+from sw.driver import Device, NotSuspendable
 from sw.runtime import Mechanism, Runtime
 
 WINDOWS = (8192, 3001)
@@ -74,3 +74,33 @@ def test_one_that_was_suspended_finds_what_was_live_and_nothing_else(device):
     for guest, model in zip((one, other), models, strict=True):
         first, second = looks(device, guest, model)
         assert (first.foreign(guest.tenant), second.foreign(guest.tenant), guest.lost(second)) == ("", "", "")
+
+
+def test_weights_that_stay_and_are_not_there_are_told(device):
+    guest = Guest(random.Random(0), PARAMS, 3, (4096, 20_000), Style.KEEPER)
+    model = device.load(guest.image(), keep_weights=True)
+    for left_out in (False, True):
+        run(device, (guest, model, 0, 0))
+        assert guest.missing(looks(device, guest, model)[0]) == ""
+        ((where, digest),) = [model.kept_weights(0)]
+        assert device.jobs.resident.holds(where, None, digest), left_out
+    smaller = device.load(Guest(random.Random(1), PARAMS, 3, (4096, 0)).image())
+    smaller.move_windows(where[1] - 4096, 0)
+    run(device, (Guest(random.Random(1), PARAMS, 3, (4096, 0)), smaller, 0, 0))
+    device.jobs.resident.put(where, None, digest)  # which is not so
+    run(device, (guest, model, 0, 0))
+    assert "bytes are not what its prologue brings" in guest.missing(looks(device, guest, model)[0])
+
+
+def test_one_that_is_astray_is_not_suspended_and_ends(device):
+    guests = [
+        Guest(random.Random(seed), PARAMS, 3, WINDOWS, style) for seed, style in enumerate((Style.ASTRAY, Style.PLAIN))
+    ]
+    models = [device.load(guest.image()) for guest in guests]
+    runtime = Runtime(device, preemptive=True, rule=lambda situation: Mechanism.DUMP)
+    astray, urgent = (
+        runtime.submit(model, {"in": guest.inputs}, priority=priority, arrival=priority * 30_000)
+        for priority, (guest, model) in enumerate(zip(guests, models, strict=True))
+    )
+    runtime.run_until_done()
+    assert isinstance(astray.exception(), NotSuspendable) and urgent.exception() is None

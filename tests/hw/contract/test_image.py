@@ -129,6 +129,7 @@ def test_other_parameters_are_refused():
         (lambda m: (m["segment_sizes"].__setitem__(6, 1 << 16), m.update(overlaid=True)), "has not all of segment 6"),
         (lambda m: m.update(overlaid=True, parts=2), "2 parts.* has not all of segment 6"),
         (lambda m: m.update(host_sizes=[5, 11]), "host models do not match"),
+        (lambda m: m.update(host_sizes=[m["host_sizes"][0]]), "host models do not match .* bytes are in none"),
         (lambda m: m.update(host_sizes=[20, -5]), "host models do not match"),
         (lambda m: m["tensors"][0].update(offset=1), "tensor 'x' leaves segment 2"),
         (lambda m: m["tensors"][0].update(segment=6), "tensor 'x': .* in segment 6 is impossible"),
