@@ -4,6 +4,7 @@ from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
 from hw.contract.params import SocParams
 from hw.contract.regs import engine_reg, global_reg
+from sim.backends import DEFAULT_BACKEND
 from sim.bus import Bus, HostCosts
 from sim.rtl import open_bus
 
@@ -32,7 +33,7 @@ def copy(op: Op, wait: int = 0, signal: int = 0, **fields: int) -> Insn:
 class SocBench:
     """One SoC, and per engine a ring, a code segment, a DRAM segment 2 and an LV2 segment 6."""
 
-    def __init__(self, params: SocParams, backend: str = "pysim", *, bus: Bus | None = None) -> None:
+    def __init__(self, params: SocParams, backend: str = DEFAULT_BACKEND, *, bus: Bus | None = None) -> None:
         self.params = params
         self.bus = bus or open_bus(params, backend, costs=HostCosts.free())
         self.jobs = [0] * params.engines

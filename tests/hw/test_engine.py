@@ -8,6 +8,7 @@ from hw.contract.isa import VEC_HEADER, Insn, MacMode, Op
 from hw.contract.job import Fault, JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import EngineState
+from sim.backends import DEFAULT_BACKEND
 from sim.functional.machine import Machine
 from tests.hw.soc_bench import CODE, DATA, DATA_BYTES, LV2_BYTES, SocBench
 
@@ -44,16 +45,16 @@ END
 """
 
 
-@pytest.fixture(scope="module")
-def soc():
-    bench = SocBench(PARAMS)
+@pytest.fixture(scope="module", params=[DEFAULT_BACKEND, pytest.param("pysim", marks=pytest.mark.slow)])
+def soc(request):
+    bench = SocBench(PARAMS, request.param)
     bench.setup()
     yield bench
     bench.bus.close()
 
 
 @pytest.fixture(scope="module")
-def machine():
+def machine(soc):
     """Runs the same jobs as ``soc``, so that on-chip memories keep equal contents."""
     return Machine(PARAMS)
 

@@ -9,16 +9,17 @@ from hw.contract.job import COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import ID_VALUE, EngineState, global_reg
 from hw.control.engine_control import EngineControl
+from sim.backends import DEFAULT_BACKEND
 from sim.bus import BusError
 from tests.hw.soc_bench import END, ENGINE_MEMORY, LV2_BYTES, SocBench, copy
 
 PARAMS = preset("tiny").replace(engines=2)
 
 
-@pytest.fixture(scope="module")
-def soc():
+@pytest.fixture(scope="module", params=[DEFAULT_BACKEND, pytest.param("pysim", marks=pytest.mark.slow)])
+def soc(request):
     """One SoC for all tests: each leaves its engines usable."""
-    bench = SocBench(PARAMS)
+    bench = SocBench(PARAMS, request.param)
     yield bench
     bench.bus.close()
 

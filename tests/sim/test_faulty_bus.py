@@ -15,7 +15,7 @@ from tests.hw.soc_bench import END, SocBench, copy
 TINY = preset("tiny")
 
 
-@pytest.fixture(scope="module", params=["native", "pysim", "model"])
+@pytest.fixture(scope="module", params=["native", pytest.param("pysim", marks=pytest.mark.slow), "model"])
 def soc(request):
     bench = SocBench(TINY, bus=FaultyBus(open_simulator(TINY, request.param, costs=HostCosts.free())))
     yield bench

@@ -1,4 +1,6 @@
-"""The native backend and CXXRTL in lockstep: every register of both in every cycle, whatever the host does."""
+"""The native backend and CXXRTL in lockstep: every register of both in every cycle, whatever the host does.
+
+All is slow, as CXXRTL takes minutes to compile a SoC; ``tests/sim/rtl/test_lockstep.py`` runs on a part of one."""
 
 import itertools
 import random
@@ -24,6 +26,8 @@ from tests.support.networks import DIGITS, network
 from tests.support.random_preemption import Case, Coverage
 from tests.system.test_backends_agree import COSTS, Bench, random_compute, random_copies, random_garbage, traffic
 
+pytestmark = pytest.mark.slow
+
 TINY, BASE = preset("tiny"), preset("base")
 TWO_ENGINES = TINY.replace(engines=2)
 
@@ -47,7 +51,7 @@ class CountsAbandoned(LockstepBus):
         self._resetting = now
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))])
+@pytest.mark.parametrize("seed", range(60))
 def test_random_jobs(seed):
     with lockstep(TINY) as bus:
         if seed % 3:
@@ -94,12 +98,8 @@ def pauses_and_resets(bus, seed, rounds):
         bus.advance(rng.randrange(150))
 
 
-@pytest.mark.parametrize(
-    "params",
-    [TINY, pytest.param(TWO_ENGINES, marks=pytest.mark.slow)],
-    ids=["tiny", "two_engines"],
-)
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 24))])
+@pytest.mark.parametrize("params", [TINY, TWO_ENGINES], ids=["tiny", "two_engines"])
+@pytest.mark.parametrize("seed", range(24))
 def test_pauses_and_resets(params, seed):
     with lockstep(params, kind=CountsAbandoned) as bus:
         pauses_and_resets(bus, seed, 150)
@@ -125,12 +125,10 @@ def test_preemption():
     preemption(TINY, range(3))
 
 
-@pytest.mark.slow
 def test_preemption_on_two_engines():
     preemption(TWO_ENGINES, range(12))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stalls", [0, 64])
 def test_a_model_on_base(stalls):
     path = network("ic_resnet8_int8")

@@ -113,14 +113,16 @@ class _Machine:
             cls.cache[params] = cls(params)
         return cls.cache[params]
 
-    def run(self, testbenches: list) -> None:
-        """Run from power-on until the first of ``testbenches`` ends; there must be equally many every time."""
-        self.testbenches = testbenches
+    def run(self, testbench, processes: list) -> None:
+        """Run from power-on until ``testbench`` ends; there must be equally many ``processes`` every time. The design
+        settles once for all that they set in a cycle."""
+        self.testbenches = [testbench, *processes]
         if self.simulator is None:
             self.simulator = Simulator(self.dut)
             self.simulator.add_clock(1e-6)
-            for number in range(len(testbenches)):
-                self.simulator.add_testbench(self._delegate(number), background=number > 0)
+            self.simulator.add_testbench(self._delegate(0))
+            for number in range(1, 1 + len(processes)):
+                self.simulator.add_process(self._delegate(number))
         else:
             self.simulator.reset()
         self.simulator.run()
@@ -259,6 +261,7 @@ class ControlBench:
         port = self.dut.event
         self.event: dict[int, int] = {}
         ctx.set(port.signal.ready, 1)
+        told = False
         while True:
             _, _, signal, number, wait, wait_id, value = await ctx.tick().sample(
                 port.signal.valid, port.signal.payload, port.wait.request, port.wait.id, port.wait.value
@@ -266,7 +269,8 @@ class ControlBench:
             if signal:
                 self.event[number] = self.event.get(number, 0) + 1
             reached = self.event.get(wait_id, 0) - value
-            ctx.set(port.wait.reached, wait and not ctx.get(port.wait.reached) and 0 <= reached < 1 << 31)
+            told = bool(wait and not told and 0 <= reached < 1 << 31)
+            ctx.set(port.wait.reached, told)
 
     def run(self, testbench) -> None:
-        self.machine.run([testbench, *self._background, self._clock, self._events])
+        self.machine.run(testbench, [*self._background, self._clock, self._events])

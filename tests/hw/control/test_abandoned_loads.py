@@ -47,7 +47,7 @@ async def first_load(bench: ControlBench, ctx) -> None:
         await ctx.tick()
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.3])
+@pytest.mark.parametrize("stall", [0.3, pytest.param(0.0, marks=pytest.mark.slow)])
 def test_long_loads_hold_nothing_up(stall):
     bench = ControlBench(seed=3, stall=stall, latency=(5, 5))
     bench.fixed_latency = {Unit.LD2: 700}
@@ -75,7 +75,7 @@ def test_long_loads_hold_nothing_up(stall):
     assert len(what_happened(bench, "start")) > 3
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 def test_pauses_at_random_times_load_everything_once(seed):
     rng = random.Random(seed)
     bench = ControlBench(seed=seed, stall=0.15 * (seed % 3), latency=(1, 60))
@@ -107,7 +107,7 @@ def test_pauses_at_random_times_load_everything_once(seed):
         assert bench.completion(index)["status"] == Fault.NONE
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 6, 9, 14, 30, 40])
+@pytest.mark.parametrize("length", [1, 4, 30, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 6, 9, 14, 40))])
 def test_pause_withdrawn_while_the_unit_is_being_emptied(length):
     bench = ControlBench(latency=(40, 40))
     bench.linger = 25

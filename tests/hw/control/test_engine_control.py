@@ -44,7 +44,7 @@ def check_semaphores(order: list, program: list[Insn]) -> None:
                 assert counts[s] >= 0, f"PC {pc} started before semaphore {s} was signalled"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2))])
 def test_random_bodies_run_in_order_under_stalls(seed):
     rng = random.Random(seed)
     bench = ControlBench(seed=seed, stall=0.2 * seed, latency=(1, 25))
@@ -388,7 +388,7 @@ def test_prologue_fault_in_ld2_leaves_the_running_body_its_ld2():
     assert bench.completion(0)["ld2_busy"] > 0
 
 
-@pytest.mark.parametrize("slots", [2, 4, 8])
+@pytest.mark.parametrize("slots", [2, *(pytest.param(slots, marks=pytest.mark.slow) for slots in (4, 8))])
 def test_prologues_run_ahead_as_far_as_there_are_slots(slots):
     bench = ControlBench(params=PARAMS.replace(job_slots=slots), latency=(1, 5))
     bench.fixed_latency[Unit.MAC, 0] = 2000

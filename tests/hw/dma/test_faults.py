@@ -120,7 +120,7 @@ def test_bus_write_error_names_the_run():
 
 
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("when", [3, 12, 25, 60, 130])
+@pytest.mark.parametrize("when", [12, 60, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 25, 130))])
 def test_abort_lets_outstanding_requests_return_and_ends(op, when):
     program = random_program(5, op, 6)
     bench = Bench(op, src_stall=0.3, dst_stall=0.3, latency=20)

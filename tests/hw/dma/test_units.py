@@ -70,7 +70,10 @@ def random_program(seed: int, op: Op, count: int, params: SocParams = SMALL) -> 
 
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize(("params", "seed"), [(SMALL, 0), (SMALL, 1), (WIDE, 2), (WIDE, 3)])
+@pytest.mark.parametrize(
+    ("params", "seed"),
+    [(SMALL, 0), (WIDE, 2), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((SMALL, 1), (WIDE, 3)))],
+)
 def test_random_copies(op, stall, params, seed):
     program = random_program(seed, op, 12, params)
     bench = Bench(op, params, seed=seed, src_stall=stall, dst_stall=stall)

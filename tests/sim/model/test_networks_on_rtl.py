@@ -9,7 +9,6 @@ from compiler.compile import compile_model
 from hw.contract.params import preset
 
 TINY = preset("tiny")
-LAYERS = 12
 
 
 def compared(case, params):
@@ -17,10 +16,11 @@ def compared(case, params):
     return compare(case.name, image, random_samples(image, 1, 1)[0])
 
 
-def test_random_layers():
+@pytest.mark.parametrize("count", [5, pytest.param(12, marks=pytest.mark.slow)])
+def test_random_layers(count):
     """As ``caesura bench accuracy`` draws them, on a simulator that other tests need anyway."""
     seed = 7
-    for case in random_cases(LAYERS, seed):
+    for case in random_cases(count, seed):
         result = compared(case, TINY)
         assert result.equal, f"seed {seed}: outputs of {case.name} differ"
         assert abs(result.percent) <= 2, f"seed {seed}: {case.name} takes {result.rtl} cycles, not {result.model}"

@@ -50,7 +50,12 @@ def turns_of(images):
 
 
 @pytest.mark.parametrize(
-    "names", [("squeezenet_small", "digits"), ("mobilenetv2_small", "resnet50_small")], ids=lambda names: names[0]
+    "names",
+    [
+        ("squeezenet_small", "digits"),
+        pytest.param(("mobilenetv2_small", "resnet50_small"), marks=pytest.mark.slow),
+    ],
+    ids=lambda names: names[0],
 )
 def test_jobs_of_two_models_in_random_orders(names):
     seed = 5

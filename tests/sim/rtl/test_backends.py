@@ -84,8 +84,22 @@ def random_traffic(bus, seed):
     return seen
 
 
-@pytest.mark.parametrize("per_256", [None, 64, 200])
-@pytest.mark.parametrize("costs", [HostCosts(), HostCosts.free()], ids=["costs", "free"])
+@pytest.mark.parametrize(
+    ("per_256", "costs"),
+    [
+        pytest.param(64, HostCosts(), id="64-costs"),
+        pytest.param(None, HostCosts.free(), id="None-free"),
+        *(
+            pytest.param(per_256, costs, id=f"{per_256}-{name}", marks=pytest.mark.slow)
+            for per_256, costs, name in [
+                (None, HostCosts(), "costs"),
+                (200, HostCosts(), "costs"),
+                (64, HostCosts.free(), "free"),
+                (200, HostCosts.free(), "free"),
+            ]
+        ),
+    ],
+)
 def test_backends_agree_cycle_for_cycle(per_256, costs):
     with interpreted(costs=costs) as reference, native(costs=costs) as ours, cxxrtl(costs=costs) as theirs:
         for seed in range(3):
