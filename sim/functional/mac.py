@@ -47,38 +47,41 @@ class MacArrays(CheckedMemories):
         w = (raw.view(np.int8) if f["w_signed"] else raw).reshape(p.pes, blocks, rows, rows)  # (pe, block, row, column)
         if f["w_cols"]:
             w = w.transpose(0, 1, 3, 2)
-        each = p.pes * blocks * taps * rows
+        each, exact = p.pes * blocks * taps * rows, np.float32 if blocks * taps * rows <= _EXACT_DEPTH else np.float64
+        x_zero, w_zero = _zero_point(f["x_signed"], f["x_zp"]), _zero_point(f["w_signed"], f["w_zp"])
+        total = _depthwise if f["mode"] == MacMode.DEPTHWISE else _dense
         if prod(pixel_loops) * each <= _PIXELS_MOST:
             put = _putting(f, 0, pixel_loops, rows, engine.acc, engine.acc)
-            return lambda: put(_products(f, x, _weights(f, w, taps), taps))
+            return lambda: put(total(_widen(x, x_zero, exact), _widen(w, w_zero, exact)))
 
         def work() -> None:
-            wide, before = _weights(f, w, taps), engine.acc.copy()
+            wide, before = _widen(w, w_zero, exact), engine.acc.copy()
             for piece in pieces(pixel_loops, each, _PIXELS_MOST):
                 i1, i0 = whole(piece, pixel_loops)
                 first, loops = i1.start * f["acc_s"] + i0.start, (i1.stop - i1.start, i0.stop - i0.start)
-                _putting(f, first, loops, rows, before, engine.acc)(_products(f, x[:, i1, i0], wide, taps))
+                _putting(f, first, loops, rows, before, engine.acc)(total(_widen(x[:, i1, i0], x_zero, exact), wide))
 
         return work
 
 
-def _weights(f: dict, w: npt.NDArray, taps: int) -> npt.NDArray:
-    """Weights (pe, block, row, column) in a format in which sums of their products are exact."""
-    _, blocks, rows, _ = w.shape
-    exact = np.float32 if blocks * taps * rows <= _EXACT_DEPTH else np.float64
-    return _widen(w, f["w_signed"], f["w_zp"], exact)
-
-
-def _products(f: dict, x: npt.NDArray, w: npt.NDArray, taps: int) -> npt.NDArray[np.int64]:
-    """Sums of products for the pixels of ``x`` (pe, pixel loops, block loops, tap, byte), as (pe, pixel, channel)."""
+def _dense(x: npt.NDArray, w: npt.NDArray) -> npt.NDArray:
+    """Sums of products for the pixels of ``x`` (pe, pixel loops, block loops, tap, byte) with the weights ``w``
+    (pe, block, row, column), as (pe, pixel, channel)."""
     pes, blocks, rows, _ = w.shape
-    wide = _widen(x, f["x_signed"], f["x_zp"], w.dtype)
-    if f["mode"] == MacMode.DEPTHWISE:
-        wide = wide.reshape(pes, -1, blocks, taps, rows)
-        total = np.einsum("pxbtc,pbtc->pxc", wide, w[:, :, :taps, :], optimize=True)
-    else:
-        total = wide.reshape(pes, -1, blocks * rows) @ w.reshape(pes, blocks * rows, rows)
-    return total.astype(np.int64)
+    return _whole(x.reshape(pes, -1, blocks * rows) @ w.reshape(pes, blocks * rows, rows))
+
+
+def _depthwise(x: npt.NDArray, w: npt.NDArray) -> npt.NDArray:
+    """Likewise, where each byte has a channel of its own."""
+    pes, blocks, rows, _ = w.shape
+    taps = x.shape[-2]
+    x = x.reshape(pes, -1, blocks, taps, rows)
+    return _whole(np.einsum("pxbtc,pbtc->pxc", x, w[:, :, :taps, :], optimize=True))
+
+
+def _whole(total: npt.NDArray) -> npt.NDArray:
+    """Sums that are exact as integers; what float32 holds exactly, int32 does."""
+    return total.astype(np.int32 if total.dtype == np.float32 else np.int64)
 
 
 def _putting(f: dict, first: int, loops: tuple[int, int], channels: int, before: npt.NDArray, acc: npt.NDArray) -> Put:
@@ -104,9 +107,13 @@ def _putting(f: dict, first: int, loops: tuple[int, int], channels: int, before:
     return put_in_order
 
 
-def _widen(raw: npt.NDArray, signed: int, zero_point: int, exact: npt.DTypeLike) -> npt.NDArray:
-    """Numbers minus a raw zero point, as floats so that BLAS multiplies them."""
+def _zero_point(signed: int, raw: int) -> int:
+    return raw - 256 if signed and raw > 127 else raw
+
+
+def _widen(raw: npt.NDArray, zero_point: int, exact: npt.DTypeLike) -> npt.NDArray:
+    """Numbers minus their zero point, as floats so that BLAS multiplies them."""
     data: npt.NDArray = raw.astype(exact, order="C")
     if zero_point:
-        data -= int(np.uint8(zero_point).astype(np.int8)) if signed else zero_point
+        data -= zero_point
     return data

@@ -33,9 +33,13 @@ class RepeatedUnits(Units):
         self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0, *, only_checks: bool = False
     ) -> None:
         known = self._known.get((id(insn), engine))
-        if known is not None and not only_checks and all(segments[number] == it for number, it in known.named):
-            self._carry_out(known.prepared)
-            return
+        if known is not None and not only_checks:
+            for number, segment in known.named:
+                if segments[number] != segment:
+                    break
+            else:
+                self._carry_out(known.prepared)
+                return
         prepared = self.prepare(insn, segments, engine, pc, only_checks=only_checks)
         if not only_checks:
             if len(self._known) >= KEPT:

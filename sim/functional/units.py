@@ -77,7 +77,7 @@ class Units(VectorUnit, MacArrays):
     def _carry_out(self, prepared: Prepared) -> None:
         op, work, self.accesses, read = prepared
         work()
-        if op in COPIES:
+        if read:
             self.bytes_read[op] += read
 
     def _segment(

@@ -24,7 +24,7 @@ from sim.functional.checked import CheckedMemories
 from sim.functional.pieces import MOST, pieces, whole
 from sim.functional.state import EngineMemories, Segments, Work, nothing
 from sim.functional.strided import Box, strided
-from sim.functional.vector_results import Vectors, write_results
+from sim.functional.vector_results import CHANNEL, Vectors, write_results
 
 _A_STRIDES = ("a_s2", "a_s1", "a_s0", "a_k1", "a_k0")
 _B_STRIDES = ("b_s2", "b_s1", "b_s0")
@@ -83,6 +83,8 @@ class VectorUnit(CheckedMemories):
         for name, (space, box) in self._boxes(f).items():
             if space is Space.LV1:
                 found[name] = box.view(into if name == "d" else engine.lv1)
+                if name == "channels":
+                    found[name] = found[name].view(CHANNEL).reshape(-1, self.params.vec_lanes)
             else:
                 width, lanes = engine.acc.shape[1], self.params.vec_lanes
                 strides = (*(stride * width for stride in box.strides), lanes, 1)

@@ -9,14 +9,14 @@ import numpy.typing as npt
 from hw.contract.isa import RECORD_BYTES, VEC_HEADER, WIDE_BYTES, VecOp
 from hw.contract.row_function import row_factor
 
-#: Views of what an instruction reads and writes. ``header``, ``channels``: bytes of its parameters; ``table``,
-#: ``wide``: bytes of its tables; ``a``: operand A, (n2, n1, n0, k1, k0, lanes) bytes or (n2, n1, n0, lanes)
-#: accumulators; ``b``: operand B; ``d``: what it writes. These two have (n2, n1, n0, lanes) bytes.
+#: Views of what an instruction reads and writes. ``header``: bytes of its parameters; ``channels``: (groups, lanes) of
+#: :data:`CHANNEL`; ``table``, ``wide``: bytes of its tables; ``a``: operand A, (n2, n1, n0, k1, k0, lanes) bytes or
+#: (n2, n1, n0, lanes) accumulators; ``b``: operand B; ``d``: what it writes. These two have (n2, n1, n0, lanes) bytes.
 Vectors = Mapping[str, npt.NDArray]
 
 _HEADER = Struct("<" + "".join({2: "h", 4: "i"}[size] for _, size, _ in VEC_HEADER))
 _HEADER_NAMES = tuple(name for name, *_ in VEC_HEADER)
-_CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<f4")])
+CHANNEL = np.dtype([("bias", "<i4"), ("scale", "<f4")])
 _RECORD = np.dtype([("number", "<i4"), ("factor", "<f4")])
 _INT24 = 1 << 23
 
@@ -28,8 +28,7 @@ def write_results(f: dict, v: Vectors) -> None:
         target[...] = _raw(v["a"])
         return
     head = dict(zip(_HEADER_NAMES, _HEADER.unpack_from(v["header"].data), strict=True))
-    channels = v["channels"].view(_CHANNEL).reshape(-1, target.shape[-1])
-    bias, scale, record = channels["bias"].astype(np.int64), channels["scale"], None
+    bias, scale, record = v["channels"]["bias"], v["channels"]["scale"], None
     if "b" in v and (f["row"] or f["op"] == VecOp.LOOKUP):
         record = np.ascontiguousarray(v["b"][..., :RECORD_BYTES]).view(_RECORD)  # (n2, n1, n0, 1)
         scale = record["factor"]
@@ -124,17 +123,21 @@ def _looked_up(v: Vectors, a: npt.NDArray, number: npt.NDArray) -> npt.NDArray[n
 
 def _requantise(
     s: npt.NDArray, scale: npt.NDArray[np.float32], zero_point: int, lo: int, hi: int
-) -> npt.NDArray[np.int64]:
-    """``clamp(rint(float32(s) * scale) + zero_point, lo, hi)`` with ``s`` as a wrapping int32."""
-    y = _product(s, scale) + zero_point
+) -> npt.NDArray[np.int32]:
+    """``clamp(rint(float32(s) * scale) + zero_point, lo, hi)`` with ``s`` as a wrapping int32. In float32 a sum is
+    rounded only where it is far beyond the limits, which have 16 bits."""
+    y = _product(s, scale)
+    y += zero_point
     np.maximum(y, lo, out=y)
-    return np.minimum(y, hi, out=y).astype(np.int64)
+    np.minimum(y, hi, out=y)
+    return y.astype(np.int32)
 
 
-def _product(s: npt.NDArray, scale: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def _product(s: npt.NDArray, scale: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """``rint(float32(s) * scale)`` with ``s`` as a wrapping int32."""
-    return np.rint(s.astype(np.int32).astype(np.float32) * scale).astype(np.float64)
+    y = s.astype(np.int32, copy=False).astype(np.float32) * scale
+    return np.rint(y, out=y)
 
 
 def _signed(raw: npt.NDArray[np.uint8], signed: int) -> npt.NDArray[np.int64]:
-    return raw.astype(np.int8).astype(np.int64) if signed else raw.astype(np.int64)
+    return (raw.view(np.int8) if signed else raw).astype(np.int64)

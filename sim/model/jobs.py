@@ -10,6 +10,10 @@ from hw.contract.params import SocParams
 _ADDRESSES = 1 << 32
 _PCS = 1 << 24
 _KNOWN_FLAGS = sum(JobFlag)
+_SEGMENTS = tuple(
+    (f"base{i}", f"limit{i}", i in LV2_SEGMENTS) for i in range(SEGMENTS)
+)  #: members, and which is in LV2
+_SEMAPHORES = tuple(f"sem{i}" for i in range(SEMAPHORES))
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Job:
     @cached_property
     def segments(self) -> list[tuple[int, int]]:
         """Base and limit of each segment."""
-        return [(self.members[f"base{i}"], self.members[f"limit{i}"]) for i in range(SEGMENTS)]
+        return [(self.members[base], self.members[limit]) for base, limit, _ in _SEGMENTS]
 
     def has(self, flag: JobFlag) -> bool:
         """Whether the descriptor has ``flag``."""
@@ -48,11 +52,11 @@ def read_job(index: int, raw: bytes, params: SocParams) -> Job | None:
     wrong = m["magic"] != JOB_MAGIC or m["flags"] & ~_KNOWN_FLAGS or m["base0"] % INSN_BYTES
     wrong |= any(m[name] >= _PCS for name in ("body_pc", "prologue_pc"))
     wrong |= any(m[name] >= params.events for name in ("wait0_id", "wait1_id", "signal_id"))
-    for i in range(SEGMENTS):
-        size = params.lv2_bytes if i in LV2_SEGMENTS else _ADDRESSES
-        wrong |= m[f"base{i}"] >= _ADDRESSES or m[f"base{i}"] + m[f"limit{i}"] > size
-    for i in range(SEMAPHORES):
-        wrong |= m[f"sem{i}"] > (params.semaphore_max if i < params.semaphores else 0)
+    for base, limit, in_lv2 in _SEGMENTS:
+        size = params.lv2_bytes if in_lv2 else _ADDRESSES
+        wrong |= m[base] >= _ADDRESSES or m[base] + m[limit] > size
+    for i, name in enumerate(_SEMAPHORES):
+        wrong |= m[name] > (params.semaphore_max if i < params.semaphores else 0)
     return None if wrong else Job(index, m)
 
 

@@ -35,6 +35,7 @@ class ProgramTable:
         self.forgotten = 0
         self._pieces: dict[int, DecodedCode] = {}
         self._insns: dict[int, dict[int, Insn]] = {}  # chunks that were laid out last
+        self._cycles: dict[int, int] = {}
         self.units: list[int] = []
         self.work: list[Any] = []
         self.waits: list[tuple[int, ...]] = []
@@ -62,6 +63,7 @@ class ProgramTable:
         """The memory has changed from ``pc`` on; nobody executes what was decoded of it."""
         self._pieces = {number: piece for number, piece in self._pieces.items() if (number + 1) * PIECE <= pc}
         self._insns.clear()
+        self._cycles.clear()
         self.forgotten += 1
 
     def _add(self, number: int) -> None:
@@ -82,16 +84,14 @@ class ProgramTable:
 
     def cycles(self, pc: int) -> int:
         """The least that the instruction at ``pc`` takes its unit."""
-        work = self.measured(pc)
-        if isinstance(work, MacBlocks):
-            return (work.blocks - 1) * work.period + work.last
-        steps = work.steps.steps if isinstance(work, BusCopy) else work.steps
-        assert isinstance(steps, int)
-        return steps
+        found = self._cycles.get(pc)
+        if found is None:
+            found = self._cycles[pc] = _least(self.measured(pc))
+        return found
 
     def insn(self, pc: int) -> Insn:
         """The instruction at ``pc``, which is legal, with all its fields."""
-        chunk, place = divmod(pc, _CHUNK)
+        chunk, place = pc // _CHUNK, pc % _CHUNK
         if chunk not in self._insns:
             if len(self._insns) == _CHUNKS:
                 del self._insns[next(iter(self._insns))]
@@ -107,6 +107,14 @@ class ProgramTable:
             there = rows // PIECE == number
             found[there] = self._pieces[number].column(op, name, rows[there] % PIECE)
         return found
+
+
+def _least(work: Any) -> int:
+    if isinstance(work, MacBlocks):
+        return (work.blocks - 1) * work.period + work.last
+    steps = work.steps.steps if isinstance(work, BusCopy) else work.steps
+    assert isinstance(steps, int)
+    return steps
 
 
 def forget_decoded() -> None:

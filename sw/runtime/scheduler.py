@@ -138,7 +138,9 @@ class LayerScheduler:
         if block:  # it was priced as a whole
             request.committed.extend(block)
             chosen = self._candidate(request, chosen.layer, passed, state.access_start)
-        return self._schedule(state, replace(chosen, passed_over=passed), len(candidates))
+        if chosen.passed_over != passed:
+            chosen = replace(chosen, passed_over=passed)
+        return self._schedule(state, chosen, len(candidates))
 
     def ended(self, request: int, layer: int) -> None:
         """A layer has ended, or was revoked: it is no longer in its queue."""
@@ -206,8 +208,9 @@ class LayerScheduler:
         operator = Operator(request.number, layer, duration, state.now, chosen.ready)
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
-        here = replace(state, compute_end=self._forecast.compute_end(engine))
-        placed = replace(chosen, room=self._forecast.room(engine, cost, chosen.room))
+        end, room = self._forecast.compute_end(engine), self._forecast.room(engine, cost, chosen.room)
+        here = state if state.compute_end == end else replace(state, compute_end=end)
+        placed = chosen if chosen.room == room else replace(chosen, room=room)
         room_after = next(((request.number, i) for i in self._holder(request.model, layer)), None)
         inputs, begin = [(request.number, i) for i in after], max(state.now, request.arrival)
         self._forecast.add(key, engine, cost, inputs, room_after, begin)

@@ -71,7 +71,7 @@ def by_name(name: str, **options: Any) -> OrderPolicy:
     """
     if name not in ORDER:
         raise ValueError(f"no policy named {name!r} for the order of layers; there are {', '.join(ORDER)}")
-    accepted = inspect.signature(ORDER[name]).parameters
+    accepted = inspect.signature(ORDER[name]).parameters if options else {}
     for option in options:
         if option not in accepted:
             raise ValueError(f"policy {name!r} has no option {option!r}; it takes {', '.join(accepted) or 'none'}")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.contract.isa import INSN_BYTES, Op
+from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import Fault
 from hw.contract.params import preset
 from sim.bus import Bus, HostCosts
@@ -116,3 +116,15 @@ def test_instructions_can_be_asked_for_in_any_order():
     table.decode(0, len(table))
     rows = np.array([PIECE + 9, 7, PIECE - 1])
     assert (table.column(Op.LD2, "len", rows) == rows + 1).all()
+
+
+def test_what_was_told_of_an_instruction_is_forgotten_with_it():
+    memory = np.zeros(2 * INSN_BYTES, np.uint8)
+    program = ProgramTable(memory, TINY)
+    for length in (64, 640):
+        insn = Insn(Op.LD1, {"src_seg": 6, "len": length, "hi": length, "hi1": 1, "hi0": 1})
+        memory[:INSN_BYTES] = np.frombuffer(insn.encode(), np.uint8)
+        program.forget(0)
+        program.decode(0, 1)
+        assert program.insn(0)["len"] == length
+        assert program.cycles(0) == length // TINY.lv1_word

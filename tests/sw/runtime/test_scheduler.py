@@ -1,6 +1,7 @@
 """The layer scheduler: candidates, progress, passed-over counts; its forecast; corrected estimates."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,33 @@ def test_candidates_are_the_next_layers_of_open_requests_and_arrivals_take_part_
     assert order.seen == [[("a", 0, 0, 1)], [("a", 1, 0, 0), ("b", 0, 0, 1)], [("b", 0, 1, 1)]]
     subject.cancel(1)
     assert subject.decide(0) is None
+
+
+def test_a_policy_does_not_say_how_often_a_layer_was_passed_over():
+    class Boasting(OrderPolicy):
+        def choose(self, state, candidates):
+            return replace(candidates[0], passed_over=99)
+
+    subject, _ = scheduler(Boasting())
+    subject.open(LayerChain(0, "a"))
+    assert subject.decide(0).passed_over == 0
+
+
+def test_idle_times_are_those_of_the_engine_and_of_all_jobs_of_a_layer():
+    subject, _ = scheduler(engines=2)
+    subject.open(LayerChain(0, "a"))
+    subject.decide(0)
+    subject.cancel(0)
+    subject.open(LayerChain(1, "b"))
+    subject.decide(0)
+    later = subject.decide(0)
+    assert (later.engine, later.idle.compute) == (1, 25)  # it loads from 40 to 70, and computes to 45; the other to 30
+    forecast = Forecast(1, 100, slots=2)
+    jobs = Estimates({"c": [LayerCost(10, 20, jobs=2)] * 2})
+    subject = LayerScheduler(Fcfs(), placement_for("queue_time", [0.0]), forecast, jobs)
+    subject.open(LayerChain(0, "c"))
+    subject.decide(0)
+    assert subject.decide(0).idle == (5, 15)  # slots are free at 20 and 30, while its first half has loaded by 25
 
 
 def test_most_urgent_requests_only():
