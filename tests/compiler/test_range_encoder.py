@@ -73,24 +73,25 @@ def test_few_stretches_and_little_to_keep(encoder):
     assert len(encoder.to_bytes()) < sum(len(encoder.image(length).to_bytes()) for length in LENGTHS) / 5
 
 
-def test_every_length_equals_the_reference(encoder):
-    """Images of digits, and for lengths that none has parts of several."""
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_length_equals_the_reference(encoder, step):
+    """Every ``step``-th. Images of digits, and for lengths that none has parts of several."""
     samples = np.concatenate(demo.samples(20)[0])
     with caesura.open(BASE, "model") as device:
-        for length in LENGTHS:
+        for length in LENGTHS[::step]:
             model = device.load(encoder.image(length))
             tokens = samples[np.random.default_rng(length).permutation(len(samples))[:length]]
             np.testing.assert_array_equal(model(tokens[np.newaxis]), integer_logits([tokens]))
             device.unload(model)
 
 
-@pytest.mark.parametrize("length", [19, 27, 38])
+@pytest.mark.parametrize("length", [27, *(pytest.param(length, marks=pytest.mark.slow) for length in (19, 38))])
 def test_free_of_races(encoder, length):
     """Within stretches, whose decisions were made for a longer input."""
     checked(DynamicDimension.of(MODEL), encoder.image(length), length, seed=length)
 
 
-@pytest.mark.parametrize("engines", [1, 2])
+@pytest.mark.parametrize("engines", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_preempted_at_every_point(engines):
     """Points stand where the longest length of the stretch has them; what is live there is of this length."""
     dimension = DynamicDimension.of(MODEL)

@@ -53,7 +53,7 @@ def test_channels_where_weights_take_longer_than_rows_gain():
     assert max(cycles) == 2 * min(cycles), cycles
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 6))])
 def test_exact_with_odd_shapes(seed):
     rng = np.random.default_rng(seed)
     channels, size = int(rng.choice([24, 40, 96, 100, 160])), int(rng.integers(5, 21))

@@ -8,7 +8,7 @@ from compiler.backend.layers.heads import split_heads
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.image import Image
-from hw.contract.params import preset
+from hw.contract.params import SocParams, preset
 from sim.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, check, random_inputs
 
@@ -22,9 +22,18 @@ def attention(seed: int = 1, length: int = 24, heads: int = 4, width: int = 16, 
     return make.graph
 
 
-@pytest.mark.parametrize("mask", [False, True])
-@pytest.mark.parametrize("params", [TINY, BASE], ids=lambda p: p.name)
-@pytest.mark.parametrize(("length", "keys", "heads"), [(24, 0, 4), (33, 50, 3), (7, 130, 1), (90, 0, 5)])
+SHAPES = [(24, 0, 4), (33, 50, 3), (7, 130, 1), (90, 0, 5)]
+ORDINARY = {(24, 0, 4, TINY, True), (33, 50, 3, BASE, True), (7, 130, 1, BASE, False), (90, 0, 5, TINY, False)}
+
+
+@pytest.mark.parametrize(
+    ("length", "keys", "heads", "params", "mask"),
+    [
+        pytest.param(*case, marks=() if case in ORDINARY else pytest.mark.slow)
+        for case in [(*shape, params, mask) for shape in SHAPES for params in (TINY, BASE) for mask in (False, True)]
+    ],
+    ids=lambda value: value.name if isinstance(value, SocParams) else str(value),
+)
 def test_exact(length, keys, heads, params, mask):
     check(attention(length=length, keys=keys, heads=heads, mask=mask), params, engines=params.engines)
 

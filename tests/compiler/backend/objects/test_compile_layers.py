@@ -58,6 +58,7 @@ CASES: list[tuple[ir.Graph, SocParams, Options]] = [
     (branchy(8, 6), FOUR, Options(engines=4, placed=True)),
     (branchy(9, 6), TINY, Options(cancel_interval=1000)),
 ]
+EVERY = [pytest.param(case, marks=() if case in (3, 4, 5, 8) else pytest.mark.slow) for case in range(len(CASES))]
 
 
 def image(case: int, **how) -> bytes:
@@ -73,12 +74,12 @@ def alone(monkeypatch, case: int) -> bytes:
         return image(case, jobs=1)
 
 
-@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("case", EVERY)
 def test_objects_that_layers_share_are_as_good_as_their_own(monkeypatch, case):
     assert image(case, jobs=1) == alone(monkeypatch, case)
 
 
-@pytest.mark.parametrize("case", range(len(CASES)))
+@pytest.mark.parametrize("case", EVERY)
 def test_what_was_compiled_before_makes_the_same_image(monkeypatch, tmp_path, case):
     cold = image(case, jobs=1, store=ObjectStore(tmp_path))
     monkeypatch.setattr(compile_layers, "layer_object", None)  # nothing is left to compile ...
