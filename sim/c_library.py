@@ -4,24 +4,30 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-_FLAGS = ("-O2", "-fPIC", "-nostdlib")
+_FLAGS = ("-O2", "-fPIC")
+_STANDARD, _ALONE = "-fvisibility=hidden", "-nostdlib"
 
 
-def c_library(source: Path) -> Any:
-    """The functions of ``source``, which needs no other library. Raises :class:`sim.rtl.toolchain.BuildError` if it
-    cannot be compiled."""
+def c_library(*sources: Path, standard: bool = False) -> Any:
+    """The functions of ``sources``, with the headers beside them; ``standard``: they need the standard library, and say which
+    functions are seen. Raises :class:`sim.rtl.toolchain.BuildError` if they cannot be compiled."""
     from sim.rtl.cache import Recipe, library  # where they are used: they bring Amaranth
     from sim.rtl.stages import Stages
     from sim.rtl.toolchain import CC, Source, compile_all, link
 
-    def build(files: Any, work: Path, log: Path, stages: Stages) -> Path:
-        return link(CC, compile_all(CC, [Source(source)], _FLAGS, work, log), _FLAGS, work, log)
+    flags = (*_FLAGS, _STANDARD if standard else _ALONE)
+    texts = {*sources, *(path for source in sources for path in source.parent.glob("*.h"))}
 
-    recipe = Recipe(source.stem, (CC.version, *_FLAGS), lambda _: {source.name: source.read_text()}, build)
+    def build(files: Any, work: Path, log: Path, stages: Stages) -> Path:
+        return link(CC, compile_all(CC, map(Source, sources), flags, work, log), flags, work, log)
+
+    recipe = Recipe(
+        sources[0].stem, (CC.version, *flags), lambda _: {path.name: path.read_text() for path in sorted(texts)}, build
+    )
     return ctypes.CDLL(str(library(recipe, stages=Stages(quiet=True))))
 
 
-def structure(name: str, numbers: str, pointers: str) -> type[ctypes.Structure]:
+def structure(name: str, numbers: str, pointers: str = "") -> type[ctypes.Structure]:
     """A structure of C by the names of its members: integers of 64 bits, and pointers behind them."""
     fields = [(one, ctypes.c_int64) for one in numbers.split()] + [(one, ctypes.c_void_p) for one in pointers.split()]
     return type(name, (ctypes.Structure,), {"_fields_": fields})

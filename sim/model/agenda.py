@@ -1,60 +1,51 @@
 """What happens when: the events of a model in order of time."""
 
 from collections.abc import Callable
-from heapq import heappop, heappush
 from typing import Any
 
-_LATE = 1 << 60  #: more than there are events
+from sim.model.core import NOBODY, Core
 
 Action = Callable[[int, Any], None]  #: told its time and what was scheduled with it
 
 
 class Agenda:
-    """Events in order of time, those of one cycle in the order in which they were scheduled, but for those that are
-    :meth:`early` or :meth:`late`.
-
-    ``events``: a heap of them, time first. ``last``: the cycle up to which events may happen now. ``stopped``: when an
-    event asked for an end by :meth:`stop`.
-    """
+    """Events in order of time, those of one cycle in the order in which they were scheduled, but for those of the
+    memory that go ahead of all others or behind them. ``core`` holds them, and runs what is its own."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[int, int, Action, Any]] = []
-        self._count = 0
-        self.last = -1
-        self.stopped: int | None = None
+        self.core = Core()
+        self._address, self._at, self._state = self.core.address, self.core.call.at, self.core.state
+        self._actions: dict[int, tuple[Action, Any]] = {}
+        self._number = 0
+        self.core.tell(event=self._happen)
+
+    @property
+    def stopped(self) -> int | None:
+        """When an event asked for an end by :meth:`stop`."""
+        at: int = self._state.stopped
+        return None if at == NOBODY else at
+
+    @property
+    def planned(self) -> int:
+        """Events that were ever scheduled, those of the core included."""
+        count: int = self._state.events_planned
+        return count
 
     def at(self, time: int, action: Action, subject: Any = None) -> None:
         """Call ``action(time, subject)`` when all that is earlier has happened."""
-        self._count += 1
-        heappush(self.events, (time, self._count, action, subject))
+        self._number = number = self._number + 1
+        self._actions[number] = (action, subject)
+        self._at(self._address, time, number)
 
-    def early(self, time: int, action: Action, subject: Any = None) -> None:
-        """As :meth:`at`, ahead of all else of that cycle."""
-        self._count += 1
-        heappush(self.events, (time, self._count - _LATE, action, subject))
-
-    def late(self, time: int, action: Action, subject: Any = None) -> None:
-        """As :meth:`at`, behind all else of that cycle."""
-        self._count += 1
-        heappush(self.events, (time, self._count + _LATE, action, subject))
-
-    def first(self, time: int) -> bool:
-        """Whether nothing else is left to happen before ``time``, and ``time`` may come: what would be :meth:`early`
-        then can be done at once."""
-        return time <= self.last and (not self.events or self.events[0][0] >= time) and self.stopped is None
-
-    def quiet_until(self) -> int:
-        """The last cycle up to which nothing else is left to happen, as far as time may come."""
-        return min(self.last, self.events[0][0] - 1) if self.events else self.last
+    def _happen(self, time: int, number: int) -> None:
+        action, subject = self._actions.pop(number)
+        action(time, subject)
 
     def run(self, last: int) -> None:
         """Let all happen up to cycle ``last``, included, or until it is stopped."""
-        heap = self.events
-        self.last, self.stopped = last, None
-        while heap and heap[0][0] <= last and self.stopped is None:
-            time, _, action, subject = heappop(heap)
-            action(time, subject)
+        self.core.call.run(self._address, last)
+        self.core.check()
 
     def stop(self, time: int) -> None:
         """End the run at ``time``."""
-        self.stopped = time
+        self._state.stopped = time

@@ -146,12 +146,15 @@ class ModelBus:
         shared = self._soc.shared
         shared.recorder.enabled = True
         if bursts:
-            shared.memory.log, shared.memory.served = shared.recorder.history.bursts, shared.recorder.history.served
+            shared.memory.note()
 
     @property
     def history(self) -> History:
         """What was recorded."""
-        return self._soc.shared.recorder.history
+        shared = self._soc.shared
+        for kept, noted in zip(shared.recorder.history[-2:], shared.memory.noted(), strict=True):
+            kept += noted
+        return shared.recorder.history
 
     @property
     def runs(self) -> list[InstructionRun]:

@@ -28,7 +28,7 @@ class FetchModel:
         self.per_insn = INSN_BYTES // params.dram_word
         self._chunk = min(params.axi_burst_beats, FETCH_BURST_BYTES // params.dram_word)
         self._capacity = FETCH_AHEAD * self.per_insn
-        self.port, self.moved = port, 0
+        self.port = port
         self._offered = False  # a request waits
         self._taken = 0  # words that were assembled, as far as it mattered
         self.outstanding = 0  #: bursts that have not come, those nobody waits for included

@@ -9,25 +9,16 @@ HELD = -1  #: the answer to a request that waits
 
 
 class Client(Protocol):
-    """Whoever asks for bursts, one at a time; ``port``: its number among those that read, or write; ``moved``: the
-    cycle in which the last beat of one of its bursts moved, which the memory notes."""
+    """Whoever asks for bursts, one at a time; ``port``: its number among those that read, or write."""
 
     port: int
-    moved: int
 
     def accepted(self, time: int) -> None:
         """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""
 
 
-#: Client, since when, address, beats, whom to tell, and steps of the client's realigner since its last word, before
-#: which it does not take the first; and the byte of LV2 for the first word of a load, or -1.
-Request = tuple[Client, int, int, int, Served, Any, int, int]
-#: One that was accepted: the first cycle in which its first beat may move, beats, whether it writes, whom to tell, its
-#: client, such steps, such a byte, and whether it is answered with an error.
-Accepted = tuple[int, int, bool, Served, Any, Client, int, int, bool]
-
 BurstLog = list[tuple[Client, Any, int, int, int, int, int, bool, int]]
-"""Of each burst, in the order in which they were accepted: client, what it is told, when it was
+"""Of each burst, in the order in which they were accepted: client, what it is told (None: a unit), when it was
 offered, when its address was taken, bank, row, beats, whether it writes, steps that it waits for."""
 #: Of each burst, in order: the cycle of its last beat, whether it writes, and for how long LV2 has held its data up.
 ServedLog = list[tuple[int, bool, int]]

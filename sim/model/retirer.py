@@ -15,7 +15,7 @@ class RetirerModel(Part):
 
     def reset(self) -> None:
         self.generation += 1
-        self.port, self.moved = 2 * self.engine.number + 1, 0
+        self.port = 2 * self.engine.number + 1
         self.retired = 0
         self.free = True
         self.failed: Job | None = None

@@ -14,7 +14,7 @@ class RingModel(Part):
 
     def reset(self) -> None:
         self.generation += 1
-        self.port, self.moved = READ_PORTS * self.engine.number + 1, 0
+        self.port = READ_PORTS * self.engine.number + 1
         self.tail = self.fetched = 0
         self.fetching = False
         self.stored = 0

@@ -1,7 +1,10 @@
 """Commands of the units that reach DRAM, on their way through them."""
 
+import ctypes
 from collections.abc import Callable
+from typing import Protocol
 
+from sim.model.core import Given
 from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
@@ -10,38 +13,34 @@ BODY, LOADER = 0, 1  #: who gives commands to LD2
 
 
 class Transfer:
-    """The command of LD2 or ST2 at ``pc``.
+    """The command of LD2 or ST2 at ``pc``, which does ``work``.
 
-    ``bases``: the address that the offsets of its bursts count from, and the byte of LV2
-    that a load's words count from; ``accepted`` and ``done`` are told the cycle.
+    ``bases``: the address that the offsets of its bursts count from, and the byte of LV2 that a load's words count
+    from; ``accepted`` and ``done`` are told the cycle.
     """
 
-    __slots__ = (
-        "accepted",
-        "base",
-        "begin",
-        "bursts",
-        "done",
-        "into",
-        "last",
-        "lead",
-        "left",
-        "next",
-        "pc",
-        "side",
-        "steps",
-        "trail",
-    )
+    __slots__ = ("_bases", "_work", "accepted", "done", "pc", "side")
 
     def __init__(
         self, work: BusCopy, bases: tuple[int, int], accepted: Told, done: Told, pc: int, side: int = BODY
     ) -> None:
-        self.pc = pc
-        self.bursts, self.lead, self.trail = work.bursts, work.lead, work.trail
-        self.steps = work.steps
-        self.base, self.into = bases
-        self.accepted, self.done, self.side = accepted, done, side
-        self.begin = 0
-        self.next = 0  #: burst to ask for
-        self.left = len(work.bursts)  #: bursts to come
-        self.last = 0  #: when the last word came, or went
+        self._work, self._bases = work, bases
+        self.accepted, self.done, self.pc, self.side = accepted, done, pc, side
+
+    def given(self, number: int) -> ctypes.Structure:
+        """The command as the core knows it."""
+        steps, bursts, lead, trail = self._work
+        return Given(
+            number, self.side, *self._bases, lead, trail, steps.runs, steps.steps, len(bursts), bursts.part,
+            bursts.address,
+        )  # fmt: skip
+
+
+class Carrier(Protocol):
+    """A unit that carries commands out, as the memory sees it; ``port``: its number among those that read, or write."""
+
+    port: int
+    struck: Struck
+
+    def given_up(self, time: int) -> None:
+        """Commands were taken out."""

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -149,6 +149,32 @@ class Burst(NamedTuple):
     into: int = 0
 
 
+class Bursts(Sequence[Burst]):
+    """``count`` bursts: those of ``table``, a row for each, over and over. ``address``: where its rows are in memory."""
+
+    def __init__(self, table: Ints, count: int) -> None:
+        self._table = np.ascontiguousarray(table, np.int64)
+        self.part = len(self._table)
+        self.address: int = self._table.ctypes.data
+        self._count = count if self.part else 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Burst: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Burst]: ...
+
+    def __getitem__(self, index: int | slice) -> Burst | Sequence[Burst]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(self._count))]
+        if not 0 <= index < self._count:
+            raise IndexError(index)
+        return Burst(*self._table[index % self.part].tolist())
+
+
 class BusCopy(NamedTuple):
     """What a copy from or to DRAM asks of the bus, beyond its ``steps``.
 
@@ -157,7 +183,7 @@ class BusCopy(NamedTuple):
     """
 
     steps: CopySteps
-    bursts: Sequence[Burst]
+    bursts: Bursts
     lead: int
     trail: int
 
@@ -175,24 +201,25 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
         pauses, trail = _pauses(f, runs, word)
         shifts = runs.dst[runs.reads] - runs.src[runs.reads]
     else:
-        pauses, trail = [0] * len(runs.dst), 0
-        shifts = np.zeros(len(runs.dst), np.int64)
+        pauses, trail = np.zeros_like(runs.dst), 0
+        shifts = np.zeros_like(runs.dst)
         first, last = runs.dst, runs.dst + f["len"] - 1
     first, last = first // word, last // word
     per_burst = burst_bytes // word
     counts = last // per_burst - first // per_burst + 1
-    bursts: list[Burst] = []
-    for at, end, pause, shift in zip(first.tolist(), last.tolist(), pauses, shifts.tolist(), strict=True):
-        while at <= end:
-            stop = min(end, (at // per_burst + 1) * per_burst - 1)
-            bursts.append(Burst(at * word, stop - at + 1, pause, at * word + shift))
-            at, pause = stop + 1, 0
+    # A row for each burst: its run, and its number among those of the run.
+    run = np.repeat(np.arange(len(first)), counts)
+    number = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begin = (first[run] // per_burst + number) * per_burst
+    at, end = np.maximum(first[run], begin), np.minimum(last[run], begin + per_burst - 1)
+    pause = np.where(number == 0, pauses[run], 0)
+    bursts = np.stack([at * word, end - at + 1, pause, at * word + shifts[run]], axis=1)
     behind = 2 if from_bus else 2 + -(-WORDS_AHEAD // max(1, int((last - first).max(initial=0)) + 1))
     asking, shown = (_reading(told), len(first)) if from_bus else (whole, part)  # runs that ask for bursts
     total = len(bursts) * asking // shown if shown else 0
-    many = total > min(FEW_BURSTS, len(bursts))
     lead = total - int(counts[-behind:].sum()) if part < whole else int(counts[:-behind].sum())
-    return BusCopy(copy_steps(word, *values), Repeated(bursts, total) if many else tuple(bursts), lead, trail)
+    count = total if total > min(FEW_BURSTS, len(bursts)) else len(bursts)
+    return BusCopy(copy_steps(word, *values), Bursts(bursts, count), lead, trail)
 
 
 def takes_long(f: Mapping[str, int], burst_bytes: int = 0) -> bool:
@@ -217,7 +244,7 @@ def run_of_burst(f: Mapping[str, int], base: int, word: int, burst_bytes: int, f
     return int(offsets[np.searchsorted(total, number % int(total[-1]), side="right")])
 
 
-def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[list[int], int]:
+def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, int]:
     """Steps that take no word, before the first word of each run that reads and since the one before it, and behind the
     last: they fill, or end a word with the rest of the last source word."""
     steps, words = run_steps(f, runs, word)
@@ -229,4 +256,4 @@ def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[list[int], int
     total = np.cumsum(before + behind)
     at = (total - behind)[runs.reads]
     since = np.diff(at, prepend=0)
-    return since.tolist(), int(total[-1] - (at[-1] if len(at) else 0))
+    return since, int(total[-1] - (at[-1] if len(at) else 0))

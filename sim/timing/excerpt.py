@@ -4,10 +4,9 @@ one instruction has a limit, whatever its counts are."""
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from math import prod
-from typing import TypeVar, overload
+from typing import Any, TypeVar
 
 MOST = 1 << 14  #: steps of an instruction that are worked out one by one
-_SLICE = 64  #: items of a slice at most: nobody goes on for longer
 _CLIPPED = ("1", "0")  #: loops of a copy of which only a part is read
 
 Item = TypeVar("Item")
@@ -31,7 +30,7 @@ def excerpt(f: Mapping[str, int], loops: Sequence[str], most: int) -> tuple[dict
 
 
 class Repeated(Sequence[Item]):
-    """``count`` items: those of ``part``, over and over. A slice may be shorter than was asked for."""
+    """``count`` items: those of ``part``, over and over."""
 
     def __init__(self, part: Sequence[Item], count: int) -> None:
         self._part, self._count = part, count if part else 0
@@ -39,17 +38,7 @@ class Repeated(Sequence[Item]):
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Item]: ...
-
-    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
-        if isinstance(index, slice):
-            first, end, _ = index.indices(self._count)
-            end = min(end, first + _SLICE)
-            return [self._part[place % len(self._part)] for place in range(first, end)]
+    def __getitem__(self, index: Any) -> Any:
         if not 0 <= index < self._count:
             raise IndexError(index)
         return self._part[index % len(self._part)]
