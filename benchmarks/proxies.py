@@ -36,7 +36,6 @@ from hw.contract.params import preset
 from hw.soc import Soc
 from sim.model.agenda import Agenda
 from sim.model.bus import ModelBus
-from sim.model.dram import MemoryModel
 from sim.rtl import SimTop, native
 from sim.timing.decoded import DecodedCode
 from sim.timing.program import forget_decoded
@@ -64,10 +63,11 @@ def _modelspeed() -> Counts:
     forget_decoded()
     with ModelBus(image.params, data=False) as bus, caesura.Device(bus) as device:
         model = device.driver.load(image)
+        memory = bus._soc.shared.memory
+        bursts = memory.bursts
         tracemalloc.start()
         with (
-            _calls(Agenda, "at", "early", "late") as events,
-            _calls(MemoryModel, "_accept") as bursts,
+            _planned() as events,
             _calls(DecodedCode, "__init__", told=noted),
             _python_calls("sim") as calls,
         ):
@@ -78,7 +78,7 @@ def _modelspeed() -> Counts:
         tracemalloc.stop()
     return {
         "instructions": len(image.code) // INSN_BYTES, "instructions decoded": decoded, "events": events(),
-        "bursts": bursts(), "calls of the model": calls(), "kilobytes at the peak": peak >> 10,
+        "bursts": memory.bursts - bursts, "calls of the model": calls(), "kilobytes at the peak": peak >> 10,
     }  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def _accuracy() -> Counts:
     with ModelBus(_TINY) as bus, caesura.Device(bus) as device:
         bus.record(bursts=True)
         model = device.load(image)
-        with _calls(Agenda, "at", "early", "late") as events, _python_calls("sim/functional") as calls:
+        with _planned() as events, _python_calls("sim/functional") as calls:
             model.run(_inputs(image))
         runs, bursts = len(bus.run_table), len(bus.history.bursts)
     return {"instructions recorded": runs, "bursts recorded": bursts, "events": events(), "calls of units": calls()}
@@ -191,7 +191,7 @@ def _trust() -> Counts:
         name = "hostile" if hostile else "differential"
         campaign = ProgramCampaign("model", hostile=hostile)
         tracemalloc.start()
-        with _calls(Agenda, "at", "early", "late") as events, _python_calls("sim", "benchmarks") as calls:
+        with _planned() as events, _python_calls("sim", "benchmarks") as calls:
             campaign.round(_SEED)
         counts[f"{name}: kilobytes at the peak"] = tracemalloc.get_traced_memory()[1] >> 10
         tracemalloc.stop()
@@ -241,6 +241,26 @@ def _host_work() -> Iterator[Callable[[], Counts]]:
         _calls(ModelBus, "read_mem", "write_mem") as memory,
     ):
         yield lambda: {"calls of the host": calls(), "registers": registers(), "memory accesses": memory()}
+
+
+@contextmanager
+def _planned() -> Iterator[Callable[[], int]]:
+    """How many events fast models plan while they run."""
+    count, run = 0, Agenda.run
+
+    def counted(self: Agenda, last: int) -> None:
+        nonlocal count
+        before = self.planned
+        try:
+            run(self, last)
+        finally:
+            count += self.planned - before
+
+    Agenda.run = counted  # type: ignore[method-assign]
+    try:
+        yield lambda: count
+    finally:
+        Agenda.run = run  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -9,8 +9,8 @@ _STANDARD, _ALONE = "-fvisibility=hidden", "-nostdlib"
 
 
 def c_library(*sources: Path, standard: bool = False) -> Any:
-    """The functions of ``sources``, with the headers beside them; ``standard``: they need the standard library, and say which
-    functions are seen. Raises :class:`sim.rtl.toolchain.BuildError` if they cannot be compiled."""
+    """The functions of ``sources``, with the headers beside them; ``standard``: they need the standard library, and say
+    which functions are seen. Raises :class:`sim.rtl.toolchain.BuildError` if they cannot be compiled."""
     from sim.rtl.cache import Recipe, library  # where they are used: they bring Amaranth
     from sim.rtl.stages import Stages
     from sim.rtl.toolchain import CC, Source, compile_all, link

@@ -152,9 +152,11 @@ class ModelBus:
     def history(self) -> History:
         """What was recorded."""
         shared = self._soc.shared
-        for kept, noted in zip(shared.recorder.history[-2:], shared.memory.noted(), strict=True):
-            kept += noted
-        return shared.recorder.history
+        history = shared.recorder.history
+        log, ends = shared.memory.noted()
+        history.bursts.extend(log)
+        history.served.extend(ends)
+        return history
 
     @property
     def runs(self) -> list[InstructionRun]:

@@ -15,6 +15,11 @@ from sim.model.lv2_writes import Lv2Writes
 from sim.model.requests import BurstLog, Client, Served, ServedLog
 from sim.model.transfer import Carrier, Transfer
 
+FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
+
+#: Words of stores on their way between the realigner and the memory.
+STORE_BUFFERED = timing.WORDS_BEHIND + timing.DRAM_WRITE_BEATS + 2
+
 _ENTRY = 11  #: numbers of a burst that was noted: kind and number of its client, subject, and those of ``BurstLog``
 _END = 3
 
@@ -158,9 +163,5 @@ def _numbers(p: SocParams) -> ctypes.Structure:
         p.dram_banks.bit_length() - 1, p.dram_refresh_interval, p.dram_refresh_cycles, timing.DRAM_QUEUE_BURSTS,
         timing.AXI_STAGE, timing.AXI_RETURN, timing.DRAM_QUEUED, timing.WRITE_BUFFERED, p.engines, p.lv1_word,
         p.dram_word, p.lv2_banks, p.axi_outstanding, timing.UNIT_IN_FLIGHT, timing.COPY_PLANNED, timing.COPY_FETCHED,
-        timing.COPY_FILLED, timing.COPY_LANDED, timing.SETTLED, STORE_BUFFERED,
+        timing.COPY_FILLED, timing.COPY_LANDED, timing.SETTLED, STORE_BUFFERED, FULL,
     )  # fmt: skip
-
-
-#: Words of stores on their way between the realigner and the memory.
-STORE_BUFFERED = timing.WORDS_BEHIND + timing.DRAM_WRITE_BEATS + 2

@@ -2,7 +2,6 @@
 
 from array import array
 from collections import deque
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +15,7 @@ NOWHERE = -1  #: no bank
 
 
 @lru_cache(maxsize=1 << 8)
-def _banks(word: int, banks: int, first: int, fields: tuple[int, ...]) -> Sequence[int]:
+def _banks(word: int, banks: int, first: int, fields: tuple[int, ...]) -> "array[int]":
     """To which of ``banks`` each step of a copy writes a word, or NOWHERE; ``first``: that of byte 0."""
     words = np.asarray(written_words(word, fields))
     return array("i", np.where(words < 0, NOWHERE, (first + words) % banks).tolist())

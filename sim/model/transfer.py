@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sim.model.core import Given
+from sim.model.requests import Port
 from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
@@ -36,10 +37,9 @@ class Transfer:
         )  # fmt: skip
 
 
-class Carrier(Protocol):
-    """A unit that carries commands out, as the memory sees it; ``port``: its number among those that read, or write."""
+class Carrier(Port, Protocol):
+    """A unit that carries commands out, as the memory sees it."""
 
-    port: int
     struck: Struck
 
     def given_up(self, time: int) -> None:

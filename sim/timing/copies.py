@@ -150,7 +150,7 @@ class Burst(NamedTuple):
 
 
 class Bursts(Sequence[Burst]):
-    """``count`` bursts: those of ``table``, a row for each, over and over. ``address``: where its rows are in memory."""
+    """``count`` bursts: those of ``table``, a row each, over and over. ``address``: where its rows are in memory."""
 
     def __init__(self, table: Ints, count: int) -> None:
         self._table = np.ascontiguousarray(table, np.int64)

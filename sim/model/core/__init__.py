@@ -23,7 +23,7 @@ Params = structure(
     "Params",
     "latency miss bandwidth row_shift banks bank_bits interval closed queue_bursts axi_stage axi_return dram_queued "
     "write_buffered engines lv1_word dram_word lv2_banks outstanding in_flight planned fetched filled landed settled "
-    "store_buffered",
+    "store_buffered full",
 )
 Given = structure("Given", "number side base into lead trail runs steps count part", "bursts")
 Client = structure("Client", "kind port moved number", "unit")

@@ -17,7 +17,7 @@ enum { AR, AW, CHANNELS = 4 };                     /* of stalls: the two of addr
 typedef struct {
     i64 latency, miss, bandwidth, row_shift, banks, bank_bits, interval, closed, queue_bursts, axi_stage, axi_return,
         dram_queued, write_buffered, engines, lv1_word, dram_word, lv2_banks, outstanding, in_flight, planned, fetched,
-        filled, landed, settled, store_buffered;
+        filled, landed, settled, store_buffered, full;
 } params_t;
 
 /* Kinds of an event: Python's, of the memory, of LD2 and of ST2. */

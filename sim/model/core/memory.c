@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FULL = 100, PORTS = 1 << 20 };
+enum { PORTS = 1 << 20 }; /* more than there are */
 
 /* Note when the refresh before ``time`` began and ended, and when the next begins. */
 static void set_epoch(core_t *core, i64 time) {
@@ -16,12 +16,12 @@ static void set_epoch(core_t *core, i64 time) {
 
 /* The cycle of the last of ``beats`` from ``time`` on at less than full bandwidth. */
 static i64 pace(core_t *core, i64 time, i64 beats) {
-    i64 begun = core->paced_begin, count = core->paced_count, bandwidth = core->params.bandwidth;
-    if (time > begun + FULL * count / bandwidth)
+    i64 begun = core->paced_begin, count = core->paced_count, bandwidth = core->params.bandwidth, full = core->params.full;
+    if (time > begun + full * count / bandwidth)
         begun = time, count = 0;
     core->paced_begin = begun;
     core->paced_count = count + beats;
-    return begun + FULL * (count + beats - 1) / bandwidth;
+    return begun + full * (count + beats - 1) / bandwidth;
 }
 
 /* The cycle of the last of ``beats`` that may move from ``time`` on: not amid a refresh, nor too fast. */
@@ -32,7 +32,7 @@ static i64 last_beat(core_t *core, i64 time, i64 beats, i64 write) {
     i64 end = time + beats - 1, closing = core->shuts_next;
     if (core->stalls.on)
         end = stalled(&core->stalls, write ? CHANNELS - 1 : CHANNELS - 2, time, beats);
-    else if (core->params.bandwidth != FULL)
+    else if (core->params.bandwidth != core->params.full)
         end = pace(core, time, beats);
     if (end >= closing)
         end += core->params.closed * (1 + (end - closing) / (core->params.interval - core->params.closed));
