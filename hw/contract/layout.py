@@ -61,8 +61,8 @@ class Record:
 
     def pack(self, **values: int) -> bytes:
         """Encode; members that are not given are zero."""
-        for name in values.keys() - self._by_name.keys():
-            raise LayoutError(f"{self.name} has no member {name!r}")
+        if not values.keys() <= self._by_name.keys():
+            raise LayoutError(f"{self.name} has no member {min(values.keys() - self._by_name.keys())!r}")
         try:
             return self._coding.pack(*map(values.get, self._by_name, repeat(0)))
         except struct.error:

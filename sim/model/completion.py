@@ -69,17 +69,18 @@ class BodyCounters:
 
 def _course(queues: Sequence[QueueModel], job: Job, loads: Spans, now: int) -> bytes:
     """A digest of all that counters of a body follow from, times counted from its start."""
-    start, numbers = job.times["start"], array("q")
-    for queue in queues:
-        numbers.extend(queue.pcs)
+    start, numbers = job.times["start"], list[int]()
     columns = [[now], loads.begins, loads.ends]
-    columns += [times for queue in queues for times in (queue.issued, queue.taken, queue.granted, queue.done)]
+    for queue in queues:
+        columns += (queue.issued, queue.taken, queue.done)
+        numbers += queue.pcs
+        numbers.append(len(queue.granted))
     for times in columns:
-        numbers.extend([time - start for time in times])
-    numbers.extend(map(len, columns))
+        numbers += [time - start for time in times]
+    numbers += map(len, columns)
     if job.has(JobFlag.RESUME):
-        numbers.extend([job.members[f"sem{number}"] for number in range(SEMAPHORES)])
-    return blake2b(numbers, digest_size=16).digest()
+        numbers += [job.members[f"sem{number}"] for number in range(SEMAPHORES)]
+    return blake2b(array("q", numbers), digest_size=16).digest()
 
 
 def body_counters(

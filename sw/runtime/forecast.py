@@ -103,7 +103,8 @@ class Forecast:
 
     def ready(self, keys: Iterable[Key]) -> float:
         """When all of ``keys`` will have ended, as of the last :meth:`state`."""
-        return max((self._entries[key].expected_end for key in keys if key in self._entries), default=0.0)
+        ends = [self._entries[key].expected_end for key in keys if key in self._entries]
+        return max(ends) if ends else 0.0
 
     def slot(self, begin: float) -> float:
         """From when a job that could load from ``begin`` on has a slot. On the engine that has one first, as of the
@@ -165,7 +166,7 @@ class Forecast:
             return entry.load_end
         if entry.load_start is not None:
             return max(now, entry.load_start + entry.cost.ahead)
-        place = self.ready([] if entry.room_after is None else [entry.room_after])
+        place = 0.0 if entry.room_after is None else self.ready([entry.room_after])
         begin = max(now if entry.added is None else entry.added, access, place)
         if entry.cost.bytes > self._memory - used:
             end = max((r.time for r in releases), default=now)
