@@ -29,8 +29,9 @@ _PAGE = 4096  #: bytes in which segments begin
 _GUARD_BYTES = 64
 _GUARD = bytes([0xA5]) * _GUARD_BYTES
 _ARRIVALS = 20_000  #: cycles within which the victim comes
-_PATIENCE = 4_000_000  #: cycles within which all ends
-_CALLS = 40_000
+_BEGIN = 1 << 22  #: cycles after which the driver gives up a job that does not begin, as it waits for another in vain
+_PATIENCE = 4_000_000 + 3 * _BEGIN  #: cycles within which all ends
+_CALLS = 800_000  #: accesses of the host, who looks every few hundred cycles while a dump or restore lasts
 _DRIVERS = 32 * 1024  #: bytes of DRAM that the driver takes for programs of its own
 _VICTIMS = ("in little LV2", "with weights that stay", "in all of LV2")
 
