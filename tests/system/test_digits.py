@@ -1,8 +1,9 @@
-"""The committed digits network through the command line, on both RTL backends, against onnxruntime."""
+"""The committed digits network through the command line, against onnxruntime; it and one layer on two RTL backends."""
 
 import numpy as np
 import pytest
 
+from benchmarks.workloads import workload
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
 from sim.backends import DEFAULT_BACKEND
@@ -12,7 +13,10 @@ SEVERAL = 20
 DIGITS = (MODEL, "--preset", "tiny", "--input", SAMPLES)
 
 
-@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "check"])
+_SLOW = [pytest.param(check, marks=pytest.mark.slow) for check in (False, True)]
+
+
+@pytest.fixture(scope="module", params=_SLOW, ids=["plain", "check"])
 def options(request):
     return ["--check"] if request.param else []
 
@@ -45,6 +49,15 @@ def test_compiled_backend_gives_the_same_report(reference, options):
     compiled = run_report(*DIGITS, *options)
     assert (compiled["backend"], reference["backend"]) == (DEFAULT_BACKEND, "pysim")
     assert compiled == reference | {"backend": DEFAULT_BACKEND}
+
+
+def test_pysim_gives_the_same_report_of_one_layer():
+    """As of the network, which takes a minute and more there."""
+    layer = (workload("conv_8x4x4_8_k1_s1_p0"), "--preset", "tiny", "--check")
+    interpreted, compiled = (run_report(*layer, "--backend", backend) for backend in ("pysim", DEFAULT_BACKEND))
+    assert (compiled["backend"], interpreted["backend"]) == (DEFAULT_BACKEND, "pysim")
+    assert interpreted["check"]["ok"] and wrong_layers(interpreted) == []
+    assert compiled == interpreted | {"backend": DEFAULT_BACKEND}
 
 
 def test_several_samples_on_the_compiled_backend():

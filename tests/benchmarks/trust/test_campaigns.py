@@ -44,6 +44,7 @@ LONGER = {
     "urgent": 200,
     "images": 2000,
 }
+OWN_SIMULATOR = {"edges_second"}  #: that takes half a minute to compile, for one round
 FAILING = "tests.benchmarks.trust.failing:"
 
 
@@ -51,7 +52,9 @@ def run(name: str, rounds: int, first: int, backend: str = "native") -> Tally:
     return run_rounds(KINDS[name].asked(name, backend), Tally(first), rounds=rounds, seconds=1e9)
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in OWN_SIMULATOR else ()) for name in SAMPLE]
+)
 def test_a_sample(name):
     tally = run(name, SAMPLE[name], 10_000_000)
     assert (tally.broken, tally.failures) == ("", [])
