@@ -96,7 +96,11 @@ class Heedless(Ld2Unit):
 @pytest.mark.formal
 @pytest.mark.parametrize(
     "wrong",
-    ["words are written after an abort", "bursts are asked for after an abort", "idle while a burst is under way"],
+    [
+        "words are written after an abort",
+        pytest.param("bursts are asked for after an abort", marks=pytest.mark.slow),
+        pytest.param("idle while a burst is under way", marks=pytest.mark.slow),
+    ],
 )
 def test_a_unit_that_does_not_heed_an_abort_is_caught(tmp_path, wrong):
     m, inputs = load_claims(Heedless(wrong))

@@ -151,7 +151,7 @@ def port_claims(dut: AxiInterconnect) -> tuple[Module, list[Signal]]:
 
 
 @pytest.mark.formal
-@pytest.mark.parametrize("verilog", [False, True])
+@pytest.mark.parametrize("verilog", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_memory_port_keeps_to_axi_for_ever(tmp_path, verilog):
     dut = AxiInterconnect(PARAMS, readers=CLIENTS, writers=CLIENTS)
     m, inputs = port_claims(dut)
