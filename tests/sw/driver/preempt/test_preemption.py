@@ -198,7 +198,7 @@ def test_failure_in_the_middle_of_a_dump_loses_nothing(params, again, failing):
     finish(device, victim, data, ids)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 40))])
 def test_random_nesting(soc, seed):
     print("seed", seed)
     random = np.random.default_rng(seed)
