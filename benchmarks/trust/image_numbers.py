@@ -14,6 +14,7 @@ from benchmarks.trust.words import with_bits
 from hw.contract.isa import INSN_BYTES, Op, field_place
 
 _LV2, _WINDOWS = 6, 7
+CODE_SHARE = 0.2  #: share of changes that are of numbers in the code
 _MOST = {"cycles": 2**40, "work": 2**56}
 _ESTIMATES = [f"{how}_{what}" for how in ("estimated", "measured") for what in ("load", "compute", "stream")]
 _WORK = ("macs", "input_bytes", "weight_bytes", "output_bytes")
@@ -35,16 +36,19 @@ class Number:
         self.table[self.key] = rng.choice(self.bounds) + rng.choice((-1, 0, 1))
 
 
-def change_one(rng: random.Random, image: ImageFile) -> tuple[str, ImageFile]:
-    """Set one number of ``image``, whose metadata is changed in place; returns its kind, and the image with it."""
-    if rng.random() < 0.2:
-        return _change_code(rng, image)
-    by_name: dict[str, list[Number]] = {}
-    for number in _numbers(image):
-        by_name.setdefault(number.name, []).append(number)
-    name = rng.choice(sorted(by_name))
-    rng.choice(by_name[name]).set(rng)
-    return name, image
+def kinds(image: ImageFile) -> set[str]:
+    """Those of numbers of the metadata that ``image`` has."""
+    return {number.name for number in _numbers(image)}
+
+
+def change_one(rng: random.Random, image: ImageFile, kind: str = "") -> tuple[str, ImageFile]:
+    """Set one number of ``image``, whose metadata is changed in place; returns its kind, and the image with it.
+    ``kind``: of a number of the metadata; by default any, or one of the code."""
+    if not kind and rng.random() < CODE_SHARE:
+        return change_code(rng, image)
+    chosen = kind or rng.choice(sorted(kinds(image)))
+    rng.choice([number for number in _numbers(image) if number.name == chosen]).set(rng)
+    return chosen, image
 
 
 def _numbers(image: ImageFile) -> Iterator[Number]:
@@ -219,7 +223,8 @@ def _lives(meta: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 # -- numbers in the code that metadata speaks of -----------------------------------------------------------------
-def _change_code(rng: random.Random, image: ImageFile) -> tuple[str, ImageFile]:
+def change_code(rng: random.Random, image: ImageFile) -> tuple[str, ImageFile]:
+    """As :func:`change_one`, of the code that the metadata speaks of."""
     changes: list[Callable[[random.Random, ImageFile], tuple[str, int, str, int]]] = [_mask, _write, _prologue]
     if image.meta["cancel_points"]:
         changes.append(_cancel)

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.trust.differential import Mismatch
 from benchmarks.trust.fleet import PARAMS, Craft, fleet
-from benchmarks.trust.image_numbers import change_one
+from benchmarks.trust.image_numbers import CODE_SHARE, change_code, change_one, kinds
 from benchmarks.trust.image_rules import ImageFile, packed, why_illegal
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import WatchedBus, judged
@@ -42,7 +42,11 @@ class ImageCampaign:
     def __init__(self, backend: str) -> None:
         self._backend = backend
         self.reached: Counter[str] = Counter()
-        self._files = {kind: image_file(craft) for kind, craft in fleet().items()}
+        self._files = {craft: image_file(each) for craft, each in fleet().items()}
+        self._having: dict[str, list[str]] = {}  #: crafts by kind of a number
+        for craft in self._files:
+            for kind in sorted(kinds(self._image(craft))):
+                self._having.setdefault(kind, []).append(craft)
         open_device(PARAMS, backend).close()  # so that it is built
 
     def close(self) -> None:
@@ -67,11 +71,20 @@ class ImageCampaign:
         finally:
             bus.close()
 
+    def _image(self, craft: str) -> ImageFile:
+        """Its own, to be changed."""
+        raw, file = self._files[craft]
+        return ImageFile(json.loads(raw), file.code, file.weights, file.host, file.hardware)
+
     def _asked(self, rng: random.Random) -> tuple[str, Image | None]:
         """What was changed in an image, and the image unless it is refused."""
-        kind = rng.choice(list(self._files))
-        raw, file = self._files[kind]
-        name, changed = change_one(rng, ImageFile(json.loads(raw), file.code, file.weights, file.host, file.hardware))
+        if rng.random() < CODE_SHARE:
+            kind = rng.choice(list(self._files))
+            name, changed = change_code(rng, self._image(kind))
+        else:  # each kind of number as often as any other
+            name = rng.choice(sorted(self._having))
+            kind = rng.choice(self._having[name])
+            name, changed = change_one(rng, self._image(kind), name)
         reason = why_illegal(changed)
         try:
             image = Image.from_bytes(packed(changed, json.dumps(changed.meta).encode()))
