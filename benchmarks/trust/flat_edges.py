@@ -8,6 +8,9 @@ from hw.contract.flat import HEADER, PORT, RELOCATION
 from hw.contract.job import JOB
 
 _STEPS = (-8, -4, -1, 0, 1, 4, 8)
+_OFTEN = 4  #: times that an edge of several fields stands in the list, beside those of one
+_WRAPPING = (64, 5, 107_367_629, 536_903_681)  #: of which the product is 2^64 + 64
+_WIDTHS = {2: 4, 3: 4, 4: 8}  #: bytes of the types that have more than one
 Numbers = dict[str, int]
 
 
@@ -23,7 +26,33 @@ def edges(file: bytes) -> list[tuple[str, bytes]]:
                 new = bytearray(file)
                 record[name].put(new, value)
                 found.append((f"{record[name].record}.{name} = {value}", bytes(new)))
-    return found
+    return found + [each for each in _together(file) for _ in range(_OFTEN)]
+
+
+def _together(file: bytes) -> Iterator[tuple[str, bytes]]:
+    """What only one check refuses, since several fields agree on it."""
+    header = {place.member: place for place in places(file) if place.record == HEADER.name}
+    for size in (HEADER["bytes"].offset + HEADER["bytes"].size, HEADER.size // 2, HEADER.size - 8, HEADER.size - 1):
+        new = bytearray(file[:size])
+        header["bytes"].put(new, size)
+        yield f"a header of {size} bytes that says so", bytes(new)
+    for size, needed in (("size0", "code_bytes"), ("size1", "weight_bytes")):
+        new, less = bytearray(file), header[needed].get(file) - 1
+        header[size].put(new, less)
+        for limit in (place for place in places(file) if place.member == size.replace("size", "limit")):
+            limit.put(new, min(limit.get(file), less))
+        yield f"{needed} beyond {size}, and jobs within it", bytes(new)
+    for port in _records(file):
+        if "elements" in port:
+            new = bytearray(file)
+            header[f"size{port['segment'].get(file)}"].put(new, 1 << 16)
+            stored = _WIDTHS.get(port["stored"].get(file), 1)
+            for name, value in (("axes", len(_WRAPPING)), ("elements", 64), ("bytes", 64 * stored), ("offset", 0)):
+                port[name].put(new, value)
+            for axis, extent in enumerate(_WRAPPING):
+                port[f"extent{axis}"].put(new, extent)
+                port[f"stride{axis}"].put(new, 0)
+            yield "extents whose product is 2^64 more than the elements", bytes(new)
 
 
 def _records(file: bytes) -> list[dict[str, FlatMember]]:
