@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from benchmarks.trust.flat_files import FlatMember, places
-from hw.contract.flat import HEADER, PORT, RELOCATION
+from hw.contract.flat import HEADER, MOST_AXES, PORT, RELOCATION
 from hw.contract.job import JOB
 
 _STEPS = (-8, -4, -1, 0, 1, 4, 8)
@@ -53,6 +53,12 @@ def _together(file: bytes) -> Iterator[tuple[str, bytes]]:
                 port[f"extent{axis}"].put(new, extent)
                 port[f"stride{axis}"].put(new, 0)
             yield "extents whose product is 2^64 more than the elements", bytes(new)
+            new = bytearray(file)
+            port["axes"].put(new, MOST_AXES + 1)  # the next is the first stride
+            for axis in range(MOST_AXES):
+                port[f"extent{axis}"].put(new, 1 if axis else port["elements"].get(file))
+                port[f"stride{axis}"].put(new, 0 if axis else 1)
+            yield "an axis more than there may be, of one element", bytes(new)
 
 
 def _records(file: bytes) -> list[dict[str, FlatMember]]:

@@ -9,7 +9,7 @@ SEMAPHORES = 32  #: by which each instruction waits for the one before: more tha
 
 
 @dataclass
-class Chain:
+class GuestChain:
     """A program in which each instruction waits for the one before. At a point one semaphore is left over."""
 
     insns: list[Insn] = field(default_factory=list)

@@ -13,7 +13,7 @@ from enum import Enum, auto
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.trust.guest_code import RUN, SEMAPHORES, Chain
+from benchmarks.trust.guest_code import RUN, SEMAPHORES, GuestChain
 from hw.contract.image import (
     CancelPoint,
     Image,
@@ -80,7 +80,7 @@ class Guest:
         self._act, self._wgt = params.pes * params.lv0_act_bytes, params.pes * params.lv0_wgt_bytes
         self._look_bytes = sum(windows) + params.lv1_bytes + self._acc + 4 * (self._act + self._wgt)
         self._points: list[CancelPoint] = []
-        self._chain = Chain()
+        self._chain = GuestChain()
         self._code(rng)
 
     # -- what it is ------------------------------------------------------------------------------------------
