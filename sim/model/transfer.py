@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sim.model.core import Given
-from sim.model.requests import Port
+from sim.model.requests import PortUser
 from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
@@ -37,7 +37,7 @@ class Transfer:
         )  # fmt: skip
 
 
-class Carrier(Port, Protocol):
+class Carrier(PortUser, Protocol):
     """A unit that carries commands out, as the memory sees it."""
 
     struck: Struck

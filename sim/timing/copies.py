@@ -149,7 +149,7 @@ class Burst(NamedTuple):
     into: int = 0
 
 
-class Bursts(Sequence[Burst]):
+class BurstTable(Sequence[Burst]):
     """``count`` bursts: those of ``table``, a row each, over and over. ``address``: where its rows are in memory."""
 
     def __init__(self, table: Ints, count: int) -> None:
@@ -183,7 +183,7 @@ class BusCopy(NamedTuple):
     """
 
     steps: CopySteps
-    bursts: Bursts
+    bursts: BurstTable
     lead: int
     trail: int
 
@@ -219,7 +219,7 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
     total = len(bursts) * asking // shown if shown else 0
     lead = total - int(counts[-behind:].sum()) if part < whole else int(counts[:-behind].sum())
     count = total if total > min(FEW_BURSTS, len(bursts)) else len(bursts)
-    return BusCopy(copy_steps(word, *values), Bursts(bursts, count), lead, trail)
+    return BusCopy(copy_steps(word, *values), BurstTable(bursts, count), lead, trail)
 
 
 def takes_long(f: Mapping[str, int], burst_bytes: int = 0) -> bool:

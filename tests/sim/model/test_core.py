@@ -11,7 +11,7 @@ from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import Transfer
-from sim.timing.copies import Bursts, BusCopy, CopySteps
+from sim.timing.copies import BurstTable, BusCopy, CopySteps
 
 TINY = preset("tiny")
 
@@ -46,7 +46,7 @@ def test_events_of_one_cycle_happen_in_the_order_in_which_they_were_planned():
 def test_a_unit_that_is_offered_more_than_it_holds_says_so():
     memory = MemoryModel(TINY, agenda := Agenda())
     unit = StoreUnit(TINY, memory, agenda, 0, lambda *_: None)
-    work = BusCopy(CopySteps(1, 1, 0, 0), Bursts(np.array([[0, 1, 0, 0]]), 1), 0, 0)
+    work = BusCopy(CopySteps(1, 1, 0, 0), BurstTable(np.array([[0, 1, 0, 0]]), 1), 0, 0)
     with pytest.raises(RuntimeError, match="ST2 was offered more commands"):
         for _ in range(40):
             unit.offer(1, Transfer(work, (0, 0), lambda _: None, lambda _: None, 0))

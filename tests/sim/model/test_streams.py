@@ -14,7 +14,7 @@ from sim.model.load_unit import LoadUnit
 from sim.model.requests import HELD
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import Transfer
-from sim.timing.copies import COPY_FIELDS, Bursts, BusCopy, CopySteps, copy_steps
+from sim.timing.copies import COPY_FIELDS, BurstTable, BusCopy, CopySteps, copy_steps
 
 _TINY = preset("tiny").replace(name="two engines", engines=2)
 MACHINES = [
@@ -54,13 +54,13 @@ def _copy(rng: random.Random, params: SocParams) -> BusCopy:
     rows = [
         (number * most * word, count, rng.choice([0, 0, 3]) if paused else 0, 0) for number, count in enumerate(beats)
     ]
-    bursts = Bursts(np.array(rows), len(rows))
+    bursts = BurstTable(np.array(rows), len(rows))
     lead = rng.choice([0, max(0, len(bursts) - 2), rng.randint(0, len(bursts))])
     return BusCopy(CopySteps(rng.randint(1, 8), sum(beats) + 3, 0, 0), bursts, lead, rng.choice([0, 2]))
 
 
 def _traffic(params: SocParams, seed: int, *, step: int) -> tuple[list, list, list, int]:
-    """Bursts, their ends, and when copies were accepted and done, if the model is run for ``step`` cycles at a time."""
+    """BurstTable, their ends, and when copies were accepted and done, if the model is run for ``step`` cycles at a time."""
     rng = random.Random(seed)
     agenda = Agenda()
     memory = MemoryModel(params, agenda)
