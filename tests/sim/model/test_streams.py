@@ -60,7 +60,7 @@ def _copy(rng: random.Random, params: SocParams) -> BusCopy:
 
 
 def _traffic(params: SocParams, seed: int, *, step: int) -> tuple[list, list, list, int]:
-    """BurstTable, their ends, and when copies were accepted and done, if the model is run for ``step`` cycles at a time."""
+    """Bursts, their ends, and when copies were accepted and done, if the model is run for ``step`` cycles at a time."""
     rng = random.Random(seed)
     agenda = Agenda()
     memory = MemoryModel(params, agenda)
