@@ -36,12 +36,12 @@ def _together(file: bytes) -> Iterator[tuple[str, bytes]]:
         new = bytearray(file[:size])
         header["bytes"].put(new, size)
         yield f"a header of {size} bytes that says so", bytes(new)
-    for size, needed in (("size0", "code_bytes"), ("size1", "weight_bytes")):
+    for segment, needed in ((0, "code_bytes"), (1, "weight_bytes")):
         new, less = bytearray(file), header[needed].get(file) - 1
-        header[size].put(new, less)
-        for limit in (place for place in places(file) if place.member == size.replace("size", "limit")):
+        header[f"size{segment}"].put(new, less)
+        for limit in (place for place in places(file) if place.member == f"limit{segment}"):
             limit.put(new, min(limit.get(file), less))
-        yield f"{needed} beyond {size}, and jobs within it", bytes(new)
+        yield f"{needed} beyond size{segment}, and jobs within it", bytes(new)
     for port in _records(file):
         if "elements" in port:
             new = bytearray(file)
