@@ -93,6 +93,7 @@ def store_claims(dut: BusSink, *, late: bool) -> tuple[Module, list[Signal]]:
     return m, inputs
 
 
+@pytest.mark.slow
 @pytest.mark.formal
 def test_bursts_of_stores_are_legal_for_ever(tmp_path):
     m, inputs = store_claims(BusSink(PARAMS), late=False)

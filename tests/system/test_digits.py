@@ -51,6 +51,7 @@ def test_compiled_backend_gives_the_same_report(reference, options):
     assert compiled == reference | {"backend": DEFAULT_BACKEND}
 
 
+@pytest.mark.slow
 def test_pysim_gives_the_same_report_of_one_layer():
     """As of the network, which takes a minute and more there."""
     layer = (workload("conv_8x4x4_8_k1_s1_p0"), "--preset", "tiny", "--check")

@@ -25,7 +25,7 @@ def held_after(serve, count):
     return tracemalloc.get_traced_memory()[0]
 
 
-@pytest.mark.parametrize("preemptive", [False, True])
+@pytest.mark.parametrize("preemptive", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_memory_is_flat(preemptive):
     device = Device(FakeSoc(TINY))
     runtime = Runtime(device, "fcfs", preemptive=preemptive, rule=lambda _: Mechanism.DUMP, history=20)
