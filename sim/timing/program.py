@@ -25,7 +25,6 @@ class ProgramTable:
     Columns are those of :class:`~sim.timing.decoded.DecodedCode`, and hold what was asked for by :meth:`decode`; what
     was not is :data:`ILLEGAL`. Pieces of the same content are decoded once, in whichever program they lie.
     ``forgotten``: how often some of them were forgotten.
-    ``forgotten``: how often a part was.
     """
 
     def __init__(self, memory: npt.NDArray[np.uint8], params: SocParams) -> None:

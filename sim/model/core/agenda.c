@@ -112,8 +112,10 @@ EXPORT void caesura_free(core_t *core) {
     for (i64 unit = 0; unit < core->units.count; unit++)
         free((void *)(uintptr_t)core->units.items[unit]);
     give_back(&core->units);
-    for (int way = READ; way <= WRITE; way++)
+    for (int way = READ; way <= WRITE; way++) {
         free(core->waiting[way]);
+        free(core->queues[way].bursts);
+    }
     free(core->writes);
     free(core->banks);
     free(core->heap);

@@ -10,10 +10,10 @@ typedef int64_t i64;
 
 enum { NEVER = INT64_MAX >> 2, NOBODY = -1, HELD = -1 };
 enum { READ, WRITE };
-enum { QUEUE = 32, PLACES = 16 };                  /* room of queues, and for commands of a unit */
-enum { AR, AW, CHANNELS = 4 };                     /* of stalls: the two of addresses, those of data behind them */
+enum { PLACES = 16 };            /* room for commands of a unit */
+enum { AR, AW, CHANNELS = 4 };   /* of stalls: the two of addresses, those of data behind them */
 
-/* The layout of params_t is that of core.py. */
+/* The layout of params_t is that of __init__.py, and so are those of given_t, client_t and told_t. */
 typedef struct {
     i64 latency, miss, bandwidth, row_shift, banks, bank_bits, interval, closed, queue_bursts, axi_stage, axi_return,
         dram_queued, write_buffered, engines, lv1_word, dram_word, lv2_banks, outstanding, in_flight, planned, fetched,
@@ -59,8 +59,8 @@ typedef struct {
 } burst_t;
 
 typedef struct {
-    burst_t bursts[QUEUE];
-    i64 head, count;
+    burst_t *bursts;
+    i64 head, count, room;
 } queue_t;
 
 typedef struct {
@@ -125,7 +125,7 @@ typedef struct {
     i64 outstanding, backlog, held, scheduled, next_accept, free, generation;
 } store_unit_t;
 
-/* Python reads and writes the members before ``params``; the layout is that of core.py. */
+/* Python reads and writes the members before ``params``; their layout is that of __init__.py. */
 typedef struct core {
     i64 stopped, failed, resumed, events_planned, bursts_accepted, logging;
     params_t params;

@@ -49,11 +49,13 @@ static void note(core_t *core, i64 taken, const request_t *held, i64 write) {
         append(&core->log, entry[place]);
 }
 
-static burst_t *behind(queue_t *queue) { return &queue->bursts[(queue->head + queue->count++) % QUEUE]; }
+static burst_t *behind(queue_t *queue) {
+    return &queue->bursts[(queue->head + queue->count++) % queue->room];
+}
 
 static burst_t taken_from(queue_t *queue) {
     burst_t burst = queue->bursts[queue->head];
-    queue->head = (queue->head + 1) % QUEUE;
+    queue->head = (queue->head + 1) % queue->room;
     queue->count--;
     return burst;
 }
@@ -334,6 +336,8 @@ EXPORT void caesura_memory(core_t *core, const params_t *params) {
     for (int way = READ; way <= WRITE; way++) {
         core->taken[way] = core->last_port[way] = NOBODY;
         core->choosing[way] = NEVER;
+        core->queues[way].room = params->queue_bursts + 2; /* one more than enters behind what is served */
+        core->queues[way].bursts = calloc(core->queues[way].room, sizeof *core->queues[way].bursts);
     }
     core->banks = malloc(params->banks * sizeof *core->banks);
     for (i64 bank = 0; bank < params->banks; bank++)
