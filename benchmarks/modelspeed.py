@@ -14,6 +14,7 @@ import tempfile
 import time
 from functools import cache, partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from hw.contract.params import SocParams
 
 _ROOT = Path(__file__).parents[1]
 NETWORK, SECOND = "resnet50", "squeezenet"
+_TURNS = 7
 _seconds = partial(Target, unit="CPU s", at_most=True)
 
 
@@ -82,12 +84,11 @@ def _memory(lab: Lab) -> Measured:
 
 
 def _trace(lab: Lab) -> Measured:
-    plain, traced = _run(lab.params, "timing"), _run(lab.params, "trace")
-    return Measured(
-        100 * (traced["seconds"] / plain["seconds"] - 1),
-        True,
-        {"seconds": traced["seconds"], "without": plain["seconds"]},
-    )
+    """In turns, since what a trace takes is less than what a computer's mood does."""
+    turns = [(_measure(lab.params, "timing"), _measure(lab.params, "trace")) for _ in range(_TURNS)]
+    plain, traced = ([report["seconds"] for report in reports] for reports in zip(*turns, strict=True))
+    value = 100 * (median(with_it / without for without, with_it in zip(plain, traced, strict=True)) - 1)
+    return Measured(value, True, {"seconds": traced, "without": plain, "counted": f"median of {_TURNS} turns"})
 
 
 def _rate(lab: Lab) -> Measured:
@@ -112,6 +113,11 @@ def _images(params: SocParams) -> tempfile.TemporaryDirectory:
 
 @cache
 def _run(params: SocParams, what: str) -> dict[str, Any]:
+    """What is measured once, for all rows."""
+    return _measure(params, what)
+
+
+def _measure(params: SocParams, what: str) -> dict[str, Any]:
     """What ``benchmarks.modelspeed_process`` reports, in a process of its own."""
     folder = _images(params)
     command = [sys.executable, "-m", "benchmarks.modelspeed_process", what, folder.name]

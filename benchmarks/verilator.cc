@@ -55,6 +55,13 @@ void caesura_stall(void *handle, uint32_t rate, uint32_t seed) {
   sim->top.stall_seed = seed;
 }
 
+void caesura_fault(void *handle, uint32_t kind, uint32_t base, uint32_t last) {
+  auto *sim = static_cast<Simulation *>(handle);
+  sim->top.fault_kind = kind;
+  sim->top.fault_base = base;
+  sim->top.fault_last = last;
+}
+
 void caesura_dram_timing(void *handle, uint32_t latency, uint32_t row_miss, uint32_t bandwidth) {
   auto *sim = static_cast<Simulation *>(handle);
   sim->top.dram_latency = latency;

@@ -2,12 +2,13 @@
 
 import pytest
 
-from benchmarks import race, simspeed
+from benchmarks import race, simspeed, verilator
 from benchmarks.lab import Lab
 from benchmarks.race import RaceBus
 from caesura.progress import Progress
 from hw.contract.params import preset
 from sim.bus import HostCosts
+from sim.rtl import compiled
 from sim.rtl.side_by_side import DisagreementError
 from tests.sim.rtl.test_backends import dma_cycles, interpreted, native
 
@@ -34,6 +35,13 @@ def test_backends_that_differ_are_noticed():
         bus.buses["b"].write_reg(20, 1)
         with pytest.raises(DisagreementError, match="interrupt line differs in cycle 0: a False, b True"):
             bus.wait_irq(10)
+
+
+def test_verilators_run_loop_has_what_a_compiled_bus_calls():
+    """Without Verilator, which is part of no extra, nothing else would notice."""
+    source = verilator.RUN_LOOP.read_text()
+    missing = [name for name, *_ in compiled._INTERFACE if f"caesura_{name}(" not in source]
+    assert not missing
 
 
 def test_a_rival_that_is_not_installed_is_no_failure(monkeypatch):
