@@ -30,8 +30,9 @@ _TENANTS = ("a", "b", "c", None)
 _SPREAD = 60_000  #: cycles within which they arrive, at most
 _PATIENCE = 250_000  #: cycles for each request after the last arrival: far above what one takes when alone
 _SLACK = 60_000  #: cycles that the host may be busy with something else, such as clearing memories
-_CALLS = 40_000  #: accesses of the host in one round
-_TURNS = 2_500  #: of the run time in one round
+_CALLS = 40_000  #: accesses of the host in one round whose bodies all end by themselves
+_TURNS = 2_500  #: of the run time in one such round
+_LOOK, _LOOK_CALLS = 1000, 30  #: cycles between looks at loaders while a body hangs, and accesses of the host for one
 _DRIVERS = 32 * 1024  #: bytes of DRAM that the driver takes for programs of its own once it needs them
 
 
@@ -105,9 +106,11 @@ class Storm:
         bus.lose_interrupts(self._lost)
         doomed = [v.ship for v in self._voyages if v.ship.doom is not None]
         longest = max((max(ship.model.cycle_limits) for ship in doomed), default=0)
-        patience = REQUESTS * _PATIENCE + 2 * len(doomed) * longest + self._lost * LOOK_AFTER
-        bus.last, bus.calls = begin + spread + patience, _CALLS
-        self._serve(runtime, begin, spread)
+        hanging = 2 * len(doomed) * longest
+        looks = hanging // _LOOK
+        bus.last = begin + spread + REQUESTS * _PATIENCE + hanging + self._lost * LOOK_AFTER
+        bus.calls = _CALLS + _LOOK_CALLS * looks
+        self._serve(runtime, begin, spread, _TURNS + looks)
         bus.heal()
         for voyage in self._voyages:
             self._check(voyage)
@@ -157,7 +160,8 @@ class Storm:
         return 0 if self._style == "crowded" else self._rng.randrange(4)
 
     # -- driving it ------------------------------------------------------------------------------------------
-    def _serve(self, runtime: Runtime, begin: int, spread: int) -> None:
+    def _serve(self, runtime: Runtime, begin: int, spread: int, most: int) -> None:
+        """In at most so many turns of the run time."""
         rng, turns = self._rng, 0
         requests = [voyage.request for voyage in self._voyages]
         cancels = sorted(
@@ -172,7 +176,7 @@ class Storm:
                 self._try_to_unload()
             runtime.step()
             turns += 1
-            if turns > _TURNS:
+            if turns > most:
                 left = [(r.number, r.state.value, r.priority) for r in requests if not r.done()]
                 raise Mismatch(f"{left} have not ended after {turns} turns")
         runtime.run_until_done()
