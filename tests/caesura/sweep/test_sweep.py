@@ -272,7 +272,10 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
         f"    run_sweep(points, Store(Path({str(tmp_path)!r})), jobs=2, told=told)\n"
     )
     (tmp_path / "killed.py").write_text(program)
-    done = subprocess.run([sys.executable, str(tmp_path / "killed.py")], stdout=subprocess.PIPE, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "killed.py")], stdout=subprocess.PIPE, text=True, timeout=100,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )  # fmt: skip
     assert done.returncode == -signal.SIGKILL
     pids = list(map(int, done.stdout.split()))
     assert len(pids) >= 2
