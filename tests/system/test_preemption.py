@@ -163,7 +163,7 @@ def test_random_cases_while_weights_are_loaded_over_tensors():
         (late_weights(2), 60, 800),
         (late_weights(3), 52, 2000),
         (branchy(3, 8, 24), 40, 600),
-        (branchy(9, 8, 32), 0, 500),
+        (branchy(9, 8, 32), 28, 500),
     ]
     with open_bus(two) as bus:
         device, tasks = Device(bus), list[Task]()
