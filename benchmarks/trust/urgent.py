@@ -189,7 +189,8 @@ def _odd_windows(rng: random.Random, image: ImageFile) -> ImageFile:
 
 def _odd_numbers(rng: random.Random, image: ImageFile) -> ImageFile:
     for _ in range(3):
-        _, image = change_one(rng, image)
+        if not why_illegal(image):  # numbers of what is not an image have no bounds
+            _, image = change_one(rng, image)
     return image
 
 
