@@ -23,7 +23,8 @@ from benchmarks.trust.watched_bus import WatchedBus, judged
 from hw.contract.image import Image
 from hw.contract.isa import Insn, Op
 from sim.bus import HostCosts
-from sw.driver import Device, OutOfMemory
+from sw.driver import Device
+from sw.driver.errors import OutOfEvents, OutOfMemory
 from sw.runtime import Mechanism, Runtime
 from sw.runtime.preemption_mechanism import choose
 
@@ -84,7 +85,7 @@ class UrgentCampaign:
         urgent = device.load(craft.named("urgent"), tenant=rng.choice((None, "urgent")))
         try:
             lower = device.load(image, tenant=rng.choice((None, "lower")), body_cycles=_BODY)
-        except OutOfMemory:
+        except (OutOfEvents, OutOfMemory):
             return "does not fit"
         runtime = Runtime(device, preemptive=True, rule=rng.choice((choose, lambda situation: Mechanism.DUMP)))
         now = bus.cycle
