@@ -4,6 +4,7 @@ import pytest
 
 from tests.docs.pages import PAST, ROOT, anchors, links, pages, paths
 
+
 @pytest.mark.parametrize("page", pages())
 def test_links_lead_somewhere(page):
     broken = []
@@ -15,9 +16,11 @@ def test_links_lead_somewhere(page):
             broken.append(link)
     assert broken == []
 
+
 @pytest.mark.parametrize("page", [page for page in pages() if not page.startswith(PAST)])
 def test_files_that_a_page_names_exist(page):
     assert sorted(path for path in paths(page) if not (ROOT / path).exists()) == []
+
 
 def test_references_are_seen():
     assert sum(len(links(page)) for page in pages()) > 200
