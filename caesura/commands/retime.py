@@ -1,4 +1,4 @@
-"""``caesura retime``: a run under another DRAM, or with other units."""
+"""``caesura retime``: runs under another DRAM, or with other units."""
 
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +33,6 @@ def retime(
     preset: Preset = None,
     params: ParamsFile = None,
     changes: Set = None,
-    check: Annotated[bool, typer.Option("--check", help="also run the fast model under each change of DRAM")] = False,
     as_json: Json = False,
     engines: Engines = None,
     placed: Placed = False,
@@ -41,19 +40,17 @@ def retime(
     dim: Dim = None,
     lv2_limit: Lv2Limit = None,
 ) -> None:
-    """Run a model once on the fast model, then tell what it would take with another DRAM or with other units."""
+    """Run a model on the fast model as it is, and with another DRAM or with other units; tell what each takes."""
     from caesura import retime as retiming
 
     options = compile_options(None, None, "both", None, lv2_limit, placed=placed)
     image = image_of(model, machine(preset, params, changes or ()), engines, fallback, options, dims=dim or ())
     with Progress() as progress:
-        progress.task("recording a run", expected=estimated_cycles(image))
         variations = retiming.retime(
             image,
             change or (),
-            check=check,
             progress=progress.cycles,
-            told=lambda what: progress.task(f"running {what}"),
+            told=lambda what: progress.task(f"running {what}", cycle=0, expected=estimated_cycles(image)),
         )
     if as_json:
         write(json_text(retiming.to_fields(image, variations)))

@@ -141,8 +141,7 @@ class ModelBus:
         self._soc.shared.memory.set_timing(params)
 
     def record(self, *, bursts: bool = False) -> None:
-        """From now on keep when instructions run; with ``bursts`` also the bursts at the DRAM, as
-        :mod:`sim.retiming` needs them."""
+        """From now on keep when instructions run; with ``bursts`` also the bursts at the DRAM."""
         shared = self._soc.shared
         shared.recorder.enabled = True
         if bursts:
