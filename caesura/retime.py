@@ -1,4 +1,4 @@
-"""``caesura retime``: what one run of a model would take with another DRAM, or with other units."""
+"""Tells for ``caesura retime`` what one run of a model would take with another DRAM, or with other units."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _TAKES = f"--change takes {', '.join(DRAM_TIMING)} with a number, or {', '.join(
 
 @dataclass(frozen=True)
 class Change:
-    """What differs from the recorded run: the machine's DRAM, and factors of the durations of units."""
+    """Says what differs from the recorded run: the machine's DRAM, and factors of the durations of units."""
 
     name: str
     params: SocParams
@@ -32,8 +32,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Variation:
-    """Cycles under a change, and the seconds that the answer took. ``simulated``: cycles of a run of the model with the
-    same DRAM, where that was wanted."""
+    """Holds cycles under a change, and the seconds that the answer took. ``simulated``: cycles of a run of the model
+    with the same DRAM, where that was wanted."""
 
     change: str
     cycles: int
@@ -42,17 +42,18 @@ class Variation:
 
     @property
     def error(self) -> float | None:
-        """Percent of the simulated cycles."""
+        """Return the error in percent of the simulated cycles."""
         return None if self.simulated is None else 100 * (self.cycles - self.simulated) / self.simulated
 
 
 def record_run(image: Image, progress: Progress | None = None) -> RecordedRun:
-    """One inference of ``image`` on the fast model, without data, ready to be priced again and again."""
+    """Run one inference of ``image`` on the fast model, without data, and return it ready to be priced again and
+    again."""
     return RecordedRun(image.params, _ran(image, image.params, progress).history)
 
 
 def read_change(text: str, params: SocParams) -> Change:
-    """A change such as ``dram_latency=200,mac=0.5``. Raises :class:`UsageError` or ``ParamError``."""
+    """Return a change such as ``dram_latency=200,mac=0.5``. Raises :class:`UsageError` or ``ParamError``."""
     fields, durations = [], {}
     for part in text.split(","):
         name, _, value = (one.strip() for one in part.partition("="))
@@ -75,8 +76,8 @@ def retime(
     progress: Progress | None = None,
     told: Callable[[str], None] = lambda change: None,
 ) -> list[Variation]:
-    """The recorded run first, then the same under each of the ``changes``; see :func:`read_change`. ``check``: run the
-    model under each change, too, where only the DRAM changes; ``told`` is called with its name before that."""
+    """Return the recorded run first, then the same under each of the ``changes``; see :func:`read_change`. ``check``:
+    run the model under each change, too, where only the DRAM changes; ``told`` is called with its name before that."""
     wanted = [Change("as recorded", image.params, {}), *(read_change(text, image.params) for text in changes)]
     run = record_run(image, progress)
     result = []
@@ -92,7 +93,7 @@ def retime(
 
 
 def to_fields(image: Image, variations: Sequence[Variation]) -> dict[str, Any]:
-    """For JSON."""
+    """Return the variations as data for JSON."""
     return {
         "model": image.meta.model, "params": image.params.name,
         "variations": [
@@ -106,7 +107,7 @@ def to_fields(image: Image, variations: Sequence[Variation]) -> dict[str, Any]:
 
 
 def to_table(image: Image, variations: Sequence[Variation]) -> Group:
-    """For a terminal."""
+    """Return the variations as a table for a terminal."""
     checked = any(one.simulated is not None for one in variations)
     rows = table("", "change", ">cycles", ">against the recorded", *([">simulated", ">error"] if checked else []))
     for one in variations:

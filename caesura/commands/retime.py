@@ -1,4 +1,4 @@
-"""``caesura retime``: a run under another DRAM, or with other units."""
+"""Defines ``caesura retime``, which prices a run under another DRAM, or with other units."""
 
 from pathlib import Path
 from typing import Annotated
