@@ -41,7 +41,7 @@ class CompileReport:
 
     @property
     def jobs(self) -> int:
-        """Return the jobs of one inference."""
+        """Return how many jobs one inference has."""
         return sum(layer.jobs for layer in self.layers)
 
     @property

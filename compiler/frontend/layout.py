@@ -26,12 +26,12 @@ class TensorLayout:
 
     @classmethod
     def plain(cls, shape: Shape) -> "TensorLayout":
-        """Return memory in the order of ONNX."""
+        """Return the layout of memory in the order of ONNX."""
         return cls(shape, tuple(range(len(shape))))
 
     @classmethod
     def default(cls, shape: Shape) -> "TensorLayout":
-        """Return what operators prefer for this rank."""
+        """Return the layout that operators prefer for this rank."""
         return cls(shape, default_perm(len(shape)))
 
     @property

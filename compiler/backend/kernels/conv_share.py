@@ -53,7 +53,7 @@ class EngineSplit:
         return gain > again + waits
 
     def _blocks(self, params: SocParams) -> float:
-        """Return the blocks of weights of a channel tile: cycles of MAC for a pixel."""
+        """Return how many blocks of weights a channel tile has: cycles of MAC for a pixel."""
         chunks = len(self._tiling.chunks(self._layer, self._layer.tiles[0].channels))
         return chunks * self._tiling.weight_size / (params.rows * params.out_channels)
 

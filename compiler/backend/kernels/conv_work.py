@@ -50,7 +50,7 @@ class ConvWork:
 
     @property
     def most_channels(self) -> int:
-        """Return input channels of the channel tile with the most."""
+        """Return how many input channels the channel tile with the most has."""
         return max(tile.channels for tile in self.layer.tiles)
 
     def chunks(self, channels: int) -> list[KernelChunk]:

@@ -34,7 +34,7 @@ class TensorView:
 
     @classmethod
     def dense(cls, segment: int, offset: int, shape: tuple[int, int, int, int]) -> "TensorView":
-        """Return row-major, channels last, without gaps."""
+        """Return the view of a tensor that lies row-major, channels last, without gaps."""
         _, h, w, c = shape
         return cls(segment, offset, shape, (h * w * c, w * c, c))
 

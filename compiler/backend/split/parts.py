@@ -66,7 +66,7 @@ def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
 
 
 def whole_box(graph: ir.Graph, name: str) -> Box4:
-    """Return all of a tensor."""
+    """Return the box of a whole tensor."""
     n, h, w, c = graph.tensors[name].nhwc
     return ((0, n), (0, c), (0, h), (0, w))
 

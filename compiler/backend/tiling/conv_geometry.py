@@ -61,7 +61,7 @@ class TileGeometry:
 
     @property
     def block_count(self) -> int:
-        """Return the weight blocks."""
+        """Return how many weight blocks there are."""
         a, b, c = self.blocks
         return a * b * c
 

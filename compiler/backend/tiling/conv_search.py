@@ -161,8 +161,8 @@ def _group(
 
 
 def _slots(free: int, act: int, weight: int, chunks: int, pixels_outer: bool) -> tuple[int, int]:
-    """Return the buffers for activations and weights: two of each, and as many as useful of what the inner loop uses
-    again."""
+    """Return how many buffers there are for activations and weights: two of each, and as many as useful of what the
+    inner loop uses again."""
     spare = free - 2 * act - 2 * weight
     if spare < 0:
         return 0, 0

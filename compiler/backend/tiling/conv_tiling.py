@@ -79,6 +79,6 @@ class TilingContext:
 
 
 def lv0_slots(words: int, total: int) -> int:
-    """Return the buffers of ``words`` in an LV0 memory of ``total`` words: with more than two, LD0 need not wait for
-    MAC to end before it loads the next but one."""
+    """Return how many buffers of ``words`` to use in an LV0 memory of ``total`` words: with more than two, LD0 need not
+    wait for MAC to end before it loads the next but one."""
     return max(2, min(_LV0_SLOTS, total // words))

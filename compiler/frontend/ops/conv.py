@@ -93,7 +93,7 @@ class Accumulated(Pending):
 
     @property
     def channels(self) -> int:
-        """Return output channels."""
+        """Return how many output channels there are."""
         return self.weights.shape[0]
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
