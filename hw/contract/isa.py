@@ -26,8 +26,7 @@ INSN_BYTES = INSN_BITS // 8
 
 
 class Segment(enum.IntEnum):
-    """Names the segments of a job, whose descriptor has a base and a limit for each. All but the last two lie in
-    DRAM."""
+    """Names the segments of a job, for which its descriptor has base and limit. All but the last two lie in DRAM."""
 
     CODE = 0
     WEIGHTS = 1  #: constants
