@@ -32,7 +32,7 @@ class BenchReport:
 
     @property
     def ok(self) -> bool:
-        """Every row meets what it must."""
+        """Return whether every row meets what it must."""
         return all(row.ok for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables as comma-separated values.
+"""Writes tables as comma-separated values.
 
 Text in them is text: characters that would steer a terminal are escaped, and what a spreadsheet would take for a
 formula has an apostrophe before it, as spreadsheets write such text themselves.
@@ -15,7 +15,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  #: what a formula begins with
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """A header and a line for each of ``rows``, which all have the same columns; None is an empty cell."""
+    """Return a header and a line for each of ``rows``, which all have the same columns; None is an empty cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(_cell, rows[0] if rows else ()))

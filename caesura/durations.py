@@ -1,4 +1,4 @@
-"""``caesura profile``: reference durations of a model, measured by running it alone once."""
+"""Measures reference durations of a model for ``caesura profile`` by running it alone once."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def measure(image: Image, backend: str = DEFAULT_BACKEND, progress: Progress | N
 
 
 def to_fields(image: Image) -> dict[str, Any]:
-    """Plain data for JSON: cycles of each layer, as estimated and as measured (None until profiled)."""
+    """Return plain data for JSON: cycles of each layer, as estimated and as measured (None until profiled)."""
     return {
         "model": image.meta.model,
         "measured": reference.measured(image),
@@ -42,7 +42,7 @@ def to_fields(image: Image) -> dict[str, Any]:
 
 
 def to_table(image: Image) -> Table:
-    """For a terminal. Estimates are marked as such where nothing was measured."""
+    """Return a table for a terminal. Estimates are marked as such where nothing was measured."""
     result = table("reference durations, cycles", "layer", "kind", ">load", ">compute", ">estimated load", ">compute")
     for layer in image.meta.layers:
         shown = [

@@ -1,4 +1,4 @@
-"""Options that several commands take, and what follows from them."""
+"""Defines options that several commands take, and what follows from them."""
 
 import math
 import re
@@ -62,7 +62,7 @@ def compile_options(
     placed: bool = False, order: str = "search", budget: str | None = None, no_regions: bool = False,
     no_split: bool = False,
 ) -> Options:  # fmt: skip
-    """Options of the compiler; None stands for its default."""
+    """Return the options of the compiler; None stands for its default."""
     default = Options()
     return Options(
         cancel_interval=default.cancel_interval if interval is None else interval,
@@ -79,8 +79,8 @@ def compile_options(
 
 
 def seconds(budget: str, option: str = "--budget") -> float:
-    """A time such as ``10s``, ``0.5`` or ``2m``, in seconds; raises :class:`caesura.api.UsageError`, which names the
-    ``option`` that it is of."""
+    """Return a time such as ``10s``, ``0.5`` or ``2m``, in seconds; raises :class:`caesura.api.UsageError`, which names
+    the ``option`` that it is of."""
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s|m|)", budget.strip(), re.ASCII)
     if not found:
         raise api.UsageError(f"{option} must be a time such as 10s or 500ms, not {budget!r}")
@@ -88,8 +88,8 @@ def seconds(budget: str, option: str = "--budget") -> float:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Files are written when all else is done: that they can be is known before. Raises :class:`caesura.api.UsageError`
-    for a folder, and for a file in a folder that does not exist."""
+    """Raise :class:`caesura.api.UsageError` for a file that cannot be written: a folder, or one in a folder that does
+    not exist. Files are written when all else is done, so this is asked before."""
     for path in paths:
         if path is not None and path.is_dir():
             raise api.UsageError(f"{path}: is a folder; name a file")
@@ -98,13 +98,13 @@ def check_writable(*paths: Path | None) -> None:
 
 
 def check_form(as_json: bool, as_csv: bool) -> None:
-    """Output has one form; raises :class:`caesura.api.UsageError`."""
+    """Raise :class:`caesura.api.UsageError` unless output has one form."""
     if as_json and as_csv:
         raise api.UsageError("--json and --csv are two forms of the same output: give one")
 
 
 def engine_count(engines: str | None) -> int | Literal["auto"] | None:
-    """What ``--engines`` says; None: nothing."""
+    """Return what ``--engines`` says, or None if it says nothing."""
     if engines is None:
         return None
     if engines == "auto":
@@ -115,7 +115,8 @@ def engine_count(engines: str | None) -> int | Literal["auto"] | None:
 
 
 def sizes_of(dims: Sequence[str]) -> dict[str, int]:
-    """Sizes of dynamic dimensions by name, as ``--dim`` gives them. Raises :class:`caesura.api.UsageError`."""
+    """Return the sizes of dynamic dimensions by name, as ``--dim`` gives them. Raises
+    :class:`caesura.api.UsageError`."""
     sizes = {}
     for text in dims:
         name, _, size = text.rpartition("=")
@@ -126,8 +127,8 @@ def sizes_of(dims: Sequence[str]) -> dict[str, int]:
 
 
 def batch_of(path: Path, batch: int | None, sizes: Mapping[str, int]) -> int:
-    """The batch of the model in a file: 1 if nothing says what a dynamic one is, which a line on standard error tells.
-    Raises :class:`caesura.api.UsageError` if ``batch`` is told and the model has a fixed one."""
+    """Return the batch of the model in a file: 1 if nothing says what a dynamic one is, which a line on standard error
+    tells. Raises :class:`caesura.api.UsageError` if ``batch`` is told and the model has a fixed one."""
     names = dynamic_batches(read_model(path))
     if batch is not None and not names:
         raise api.UsageError(f"{path}: --batch {batch} is for a dynamic batch, and the model's is fixed: leave it out")
@@ -137,7 +138,7 @@ def batch_of(path: Path, batch: int | None, sizes: Mapping[str, int]) -> int:
 
 
 def is_image(path: Path) -> bool:
-    """Whether a file is a compiled image, by its first bytes or its name."""
+    """Return whether a file is a compiled image, by its first bytes or its name."""
     if not path.is_file():
         return path.suffix == ".cimg"
     with path.open("rb") as file:
@@ -153,8 +154,8 @@ def image_of(
     batch: int | None = None,
     dims: Sequence[str] = (),
 ) -> Image:
-    """The image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image), which a
-    line of progress tells."""
+    """Return the image in a file, or the model in it compiled for ``params`` (None: ``tiny``, or those of the image),
+    which a line of progress tells."""
     if not is_image(path):
         sizes, hardware = sizes_of(dims), api.resolve(params or "tiny")
         batch = batch_of(path, batch, sizes)

@@ -1,4 +1,4 @@
-"""What the order search did, as a table and as fields for JSON."""
+"""Shows what the order search did, as a table and as fields for JSON."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from compiler.order.report import OrderReport, SubgraphReport
 
 
 def order_table(reports: Sequence[OrderReport]) -> Table:
-    """A row for each subgraph with a choice of orders; times are estimated cycles."""
+    """Return a row for each subgraph with a choice of orders; times are estimated cycles."""
     result = table("order search", "subgraph", "layers", "orders", "tried", "source", "worst", "best", "lower bound")
     for part in _with_choice(reports):
         cycles = (part.source, part.worst, part.best, part.lower_bound)
@@ -23,17 +23,17 @@ def order_table(reports: Sequence[OrderReport]) -> Table:
 
 
 def order_fields(reports: Sequence[OrderReport]) -> list[dict[str, Any]]:
-    """Everything of every subgraph."""
+    """Return everything of every subgraph."""
     return [report.to_dict() for report in reports]
 
 
 def has_choice(reports: Sequence[OrderReport]) -> bool:
-    """Whether any subgraph has more than one order."""
+    """Return whether any subgraph has more than one order."""
     return bool(_with_choice(reports))
 
 
 def measured_line(measured: MeasuredBuild) -> str:
-    """What measuring orders did, in one line."""
+    """Return what measuring orders did, in one line."""
     gain = 100 * (1 - measured.cycles / measured.priced)
     programs = f"{measured.tried:,} program{'s' if measured.tried != 1 else ''}"
     return (
@@ -43,14 +43,14 @@ def measured_line(measured: MeasuredBuild) -> str:
 
 
 def measured_fields(measured: MeasuredBuild | None) -> dict[str, Any]:
-    """The same as fields; none if nothing was measured."""
+    """Return what measuring orders did as fields; there are none if nothing was measured."""
     if measured is None:
         return {}
     return {"measured": {"tried": measured.tried, "cycles": measured.cycles, "cycles_by_price": measured.priced}}
 
 
 def tell_measured(progress: Progress, tried: int, cycles: float) -> None:
-    """A line of progress."""
+    """Tell a line of progress."""
     progress.task(f"order: {tried:,} program{'s' if tried != 1 else ''} measured, {cycles:,.0f} cycles at best")
 
 

@@ -1,4 +1,4 @@
-"""The table that ``caesura run --profile`` prints."""
+"""Makes the table that ``caesura run --profile`` prints."""
 
 from rich.console import Group
 
@@ -16,7 +16,7 @@ _LEGEND = (
 
 
 def profile_table(profile: Profile) -> Group:
-    """Layers, the longest loss first, and the whole run at the end."""
+    """Return a table of the layers, the longest loss first, and the whole run at the end."""
     head = line("\nwhere the MAC cycles went, the longest loss first", "bold", lines=True)
     rows = table("", "layer", ">cycles", ">lost", ">bound", ">reached", "losses", "busiest", "VEC waits", ">fetch")
     for layer in profile.by_loss():
@@ -27,8 +27,8 @@ def profile_table(profile: Profile) -> Group:
 
 
 def losses(layer: LayerProfile, limit: float = 0.005) -> str:
-    """Parts of a layer's cycles that are losses, the longest first, those below ``limit`` left out: ``dram 36%, empty
-    24%``."""
+    """Return the parts of a layer's cycles that are losses, the longest first, those below ``limit`` left out: ``dram
+    36%, empty 24%``."""
     if not layer.cycles:
         return ""
     shares = sorted(((layer.parts[part] / layer.cycles, part) for part in layer.parts if part != "peak"), reverse=True)

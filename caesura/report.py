@@ -1,4 +1,4 @@
-"""What ``caesura run`` reports: one JSON object, or tables."""
+"""Reports what ``caesura run`` found: one JSON object, or tables."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ Arrays = dict[str, npt.NDArray]
 
 @dataclass
 class RunReport:
-    """Everything one ``caesura run`` found out. ``check`` is None without ``--check``."""
+    """Holds everything that one ``caesura run`` found out. ``check`` is None without ``--check``."""
 
     model: str
     preset: str
@@ -36,7 +36,7 @@ class RunReport:
     labels: npt.NDArray[np.int64] | None = None  #: classes of the samples, if the file of the inputs names them
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON. ``outputs``, ``cycles`` and ``layers`` are those of the first sample."""
+        """Return the report as data for JSON. ``outputs``, ``cycles`` and ``layers`` are those of the first sample."""
         return {
             "model": self.model,
             "preset": self.preset,
@@ -60,7 +60,8 @@ class RunReport:
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """For comma-separated values: the layers of the first sample, with ``check`` where that was asked for."""
+        """Return rows for comma-separated values: the layers of the first sample, with ``check`` where that was asked
+        for."""
         return [
             {
                 "layer": layer.name,
@@ -75,7 +76,7 @@ class RunReport:
         ]
 
     def to_tables(self) -> Group:
-        """For a terminal."""
+        """Return the report as tables for a terminal."""
         stats = self.stats[0]
         head = line(f"{self.model} on {self.preset} ({self.backend}), inputs: {self.inputs}")
         tail = line(
@@ -90,7 +91,8 @@ class RunReport:
         )
 
     def correct(self) -> int | None:
-        """Samples whose largest output is that of their label; None without labels, or if that makes no sense."""
+        """Return how many samples have their largest output at their label, or None without labels, or if that makes no
+        sense."""
         first = [next(iter(outputs.values())) for outputs in self.outputs]
         if self.labels is None or any(value.size < 2 or value.size != value.shape[-1] for value in first):
             return None
@@ -101,7 +103,7 @@ class RunReport:
         return [] if correct is None else [line(f"{correct} of {count} correct ({correct / count:.1%}), by the labels")]
 
     def _on_cpu(self) -> list[Text]:
-        """How much of the model the accelerator had, if not all."""
+        """Return how much of the model the accelerator had, if not all."""
         if self.shares is None or not self.shares.cpu_layers:
             return []
         told = self.shares.sentence()
@@ -134,7 +136,7 @@ class RunReport:
 
 
 def describe(value: npt.NDArray) -> dict[str, Any]:
-    """Dtype, shape, digest and, if there are few, the values of an array."""
+    """Return dtype, shape, digest and, if there are few, the values of an array."""
     result: dict[str, Any] = {"dtype": str(value.dtype), "shape": list(value.shape), "sha256": digest({"": value})}
     if value.size <= _SMALL:
         result["values"] = value.tolist()
@@ -142,7 +144,7 @@ def describe(value: npt.NDArray) -> dict[str, Any]:
 
 
 def digest(arrays: Arrays) -> str:
-    """SHA-256 over the bytes of arrays in order."""
+    """Return the SHA-256 over the bytes of arrays in order."""
     total = hashlib.sha256()
     for value in arrays.values():
         total.update(np.ascontiguousarray(value).tobytes())

@@ -1,4 +1,4 @@
-"""``caesura retime``: what one program takes with another DRAM, or with other units."""
+"""Tells for ``caesura retime`` what one program takes with another DRAM, or with other units."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _UNLIMITED = (1 << 32) - 1  #: cycles of a job, the most that the hardware count
 
 @dataclass(frozen=True)
 class Change:
-    """What differs from the machine of an image: its DRAM, and factors of the durations of its units."""
+    """Says what differs from the machine of an image: its DRAM, and factors of the durations of its units."""
 
     name: str
     params: SocParams
@@ -32,7 +32,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Variation:
-    """Cycles of an inference under a change, and the seconds that the answer took."""
+    """Holds the cycles of an inference under a change, and the seconds that the answer took."""
 
     change: str
     cycles: int
@@ -40,7 +40,7 @@ class Variation:
 
 
 def read_change(text: str, params: SocParams) -> Change:
-    """A change such as ``dram_latency=200,mac=0.5``. Raises :class:`UsageError` or ``ParamError``."""
+    """Read a change such as ``dram_latency=200,mac=0.5``. Raises :class:`UsageError` or ``ParamError``."""
     fields, durations = [], {}
     for part in text.split(","):
         name, _, value = (one.strip() for one in part.partition("="))
@@ -62,8 +62,8 @@ def retime(
     progress: Progress | None = None,
     told: Callable[[str], None] = lambda change: None,
 ) -> list[Variation]:
-    """One inference of ``image`` on the fast model, without data: first as it is, then under each of the ``changes``;
-    see :func:`read_change`. ``told`` is called with the name of each before it runs."""
+    """Run one inference of ``image`` on the fast model, without data: first as it is, then under each of the
+    ``changes``; see :func:`read_change`. ``told`` is called with the name of each before it runs."""
     wanted = [Change("unchanged", image.params, {}), *(read_change(text, image.params) for text in changes)]
     result = []
     for change in wanted:
@@ -75,7 +75,7 @@ def retime(
 
 
 def to_fields(image: Image, variations: Sequence[Variation]) -> dict[str, Any]:
-    """For JSON."""
+    """Return the variations as data for JSON."""
     return {
         "model": image.meta.model, "params": image.params.name,
         "variations": [
@@ -89,7 +89,7 @@ def to_fields(image: Image, variations: Sequence[Variation]) -> dict[str, Any]:
 
 
 def to_table(image: Image, variations: Sequence[Variation]) -> Group:
-    """For a terminal."""
+    """Return the variations as a table for a terminal."""
     rows = table("", "change", ">cycles", ">seconds", ">against the first")
     for one in variations:
         against = f"{_against(variations[0], one):+.1f} %"
@@ -98,7 +98,7 @@ def to_table(image: Image, variations: Sequence[Variation]) -> Group:
 
 
 def _against(first: Variation, other: Variation) -> float:
-    """By how many percent of the first's cycles the other differs; by none where nothing runs on the accelerator."""
+    """Return by how many percent of the first's cycles the other differs: by none if nothing runs on the accelerator."""
     return 100 * (other.cycles - first.cycles) / max(1, first.cycles)
 
 
@@ -113,7 +113,7 @@ def _factor(part: str, value: str) -> float:
 
 
 def _cycles(image: Image, change: Change, progress: Progress | None) -> int:
-    """From the first job to begin until the last has ended."""
+    """Return the cycles from the first job to begin until the last has ended."""
     bus = StretchedBus(image.params, change.durations, data=False, progress=progress)
     bus.set_dram_timing(change.params)
     with api.Device(bus) as device:
@@ -123,8 +123,8 @@ def _cycles(image: Image, change: Change, progress: Progress | None) -> int:
 
 
 def _without_bounds(image: Image) -> Image:
-    """A copy for one run: bounds on the cycles of jobs do not hold on a changed machine, and durations that the run
-    measures are not those of the image's machine."""
+    """Return a copy for one run: bounds on the cycles of jobs do not hold on a changed machine, and durations that the
+    run measures are not those of the image's machine."""
     jobs = [replace(job, worst_cycles=0) for job in image.meta.jobs]
     layers = [replace(layer) for layer in image.meta.layers]
     return replace(image, meta=replace(image.meta, jobs=jobs, layers=layers))

@@ -1,4 +1,4 @@
-"""``caesura compile``: an ONNX model to an image."""
+"""Defines ``caesura compile``, which makes an image of an ONNX model."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``caesura profile``: durations of layers, measured, in an image."""
+"""Defines ``caesura profile``, which puts measured durations of layers in an image."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""``caesura retime``: runs under another DRAM, or with other units."""
+"""Defines ``caesura retime``, which runs a model under another DRAM, or with other units."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""``caesura run``: a model on the RTL or on the fast model of it."""
+"""Defines ``caesura run``, which runs a model on the RTL or on the fast model of it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -177,7 +177,7 @@ def _check(
 
 
 def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *, recorded: bool) -> api.Device:
-    """A device, one that keeps when its units run if it shall be ``recorded``."""
+    """Return a device, which keeps when its units run if it shall be ``recorded``."""
     if not recorded:
         return api.open(image.params, backend, vcd=vcd, progress=progress.cycles)
     from sim.recording import NoRecording, open_recorded

@@ -1,4 +1,4 @@
-"""The page of ``caesura bench --report``: figures against what they must reach."""
+"""Makes the page of ``caesura bench --report``: figures against what they must reach."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ def write_bench_page(path: Path, result: Mapping[str, Any]) -> None:
 
 
 def _plot(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
-    """Bars of values, in green what is met; marks where each must be, and would be best."""
+    """Return bars of values, in green what is met; marks tell where each must be, and would be best."""
     known = [row for row in rows if row["value"] is not None]
     names = list(dict.fromkeys(visible(row["name"]) for row in known))
     source = ColumnDataSource(

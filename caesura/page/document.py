@@ -1,4 +1,4 @@
-"""A page: headings, paragraphs, tables and plots one below the other, in one file that opens without a network.
+"""Makes a page: headings, paragraphs, tables and plots one below the other, in one file that opens without a network.
 
 Names on it are text: no markup, no formulas (Bokeh would typeset what stands between ``$$``, links and all), and
 characters that would turn the direction of writing are shown escaped. So text gets on a page by :func:`heading`,
@@ -29,34 +29,34 @@ _STYLE = (
 
 
 def heading(text: str, level: int = 2) -> Div:
-    """A heading; 1 is the page's own."""
+    """Return a heading; 1 is the page's own."""
     return _html(f"<h{level}>{escaped(text)}</h{level}>")
 
 
 def paragraph(text: str) -> Div:
-    """Plain text."""
+    """Return plain text as a paragraph."""
     return _html(f"<p>{escaped(text)}</p>")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Div:
-    """A table that can be selected and copied; the first column is text, numbers get separators."""
+    """Return a table that can be selected and copied; the first column is text, numbers get separators."""
     head = "".join(f"<th>{escaped(name)}</th>" for name in columns)
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return _html(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
 
 
 def label(text: str) -> PlainText:
-    """The title of a plot or an axis."""
+    """Return the title of a plot or an axis."""
     return PlainText(text=visible(text))
 
 
 def escaped(text: str) -> str:
-    """Text within HTML."""
+    """Return the text as HTML shows it."""
     return html.escape(visible(text))
 
 
 def shortened(name: str, most: int = 44) -> str:
-    """A name with its middle left out if it is long."""
+    """Return a name with its middle left out if it is long."""
     return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"
 
 
@@ -66,7 +66,7 @@ def _cell(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A cell's text."""
+    """Return a cell's text."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -77,7 +77,7 @@ def shown(value: Any) -> str:
 
 
 def write_page(path: Path, title: str, parts: Sequence[UIElement]) -> None:
-    """Write the page. Raises OSError."""
+    """Write the page; raises OSError."""
     whole = column(*parts, sizing_mode="stretch_width")
     path.write_text(file_html(whole, INLINE, visible(title)), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""The page of ``caesura run --report``: one inference."""
+"""Makes the page of ``caesura run --report``: one inference."""
 
 from collections.abc import Sequence
 from dataclasses import replace

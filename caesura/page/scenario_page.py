@@ -1,4 +1,4 @@
-"""The page of ``caesura scenario --report``: requests of several models under a policy."""
+"""Makes the page of ``caesura scenario --report``: requests of several models under a policy."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,7 +46,7 @@ def write_scenario_page(path: Path, result: Mapping[str, Any], outcome: Outcome)
 
 
 def latencies(frames: Sequence[Frame], unit: str) -> figure:
-    """Distribution functions, a line for each stream."""
+    """Return a plot of distribution functions, with a line for each stream."""
     plot = figure(
         height=300, sizing_mode="stretch_width",
         x_axis_label=label(f"turnaround, {unit}"), y_axis_label="share of requests",

@@ -1,4 +1,4 @@
-"""``caesura sweep``: from command-line arguments to output."""
+"""Runs ``caesura sweep`` from command-line arguments to output."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from sim.visible_text import visible
 def sweep_command(
     file: Path, output: Path | None, scheduler: str | None, jobs: int | None, as_json: bool, as_csv: bool
 ) -> int:
-    """Run the sweep in ``file`` and write its table and picture to the folder ``output``. Returns the number of points
+    """Run the sweep in ``file`` and write its table and picture to the folder ``output``. Return the number of points
     that ended with an error."""
     sweep, points = load_sweep(file)
     folder, title = output or Path("out") / file.stem, sweep.name or file.stem

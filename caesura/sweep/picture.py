@@ -1,4 +1,4 @@
-"""The picture of a sweep: one self-contained page with a plot of any figure over any other."""
+"""Draws a sweep: one self-contained page with a plot of any figure over any other."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -69,8 +69,8 @@ def _plot(title: str, shown: Sequence[dict[str, Any]], numbers: list[str], label
 
 
 def _columns(names: Iterable[str]) -> dict[str, str]:
-    """Columns of a plot's data by what they are called: what is written in templates, where names could be read as
-    something else."""
+    """Return the columns of a plot's data by what they are called: what is written in templates, where names could be
+    read as something else."""
     return {name: f"c{number}" for number, name in enumerate(names)}
 
 

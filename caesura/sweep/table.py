@@ -1,4 +1,4 @@
-"""The one table of a sweep, and how a terminal shows it."""
+"""Makes the one table of a sweep, and shows it on a terminal."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +19,8 @@ _NAMES = {"model", "scenario", "policy", "placement"}
 
 
 def rows(points: Sequence[Point], figures: Sequence[Figures]) -> list[dict[str, Any]]:
-    """A row for each point, all with the same columns: labels, figures, and ``error``, which is empty where all went
-    well."""
+    """Return a row for each point, all with the same columns: labels, figures, and ``error``, which is empty where all
+    went well."""
     labels = list(dict.fromkeys(name for point in points for name in point.labels))
     columns = list(dict.fromkeys(name for one in figures for name in one if name != "error"))
     return [
@@ -34,7 +34,7 @@ def rows(points: Sequence[Point], figures: Sequence[Figures]) -> list[dict[str, 
 
 
 def to_table(title: str, points: Sequence[Point], found: Sequence[dict[str, Any]]) -> Group:
-    """For a terminal: a table without columns that are empty throughout, and below it what went wrong."""
+    """Return a table for a terminal without columns that are empty throughout, and below it what went wrong."""
     labels = {name for point in points for name in point.labels}
     names = [
         name for name in (found[0] if found else [])

@@ -53,14 +53,14 @@ class Options:
 
     @property
     def search_limits(self) -> SearchLimits | None:
-        """How far to search for an order; None: not at all."""
+        """Return how far to search for an order; None: not at all."""
         if self.order == "source":
             return None
         few, tries = (_ALL, _ALL) if self.order == "exhaustive" else (_FEW, _FEW)
         return SearchLimits(few=few, samples=tries // 4, tries=tries, seconds=self.order_seconds)
 
     def lv2_bytes(self, params: SocParams) -> int:
-        """Bytes of LV2 that the model may use, in whole words."""
+        """Return the bytes of LV2 that the model may use, in whole words."""
         return self.lv2_limit // params.lv1_word * params.lv1_word or params.lv2_bytes
 
     def check(self, model: str, params: SocParams) -> None:

@@ -1,4 +1,4 @@
-"""Run a whole image on the functional model: one inference, jobs in order, host steps through a callback."""
+"""Runs a whole image on the functional model: one inference, jobs in order, host steps through a callback."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,7 +19,7 @@ _ALIGN = 64
 
 
 class HostMissing(RuntimeError):
-    """The image has steps for the CPU and no callback was given; the message says why they are there."""
+    """Says that the image has steps for the CPU but no callback was given, and why the steps are there."""
 
 
 def run_image(
@@ -50,7 +50,7 @@ def run_image(
 
 
 def load(machine: Machine, image: Image, segments: Segments, inputs: Mapping[str, npt.NDArray]) -> None:
-    """Write code, weights and inputs to DRAM; ValueError if an input is not what its tensor holds."""
+    """Write code, weights and inputs to DRAM; raises ValueError if an input is not what its tensor holds."""
     _write(machine, segments[Segment.CODE][0], np.frombuffer(image.code, np.uint8))
     _write(machine, segments[Segment.WEIGHTS][0], np.frombuffer(image.weights, np.uint8))
     for port in image.meta.inputs:
@@ -65,7 +65,7 @@ def load(machine: Machine, image: Image, segments: Segments, inputs: Mapping[str
 
 
 def place_segments(image: Image) -> list[tuple[int, int]]:
-    """(base, limit) of each segment."""
+    """Return (base, limit) of each segment."""
     segments, dram, lv2 = list[tuple[int, int]](), _FIRST, 0
     for number, size in enumerate(image.meta.segment_sizes):
         if number in LV2_SEGMENTS:
@@ -80,13 +80,13 @@ def place_segments(image: Image) -> list[tuple[int, int]]:
 
 
 def put(machine: Machine, segments: Segments, info: TensorInfo, value: npt.NDArray) -> None:
-    """Write a tensor to its home in DRAM."""
+    """Write a tensor to its place in DRAM."""
     raw = np.ascontiguousarray(value, dtype=info.dtype).reshape(-1).view(np.uint8)
     _write(machine, segments[info.segment][0] + info.offset, raw)
 
 
 def get(machine: Machine, segments: Segments, info: TensorInfo) -> npt.NDArray:
-    """Read a tensor from its home in DRAM."""
+    """Read a tensor from its place in DRAM."""
     size = int(np.prod(info.shape, dtype=np.int64)) * np.dtype(info.dtype).itemsize
     start = segments[info.segment][0] + info.offset
     return machine.dram[start : start + size].copy().view(info.dtype).reshape(info.shape)

@@ -1,4 +1,4 @@
-"""The order in which prologues and bodies of an image's jobs run when one body runs at a time."""
+"""Orders the prologues and bodies of an image's jobs when one body runs at a time."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,14 @@ from hw.contract.image import Image, StepInfo
 
 @dataclass(frozen=True)
 class Turn:
-    """What runs next: the prologue or the body of ``job`` (index into the job table)."""
+    """Says what runs next: the prologue or the body of ``job`` (index into the job table)."""
 
     job: int
     body: bool
 
 
 def turns(image: Image, step: StepInfo, order: Sequence[int] | None = None) -> Iterator[Turn]:
-    """All turns of a step of jobs, bodies in ``order`` (the table's by default).
+    """Yield all turns of a step of jobs, bodies in ``order`` (the table's by default).
 
     The prologue of a job runs as early as its ``window_after`` and the prologues before it in its ring allow, ahead of
     earlier bodies: weights that overwrite what an earlier job still needs show as wrong results.
@@ -35,8 +35,8 @@ def turns(image: Image, step: StepInfo, order: Sequence[int] | None = None) -> I
 
 
 def lagging(image: Image, step: StepInfo, engine: int) -> list[int]:
-    """The order in which the bodies of ``engine`` run as late as events allow: all others are ahead of it as far as
-    they can be. ValueError if jobs wait for each other in a circle."""
+    """Return the order in which the bodies of ``engine`` run as late as events allow: all others are ahead of it as far
+    as they can be. Raises ValueError if jobs wait for each other in a circle."""
     jobs, rings = image.meta.jobs, _rings(image, step)
     signals = Counter(job.signal for job in jobs[: step.first])
     engines = sorted(rings, key=lambda number: number == engine)
@@ -52,12 +52,12 @@ def lagging(image: Image, step: StepInfo, engine: int) -> list[int]:
 
 
 def may_start(image: Image, job: int, signals: Counter[int | None]) -> bool:
-    """Whether the events that ``job`` waits for have been signalled often enough."""
+    """Return whether the events that ``job`` waits for have been signalled often enough."""
     return all(signals[event] >= count for event, count in image.meta.jobs[job].waits)
 
 
 def step_jobs(step: StepInfo) -> range:
-    """Indices of the jobs of a step."""
+    """Return the indices of the jobs of a step."""
     return range(step.first, step.first + step.count)
 
 
@@ -69,6 +69,6 @@ def _rings(image: Image, step: StepInfo) -> dict[int, list[int]]:
 
 
 def _may_load(image: Image, ring: list[int], place: int, running: int, retired: set[int]) -> bool:
-    """Whether the prologue at ``place`` of a ring may run just before the body of job ``running``."""
+    """Return whether the prologue at ``place`` of a ring may run just before the body of job ``running``."""
     after = image.meta.jobs[ring[place]].window_after
     return ring[place] == running or after == 0 or after > place or ring[place - after] in retired

@@ -1,4 +1,4 @@
-"""The fast model of a machine whose units are faster or slower than ours: the same rules, another clock for a unit.
+"""Defines the fast model of a machine whose units are faster or slower: the same rules, another clock for a unit.
 
 What the formulas of :mod:`sim.timing` say of an instruction is multiplied on its way from the program to the unit: runs
 and steps of a copy, blocks and pixels of a MAC, parameters and vectors of a VEC. Fixed stages of the pipelines, the
@@ -27,7 +27,7 @@ Factors = Mapping[Unit, float]  #: how many times as long instructions of a unit
 
 
 class StretchedBus(ModelBus):
-    """:class:`~sim.model.bus.ModelBus` of a machine whose units take ``factors`` of their time. Raises ValueError for a
+    """Is the :class:`~sim.model.bus.ModelBus` of a machine whose units take ``factors`` of their time. Raises ValueError for a
     factor that is negative or no number."""
 
     def __init__(
@@ -43,7 +43,7 @@ class StretchedBus(ModelBus):
 
 
 class StretchedPrograms(Programs):
-    """Programs whose instructions take ``factors`` of their time."""
+    """Holds programs whose instructions take ``factors`` of their time."""
 
     def __init__(self, params: SocParams, dram: npt.NDArray[np.uint8], factors: Factors) -> None:
         super().__init__(params, dram)
@@ -58,7 +58,7 @@ class StretchedPrograms(Programs):
 
 
 class StretchedTable(ProgramTable):
-    """A program whose column ``work`` holds multiples of what the formulas say."""
+    """Holds a program whose column ``work`` holds multiples of what the formulas say."""
 
     def __init__(self, memory: npt.NDArray[np.uint8], params: SocParams, factors: Factors) -> None:
         super().__init__(memory, params)
@@ -81,7 +81,7 @@ class StretchedTable(ProgramTable):
 
 @lru_cache(maxsize=1 << 14)
 def stretched(work: Work, factor: float) -> Work:
-    """``work`` of an instruction that takes ``factor`` times as long. Cycles are rounded to whole ones; of what takes
+    """Return ``work`` for an instruction that takes ``factor`` times as long. Cycles are rounded to whole ones; of what takes
     any at all, at least one is left."""
     if isinstance(work, MacBlocks):
         return work._replace(period=_cycles(work.period, factor), last=_cycles(work.last, factor))
@@ -98,8 +98,8 @@ def _copy_steps(work: CopySteps, factor: float) -> CopySteps:
 
 
 def _bus_copy(work: BusCopy, factor: float) -> BusCopy:
-    """Words come from DRAM one per cycle. A realigner that takes longer over each is behind by the end of a burst, and
-    holds up what follows: the next burst, or the end."""
+    """Stretch a copy over the bus. Words come from DRAM one per cycle: a realigner that takes longer over each is behind
+    by the end of a burst, and holds up what follows: the next burst, or the end."""
     bursts = work.bursts
     table = np.array([bursts[row] for row in range(bursts.part)], np.int64).reshape(bursts.part, 4)
     behind = [round(max(0.0, factor - 1) * beats) for beats in table[:, 1].tolist()]

@@ -1,4 +1,4 @@
-"""Two compiled backends in lockstep: every register compared in every cycle."""
+"""Runs two compiled backends in lockstep and compares every register in every cycle."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,11 @@ Register = tuple[int, str]  #: bits, hierarchical name
 
 
 class LockstepError(DisagreementError):
-    """Registers differ, or cannot be compared; names the cycle, the registers and both values."""
+    """Says that registers differ, or cannot be compared; names the cycle, the registers and both values."""
 
 
 class LockstepBus(SideBySideBus):
-    """:class:`SideBySideBus` over two compiled backends that goes cycle by cycle and compares all registers of the
+    """Is a :class:`SideBySideBus` over two compiled backends that goes cycle by cycle and compares all registers of the
     same name and width after each. The first difference raises :class:`LockstepError`.
 
     Parameters
@@ -45,7 +45,8 @@ class LockstepBus(SideBySideBus):
         self._compare()
 
     def value(self, name: str) -> int:
-        """The register of this hierarchical name after the latest cycle. KeyError if it is not compared."""
+        """Return the register of this hierarchical name after the latest cycle; raises KeyError if it is not
+        compared."""
         words = self._latest[self._register_of_word == self._names[name]]
         return sum(int(word) << 64 * k for k, word in enumerate(words))
 
@@ -92,7 +93,7 @@ def _name(bus: CompiledBus) -> str:
 
 
 def _places(names: list[Register]) -> dict[Register, range]:
-    """Where the words of each register are."""
+    """Return where the words of each register are."""
     places, at = {}, 0
     for register in names:
         words = (register[0] + 63) // 64

@@ -1,4 +1,4 @@
-"""Where the native simulator spends its time: a slower build that counts and times every evaluation."""
+"""Shows where the native simulator spends its time, by a slower build that counts and times every evaluation."""
 
 import ctypes
 from collections import defaultdict
@@ -16,7 +16,8 @@ from sim.rtl.top import SimTop
 
 @dataclass(frozen=True)
 class ModuleTime:
-    """``groups`` of logic of a module, evaluated ``evaluations`` times in all, for ``share`` of all ticks."""
+    """Says that ``groups`` of logic of a module were evaluated ``evaluations`` times in all, for ``share`` of all
+    ticks."""
 
     module: str
     groups: int
@@ -25,13 +26,13 @@ class ModuleTime:
 
 
 class ProfilingBus(CompiledBus):
-    """:class:`sim.bus.Bus` that counts evaluations. As :class:`sim.rtl.native.bus.NativeBus`, but slower."""
+    """Is a :class:`sim.rtl.native.bus.NativeBus` that counts evaluations, and is slower."""
 
     def __init__(self, params: SocParams, make: Callable[[], SimTop], *, source: str | None = None) -> None:
         super().__init__(params, library(recipe(make, params, profile=True), source=source))
 
     def profile(self) -> list[ModuleTime]:
-        """Modules by falling share of time; time stamps cost some twenty ticks an evaluation themselves."""
+        """Return modules by falling share of time; time stamps cost some twenty ticks an evaluation themselves."""
         names = ctypes.CDLL(self._library._name).caesura_group_modules
         names.restype = ctypes.c_char_p
         modules = names().decode().splitlines()
