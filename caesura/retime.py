@@ -98,7 +98,7 @@ def to_table(image: Image, variations: Sequence[Variation]) -> Group:
 
 
 def _against(first: Variation, other: Variation) -> float:
-    """Return by how many percent of the first's cycles the other differs: by none if nothing runs on the accelerator."""
+    """Return by how many percent of the first's cycles the other differs: none if nothing runs on the accelerator."""
     return 100 * (other.cycles - first.cycles) / max(1, first.cycles)
 
 

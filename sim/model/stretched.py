@@ -27,8 +27,8 @@ Factors = Mapping[Unit, float]  #: how many times as long instructions of a unit
 
 
 class StretchedBus(ModelBus):
-    """Is the :class:`~sim.model.bus.ModelBus` of a machine whose units take ``factors`` of their time. Raises ValueError for a
-    factor that is negative or no number."""
+    """Is the :class:`~sim.model.bus.ModelBus` of a machine whose units take ``factors`` of their time. Raises
+    ValueError for a factor that is negative or no number."""
 
     def __init__(
         self, params: SocParams, factors: Factors, *, costs: HostCosts | None = None, data: bool = True,
@@ -81,8 +81,8 @@ class StretchedTable(ProgramTable):
 
 @lru_cache(maxsize=1 << 14)
 def stretched(work: Work, factor: float) -> Work:
-    """Return ``work`` for an instruction that takes ``factor`` times as long. Cycles are rounded to whole ones; of what takes
-    any at all, at least one is left."""
+    """Return ``work`` for an instruction that takes ``factor`` times as long. Cycles are rounded to whole ones; of what
+    takes any at all, at least one is left."""
     if isinstance(work, MacBlocks):
         return work._replace(period=_cycles(work.period, factor), last=_cycles(work.last, factor))
     if isinstance(work, BusCopy):
@@ -98,8 +98,8 @@ def _copy_steps(work: CopySteps, factor: float) -> CopySteps:
 
 
 def _bus_copy(work: BusCopy, factor: float) -> BusCopy:
-    """Stretch a copy over the bus. Words come from DRAM one per cycle: a realigner that takes longer over each is behind
-    by the end of a burst, and holds up what follows: the next burst, or the end."""
+    """Stretch a copy over the bus. Words come from DRAM one per cycle: a realigner that takes longer over each is
+    behind by the end of a burst, and holds up what follows: the next burst, or the end."""
     bursts = work.bursts
     table = np.array([bursts[row] for row in range(bursts.part)], np.int64).reshape(bursts.part, 4)
     behind = [round(max(0.0, factor - 1) * beats) for beats in table[:, 1].tolist()]

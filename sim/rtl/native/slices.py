@@ -74,7 +74,7 @@ class Slices:
     cuts: dict[int, list[int]]
 
     def words(self, index: int) -> Iterator[tuple[int, int]]:
-        """Return (first bit, width) of every word of a cell."""
+        """Yield (first bit, width) of every word of a cell."""
         starts = self.cuts.get(index, [0])
         for start, stop in zip(starts, [*starts[1:], self.need[index]], strict=True):
             yield start, stop - start
