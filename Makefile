@@ -15,8 +15,8 @@ DEPS      := pyproject.toml constraints.txt
 # Tests run side by side: threads of NumPy's in each would spend their time waiting for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
-# Folders with Python files in them, of those that are type-checked.
-TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training benchmarks)))))
+# What is type-checked: folders with Python files in them, and the checks that tests make of programs.
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training benchmarks))))) tests/support/check tests/support/lockstep.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint mypy format baseline clean
