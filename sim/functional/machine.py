@@ -1,8 +1,8 @@
 """Executes programs without timing, bit for bit: what they compute, not when.
 
 Instructions run in program order on NumPy memories. Because every wait of a legal program is satisfied by signals
-earlier in program order, the result equals that of the hardware, whose units overlap; whether a program is legal in
-that sense (no data races hidden by the order) is what :mod:`sim.check.races` checks, as an observer of this machine.
+earlier in program order, the result equals that of the hardware, whose units overlap. Whether a program is legal in
+that sense (no data races hidden by the order) is for an observer of this machine to check.
 """
 
 from collections.abc import Iterable, Sequence

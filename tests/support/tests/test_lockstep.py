@@ -3,10 +3,10 @@
 import pytest
 
 from sim.bus import HostCosts
-from sim.rtl.lockstep import LockstepBus, LockstepError
 from sim.rtl.side_by_side import DisagreementError
 from tests.sim.rtl.stub_soc import BEATS, BURSTS, DESTINATION, START
 from tests.sim.rtl.test_backends import cxxrtl, native, random_traffic
+from tests.support.lockstep import LockstepBus, LockstepError
 
 
 def lockstep(**options):

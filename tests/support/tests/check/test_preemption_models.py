@@ -11,8 +11,8 @@ from compiler.backend.pipeline import build
 from compiler.frontend import import_model
 from hw.contract.image import Image
 from hw.contract.params import preset
-from sim.check.preemption import Report, check_points
 from sim.host import run_host
+from tests.support.check.preemption import Report, check_points
 from tests.support.networks import DIGITS, network
 
 

@@ -6,8 +6,8 @@ import pytest
 from hw.contract.isa import Insn, MacMode, Op
 from hw.contract.params import preset
 from hw.contract.spaces import Space
-from sim.check.liveness import Executed, Liveness, effective, first_reader, memories
 from sim.functional.machine import Machine
+from tests.support.check.liveness import Executed, Liveness, effective, first_reader, memories
 
 TINY = preset("tiny")
 SEGMENTS = [(0, 0), (0, 4096), (0, 4096), (4096, 4096), (0, 0), (0, 0), (0, 8192), (8192, 8192)]

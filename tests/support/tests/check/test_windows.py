@@ -9,7 +9,7 @@ from compiler.backend.pipeline import build
 from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
-from sim.check.windows import window_clashes
+from tests.support.check.windows import window_clashes
 from tests.support.graphs import GraphBuilder, random_inputs
 
 TWO = dataclasses.replace(preset("tiny"), name="two", engines=2)

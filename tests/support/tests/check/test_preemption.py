@@ -20,8 +20,8 @@ from hw.contract.image import (
 from hw.contract.isa import VEC_HEADER
 from hw.contract.params import preset
 from hw.contract.spaces import Space
-from sim.check.preemption import Report, check_points
-from sim.functional.runner import run_image
+from tests.support.check.preemption import Report, check_points
+from tests.support.image_runner import run_image
 
 TINY = preset("tiny")
 

@@ -8,12 +8,12 @@ import numpy.typing as npt
 from hw.contract.image import Image, LiveRange
 from hw.contract.isa import LV2_SEGMENTS, Op, Segment
 from hw.contract.spaces import Space
-from sim.check.liveness import memories
-from sim.check.stretches import Cut
 from sim.functional.machine import Machine
 from sim.functional.state import Segments
 from sim.functional.strided import Box
 from sim.functional.units import Units
+from tests.support.check.liveness import memories
+from tests.support.check.stretches import Cut
 
 _RELOADS = (Op.LD2, Op.LD1, Op.LD0)
 

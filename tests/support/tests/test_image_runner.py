@@ -6,7 +6,7 @@ import pytest
 from hw.contract.assembly import assemble
 from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.params import preset
-from sim.functional.runner import HostMissing, run_image
+from tests.support.image_runner import HostMissing, run_image
 
 TINY = preset("tiny")
 RUN = "len=16 hi=16 hi1=1 hi0=1"

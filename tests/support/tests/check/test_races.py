@@ -5,8 +5,8 @@ import pytest
 from hw.contract.assembly import assemble
 from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.params import preset
-from sim.check.races import RaceChecker, RaceError
 from sim.functional.machine import Machine
+from tests.support.check.races import RaceChecker, RaceError
 
 TINY = preset("tiny")
 SEGMENTS = [(0, 4096)] * 6 + [(0, 8192), (8192, 8192)]

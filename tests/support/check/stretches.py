@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from hw.contract.image import CancelPoint, Image, LiveRange, StepInfo
 from hw.contract.isa import Op
 from hw.contract.job import FaultUnit
-from sim.check.liveness import Executed, Liveness, Needs, effective
 from sim.functional.machine import Machine
-from sim.functional.runner import Arrays, HostCall, get, run_host
-from sim.functional.sequence import may_start, turns
 from sim.functional.state import Segments
+from tests.support.check.liveness import Executed, Liveness, Needs, effective
+from tests.support.image_runner import Arrays, HostCall, get, run_host
+from tests.support.turns import may_start, turns
 
 Orders = Mapping[int, Sequence[int]]  #: first job of a step -> order of its bodies
 

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from hw.contract.image import Image
 from hw.contract.spaces import Space
-from sim.check.liveness import first_reader, memories
-from sim.check.poison import DeclarationError, declared_semaphores, differing, disturb, undeclared
-from sim.check.stretches import Cut, Orders, Tracer, stale_points
 from sim.functional.machine import Machine
-from sim.functional.runner import HostCall, load, place_segments, put
-from sim.functional.sequence import lagging
 from sim.functional.state import EngineMemories, FunctionalFault, Segments
+from tests.support.check.liveness import first_reader, memories
+from tests.support.check.poison import DeclarationError, declared_semaphores, differing, disturb, undeclared
+from tests.support.check.stretches import Cut, Orders, Tracer, stale_points
+from tests.support.image_runner import HostCall, load, place_segments, put
+from tests.support.turns import lagging
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ def check_points(
 ) -> Report:
     """Check cancellation points (all, or those numbered ``points``) and job starts of one inference.
 
-    ``inputs`` and ``host`` as in :func:`sim.functional.runner.run_image`. Bodies run in the order of the job table, or,
-    with ``lagging_engine``, those of all other engines as far ahead of it as events allow. Bytes that only a job of
-    another engine needs which may be running just then are left alone, as are no others.
+    ``inputs`` and ``host`` are those of :func:`tests.support.image_runner.run_image`. Bodies run in the order of the
+    job table, or, with ``lagging_engine``, those of all other engines run as far ahead of it as events allow. The only
+    bytes that are left alone are those that only a job of another engine needs which may be running just then.
     """
     segments = place_segments(image)
     orders = (

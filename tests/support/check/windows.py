@@ -17,9 +17,9 @@ from hw.contract.isa import Insn, Segment
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.functional.machine import Machine
-from sim.functional.runner import HostCall, load, place_segments, run_host
-from sim.functional.sequence import step_jobs
 from sim.functional.state import MemoryAccess, Segments
+from tests.support.image_runner import HostCall, load, place_segments, run_host
+from tests.support.turns import step_jobs
 
 _Bytes = npt.NDArray[np.bool_]  #: a flag for each byte of LV2
 
@@ -55,7 +55,7 @@ class _Job:
 def window_clashes(image: Image, inputs: Mapping[str, npt.NDArray], host: HostCall | None = None) -> list[str]:
     """What is wrong with the weight windows of an image that is not placed. Runs one inference.
 
-    ``inputs`` and ``host`` as in :func:`sim.functional.runner.run_image`.
+    ``inputs`` and ``host`` as in :func:`tests.support.image_runner.run_image`.
     """
     segments, bodies = place_segments(image), _ended_before(image)
     touched = _touched(image, segments, inputs, host)

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from hw.contract.image import Image, StepInfo, TensorInfo
 from hw.contract.isa import LV2_SEGMENTS, Segment
 from sim.functional.machine import AccessObserver, Machine
-from sim.functional.sequence import turns
 from sim.functional.state import Segments
+from tests.support.turns import turns
 
 Arrays = dict[str, npt.NDArray]
 HostCall = Callable[[bytes, Mapping[str, npt.NDArray]], Mapping[str, npt.NDArray]]
@@ -36,7 +36,7 @@ def run_image(
 
     Segments 0 to 5 are placed in DRAM one after the other from address 4096, each aligned to 64 bytes; segments 6 and 7
     in LV2, likewise from 0, or both at 0 if they are overlaid. Prologues run as early as they may: see
-    :func:`sim.functional.sequence.turns`.
+    :func:`tests.support.turns.turns`.
     """
     machine = machine or Machine(image.params, observer=observer)
     segments = place_segments(image)
