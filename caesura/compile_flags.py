@@ -1,0 +1,89 @@
+"""Flags of the command line are derived from the fields of a dataclass of options.
+
+A field gives a flag its name, type and default, and the first sentence on it in the class's docstring, a paragraph that
+begins with ````name````, gives the help. Booleans that are on by default become ``--no-NAME``, so their help begins
+with a verb. :class:`Flag` says what else a command line adds, for the few fields that need it.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import typer
+
+_HELP = re.compile(r"^``(\w+)``: (.+?)(?:[.;](?: |$)|$)")
+
+
+@dataclass(frozen=True)
+class Flag:
+    """What the command line adds to a field: another ``name`` than the field's, the ``least`` number that is taken,
+    ``parse`` for values that are written as text, in which ``form``, and ``choices`` that the help lists."""
+
+    name: str = ""
+    least: int = 0
+    parse: Callable[[str], Any] | None = None
+    form: str = ""
+    choices: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class FieldFlag:
+    """The flag of a field: ``parameter`` is what Typer takes for it, and ``default`` the field's own value."""
+
+    field: str
+    name: str
+    parameter: inspect.Parameter
+    default: Any
+    parse: Callable[[Any], Any]
+
+    def value(self, given: Any) -> Any:
+        """The field's value for what the command line has ``given``, where None is nothing."""
+        return self.default if given is None else self.parse(given)
+
+
+def flags_of(options: type, added: Mapping[str, Flag], without: Collection[str]) -> list[FieldFlag]:
+    """The flags of the fields of ``options``, all but those ``without`` one; ``added``: of fields by name."""
+    helps = field_helps(options)
+    return [
+        _flag(field.name, field.type, field.default, helps.get(field.name, ""), added.get(field.name, Flag()))
+        for field in fields(options)
+        if field.name not in without
+    ]
+
+
+def field_helps(options: type) -> dict[str, str]:
+    """The first sentence on each field in the docstring of ``options``, without its full stop."""
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(options.__doc__ or ""))
+    found = (_HELP.match(" ".join(paragraph.split())) for paragraph in paragraphs)
+    return {match[1]: match[2].replace("``", "") for match in found if match}
+
+
+def _flag(field: str, kind: Any, default: Any, told: str, added: Flag) -> FieldFlag:
+    spoken = field.replace("_", "-")
+    more: dict[str, Any] = {}
+    shown, parse = default, added.parse or _as_it_is
+    if kind is bool:
+        name = f"--no-{spoken}" if default else f"--{spoken}"
+        told, shown, parse = (f"do not {told}", False, _turned) if default else (told, False, _as_it_is)
+    else:
+        name = added.name or f"--{spoken}"
+        told += f": {', '.join(added.choices)}" if added.choices else ""
+        told += f", {added.form}" if added.form else ""
+        if added.parse:
+            kind, shown = str | None, None
+        elif kind is int:
+            more["min"] = added.least
+            kind, shown = int | None, default if default >= added.least else None
+    annotation = Annotated[kind, typer.Option(name, help=told, **more)]
+    place = inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=annotation)
+    return FieldFlag(field, name, place, default, parse)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _turned(value: bool) -> bool:
+    return not value
