@@ -81,19 +81,21 @@ class Compilation:
         no_cache: NoCache = False,
         **options: Any,
     ) -> "Compilation":
-        """The compilation that the command line asks for, with ``options`` as it gives them by field. Raises
-        :class:`caesura.api.UsageError`."""
+        """The command line asks for this compilation; ``options`` are the compiler's as it gives them, by field.
+
+        Raises :class:`caesura.api.UsageError`.
+        """
         return cls(
             preset, params, tuple(changes or ()), _engine_count(engines), fallback, sizes_of(dim or ()), batch, jobs,
             not no_cache, Options(**{flag.field: flag.value(options.get(flag.field)) for flag in OPTION_FLAGS}),
         )  # fmt: skip
 
     def machine(self) -> SocParams | None:
-        """Parameters of the machine; None where none is named. Raises ``ParamError``."""
+        """The machine has these parameters; None stands for none that is named. Raises ``ParamError``."""
         return machine(self.preset, self.params, self.changes)
 
     def compiler_flags(self) -> list[str]:
-        """The flags of the compiler whose values are not their defaults; the machine's are not among them."""
+        """Flags of the compiler whose values are not their defaults are listed; those of the machine are not."""
         default = Compilation()
         own = {"engines": "--engines", "fallback": "--fallback", "sizes": "--dim", "batch": "--batch",
                "jobs": "--jobs", "cache": "--no-cache"}  # fmt: skip
@@ -104,7 +106,7 @@ class Compilation:
 
 
 def takes_compilation(command: Callable[..., None]) -> Callable[..., None]:
-    """A Typer command that has every flag of a compilation in place of its parameter ``compilation``."""
+    """The result is a Typer command that has every flag of a compilation in place of the parameter of that name."""
     own = list(inspect.signature(Compilation.from_flags).parameters.values())[:-1]
     flags = [*own, *(flag.parameter for flag in OPTION_FLAGS)]
 
@@ -124,8 +126,11 @@ def takes_compilation(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def image_of(path: Path, compilation: Compilation) -> Image:
-    """The image in a file, or the model in it compiled. Raises :class:`caesura.api.UsageError` for an image with flags
-    of the compiler, and ``ImageError`` for one that was built for another machine than the one that is named."""
+    """A file gives the image that it holds, or its model gives one when it is compiled.
+
+    Raises :class:`caesura.api.UsageError` for an image with flags of the compiler, and ``ImageError`` for one that was
+    built for another machine than the one that is named.
+    """
     if not is_image(path):
         return compile_file(path, compilation).image
     if given := compilation.compiler_flags():
@@ -140,7 +145,7 @@ def image_of(path: Path, compilation: Compilation) -> Image:
 
 
 def compile_file(path: Path, compilation: Compilation) -> "Compiled":
-    """The model in a file compiled, for ``tiny`` if no machine is named; a line of progress tells how it goes."""
+    """The model in a file is compiled, for ``tiny`` if no machine is named; a line of progress tells how it goes."""
     params = compilation.machine() or api.resolve("tiny")
     batch = _batch_of(path, compilation)
     with Progress() as progress:
@@ -153,8 +158,10 @@ def compile_file(path: Path, compilation: Compilation) -> "Compiled":
 
 
 def _batch_of(path: Path, compilation: Compilation) -> int:
-    """The batch of the model in a file: 1 if nothing says what a dynamic one is, which a line on standard error tells.
-    Raises :class:`caesura.api.UsageError` if a batch is told and the model has a fixed one."""
+    """A dynamic batch is 1 if nothing says what it is, which a line on standard error tells.
+
+    Raises :class:`caesura.api.UsageError` if a batch is told and the model in the file has a fixed one.
+    """
     from compiler.dynamic_dimension import dynamic_batches  # the front end is loaded where it is used
     from compiler.frontend.load import read_model
 
@@ -167,7 +174,7 @@ def _batch_of(path: Path, compilation: Compilation) -> int:
 
 
 def _engine_count(engines: str | None) -> int | Literal["auto"] | None:
-    """What ``--engines`` says; None: nothing."""
+    """``--engines`` says how many engines there are; None is nothing."""
     if engines is None:
         return None
     if engines == "auto":

@@ -39,12 +39,12 @@ class FieldFlag:
     parse: Callable[[Any], Any]
 
     def value(self, given: Any) -> Any:
-        """The field's value for what the command line has ``given``, where None is nothing."""
+        """The field has this value if the command line has ``given`` that, where None is nothing."""
         return self.default if given is None else self.parse(given)
 
 
 def flags_of(options: type, added: Mapping[str, Flag], without: Collection[str]) -> list[FieldFlag]:
-    """The flags of the fields of ``options``, all but those ``without`` one; ``added``: of fields by name."""
+    """Every field of the dataclass ``options`` has a flag but those ``without`` one; ``added`` is by field."""
     helps = field_helps(options)
     return [
         _flag(field.name, field.type, field.default, helps.get(field.name, ""), added.get(field.name, Flag()))
@@ -54,7 +54,7 @@ def flags_of(options: type, added: Mapping[str, Flag], without: Collection[str])
 
 
 def field_helps(options: type) -> dict[str, str]:
-    """The first sentence on each field in the docstring of ``options``, without its full stop."""
+    """The help of a field is the first sentence on it in the docstring of ``options``, without its full stop."""
     paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(options.__doc__ or ""))
     found = (_HELP.match(" ".join(paragraph.split())) for paragraph in paragraphs)
     return {match[1]: match[2].replace("``", "") for match in found if match}

@@ -22,7 +22,7 @@ def profile(
     as_json: Json = False,
 ) -> None:
     """Run a model alone once and store how long each layer loads and computes in its image."""
-    from caesura.durations import measure, to_fields, to_table
+    from caesura.durations import layer_durations, measure, to_fields
 
     check_writable(output)
     image = image_of(model, compilation)
@@ -33,5 +33,5 @@ def profile(
     if as_json:
         write(json_text({"image": str(target), **to_fields(image)}))
     else:
-        tell(to_table(image))
+        tell(layer_durations(image).rich())
         say(f"{target}: measured durations stored")

@@ -8,7 +8,6 @@ import typer
 
 from caesura import api, inputs
 from caesura.backends import chosen_backend
-from caesura.comma_separated import to_csv
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.json_text import json_text
 from caesura.options import AnyBackend, Csv, Json, Page, check_form, check_writable, is_image
@@ -187,7 +186,7 @@ def _print(report: "RunReport", profile: "Profile | None", *, as_json: bool, as_
     if as_json:
         write(json_text({**report.to_dict(), **({"profile": profile.to_dict()} if profile else {})}))
     elif as_csv:
-        write(to_csv(report.to_rows()))
+        write(report.to_csv())
     else:
         tell(report.to_tables())
         if profile:
