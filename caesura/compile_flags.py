@@ -8,7 +8,7 @@ with a verb. :class:`Flag` says what else a command line adds, for the few field
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Annotated, Any
 
 import typer
@@ -47,7 +47,7 @@ def flags_of(options: type, added: Mapping[str, Flag], without: Collection[str])
     """Every field of the dataclass ``options`` has a flag but those ``without`` one; ``added`` is by field."""
     helps = field_helps(options)
     return [
-        _flag(field.name, field.type, field.default, helps.get(field.name, ""), added.get(field.name, Flag()))
+        (_switch if field.type is bool else _valued)(field, helps.get(field.name, ""), added.get(field.name, Flag()))
         for field in fields(options)
         if field.name not in without
     ]
@@ -60,25 +60,33 @@ def field_helps(options: type) -> dict[str, str]:
     return {match[1]: match[2].replace("``", "") for match in found if match}
 
 
-def _flag(field: str, kind: Any, default: Any, told: str, added: Flag) -> FieldFlag:
-    spoken = field.replace("_", "-")
-    more: dict[str, Any] = {}
-    shown, parse = default, added.parse or _as_it_is
-    if kind is bool:
-        name = f"--no-{spoken}" if default else f"--{spoken}"
-        told, shown, parse = (f"do not {told}", False, _turned) if default else (told, False, _as_it_is)
+def _switch(field: Field, told: str, added: Flag) -> FieldFlag:
+    """A boolean has a flag that turns it to what it is not by default."""
+    spoken = field.name.replace("_", "-")
+    name = added.name or (f"--no-{spoken}" if field.default else f"--{spoken}")
+    place = _parameter(field, bool, False, name, help=f"do not {told}" if field.default else told)
+    return FieldFlag(field.name, name, place, field.default, _turned if field.default else _as_it_is)
+
+
+def _valued(field: Field, told: str, added: Flag) -> FieldFlag:
+    """Any other field has a flag with a value; None stands for a default that the flag does not take."""
+    name = added.name or f"--{field.name.replace('_', '-')}"
+    told += f": {', '.join(added.choices)}" if added.choices else ""
+    told += f", {added.form}" if added.form else ""
+    if added.parse:
+        place = _parameter(field, str | None, None, name, help=told)
+    elif field.type is int:
+        number: Any = field.default
+        default = number if number >= added.least else None
+        place = _parameter(field, int | None, default, name, help=told, min=added.least)
     else:
-        name = added.name or f"--{spoken}"
-        told += f": {', '.join(added.choices)}" if added.choices else ""
-        told += f", {added.form}" if added.form else ""
-        if added.parse:
-            kind, shown = str | None, None
-        elif kind is int:
-            more["min"] = added.least
-            kind, shown = int | None, default if default >= added.least else None
-    annotation = Annotated[kind, typer.Option(name, help=told, **more)]
-    place = inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=annotation)
-    return FieldFlag(field, name, place, default, parse)
+        place = _parameter(field, field.type, field.default, name, help=told)
+    return FieldFlag(field.name, name, place, field.default, added.parse or _as_it_is)
+
+
+def _parameter(field: Field, kind: Any, default: Any, name: str, **more: Any) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(name, **more)]
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _as_it_is(value: Any) -> Any:

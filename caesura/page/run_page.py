@@ -18,6 +18,9 @@ from hw.contract.image import Image
 from sim.timing.runs import InstructionRun
 from sw.driver import HandledInterrupt
 
+#: Columns of the layers' table; where the cycles were lost is in the plot above it.
+_SHOWN = ("name", "kind", "macs", "cycles", "bound", "reached", "lost")
+
 
 def write_run_page(
     path: Path,
@@ -49,7 +52,7 @@ def write_run_page(
         heading("Timeline"), paragraph(f"{lines} Drag to zoom, turn the wheel, reset with the arrow."), timeline(spans),
         heading("Layers: cycles by cause, and the roofline"),
         paragraph("Peak is what the multiply-accumulates take at the peak rate; all else is a loss, by its cause."),
-        layer_cycles(where), table(layer_table(where.layers, where.total).without("losses")),
+        layer_cycles(where), table(layer_table(where.layers, where.total).only(*_SHOWN)),
         heading("LV2 over time"),
         paragraph("Tensors that are still needed, weight windows from the start of their load on; dashed: all of LV2."),
         memory_plot(stats.jobs, params.lv2_bytes),
