@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
+from caesura.table import Column, ColumnTable
 from caesura.terminal import line, table
 from compiler.ir import Conv, Graph, Operation, Tensor
 from hw.contract.assembly import disassemble
@@ -14,6 +15,14 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
+_OPERATOR_COLUMNS = (
+    Column("name", "operator"),
+    Column("kind"),
+    Column("nodes"),
+    Column("inputs"),
+    Column("output"),
+    Column("macs", "MACs", number=True),
+)
 
 
 def show_params(params: SocParams) -> Group:
@@ -101,11 +110,22 @@ def _jobs(image: Image) -> Table:
 def show_graph(graph: Graph) -> Group:
     """Return the operators of a model after import, before it is compiled for any hardware."""
     head = line(f"model {graph.name!r}: {len(graph.ops)} operators")
-    ops = table("operators", "operator", "kind", "inputs", "output", ">MACs")
-    for op in graph.ops:
-        shapes = ", ".join(_shape(graph.tensors[name]) for name in op.inputs)
-        ops.add_row(op.name, op.kind, shapes, _shape(graph.tensors[op.output]), f"{_macs(graph, op):,}")
-    return Group(head, ops)
+    return Group(head, _operators(graph).without("nodes").rich())
+
+
+def _operators(graph: Graph) -> ColumnTable:
+    rows = [
+        {
+            "name": op.name,
+            "kind": op.kind,
+            "nodes": op.nodes,
+            "inputs": [_shape(graph.tensors[name]) for name in op.inputs],
+            "output": _shape(graph.tensors[op.output]),
+            "macs": _macs(graph, op),
+        }
+        for op in graph.ops
+    ]
+    return ColumnTable("operators", _OPERATOR_COLUMNS, rows)
 
 
 def _shape(tensor: Tensor) -> str:
@@ -148,18 +168,7 @@ def image_fields(image: Image) -> dict[str, Any]:
 
 def graph_fields(graph: Graph) -> dict[str, Any]:
     """Return the operators with shapes and MACs, for JSON."""
-    ops = [
-        {
-            "name": op.name,
-            "kind": op.kind,
-            "nodes": op.nodes,
-            "inputs": [_shape(graph.tensors[name]) for name in op.inputs],
-            "output": _shape(graph.tensors[op.output]),
-            "macs": _macs(graph, op),
-        }
-        for op in graph.ops
-    ]
-    return {"model": graph.name, "operators": ops}
+    return {"model": graph.name, "operators": _operators(graph).fields()}
 
 
 def _cycles(measured: int | None, estimated: int) -> str:

@@ -4,7 +4,7 @@ from bokeh.models import ColumnDataSource, DataRange1d, FactorRange, HoverTool, 
 from bokeh.palettes import Category20
 from bokeh.plotting import figure
 
-from caesura.page.document import shortened
+from caesura.page.page_text import shortened
 from caesura.profile import PARTS, LayerProfile, Profile
 from sim.visible_text import visible
 
@@ -42,20 +42,6 @@ def layer_cycles(profile: Profile) -> figure:
     plot.legend.label_text_font_size, plot.legend.spacing = "11px", -4
     plot.add_layout(plot.legend[0], "right")
     return plot
-
-
-def layer_rows(profile: Profile) -> list[list[object]]:
-    """Return a row for each layer, and one for the run."""
-    return [
-        [
-            layer.name, layer.kind, layer.macs, round(layer.cycles), round(layer.bound.cycles), layer.bound.limit,
-            f"{layer.bound.cycles / layer.cycles:.1%}" if layer.cycles else "", round(layer.lost),
-        ]
-        for layer in (*profile.layers, profile.total)
-    ]  # fmt: skip
-
-
-LAYER_COLUMNS = ("layer", "kind", "MACs", "cycles", "roofline", "limited by", "reached", "lost")
 
 
 def _names(layers: list[LayerProfile]) -> list[str]:

@@ -5,12 +5,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from caesura.comma_separated import to_csv
 from caesura.json_text import json_text
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import Point, load_sweep
 from caesura.sweep.store import Store
-from caesura.sweep.table import rows, to_table
+from caesura.sweep.table import label_names, sweep_table, to_terminal
 from caesura.terminal import line, say, tell, write
 from compiler.backend.objects.workers import cpus
 from sim.visible_text import visible
@@ -35,17 +34,18 @@ def sweep_command(
                 console.print(line(f"{done} of {whole} points known{what}"), soft_wrap=True)
 
         figures = run_sweep(points, Store(folder), scheduler=scheduler, jobs=jobs or cpus(), told=told)
-    found = rows(points, figures)
-    (folder / "table.csv").write_text(to_csv(found))
+    table = sweep_table(title, points, figures)
+    found = table.fields()
+    (folder / "table.csv").write_text(table.csv())
     (folder / "table.json").write_text(json_text(found, indent=1))
     from caesura.sweep.picture import write_picture
 
-    write_picture(folder / "picture.html", title, found, list(dict.fromkeys(n for p in points for n in p.labels)))
+    write_picture(folder / "picture.html", title, found, label_names(points))
     if as_json:
         write(json_text(found))
     elif as_csv:
-        write(to_csv(found))
+        write(table.csv())
     else:
-        tell(to_table(title, points, found))
+        tell(to_terminal(table, points))
         say(f"{folder}: table.csv, table.json, picture.html")
     return sum(bool(one["error"]) for one in found)
