@@ -19,7 +19,7 @@ from caesura.progress import Progress, compiling
 from caesura.terminal import say
 from compiler.backend.options import ORDERS, STRATEGIES, Options
 from hw.contract.image import Image
-from hw.contract.params import SocParams
+from hw.contract.params import DRAM_TIMING, SocParams
 
 if TYPE_CHECKING:
     from compiler.compile import Compiled
@@ -141,7 +141,18 @@ def image_of(path: Path, compilation: Compilation) -> Image:
     image, params = Image.load(path), compilation.machine()
     if params is not None:
         image.check_params(params)
+        _check_dram(path, image.params, params)
     return image
+
+
+def _check_dram(path: Path, built: SocParams, asked: SocParams) -> None:
+    """Raise :class:`caesura.api.UsageError` if another DRAM is asked for than the one for which an image has bounds."""
+    for name in DRAM_TIMING:
+        if (value := getattr(built, name)) != (other := getattr(asked, name)):
+            raise api.UsageError(
+                f"{path}: was compiled for {name}={value}, and its bounds do not hold for {other}: give the .onnx file "
+                f"to run on such a machine, or see what it changes with caesura retime --change {name}={other}"
+            )
 
 
 def compile_file(path: Path, compilation: Compilation) -> "Compiled":

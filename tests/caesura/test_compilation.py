@@ -132,6 +132,15 @@ def test_an_image_takes_no_flag_of_the_compiler(command, flag, tmp_path):
     assert f"options of the compiler need the .onnx file: leave out {flag}" in told and told.count("--") == 1
 
 
+@pytest.mark.parametrize("command", ["run", "profile", "retime"])
+def test_an_image_is_not_run_with_another_dram_than_it_was_compiled_for(command, tmp_path):
+    copy_image(preset("tiny")).save(tmp_path / "a.cimg")
+    code, out, err = caesura_command(command, tmp_path / "a.cimg", "--set", "dram_latency=200")
+    assert (code, out) == (2, "")
+    told = f"was compiled for dram_latency={preset('tiny').dram_latency}, and its bounds do not hold for 200"
+    assert told in " ".join(err.split())
+
+
 def test_a_machine_is_no_flag_of_the_compiler():
     assert Compilation(preset="base", changes=("engines=1",)).compiler_flags() == []
 
