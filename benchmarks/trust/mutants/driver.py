@@ -76,8 +76,8 @@ DRIVER = (
     ),
     Mutant(
         "S14", "dumps and restores do not wait for what was queued before", f"{_PREEMPT}supervisor.py",
-        "self._queues.requeue(engine, members, self, barrier=True)",
-        "self._queues.requeue(engine, members, self, barrier=False)",
+        "self._queues.engines[engine].add(job, barrier=True, hold=True)",
+        "self._queues.engines[engine].add(job, barrier=False, hold=True)",
         "P2", ("exchange",),
     ),
     Mutant(
@@ -93,7 +93,7 @@ DRIVER = (
     ),
     Mutant(
         "S17", "weights of a job that was suspended count as there", "sw/driver/models/model_jobs.py",
-        "if kept is not None and known.point is None:", "if kept is not None:",
+        "if kept is not None and job.point is None:", "if kept is not None:",
         "T", ("exchange",),
     ),
     Mutant(

@@ -12,6 +12,7 @@ from sw.driver.limits import copy_limit
 from sw.driver.memory.footprint import LV2, Footprint
 from sw.driver.memory.ranges import Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_job import ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.copies import SLOT_BYTES, reload
 from sw.driver.preempt.dump import Dump
@@ -21,7 +22,7 @@ from sw.driver.preempt.restore import Restore
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
 from sw.driver.preempt.supervisor import Supervisor, private_segments
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.preempt.suspension import DirtyRange, QueuedJob, Suspension
+from sw.driver.preempt.suspension import DirtyRange, Suspension
 from sw.driver.queues.job_queues import JobQueues
 
 
@@ -50,7 +51,7 @@ class Transfers:
 
     def running(self) -> list[Range]:
         """LV2 windows of models with jobs on engines."""
-        return normalise(w for model in self._jobs.table.models() for w in model.windows())
+        return normalise(w for model in self._jobs.models() for w in model.windows())
 
     def settle(self) -> None:
         """Wait until no supervisor job is outstanding; ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a job
@@ -181,7 +182,7 @@ class Transfers:
         return result
 
     def _push_reloads(
-        self, operation: StateTransfer, engine: int, job: QueuedJob, insns: list[Insn], after: int | None
+        self, operation: StateTransfer, engine: int, job: ModelJob, insns: list[Insn], after: int | None
     ) -> None:
         """Run loads of the image again. What its body may take, they may."""
         model = job.model
@@ -194,7 +195,7 @@ class Transfers:
                 engine,
                 program.encode(),
                 [model],
-                cycle_limit=job.descriptor["cycle_limit"],
+                cycle_limit=job.work.cycle_limit,
                 segments=private_segments(model.segments_on(engine)),
                 after=after if i == 0 else None,
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
@@ -218,7 +219,7 @@ class Transfers:
 
 
 @contextmanager
-def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[QueuedJob] = ()) -> Iterator[None]:
+def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[ModelJob] = ()) -> Iterator[None]:
     """What cannot be done for these ranges, or for jobs with loads to run again, is ``NotSuspendable`` for the model
     that has most of them."""
     try:
