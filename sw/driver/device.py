@@ -49,9 +49,7 @@ class Device:
         self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
         self.events = EventPool(self.regs, self.params.events)
         self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
-        self.scrubber = Scrubber(
-            self.queues, self.dram, lambda: self.preemption.transfers.settle(), inherited=self.ownership.inherited
-        )
+        self.scrubber = Scrubber(self.queues, self.dram, inherited=self.ownership.inherited)
         self.jobs = ModelJobs(self.queues, self.scrubber)
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
@@ -212,7 +210,10 @@ class Device:
         self.refuse_unloaded(model)
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
-        self.jobs.begin(model, limit)
+        self.jobs.wait_for_windows(model, limit)
+        if self.scrubber.foreign(model):  # a dump may be taking it to DRAM
+            self.preemption.transfers.settle()
+        self.jobs.begin(model)
 
     def submit(
         self,

@@ -68,14 +68,12 @@ class ClearingJob(Job):
 class Scrubber:
     """Knows who used what last, and queues the jobs that clear it. Takes DRAM for its programs once it needs them.
 
-    ``settle``: waits until no dump or restore is under way. ``inherited``: earlier drivers of this bus had tenants;
-    what they left is foreign to everybody. Otherwise what is there at the start is taken for the host's own.
+    ``inherited``: earlier drivers of this bus had tenants; what they left is foreign to everybody. Otherwise what is
+    there at the start is taken for the host's own.
     """
 
-    def __init__(
-        self, queues: JobQueues, dram: Allocator, settle: Callable[[], None], *, inherited: bool = False
-    ) -> None:
-        self._queues, self._dram, self._settle = queues, dram, settle
+    def __init__(self, queues: JobQueues, dram: Allocator, *, inherited: bool = False) -> None:
+        self._queues, self._dram = queues, dram
         self._inherited = inherited
         first = _UNKNOWN if inherited else None
         self._engines: list[object] = [first] * queues.params.engines  #: tenant of the newest job of each
@@ -116,12 +114,11 @@ class Scrubber:
 
     # -- LV2 -------------------------------------------------------------------------------------------------
     def clear_windows(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
-        """Clear the bytes of LV2 that ``model`` is about to use and another tenant used last, once a dump that takes
-        them to DRAM has ended, and wait until they are clear. ``kept``: bytes that are what a suspended task left."""
+        """Clear the bytes of LV2 that ``model`` is about to use and another tenant used last, and wait until they are
+        clear; no dump takes any of them to DRAM now. ``kept``: bytes that are what a suspended task left."""
         self._ended(self._clear)  # those that somebody gave up waiting for
         foreign = self.foreign(model, kept)
         if foreign:
-            self._settle()
             self._clear_lv2(model, foreign)
         self.lv2.use(model.windows(), model.tenant)
 

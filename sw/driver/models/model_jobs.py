@@ -46,9 +46,12 @@ class ModelJobs:
 
     # -- queueing --------------------------------------------------------------------------------------------
 
-    def begin(self, model: LoadedModel, limit: int | None) -> None:
-        """See ``Device.begin``."""
+    def wait_for_windows(self, model: LoadedModel, limit: int | None) -> None:
+        """Wait until no job is queued that uses LV2 bytes of ``model``."""
         self._queues.wait(lambda: not self._conflicts(model), limit)
+
+    def begin(self, model: LoadedModel) -> None:
+        """Start an inference of ``model``, whose LV2 bytes nobody uses."""
         self.enter(model)
         model.begin()
 
