@@ -19,7 +19,7 @@ class GroupRun:
     decision: Decision
     decided: int
     left: deque[int]  #: indices of jobs not queued yet
-    jobs: list[ModelJob] = field(default_factory=list)  #: those that are queued, or were
+    jobs: list[ModelJob] = field(default_factory=list)  #: those that were queued, until all have ended
     results: list[JobResult] = field(default_factory=list)
     idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
     stopped: list[int] = field(default_factory=list)  #: when its preempted bodies had begun or gone on, about

@@ -212,9 +212,9 @@ class PriorityLevel:
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""
         for run in list(self.groups.values()):
-            if run.left or any(job.state is not JobState.DONE for job in run.jobs):
+            if run.left or run.results or any(job.state is not JobState.DONE for job in run.jobs):
                 continue
-            run.results = self._device.collect(run.jobs, 0)
+            run.results, run.jobs = self._device.collect(run.jobs, 0), []
             try:
                 self._finish(run)
             except Exception as error:  # of a policy
