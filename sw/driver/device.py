@@ -13,6 +13,7 @@ from sw.driver.errors import DeviceTimeout, DriverError
 from sw.driver.limits import BODY
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.placement import place, relocate
+from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.engine_choice import check_engines, engines_needed, least_used
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
@@ -46,11 +47,11 @@ class Device:
         self.regs = RegisterAccess(bus)
         identify(self.regs, self.params)
         self.dram = Allocator("DRAM", 0, self.params.dram_bytes)
-        self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
+        self.lv2 = WindowPool(self.params.lv2_bytes, several=self.ownership.inherited)
         self.events = EventPool(self.regs, self.params.events)
         self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
-        self.scrubber = Scrubber(self.queues, self.dram, inherited=self.ownership.inherited)
-        self.jobs = ModelJobs(self.queues, self.scrubber)
+        self.scrubber = Scrubber(self.queues, self.dram, self.lv2, inherited=self.ownership.inherited)
+        self.jobs = ModelJobs(self.queues, self.scrubber, self.lv2)
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
         self._loads = 0

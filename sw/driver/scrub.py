@@ -15,9 +15,9 @@ from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.limits import copy_limit
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.footprint import accumulator_bytes
-from sw.driver.memory.lv2_tenants import Lv2Tenants
 from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range
+from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.queues.job import Job, JobState, Work
 from sw.driver.queues.job_queues import JobQueues
@@ -72,12 +72,11 @@ class Scrubber:
     there at the start is taken for the host's own.
     """
 
-    def __init__(self, queues: JobQueues, dram: Allocator, *, inherited: bool = False) -> None:
-        self._queues, self._dram = queues, dram
+    def __init__(self, queues: JobQueues, dram: Allocator, lv2: WindowPool, *, inherited: bool = False) -> None:
+        self._queues, self._dram, self._lv2 = queues, dram, lv2
         self._inherited = inherited
         first = _UNKNOWN if inherited else None
         self._engines: list[object] = [first] * queues.params.engines  #: tenant of the newest job of each
-        self.lv2 = Lv2Tenants(queues.params.lv2_bytes, several=inherited)
         self._program: int | None = None
         self.cleared = 0  #: jobs queued so far
         self.faulted: set[int] = set()  #: engines that such a job has stopped by a fault, and that were not reset since
@@ -120,11 +119,10 @@ class Scrubber:
         foreign = self.foreign(model, kept)
         if foreign:
             self._clear_lv2(model, foreign)
-        self.lv2.use(model.windows(), model.tenant)
 
     def foreign(self, model: LoadedModel, kept: Sequence[Range] = ()) -> list[Range]:
         """Bytes of LV2 that :meth:`clear_windows` clears."""
-        return self.lv2.foreign(model.windows(), model.tenant, kept)
+        return self._lv2.foreign(model.windows(), model.tenant, kept)
 
     def _clear_lv2(self, model: LoadedModel, pieces: Sequence[Range]) -> None:
         idle = self._queues.idle()

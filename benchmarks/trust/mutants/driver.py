@@ -26,8 +26,8 @@ DRIVER = (
         "T", _RESIDUE,
     ),
     Mutant(
-        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/lv2_tenants.py",
-        "self._mark(mine, user if {user} == passing else _SEVERAL)", "self._mark(mine, user)",
+        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/window_pool.py",
+        "user = piece.tenant if {piece.tenant} == passing else _SEVERAL", "user = piece.tenant",
         "T", _RESIDUE,
     ),
     Mutant(
@@ -64,8 +64,9 @@ DRIVER = (
         "P2", ("faults",),
     ),
     Mutant(
-        "S12", "weights that were overwritten count as there", "sw/driver/memory/resident_weights.py",
-        "if mine.get(where) == known or not overlap([where], windows)", "if known",
+        "S12", "weights that were overwritten count as there", "sw/driver/memory/window_pool.py",
+        "kept = [p for p in self._pieces if p.tenant == tenant and (p.where, p.digest) in mine]",
+        "kept = [p for p in self._pieces if p.digest is not None]",
         "T", ("storms",),
     ),
     Mutant(
@@ -82,7 +83,7 @@ DRIVER = (
     ),
     Mutant(
         "S15", "weights that a dump or restore overwrites count as there", f"{_PREEMPT}transfers.py",
-        "            self._jobs.resident.overwritten(operation.written(copy_job))\n", "",
+        "            self._jobs.lv2.overwritten(operation.written(copy_job))\n", "",
         "P2", ("exchange",),
     ),
     Mutant(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
 from sw.driver.memory.ranges import Range
-from sw.driver.memory.resident_weights import ResidentWeights
+from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_job import JobResult, ModelJob
 from sw.driver.queues.engine_queue import EngineQueue
@@ -21,9 +21,8 @@ DESCRIPTOR_WAITS = 2  #: events that a job descriptor can wait for
 class ModelJobs:
     """The jobs of all models of one device, which it adds to ``queues``."""
 
-    def __init__(self, queues: JobQueues, scrubber: Scrubber) -> None:
-        self._queues, self.scrubber = queues, scrubber
-        self.resident = ResidentWeights()
+    def __init__(self, queues: JobQueues, scrubber: Scrubber, lv2: WindowPool) -> None:
+        self._queues, self.scrubber, self.lv2 = queues, scrubber, lv2
 
     # -- what is outstanding ---------------------------------------------------------------------------------
     @property
@@ -58,10 +57,10 @@ class ModelJobs:
     def enter(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
         """``model`` is about to use its part of LV2. What another tenant left there is cleared, but for ``kept``, which
         is what a suspended task left; what is known to lie there is no longer, but for its own weights."""
-        self.resident.overwritten(self.scrubber.foreign(model, kept))
+        self.lv2.overwritten(self.scrubber.foreign(model, kept))
         self.scrubber.clear_windows(model, kept)
         weights = dict(filter(None, map(model.kept_weights, range(len(model.image.meta.jobs)))))
-        self.resident.enter(model.windows(), model.tenant, weights)
+        self.lv2.use(model.windows(), model.tenant, weights)
 
     def submit(
         self,
@@ -125,7 +124,7 @@ class ModelJobs:
     def _resident(self, model: LoadedModel, job: int) -> bool:
         """Whether the weights of ``job`` are in LV2."""
         kept = model.kept_weights(job)
-        return kept is not None and self.resident.holds(kept[0], model.tenant, kept[1])
+        return kept is not None and self.lv2.has_weights(kept[0], model.tenant, kept[1])
 
     def _window_holder(self, model: LoadedModel, index: int, engine: int) -> ModelJob | None:
         """The latest outstanding job that uses the weight window of job ``index``, which comes to ``engine``; None if
@@ -170,7 +169,7 @@ class ModelJobs:
         """The job's result can be collected."""
         kept = job.model.kept_weights(job.index)
         if kept is not None and job.point is None:
-            self.resident.put(kept[0], job.model.tenant, kept[1])
+            self.lv2.put(kept[0], job.model.tenant, kept[1])
         job.retire(completion)
 
     def fault_of(self, job: ModelJob, record: FaultRecord) -> DeviceFault:
@@ -184,7 +183,7 @@ class ModelJobs:
     def lost(self, engine: int, jobs: Sequence[ModelJob]) -> None:
         """There will be no results, and what their prologues wrote is not known."""
         for model in {id(job.model): job.model for job in jobs}.values():
-            self.resident.overwritten(model.windows())
+            self.lv2.overwritten(model.windows())
 
     def describe(self, job: ModelJob) -> str:
         """Index, model and layer."""

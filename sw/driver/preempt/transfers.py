@@ -149,8 +149,8 @@ class Transfers:
         for copy_job in group:
             if copy_job.lv2 is not None:
                 tenants = self._tasks.tenants(copy_job.ranges)
-                self._jobs.scrubber.lv2.pass_through([copy_job.lv2.where], tenants)
-            self._jobs.resident.overwritten(operation.written(copy_job))
+                self._jobs.lv2.pass_through([copy_job.lv2.where], tenants)
+            self._jobs.lv2.overwritten(operation.written(copy_job))
         for engine in sorted({copy_job.engine for copy_job in group}):
             portions = self._portions(operation, [copy_job for copy_job in group if copy_job.engine == engine])
             for i, portion in enumerate(portions):

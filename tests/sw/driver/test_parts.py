@@ -5,6 +5,7 @@ import numpy as np
 from hw.contract.params import preset
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.placement import place
+from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.preemption import Preemption
@@ -20,11 +21,11 @@ TINY, LIMIT = preset("tiny"), 1_000_000
 def test_each_part_works_before_the_next_is_made(soc):
     bus = soc(TINY)
     regs = RegisterAccess(bus)
-    dram, lv2 = Allocator("DRAM", 0, TINY.dram_bytes), Allocator("LV2", 0, TINY.lv2_bytes)
+    dram, lv2 = Allocator("DRAM", 0, TINY.dram_bytes), WindowPool(TINY.lv2_bytes)
     events = EventPool(regs, TINY.events)
     queues = JobQueues(bus, regs, dram, 2)
-    scrubber = Scrubber(queues, dram)
-    jobs = ModelJobs(queues, scrubber)
+    scrubber = Scrubber(queues, dram, lv2)
+    jobs = ModelJobs(queues, scrubber, lv2)
 
     image = copy_image(TINY)
     models = []
