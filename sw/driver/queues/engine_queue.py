@@ -165,7 +165,7 @@ class EngineQueue:
             job.interrupt = True
         slot = self._submitted % self.capacity
         self._bus.write_mem(self._ring + slot * JOB.size, describe(job).pack())
-        job.state = JobState.QUEUED
+        job.state, job.posted = JobState.QUEUED, self._bus.cycle
         self._submitted += 1
 
     def _refill(self) -> None:
@@ -204,10 +204,18 @@ class EngineQueue:
             if entry["status"]:
                 self._failed.append(job)
         if count:
-            self.restart_clock()
+            self._since = self._oldest_since(entries[-1][1])
             self._write("CPL_HEAD", self._retired & 0xFFFFFFFF)
             self._refill()
         return entries
+
+    def _oldest_since(self, before: dict[str, int]) -> int:
+        """Since when the oldest job is that, by the completion of the one ``before`` it, which may be taken long after
+        it was written: since the end of that one, if the job was in the ring and no clock has begun again since."""
+        now = self._bus.cycle
+        if before["status"] or not self._queued:
+            return now
+        return min(now, max(self._since, before["end"], self._jobs[0].posted))
 
     def restart_clock(self) -> None:
         """The oldest job counts as that from now on."""

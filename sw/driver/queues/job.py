@@ -76,6 +76,7 @@ class Job:
     point: CancelPoint | None = None
     state: JobState = JobState.NEW
     place: int = 0  #: ring index
+    posted: int = 0  #: cycle at which it was put in the ring
     window_after: int = 0  #: places earlier in the ring lies the job before whose end the prologue must not start
 
     @property

@@ -1,7 +1,8 @@
 import pytest
 
-from hw.contract.job import COMPLETION, JOB, JobFlag
+from hw.contract.job import COMPLETION, JOB, Fault, JobFlag
 from hw.contract.params import preset
+from sim.bus import HostCosts
 from sw.driver.device import Device
 from sw.driver.errors import DriverError
 from sw.driver.queues.job import Job, JobState, Work
@@ -57,3 +58,58 @@ def test_an_emptied_engine_needs_three_accesses(soc):
     q.take_off()
     assert q.outstanding == 0
     assert device.bus.cycle - before == 3 * device.bus.costs.register_access
+
+
+def retired(device, number, place, **members):
+    at = device.bus._regs["E0.CPL_BASE"] + place % 4 * COMPLETION.size
+    device.bus.write_mem(at, COMPLETION.pack(job_id=number, index=place, **members), charge=False)
+    device.bus._regs["E0.CPL_TAIL"] = place + 1
+
+
+@pytest.mark.parametrize(
+    ("members", "since"),
+    [
+        ({"end": 6_000}, 6_000),  # however late it is taken
+        ({"end": 1_000}, 5_000),  # before the next one was there
+        ({"end": 90_000}, 20_000),  # damaged: it says what is still to come
+        ({"end": 6_000, "status": int(Fault.BUS)}, 20_000),
+    ],
+)
+def test_the_clock_of_a_job_begins_when_the_one_before_has_ended(members, since):
+    device, q = queue(FakeSoc)
+    device.bus.hang, device.bus.costs = True, HostCosts.free()
+    q.add(job(0))
+    device.bus.advance(5_000 - device.bus.cycle)
+    q.add(job(1))
+    device.bus.advance(20_000 - device.bus.cycle)
+    retired(device, 0, 0, **members)
+    q.take_completions()
+    assert q.oldest.id == 1 and q.clock == since
+
+
+def test_the_clock_does_not_begin_before_a_pause_was_withdrawn():
+    device, q = queue(FakeSoc)
+    device.bus.hang, device.bus.costs = True, HostCosts.free()
+    q.add(job(0)), q.add(job(1))
+    device.bus.advance(9_000)
+    q.pause()
+    assert q.clock is None
+    q.go_on()
+    withdrawn = device.bus.cycle
+    device.bus.advance(9_000)
+    retired(device, 0, 0, end=withdrawn - 100)
+    q.take_completions()
+    assert q.clock == withdrawn
+
+
+def test_a_ring_that_was_empty_starts_the_clock():
+    device, q = queue(FakeSoc)
+    device.bus.hang, device.bus.costs = True, HostCosts.free()
+    q.add(job(0))
+    device.bus.advance(9_000)
+    retired(device, 0, 0, end=5_000)
+    q.take_completions()
+    assert q.clock is None
+    device.bus.advance(1_000)
+    q.add(job(1))
+    assert q.clock == device.bus.cycle
