@@ -39,15 +39,11 @@ class ModelJobs:
         """Engines with outstanding jobs of ``model``."""
         return sorted({job.engine for job in self.outstanding if job.model is model})
 
-    def _conflicts(self, model: LoadedModel) -> bool:
-        """Whether an outstanding job is of ``model`` or uses the same bytes of LV2."""
-        return any(job.model is model or job.model.overlaps(model) for job in self.outstanding)
-
     # -- queueing --------------------------------------------------------------------------------------------
 
     def wait_for_windows(self, model: LoadedModel, limit: int | None) -> None:
-        """Wait until no job is queued that uses LV2 bytes of ``model``."""
-        self._queues.wait(lambda: not self._conflicts(model), limit)
+        """Wait until no job is queued that is of ``model`` or uses the same bytes of LV2."""
+        self._queues.wait(lambda: not any(m is model or m.overlaps(model) for m in self.models()), limit)
 
     def begin(self, model: LoadedModel) -> None:
         """Start an inference of ``model``, whose LV2 bytes nobody uses."""

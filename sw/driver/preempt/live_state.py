@@ -11,7 +11,6 @@ from sw.driver.memory.ranges import Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_job import ModelJob
 from sw.driver.preempt.suspension import CleanRange, DirtyRange
-from sw.driver.queues.engine_queue import has_loaded
 
 
 def absolute(model: LoadedModel, live: LiveRange, engine: int) -> tuple[MemoryId, Range]:
@@ -73,7 +72,7 @@ def prefetched_windows(jobs: Sequence[ModelJob], loaded: int) -> dict[ModelJob, 
     windows = {}
     for job in jobs:
         offset, length = job.model.image.meta.jobs[job.index].window
-        if job.work.prologue_pc is not None and length and (not job.prologue or has_loaded(loaded, job)):
+        if job.work.prologue_pc is not None and length and (not job.prologue or job.has_loaded(loaded)):
             base = job.work.segments[Segment.WINDOWS][0]
             windows[job] = (base + offset, base + offset + length)
     return windows

@@ -43,7 +43,7 @@ class Supervisor:
         self._code = [dram.allocate(CODE_BYTES, _ALIGN, f"supervisor code of engine {e}") for e in engines]
         self._next = [0] * self._params.engines
         self._event = events.lease(1, "driver")
-        self._signals = 0
+        self.signals = 0  #: given by all jobs queued so far
         self._event.begin()
 
     @property
@@ -87,18 +87,13 @@ class Supervisor:
             waits=() if after is None else (self._event.wait(0, after),),
             signal=self._event.signalled(0) if signal else None,
         )
-        self._signals += signal
+        self.signals += signal
         job = SupervisorJob(
             job_id, engine, work, self, operation=operation, models=models, own=segments is not None, bytes=moved,
             effects=effects or Effects(),
         )  # fmt: skip
         operation.jobs.append(job)
         self._queues.engines[engine].add(job, barrier=True, hold=True)
-
-    @property
-    def signals(self) -> int:
-        """Signals given by all jobs queued so far."""
-        return self._signals
 
     def _write(self, engine: int, program: bytes) -> int:
         start = self._next[engine] if self._next[engine] + len(program) <= CODE_BYTES else 0
@@ -158,16 +153,11 @@ class Supervisor:
         if not self.jobs:
             self._event.synchronise()
             self._event.begin()
-            self._signals = 0
+            self.signals = 0
 
     def describe(self, job: SupervisorJob) -> str:
         """``a dump job of the driver, for 'digits'``."""
         return f"a {job.operation.name} job of the driver, for {', '.join(repr(model.name) for model in job.models)}"
-
-
-def private_segments(segments: Sequence[Range]) -> list[Range]:
-    """Segments of a model for its reload instructions: all of its own but the code."""
-    return [(0, 0), *segments[1:]]
 
 
 assert LV2_SEGMENT in LV2_SEGMENTS

@@ -20,7 +20,7 @@ from sw.driver.preempt.operation import Effects, StateTransfer
 from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
 from sw.driver.preempt.restore import Restore
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
-from sw.driver.preempt.supervisor import Supervisor, private_segments
+from sw.driver.preempt.supervisor import Supervisor
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
 from sw.driver.preempt.suspension import DirtyRange, Suspension
 from sw.driver.queues.job_queues import JobQueues
@@ -196,7 +196,7 @@ class Transfers:
                 program.encode(),
                 [model],
                 cycle_limit=job.work.cycle_limit,
-                segments=private_segments(model.segments_on(engine)),
+                segments=model.segments_on(engine),
                 after=after if i == 0 else None,
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),

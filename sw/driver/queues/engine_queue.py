@@ -2,10 +2,11 @@
 
 from collections import deque
 
-from hw.contract.job import COMPLETION, JOB, Fault, FaultUnit
+from hw.contract.job import COMPLETION, JOB
 from hw.contract.regs import EngineState
 from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
+from sw.driver.queues.completion import checked, fault_record
 from sw.driver.queues.job import Job, JobState, describe
 from sw.driver.queues.registers import RegisterAccess, field_value
 
@@ -16,7 +17,6 @@ SERVE_ACCESSES = 5
 EMPTY_ACCESSES = 4
 RESET_POLL_CYCLES = 200  #: between two looks at the end of a reset
 _RESET_POLLS = 1000
-_WORD = 1 << 32
 _WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
 
 
@@ -96,7 +96,7 @@ class EngineQueue:
     def not_loaded(self) -> list[Job]:
         """Jobs whose prologue has not run, oldest first: the loader is at the first of them."""
         loaded = self.register("RING_LOADED") if self._jobs else 0
-        return [job for job in self._jobs if not has_loaded(loaded, job)]
+        return [job for job in self._jobs if not job.has_loaded(loaded)]
 
     def register(self, name: str) -> int:
         """Read one of this engine's registers."""
@@ -198,7 +198,7 @@ class EngineQueue:
             slot = self._retired % self.capacity
             at = self._completions + slot * COMPLETION.size
             job = self._jobs.popleft()
-            entry = _checked(COMPLETION.unpack(self._bus.read_mem(at, COMPLETION.size)), job, at)
+            entry = checked(COMPLETION.unpack(self._bus.read_mem(at, COMPLETION.size)), job, at)
             entries.append((job, entry))
             self._retired += 1
             if entry["status"]:
@@ -299,24 +299,3 @@ class EngineQueue:
             f"engine {self.number}: {state.name}, job id {self.register('CURRENT_JOB')}, "
             f"PC {self.register('CURRENT_PC')}, {self.outstanding} jobs outstanding, semaphores {held}"
         )
-
-
-def has_loaded(loaded: int, job: Job) -> bool:
-    """Whether the prologue of ``job`` has run on an engine whose RING_LOADED is ``loaded``."""
-    return 0 < (loaded - job.place) % _WORD <= _WORD // 2
-
-
-def _checked(entry: dict[str, int], job: Job, address: int) -> dict[str, int]:
-    """The completion of ``job``; if it is not that, or says what none can, a BUS fault of the job."""
-    expected = job.id, job.place & 0xFFFFFFFF
-    if (entry["job_id"], entry["index"]) == expected and entry["status"] in Fault.__members__.values():
-        return entry
-    damaged = {"status": int(Fault.BUS), "unit": int(FaultUnit.RING), "pc": 0, "address": address & 0xFFFFFFFF}
-    return {**entry, **damaged, "job_id": expected[0], "index": expected[1]}
-
-
-def fault_record(engine: int, *, status: int, unit: int, job_id: int, pc: int, address: int) -> FaultRecord:
-    """A :class:`FaultRecord` from raw numbers; numbers without a name stay readable."""
-    code = Fault(status) if status in Fault.__members__.values() else Fault.NONE
-    name = FaultUnit(unit).name if unit in FaultUnit.__members__.values() else f"unit {unit}"
-    return FaultRecord(engine, code, name, job_id, pc, address)

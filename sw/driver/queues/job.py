@@ -10,6 +10,7 @@ from hw.contract.job import JOB, JOB_MAGIC, JobFlag
 from sw.driver.errors import DeviceFault, DeviceTimeout, FaultRecord
 
 EventCount = tuple[int, int]  #: a hardware event, and the count that it has to reach
+_WORD = 1 << 32
 _WAITS = (JobFlag.WAIT0, JobFlag.WAIT1)
 
 
@@ -83,6 +84,10 @@ class Job:
     def waits(self) -> tuple[EventCount, ...]:
         """Events that are to come before its body begins, or goes on."""
         return self.work.waits if self.point is None else ()
+
+    def has_loaded(self, loaded: int) -> bool:
+        """Whether its prologue has run on an engine whose RING_LOADED is ``loaded``."""
+        return 0 < (loaded - self.place) % _WORD <= _WORD // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from hw.contract.job import COMPLETION, JOB
 from sim.bus import Bus
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError
 from sw.driver.memory.allocator import Allocator
-from sw.driver.queues.engine_queue import EngineQueue, fault_record
+from sw.driver.queues.completion import fault_record
+from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.interrupt_wait import HandledInterrupt, InterruptWait, never
 from sw.driver.queues.job import Job, JobState, Party
 from sw.driver.queues.overdue import OverdueJobs, allowed
