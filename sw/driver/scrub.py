@@ -19,7 +19,7 @@ from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range
 from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.queues.job import Job, JobState, Work
+from sw.driver.queues.job import DeviceJob, JobState, JobWork
 from sw.driver.queues.job_queues import JobQueues
 
 _RUN = 4096  #: bytes of one run
@@ -58,7 +58,7 @@ def engine_program(params: SocParams) -> bytes:
 
 
 @dataclass(eq=False, kw_only=True)
-class ClearingJob(Job):
+class ClearingJob(DeviceJob):
     """A job that clears memories for ``model``: windows in LV2, or those of its engine."""
 
     model: LoadedModel
@@ -104,7 +104,7 @@ class Scrubber:
         """Wait until ``done``. These jobs are short: an interrupt that is late may be lost."""
         self._queues.wait(done, None, _LOOK_AFTER)
 
-    def taken_off(self, engine: int, jobs: Sequence[Job], there: LoadedModel | None) -> None:
+    def taken_off(self, engine: int, jobs: Sequence[DeviceJob], there: LoadedModel | None) -> None:
         """These jobs were taken off an engine; those that clear something are queued anew where they are needed.
         ``there``: the model that has data in its memories; None if none of the jobs had begun."""
         for job in (job for job in jobs if isinstance(job, ClearingJob)):
@@ -196,7 +196,7 @@ class Scrubber:
         some of the first ``lv2`` of LV2."""
         segments = (code, *[(0, 0)] * (SEGMENTS - 1))
         segments = (*segments[: Segment.LV2], (0, lv2), *segments[Segment.LV2 + 1 :])
-        work = Work(segments, copy_limit(cleared), _TAG)
+        work = JobWork(segments, copy_limit(cleared), _TAG)
         job = ClearingJob(self._queues.new_id(), engine, work, self, interrupt=True, model=model, windows=lv2 > 0)
         self.cleared += 1
         self._queues.engines[engine].add(job)

@@ -17,7 +17,7 @@ from sw.driver.memory.weight_windows import predecessors
 from sw.driver.models.code_limits import code_limits
 from sw.driver.models.edge_waits import EdgeWaits
 from sw.driver.queues.events import EventLease
-from sw.driver.queues.job import EventCount, Work
+from sw.driver.queues.job import EventCount, JobWork
 
 EventUse = tuple[tuple[EventCount, ...], int | None]  #: what a job waits for, and the event that it signals
 
@@ -182,10 +182,10 @@ class LoadedModel:
         except IsaError as error:
             return f"({error})"
 
-    def work(self, index: int, engine: int, events: EventUse, cycle_limit: int) -> Work:
+    def work(self, index: int, engine: int, events: EventUse, cycle_limit: int) -> JobWork:
         """What job ``index`` is to do on ``engine``, where it uses these ``events``."""
         job, (code, *others) = self.image.meta.jobs[index], self.segments_on(engine)
-        return Work(
+        return JobWork(
             segments=((code[0], self._code_limits[index]), *others),
             cycle_limit=cycle_limit,
             tag=(self.number & 0xFFFF) << 16 | (index & 0xFFFF),

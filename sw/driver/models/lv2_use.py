@@ -13,7 +13,7 @@ from hw.contract.spaces import Space
 from sw.driver.memory.ranges import Range, normalise, size
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.model_job import ModelJob
-from sw.driver.queues.job import Job
+from sw.driver.queues.job import DeviceJob
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Lv2Use:
         return self.total - self.reserved
 
 
-def lv2_use(total: int, models: Sequence[LoadedModel], queued: Sequence[ModelJob], waiting: Collection[Job]) -> Lv2Use:
+def lv2_use(
+    total: int, models: Sequence[LoadedModel], queued: Sequence[ModelJob], waiting: Collection[DeviceJob]
+) -> Lv2Use:
     """``queued``: outstanding jobs, oldest first; ``waiting``: those whose prologue has not run."""
     held = {id(model): _held(model, queued, waiting) for model in models}
     parts = [ModelLv2(model, size(model.windows()), size(held[id(model)])) for model in models]
@@ -51,7 +53,7 @@ def lv2_use(total: int, models: Sequence[LoadedModel], queued: Sequence[ModelJob
     return Lv2Use(total, size(reserved), size(r for ranges in held.values() for r in ranges), parts)
 
 
-def _held(model: LoadedModel, queued: Sequence[ModelJob], waiting: Collection[Job]) -> list[Range]:
+def _held(model: LoadedModel, queued: Sequence[ModelJob], waiting: Collection[DeviceJob]) -> list[Range]:
     ranges: list[Range] = []
     begun: set[int] = set()  # engines whose oldest job has been seen
     for job in queued:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hw.contract.job import COUNTERS
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.traffic import DramTraffic
-from sw.driver.queues.job import Job
+from sw.driver.queues.job import DeviceJob
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class JobResult:
 
 
 @dataclass(eq=False, kw_only=True)
-class ModelJob(Job):
+class ModelJob(DeviceJob):
     """A job of a loaded model, number ``index`` in the table of its image. ``result``: what it says once it is DONE."""
 
     model: LoadedModel

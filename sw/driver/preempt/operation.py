@@ -9,7 +9,7 @@ from sw.driver.memory.ranges import Range
 from sw.driver.models.traffic import DramTraffic
 from sw.driver.preempt.program import Program
 from sw.driver.preempt.staging import CopyJob
-from sw.driver.queues.job import Job, JobState
+from sw.driver.queues.job import DeviceJob, JobState
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class StateTransfer(ABC):
     name: ClassVar[str]  #: in messages
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
+        self.jobs: list[DeviceJob] = []
         self.results: list[CopyResult] = []
         self._closed = False
 

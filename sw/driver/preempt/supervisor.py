@@ -13,7 +13,7 @@ from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
 from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
 from sw.driver.preempt.program import MAX_INSTRUCTIONS
 from sw.driver.queues.events import EventPool
-from sw.driver.queues.job import Job, Work
+from sw.driver.queues.job import DeviceJob, JobWork
 from sw.driver.queues.job_queues import JobQueues
 
 CODE_BYTES = 32 * 1024  #: DRAM for programs of each engine, several of which fit
@@ -23,7 +23,7 @@ _TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
 
 
 @dataclass(eq=False, kw_only=True)
-class SupervisorJob(Job):
+class SupervisorJob(DeviceJob):
     """A job of an operation. ``models``: whose state it moves, or waits for; ``own``: by loads of their own image.
     ``bytes``: to or from DRAM; None for one that only waits."""
 
@@ -80,7 +80,7 @@ class Supervisor:
         :meth:`wait`."""
         job_id = self._queues.new_id()
         code = (self._write(engine, program), len(program))
-        work = Work(
+        work = JobWork(
             segments=(code, *(segments or self.segments())[1:]),
             cycle_limit=cycle_limit,
             tag=_TAG,

@@ -2,10 +2,10 @@
 
 from hw.contract.job import Fault, FaultUnit
 from sw.driver.errors import FaultRecord
-from sw.driver.queues.job import Job
+from sw.driver.queues.job import DeviceJob
 
 
-def checked(entry: dict[str, int], job: Job, address: int) -> dict[str, int]:
+def checked(entry: dict[str, int], job: DeviceJob, address: int) -> dict[str, int]:
     """The completion of ``job``; if it is not that, or says what none can, a BUS fault of the job."""
     expected = job.id, job.place & 0xFFFFFFFF
     if (entry["job_id"], entry["index"]) == expected and entry["status"] in Fault.__members__.values():

@@ -7,7 +7,7 @@ from hw.contract.regs import EngineState
 from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
 from sw.driver.queues.completion import checked, fault_record
-from sw.driver.queues.job import Job, JobState, describe
+from sw.driver.queues.job import DeviceJob, JobState, describe
 from sw.driver.queues.registers import RegisterAccess, field_value
 
 RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise
@@ -32,8 +32,8 @@ class EngineQueue:
         self._bus, self._regs = bus, regs
         self._ring, self._completions, self._log2 = ring, completions, log2
         self._submitted = self._announced = self._retired = 0
-        self._jobs: deque[Job] = deque()  #: whose completion was not taken, oldest first: first QUEUED, then HELD ones
-        self._failed: list[Job] = []  #: whose completion says that they failed
+        self._jobs: deque[DeviceJob] = deque()  #: without a completion yet, oldest first: QUEUED, then HELD
+        self._failed: list[DeviceJob] = []  #: whose completion says that they failed
         self._barrier: int | None = None
         self._since, self._paused = bus.cycle, False
         self._program()
@@ -59,17 +59,17 @@ class EngineQueue:
         return self.capacity - len(self._jobs) if len(self._jobs) == self._queued else 0
 
     @property
-    def unfinished(self) -> list[Job]:
+    def unfinished(self) -> list[DeviceJob]:
         """Every job whose completion was not taken, oldest first."""
         return list(self._jobs)
 
     @property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[DeviceJob]:
         """Every job that is neither DONE nor LOST, oldest first: the unfinished ones, behind those that have failed."""
         return [*self._failed, *self._jobs]
 
     @property
-    def oldest(self) -> Job | None:
+    def oldest(self) -> DeviceJob | None:
         """The oldest job whose completion was not taken."""
         return self._jobs[0] if self._jobs else None
 
@@ -93,7 +93,7 @@ class EngineQueue:
         """Ring index of the next job."""
         return self._retired + len(self._jobs)
 
-    def not_loaded(self) -> list[Job]:
+    def not_loaded(self) -> list[DeviceJob]:
         """Jobs whose prologue has not run, oldest first: the loader is at the first of them."""
         loaded = self.register("RING_LOADED") if self._jobs else 0
         return [job for job in self._jobs if not job.has_loaded(loaded)]
@@ -132,7 +132,7 @@ class EngineQueue:
         self._write("IRQ_ENABLE", field_value("IRQ_ENABLE", completion=1, fault=1, halted=1))
         self.go_on()
 
-    def add(self, job: Job, *, window_after: int = 0, barrier: bool = False, hold: bool = False) -> None:
+    def add(self, job: DeviceJob, *, window_after: int = 0, barrier: bool = False, hold: bool = False) -> None:
         """Write ``job`` to the ring; :meth:`ring_doorbell` announces it. :class:`DriverError` for one that is full,
         unless it may ``hold`` the job back until others have retired.
 
@@ -156,7 +156,7 @@ class EngineQueue:
         distance = 0 if self._barrier is None else place - self._barrier
         return distance if 0 < distance < _WINDOW_LIMIT and not 0 < window_after <= distance else window_after
 
-    def _post(self, job: Job, *, fills: bool) -> None:
+    def _post(self, job: DeviceJob, *, fills: bool) -> None:
         """Write the descriptor of the first job that is HELD. The one that ``fills`` a ring behind which others may be
         held interrupts, so that whatever waits for room is noticed."""
         if not self._queued:
@@ -185,8 +185,8 @@ class EngineQueue:
         self._write("IRQ_STATUS", field_value("IRQ_STATUS", **pending))
         return pending
 
-    def take_completions(self) -> list[tuple[Job, dict[str, int]]]:
-        """Jobs whose completions were written since the last call, oldest first, with these; their ring slots are given
+    def take_completions(self) -> list[tuple[DeviceJob, dict[str, int]]]:
+        """Jobs whose completions were written since the last call, oldest first, with these; their slots are given
         back. Those that have failed stay in :attr:`jobs` until the engine is reset."""
         count = (self.register("CPL_TAIL") - self._retired) & 0xFFFFFFFF
         if count > self._queued:
@@ -221,7 +221,7 @@ class EngineQueue:
         """The oldest job counts as that from now on."""
         self._since = self._bus.cycle
 
-    def culprit(self, record: FaultRecord) -> Job | None:
+    def culprit(self, record: FaultRecord) -> DeviceJob | None:
         """The job of a fault: the one that ``record`` names or, where the engine could not read whose it is, the
         oldest. None if it has none."""
         jobs = self.jobs
@@ -254,7 +254,7 @@ class EngineQueue:
         """STATUS.state."""
         return EngineState(self._regs.read_fields(f"E{self.number}.STATUS")["state"])
 
-    def reset(self) -> list[Job]:
+    def reset(self) -> list[DeviceJob]:
         """Stop and clear this engine alone; rings are set up again. Returns its jobs, which are LOST."""
         self._stop()
         jobs = self.jobs
@@ -263,9 +263,8 @@ class EngineQueue:
             job.state = JobState.LOST
         return jobs
 
-    def take_off(self) -> list[Job]:
-        """Take all jobs off an engine that has halted, and return them; they are OFF. The engine keeps its ring
-        registers, so two writes do."""
+    def take_off(self) -> list[DeviceJob]:
+        """Take all jobs off a halted engine and return them, OFF. It keeps its ring registers, so two writes do."""
         jobs = self.jobs
         if self._jobs:
             self._stop()

@@ -26,7 +26,7 @@ class JobState(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class JobWork:
     """What a job is to do. ``segments``: the first byte and the size of each; ``waits``: events that its body waits
     for; ``signal``: the event that it signals; ``tag``: a number of the driver's that its completion repeats."""
 
@@ -63,14 +63,14 @@ class Party(Protocol):
 
 
 @dataclass(eq=False)
-class Job:
+class DeviceJob:
     """One job of one engine. Its queue sets what is said of the ring. ``point``: its body goes on behind this
     cancellation point; ``prologue``: whether its prologue, if it has one, is to run; ``interrupt``: whether it
     interrupts when it retires."""
 
     id: int
     engine: int
-    work: Work
+    work: JobWork
     party: Party
     interrupt: bool = False
     prologue: bool = True
@@ -98,7 +98,7 @@ class Descriptor:
     flags: JobFlag
     body_pc: int
     window_after: int
-    work: Work
+    work: JobWork
     semaphores: tuple[tuple[int, int], ...] = ()
 
     def pack(self) -> bytes:
@@ -124,7 +124,7 @@ class Descriptor:
         return JOB.pack(**members)
 
 
-def describe(job: Job) -> Descriptor:
+def describe(job: DeviceJob) -> Descriptor:
     """What is written to the ring each time that ``job`` is put there."""
     work, point = job.work, job.point
     flags = JobFlag(0)

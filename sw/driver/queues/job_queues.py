@@ -10,7 +10,7 @@ from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.completion import fault_record
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.interrupt_wait import HandledInterrupt, InterruptWait, never
-from sw.driver.queues.job import Job, JobState, Party
+from sw.driver.queues.job import DeviceJob, JobState, Party
 from sw.driver.queues.overdue import OverdueJobs, allowed
 from sw.driver.queues.registers import RegisterAccess
 
@@ -44,7 +44,7 @@ class JobQueues:
         return job_id
 
     @property
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[DeviceJob]:
         """Every job that is neither DONE nor LOST, engine by engine, oldest first on each."""
         return [job for queue in self.engines for job in queue.jobs]
 
@@ -164,7 +164,7 @@ class JobQueues:
     # -- emptying --------------------------------------------------------------------------------------------
     def reset(self, engine: int) -> None:
         """Reset one engine: its jobs are lost, as their parties are told. Other engines run on."""
-        lost: dict[int, tuple[Party, list[Job]]] = {}
+        lost: dict[int, tuple[Party, list[DeviceJob]]] = {}
         for job in self.engines[engine].reset():
             lost.setdefault(id(job.party), (job.party, []))[1].append(job)
         for party, jobs in lost.values():

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from sim.bus import Bus
 from sw.driver.limits import BEGINNING
 from sw.driver.queues.engine_queue import EngineQueue
-from sw.driver.queues.job import Job
+from sw.driver.queues.job import DeviceJob
 from sw.driver.queues.registers import RegisterAccess
 
 _WORD = 1 << 32
@@ -22,14 +22,14 @@ class OverdueJobs:
 
     def __init__(self, bus: Bus, regs: RegisterAccess, engines: Sequence[EngineQueue]) -> None:
         self._bus, self._regs, self._engines = bus, regs, engines
-        self._came: dict[int, Job] = {}  #: by engine: the oldest job, if its events are known to have come
+        self._came: dict[int, DeviceJob] = {}  #: by engine: the oldest job, if its events are known to have come
 
     def left(self) -> int | None:
         """Cycles until the next clock runs out; None if there is none."""
         ends = [end for queue in self._engines if (end := _end(queue)) is not None]
         return max(0, min(ends) - self._bus.cycle) if ends else None
 
-    def find(self) -> Job | None:
+    def find(self) -> DeviceJob | None:
         """A job that is overdue; None if there is none. Clocks of jobs that wait for others, or that have waited until
         now, begin again."""
         late = [q for q in self._engines if (end := _end(q)) is not None and end <= self._bus.cycle]
@@ -77,12 +77,12 @@ class OverdueJobs:
         return min(blocked)
 
 
-def allowed(job: Job) -> int:
+def allowed(job: DeviceJob) -> int:
     """Cycles that a job may keep its engine from when it is the oldest and its events have come."""
     return BEGINNING + job.work.cycle_limit
 
 
-def _oldest(queue: EngineQueue) -> Job:
+def _oldest(queue: EngineQueue) -> DeviceJob:
     assert queue.oldest is not None
     return queue.oldest
 
@@ -94,7 +94,7 @@ def _end(queue: EngineQueue) -> int | None:
     return queue.clock + allowed(_oldest(queue))
 
 
-def _signals(queue: EngineQueue, event: int, before: Job | None = None) -> int:
+def _signals(queue: EngineQueue, event: int, before: DeviceJob | None = None) -> int:
     """How many signals of ``event`` the unfinished jobs of an engine give, or those queued ``before`` a job."""
     jobs = [job for job in queue.unfinished if job.work.signal == event]
     return sum(before is None or (job.id - before.id) % _WORD > _WORD // 2 for job in jobs)

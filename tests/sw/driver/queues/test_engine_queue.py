@@ -5,7 +5,7 @@ from hw.contract.params import preset
 from sim.bus import HostCosts
 from sw.driver.device import Device
 from sw.driver.errors import DriverError
-from sw.driver.queues.job import Job, JobState, Work
+from sw.driver.queues.job import DeviceJob, JobState, JobWork
 from tests.support.fake_soc import FakeSoc
 
 
@@ -20,7 +20,7 @@ def stored(device, slot):
 
 
 def job(number=0):
-    return Job(number, 0, Work(((0, 0),) * 8, 0, 0), party=None)
+    return DeviceJob(number, 0, JobWork(((0, 0),) * 8, 0, 0), party=None)
 
 
 def test_prologues_wait_for_a_barrier(soc):

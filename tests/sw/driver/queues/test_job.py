@@ -4,15 +4,15 @@ import pytest
 
 from hw.contract.image import CancelPoint
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
-from sw.driver.queues.job import Job, Work, describe
+from sw.driver.queues.job import DeviceJob, JobWork, describe
 
 SEGMENTS = tuple((4096 * i, 100 + i) for i in range(8))
-WORK = Work(SEGMENTS, 500, 7 << 16, body_pc=3, prologue_pc=1, waits=((4, 9), (5, 2)), signal=6)
+WORK = JobWork(SEGMENTS, 500, 7 << 16, body_pc=3, prologue_pc=1, waits=((4, 9), (5, 2)), signal=6)
 
 
 def told(**what):
     """Members of the descriptor that are not zero."""
-    job = Job(12, 0, what.pop("work", WORK), party=None, **what)
+    job = DeviceJob(12, 0, what.pop("work", WORK), party=None, **what)
     return {name: value for name, value in JOB.unpack(describe(job).pack()).items() if value}
 
 
@@ -30,10 +30,10 @@ def test_all_that_a_job_can_say():
 @pytest.mark.parametrize(
     ("what", "flags"),
     [
-        ({"work": Work(SEGMENTS, 0, 0)}, JobFlag(0)),
-        ({"work": Work(SEGMENTS, 0, 0, waits=((0, 1),), signal=0)}, JobFlag.WAIT0 | JobFlag.SIGNAL),
+        ({"work": JobWork(SEGMENTS, 0, 0)}, JobFlag(0)),
+        ({"work": JobWork(SEGMENTS, 0, 0, waits=((0, 1),), signal=0)}, JobFlag.WAIT0 | JobFlag.SIGNAL),
         ({"prologue": False}, JobFlag.WAIT0 | JobFlag.WAIT1 | JobFlag.SIGNAL),
-        ({"work": Work(SEGMENTS, 0, 0, prologue_pc=0)}, JobFlag.PROLOGUE),
+        ({"work": JobWork(SEGMENTS, 0, 0, prologue_pc=0)}, JobFlag.PROLOGUE),
     ],
 )
 def test_flags(what, flags):
@@ -46,4 +46,5 @@ def test_one_that_goes_on_has_no_prologue_and_waits_for_nothing():
     assert JobFlag(job["flags"]) == JobFlag.RESUME | JobFlag.SIGNAL | JobFlag.INTERRUPT
     assert job["body_pc"] == 41
     assert {name: value for name, value in job.items() if name.startswith("sem")} == {"sem2": 5, "sem31": 1}
-    assert Job(1, 0, WORK, party=None, point=point).waits == () and Job(1, 0, WORK, party=None).waits == WORK.waits
+    assert DeviceJob(1, 0, WORK, party=None).waits == WORK.waits
+    assert DeviceJob(1, 0, WORK, party=None, point=point).waits == ()
