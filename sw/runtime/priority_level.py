@@ -9,6 +9,7 @@ from hw.contract.isa import Segment
 from sw.driver import Device, LoadedModel
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
+from sw.driver.queues.job import JobState
 from sw.runtime import scheduler
 from sw.runtime.blame import Blamed, blaming
 from sw.runtime.estimates import Estimates
@@ -72,7 +73,7 @@ class PriorityLevel:
         """Schedule no more for ``request``; what is queued runs out."""
         for number in [n for n, other in self._open.items() if other is request]:
             self._scheduler.cancel(number)
-            for run in [run for run in self._waiting if run.request is request and not run.ids]:
+            for run in [run for run in self._waiting if run.request is request and not run.jobs]:
                 self._waiting.remove(run)
                 self._forget(run)
             if not any(run.request is request for run in self.groups.values()):
@@ -89,10 +90,8 @@ class PriorityLevel:
 
     def robbed(self, request: Request) -> bool:
         """Return whether jobs of ``request`` that were queued are gone."""
-        ids = [job for run in self.groups.values() if run.request is request for job in run.ids]
-        queues = [] if self.suspension is None else self.suspension.queues.values()
-        there = self._device.outstanding.keys() | {job.job_id for queue in queues for job in queue}
-        return any(job not in there and not self._device.finished(job) for job in ids)
+        runs = [run for run in self.groups.values() if run.request is request]
+        return any(job.state is JobState.LOST for run in runs for job in run.jobs)
 
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.key]
@@ -137,7 +136,7 @@ class PriorityLevel:
     def _backlog(self) -> bool:
         """Return whether, on the engines of every open request, there is a queued group that no loader has come to."""
         waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
-        behind = {e for run in self.groups.values() if waiting.intersection(run.ids[:1]) for e in self._engines(run)}
+        behind = {e for run in self.groups.values() if waiting.intersection(run.jobs[:1]) for e in self._engines(run)}
         if self._rules.placed:  # anywhere
             return bool(behind)
         opened = [self._open[request.number].model for request in self._scheduler.open_requests]
@@ -181,9 +180,9 @@ class PriorityLevel:
         """Queue as many jobs of ``run`` as there is room for."""
         engine = run.decision.engine if self._rules.placed else None
         with blaming(run.request):
-            ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
-        run.ids += ids
-        for _ in ids:
+            queued = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
+        run.jobs += queued
+        for _ in queued:
             run.left.popleft()
 
     # -- what happens ----------------------------------------------------------------------------------------
@@ -196,12 +195,12 @@ class PriorityLevel:
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self.groups.values():
-            if not run.ids or run.left:
+            if not run.jobs or run.left:
                 continue
-            if not not_loaded.intersection(run.ids):
+            if not not_loaded.intersection(run.jobs):
                 self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
             engines = self._engines(run)
-            if heads.isdisjoint(engines) and run.ids[0] not in not_loaded and run.key not in self._begun:
+            if heads.isdisjoint(engines) and run.jobs[0] not in not_loaded and run.key not in self._begun:
                 self._begun.add(run.key)
                 self._forecast.started(run.key, max(run.decided, self._measured.last_end(engines)))
             heads.update(engines)
@@ -213,10 +212,9 @@ class PriorityLevel:
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""
         for run in list(self.groups.values()):
-            ended = [job for job in run.ids if self._device.finished(job)]
-            if run.left or len(ended) < len(run.ids):
+            if run.left or run.results or any(job.state is not JobState.DONE for job in run.jobs):
                 continue
-            run.results = self._device.collect(run.ids, 0)
+            run.results, run.jobs = self._device.collect(run.jobs, 0), []
             try:
                 self._finish(run)
             except Exception as error:  # of a policy
@@ -255,10 +253,9 @@ class PriorityLevel:
         self.collect()
         self.suspension = suspension
         for halt in suspension.halts.values():
-            run = next((run for run in self.groups.values() if halt.in_job and halt.job_id in run.ids), None)
+            run = next((run for run in self.groups.values() if halt.in_job and run.has(halt.job_id)), None)
             if run is not None:
-                ended = self._device.jobs.table.finished
-                ends = [ended[job].end for job in run.ids if job in ended and ended[job].engine == halt.engine]
+                ends = [job.result.end for job in run.jobs if job.result is not None and job.engine == halt.engine]
                 begin = max([run.decided, self._resumed, self._measured.last_end([halt.engine]), *ends])
                 run.stopped.append(begin)
                 self._measured.computed(halt.engine, halt.cycle - begin)
@@ -286,7 +283,7 @@ class PriorityLevel:
 
         Also of requests that have others queued: these may end before the engines halt.
         """
-        begun = {run.request.number: run.left[0] for run in self._waiting if run.ids and run.left}
+        begun = {run.request.number: run.left[0] for run in self._waiting if run.jobs and run.left}
         lefts = [(request, self._jobs_left(request)) for request in self.requests]
         return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
 

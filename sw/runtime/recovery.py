@@ -58,7 +58,7 @@ class Recovery:
     def owner(self, job_id: int) -> Request | None:
         """Return the request that a job belongs to, or None if it is none of these."""
         runs = [run for level in self._levels for run in level.groups.values()]
-        return next((run.request for run in runs if job_id in run.ids), None)
+        return next((run.request for run in runs if run.has(job_id)), None)
 
     def oldest(self) -> Request | None:
         """Return the request whose group has been on the engines longest, or None if there is none."""
@@ -168,8 +168,8 @@ class Recovery:
         """Return the requests of ``level`` that would lose jobs if the engines that run jobs of ``victim`` were
         reset."""
         users: dict[int, set[int]] = {}
-        for entry in self._device.outstanding.values():
-            users.setdefault(entry.engine, set()).add(id(entry.model))
+        for job in self._device.outstanding:
+            users.setdefault(job.engine, set()).add(id(job.model))
         hit = {id(victim.model)}
         while True:
             more = hit.union(*(models for models in users.values() if models & hit))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy.typing as npt
 
 from hw.contract.image import StepInfo
-from sw.driver import Device, JobResult, LoadedModel
+from sw.driver import Device, JobResult, LoadedModel, ModelJob
 from sw.runtime import reference
 from sw.runtime.host_steps import HostSteps
 from sw.runtime.job_groups import job_groups
@@ -126,18 +126,17 @@ class Session:
         if self.model.placed:
             return self.device.collect(self._place(step), self.limit)
         jobs = range(step.first, step.first + step.count)
-        ids = self.device.submit(self.model, jobs, limit=self.limit)
-        return self.device.collect(ids, self.limit)
+        return self.device.collect(self.device.submit(self.model, jobs, limit=self.limit), self.limit)
 
-    def _place(self, step: StepInfo) -> list[int]:
+    def _place(self, step: StepInfo) -> list[ModelJob]:
         """Queue the layers of a step of a placed model, each where the expected queue time is smallest (**Queue-time
         balancing**)."""
-        queues, ids = QueueTime([0.0] * len(self.model.engines)), list[int]()
+        queues, jobs = QueueTime([0.0] * len(self.model.engines)), list[ModelJob]()
         for number, group in enumerate(job_groups(self.model.image, step)):
             duration = max(group.cost.load, group.cost.compute)  # each engine has a loader of its own
             engine = self.model.engines[queues.place(Operator(0, number, duration))]
-            ids += self.device.submit(self.model, group.jobs, limit=self.limit, engine=engine)
-        return ids
+            jobs += self.device.submit(self.model, group.jobs, limit=self.limit, engine=engine)
+        return jobs
 
 
 class _Run:
