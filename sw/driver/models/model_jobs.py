@@ -82,7 +82,8 @@ class ModelJobs:
                 if limit == 0:
                     break
                 self._make_room(queue, model, index, limit)
-            if self.scrubber.must_clear(number, model):
+            cleared = self.scrubber.must_clear(number, model)
+            if cleared:
                 self.scrubber.clear_engine(number, model)
             period = max(1, queue.capacity // 2)
             if model.placed:
@@ -95,7 +96,7 @@ class ModelJobs:
                 interrupt=index == last[number] or queue.pushed % period == period - 1,
                 prologue=not self._resident(model, index),
             )  # fmt: skip
-            queue.add(job, window_after=self._window_after(queue, model, index))
+            queue.add(job, window_after=self._window_after(queue, model, index), hold=cleared and not queue.free)
             if queue.outstanding.bit_count() == 1 or queue.behind_barrier:
                 # An idle engine starts at once, and its loader goes on with 2, 4, 8 jobs while others are written.
                 queue.ring_doorbell()
@@ -108,7 +109,7 @@ class ModelJobs:
         engine as it was."""
         queue, model = self._queues.engines[job.engine], job.model
         if job.point is None and self.scrubber.must_clear(job.engine, model):
-            self._queues.wait(lambda: queue.free > 1, None)
+            self._queues.wait(lambda: self._has_room(queue, model), None)
             self.scrubber.clear_engine(job.engine, model)
         job.prologue = prologue
         queue.add(job, window_after=self._window_after(queue, model, job.index), hold=True)
@@ -144,10 +145,14 @@ class ModelJobs:
         can only wait for its own ring, and a descriptor has a wait for each engine that is still at work for the
         job."""
         holder = self._window_holder(model, index, queue.number)
-        needed = 1 + self.scrubber.must_clear(queue.number, model)
-        if queue.free < needed or (holder is not None and holder.engine != queue.number):
+        if not self._has_room(queue, model) or (holder is not None and holder.engine != queue.number):
             return False
         return not model.placed or len(self._edge_waits(model, index, queue.number)) <= DESCRIPTOR_WAITS
+
+    def _has_room(self, queue: EngineQueue, model: LoadedModel) -> bool:
+        """Return whether a job has room, and one that clears the engine ahead of it, behind which a ring of one place
+        holds the job back."""
+        return queue.free >= min(1 + self.scrubber.must_clear(queue.number, model), queue.capacity)
 
     def _edge_waits(self, model: LoadedModel, index: int, engine: int) -> list[tuple[int, int]]:
         """Return the events for which job ``index`` of a placed model has to wait; what has ended is looked at where
