@@ -29,8 +29,8 @@ class PriorityLevel:
     ``numbers`` gives one for each step of a request, later ones larger."""
 
     def __init__(
-        self, device: Device, rules: Rules, estimates: Estimates, priority: int, measured: Measurements,
-        numbers: Iterator[int],
+        self, device: Device, rules: Rules, estimates: Estimates, measured: Measurements, numbers: Iterator[int],
+        priority: int,
     ) -> None:  # fmt: skip
         self.priority = priority
         self.suspension: Suspension | None = None

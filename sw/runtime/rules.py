@@ -14,7 +14,8 @@ class Rules:
     """Holds the rules of a run time. ``order`` and ``placement`` make policies. ``placed``: groups go to the engine
     that the placement policy names, otherwise every group runs on all engines. ``ahead``: groups that may be queued and
     not have begun to compute. ``at_arrival``: decide for all groups of a request at once. ``per_decision``: groups that
-    are decided on at a time."""
+    are decided on at a time. ``preemptive``: the most urgent requests suspend all others; ``may_kill``: they may be
+    stopped and started over."""
 
     order: Callable[[], OrderPolicy]
     placement: Callable[[], PlacementPolicy]
@@ -22,6 +23,8 @@ class Rules:
     ahead: int
     at_arrival: bool
     per_decision: int = 1
+    preemptive: bool = False
+    may_kill: bool = False
 
     @classmethod
     def chosen(
@@ -31,6 +34,8 @@ class Rules:
         placement: str | Callable[..., PlacementPolicy] | None,
         *,
         placed: bool,
+        preemptive: bool,
+        may_kill: bool,
         ahead: int | None,
         at_arrival: bool,
         per_decision: int,
@@ -55,7 +60,10 @@ class Rules:
         make = placement if callable(placement) else partial(placement_for, placement or "queue_time")
         make(waits, *since)
         slots = device.params.job_slots
-        return cls(make_order, lambda: make(waits, *since), several, ahead or slots, at_arrival, per_decision)
+        return cls(
+            make_order, lambda: make(waits, *since), several, ahead or slots, at_arrival, per_decision, preemptive,
+            may_kill,
+        )  # fmt: skip
 
     def engines_for(self, device: Device, model: LoadedModel, engines: Sequence[int] | None) -> Sequence[int] | None:
         """Return ``engines``, if ``model`` can run on them under these rules; otherwise raises as

@@ -4,6 +4,7 @@
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Self
 
@@ -19,6 +20,7 @@ from sw.runtime.level_changes import LevelChanges
 from sw.runtime.measurements import Measurements
 from sw.runtime.policies import OrderPolicy, PlacementPolicy
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
+from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Inputs, Request, State
@@ -95,29 +97,29 @@ class Runtime:
         self._groups: deque[GroupRun] = deque(maxlen=history)
         self._submitted = count()
         self._rules = Rules.chosen(
-            device, order, placement, placed=placed, ahead=ahead, at_arrival=at_arrival,
-            per_decision=layers_per_decision, initial_waits=initial_waits, decay=initial_waits_decay,
+            device, order, placement, placed=placed, preemptive=preemptive, may_kill=may_kill, ahead=ahead,
+            at_arrival=at_arrival, per_decision=layers_per_decision, initial_waits=initial_waits,
+            decay=initial_waits_decay,
         )  # fmt: skip
         self._on_end = on_end
         self._estimates = Estimates({}, gain)
         self._sessions: dict[int, Session] = {}
-        self._numbers = count(1)
-        self._levels: list[PriorityLevel] = []  #: the last has the engines, the others are suspended
+        new_level = partial(PriorityLevel, device, self._rules, self._estimates, self.measured, count(1))
+        self._priorities = priorities = Priorities(new_level, preemptive=preemptive)
         self._unfinished = 0  #: requests
         self._in_turn = self._closed = False
         self._log = SpanLog(history)
         self._switching = Switching(rule, gain)
-        self._waiting = WaitingRequests(device, self._levels, self._switching, preemptive)
-        self._recovery = Recovery(device, self._levels, self._waiting, self._log, self._end)
-        self._deadlines = Deadlines(device, self._levels, self._waiting, self._recovery, self._end)
-        self._steps = RequestSteps(self._levels, self._groups, CpuSteps(device), self._recovery, self._end)
+        self._waiting = WaitingRequests(device, self._rules, priorities, self._switching)
+        self._recovery = Recovery(device, priorities, self._waiting, self._log, self._end)
+        self._deadlines = Deadlines(device, priorities, self._waiting, self._recovery)
+        self._steps = RequestSteps(priorities, self._groups, CpuSteps(device), self._recovery, self._end)
         self._changes = LevelChanges(
-            device, self._levels, self._waiting, self._switching, self._recovery, self._log,
-            preemptive=preemptive, may_kill=may_kill, collect=self._steps.advance_all,
-        )  # fmt: skip
+            device, self._rules, priorities, self._waiting, self._switching, self._recovery, self._steps, self._log
+        )
         self._wake_ups = WakeUps(
-            device, self._levels, self._waiting, self._deadlines, self._changes, self._steps, self._rules,
-        )  # fmt: skip
+            device, priorities, self._waiting, self._deadlines, self._changes, self._steps, self._rules
+        )
 
     @property
     def requests(self) -> list[Request]:
@@ -140,11 +142,11 @@ class Runtime:
         then on; it may have been closed before. Raises :class:`DriverError` within a turn."""
         self._refuse_in_turn()
         self._closed = True
-        left = [*self._waiting, *(request for level in self._levels for request in level.requests)]
+        left = [*self._waiting, *self._priorities.requests]
         if left and not self.device.ownership.closed:
             with self.device.ownership.one_thread():
                 self.device.drop_all()
-        self._levels.clear()
+        self._priorities.clear()
         for request in left:
             request.cancelling = True
             self._end(request)
@@ -219,7 +221,7 @@ class Runtime:
         """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
         left in it."""
         self._waiting.serve(source)
-        while self._waiting or self._levels:
+        while self._waiting or self._priorities:
             self.step()
         self._waiting.serve(None)
         self._recovery.guarded(self.device.settle)  # the last completions of restores belong to the spans
@@ -250,7 +252,7 @@ class Runtime:
             if request.state is State.WAITING:
                 self._end(request)
                 return
-            for level in self._levels:
+            for level in self._priorities:
                 level.close(request)
             self._steps.advance_all()
 
@@ -262,17 +264,13 @@ class Runtime:
         self._changes.turn()
         while (request := self._waiting.startable()) is not None:
             self._start(request)
-        if self._levels:
-            self._levels[-1].turn(self._wake_ups.interrupted)
+        if (top := self._priorities.top) is not None:
+            top.turn(self._wake_ups.interrupted)
 
     def _start(self, request: Request) -> None:
-        if not self._levels or self._levels[-1].suspension is not None:
-            with blaming(request):  # it makes policies
-                new = PriorityLevel(
-                    self.device, self._rules, self._estimates, request.priority, self.measured, self._numbers
-                )
-                self._levels.append(new)
-        level, begin = self._levels[-1], max(request.arrival, self.device.bus.cycle)
+        with blaming(request):  # it may make policies
+            level = self._priorities.level_for(request)
+        begin = max(request.arrival, self.device.bus.cycle)
         self._waiting.discard(request)
         try:
             if request.engines is not None:
@@ -292,13 +290,13 @@ class Runtime:
             self._end(request, error)
             return
         request.run(self.device.bus.cycle)
-        others = [other for each in self._levels for other in each.requests]
+        others = self._priorities.requests
         request.alone = not others and not self.device.outstanding
         for other in others:
             other.alone = False
         self._log.runs([request], begin)
         level.requests.append(request)
-        self._steps.enter(level, request)
+        self._steps.enter(request)
 
     def _end(self, request: Request, error: Exception | None = None) -> None:
         self._waiting.discard(request)
