@@ -75,7 +75,7 @@ class SyntheticExecutor:
             by_priority=self._preemptive,
             graphs={n: LayerGraph(m.dependencies, _blocks(m)) for n, m in scenario.models.items() if m.layers},
         )
-        self._runs: list[_OpenRun] = []  #: all, by number of the scheduler's request
+        self._runs: list[_OpenRun] = []  #: all, by number of the chain that the scheduler has of each
         self._announced: dict[ModelRun, int] = {}  #: runs that have not been submitted
         self._declined: list[int] = []  #: runs that wait for less urgent ones to end
         self._jobs: dict[tuple[int, int], SyntheticJob] = {}
@@ -162,7 +162,7 @@ class SyntheticExecutor:
     # -- decisions -------------------------------------------------------------------------------------------
     def _decide(self) -> None:
         """Schedule while the loader has nothing to do, or at once what is placed on arrival or more urgent."""
-        while self._scheduler.open_requests and self._may_decide():
+        while self._scheduler.open_chains and self._may_decide():
             for _ in range(self._per_decision):
                 begin = time.perf_counter()
                 decision = self._scheduler.decide(self.env.now)
@@ -179,19 +179,19 @@ class SyntheticExecutor:
             return True
         if not self._preemptive:
             return False
-        return max(r.priority for r in self._scheduler.open_requests) > max(job.priority for job in backlog)
+        return max(r.priority for r in self._scheduler.open_chains) > max(job.priority for job in backlog)
 
     def _queue(self, decision: Decision) -> None:
-        request, layer, now = decision.request, decision.layer, self.env.now
-        cost = self._truth[request.model][layer]
-        after = [self._jobs[request.number, earlier] for earlier in decision.after]
+        chain, layer, now = decision.chain, decision.layer, self.env.now
+        cost = self._truth[chain.model][layer]
+        after = [self._jobs[chain.number, earlier] for earlier in decision.after]
         job = SyntheticJob(
-            len(self._jobs), request.number, layer, decision.engine, *cost[:3], priority=request.priority, after=after,
-            jobs=len(self._truth[request.model]), earliest=request.arrival,
+            len(self._jobs), chain.number, layer, decision.engine, *cost[:3], priority=chain.priority, after=after,
+            jobs=len(self._truth[chain.model]), earliest=chain.arrival,
         )  # fmt: skip
-        self._jobs[request.number, layer] = job
+        self._jobs[chain.number, layer] = job
         self._records[job] = LayerRun(
-            self._runs[request.number].run.frame.stream, request.model, layer, decision.engine, now, now,
+            self._runs[chain.number].run.frame.stream, chain.model, layer, decision.engine, now, now,
             decision.passed_over, decision.candidates, decision.start, decision.idle,
         )  # fmt: skip
         self._machine.submit(job)

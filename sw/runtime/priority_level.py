@@ -47,7 +47,7 @@ class PriorityLevel:
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
             duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
         )  # fmt: skip
-        self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
+        self._open: dict[int, Request] = {}  #: by the number of the chain that is the step
         self._groups_of: dict[int, list[JobGroup]] = {}  #: likewise, of steps with groups to be decided on
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
@@ -109,17 +109,17 @@ class PriorityLevel:
         host asks whether it is ``interrupted``; then the rest is for a later turn."""
         self._observe()
         self._push()
-        while self._scheduler.open_requests and self._may_decide() and not interrupted():
+        while self._scheduler.open_chains and self._may_decide() and not interrupted():
             self._device.bus.advance(self._device.bus.costs.decision)
             for _ in range(self._rules.per_decision):
-                if self._scheduler.open_requests:
+                if self._scheduler.open_chains:
                     self._decide()
             self._push()
 
     @property
     def starved(self) -> bool:
         """Return whether there is something to decide on as soon as a loader gets to what is queued."""
-        return bool(self._scheduler.open_requests)
+        return bool(self._scheduler.open_chains)
 
     def _may_decide(self) -> bool:
         if self._rules.at_arrival:
@@ -139,7 +139,7 @@ class PriorityLevel:
         behind = {e for run in self.groups.values() if waiting.intersection(run.jobs[:1]) for e in self._engines(run)}
         if self._rules.placed:  # anywhere
             return bool(behind)
-        opened = [self._open[request.number].model for request in self._scheduler.open_requests]
+        opened = [self._open[chain.number].model for chain in self._scheduler.open_chains]
         return all(not behind.isdisjoint(model.engines) for model in opened)
 
     def _decide(self) -> None:
@@ -148,11 +148,11 @@ class PriorityLevel:
         try:
             decision = self._scheduler.decide(bus.cycle)
         except PolicyFailed as failure:
-            raise Blamed(self._open[failure.request], failure) from failure
+            raise Blamed(self._open[failure.chain.number], failure) from failure
         self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
-        request = self._open[decision.request.number]
-        group = self._groups_of[decision.request.number][decision.layer]
+        request = self._open[decision.chain.number]
+        group = self._groups_of[decision.chain.number][decision.layer]
         run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))
         self.groups[run.key] = run
         self._waiting.append(run)
@@ -235,14 +235,14 @@ class PriorityLevel:
         if not any(result.resumed for result in run.results):
             took = longest(run.results)
             access = took.load + took.stream
-            self._estimates.correct(run.decision.request.model, run.index, load=access, compute=took.compute)
+            self._estimates.correct(run.decision.chain.model, run.index, load=access, compute=took.compute)
         self.finished.append(run)
         run.request.groups_ended += 1
         run.request.results += run.results
         run.request.setbacks = 0
-        number = run.decision.request.number
-        left = [other for other in self.groups.values() if other.decision.request.number == number]
-        scheduled = number not in {request.number for request in self._scheduler.open_requests}
+        number = run.decision.chain.number
+        left = [other for other in self.groups.values() if other.decision.chain.number == number]
+        scheduled = number not in {chain.number for chain in self._scheduler.open_chains}
         if scheduled and not left:
             del self._open[number], self._groups_of[number]
 
@@ -302,7 +302,7 @@ class PriorityLevel:
         now, engines = self._device.bus.cycle, self._device.params.engines if self._rules.placed else 1
         self._forecast.state(now)
         queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
-        chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_requests]
+        chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_chains]
         later = sum(
             reference_duration(r.model.image, step) + r.session.host_cycles(step)
             for r in self.requests
