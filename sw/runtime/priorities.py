@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterator
 from sw.driver import LoadedModel, Suspension
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
+from sw.runtime.rules import Rules
 
 
 class Priorities:
     """Holds the started requests of one run time, in levels of one priority each. The highest level has the engines,
     unless it is suspended: then it gets them next, and what is more urgent may start above it.
 
-    ``new_level`` makes an empty level of a priority. ``preemptive``: requests start beside others of their priority
-    only.
+    ``new_level`` makes an empty level of a priority.
     """
 
-    def __init__(self, new_level: Callable[[int], PriorityLevel], *, preemptive: bool) -> None:
-        self._new_level, self._preemptive = new_level, preemptive
+    def __init__(self, new_level: Callable[[int], PriorityLevel], rules: Rules) -> None:
+        self._new_level, self._rules = new_level, rules
         self._levels: list[PriorityLevel] = []  #: the last is the highest, those before it are suspended
 
     def __bool__(self) -> bool:
@@ -80,7 +80,7 @@ class Priorities:
         level = self.running
         if level is None:
             return self.top is None or self.outranked_by(request)
-        if request.arrival > now or (self._preemptive and request.priority != level.priority):
+        if request.arrival > now or (self._rules.preemptive and request.priority != level.priority):
             return False
         crowded = len(self._levels) > 1 and level.requests
         return not crowded and not self.displaces(request.model)

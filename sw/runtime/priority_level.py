@@ -59,7 +59,7 @@ class PriorityLevel:
         """Schedule the current step of ``request``, which runs on the accelerator, from now on."""
         image = request.model.image
         key = f"{image.meta.model} #{id(image)} step {request.step}"
-        groups, number = request.groups, next(self._numbers)
+        groups, number = self._rules.groups(request), next(self._numbers)
         self._estimates.add(key, [group.cost for group in groups])
         self._holders[key] = [group.holder for group in groups]
         edges = [group.after or () for group in groups]
@@ -107,10 +107,12 @@ class PriorityLevel:
     def turn(self, interrupted: Callable[[], bool]) -> None:
         """Decide on what the loaders can begin with, and queue it as far as there is room. Between two decisions the
         host asks whether it is ``interrupted``; then the rest is for a later turn."""
-        self._observe()
+        if not self._rules.whole:
+            self._observe()
         self._push()
         while self._scheduler.open_chains and self._may_decide() and not interrupted():
-            self._device.bus.advance(self._device.bus.costs.decision)
+            if not self._rules.whole:
+                self._device.bus.advance(self._device.bus.costs.decision)
             for _ in range(self._rules.per_decision):
                 if self._scheduler.open_chains:
                     self._decide()
@@ -178,9 +180,10 @@ class PriorityLevel:
 
     def _submit(self, run: GroupRun) -> None:
         """Queue as many jobs of ``run`` as there is room for."""
-        engine = run.decision.engine if self._rules.placed else None
+        engine = self._engines(run)[0] if self._rules.placed else None
+        limit = self._rules.limit if self._rules.whole else 0
         with blaming(run.request):
-            queued = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
+            queued = self._device.submit(run.request.model, list(run.left), limit=limit, engine=engine)
         run.jobs += queued
         for _ in queued:
             run.left.popleft()
@@ -207,7 +210,10 @@ class PriorityLevel:
         self._observed = now
 
     def _engines(self, run: GroupRun) -> Sequence[int]:
-        return [run.decision.engine] if self._rules.placed else run.request.model.engines
+        engines = run.request.model.engines
+        if not self._rules.placed:
+            return engines
+        return [engines[run.decision.engine] if self._rules.whole else run.decision.engine]
 
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""
@@ -304,7 +310,7 @@ class PriorityLevel:
         queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
         chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_chains]
         later = sum(
-            reference_duration(r.model.image, step) + r.session.host_cycles(step)
+            reference_duration(r.model.image, step) + r.data.host_cycles(step)
             for r in self.requests
             for step in r.steps[r.step + 1 :]
         )

@@ -56,6 +56,21 @@ class Recovery:
         if self._dropped:
             self._restart_robbed()
 
+    def ending_all(self, action: Callable[[], object]) -> None:
+        """Do ``action``; any error ends all requests, of which there is no other to be spared."""
+        try:
+            action()
+        except Exception as error:
+            left = [*self._priorities.requests, *self._waiting]
+            if not left:
+                raise
+            for request in left:
+                level = self._priorities.level_of(request)
+                if level is not None:
+                    level.drop(request)
+                self._priorities.ended(request)
+                self._end(request, error.error if isinstance(error, Blamed) else error)
+
     def fail(self, victim: Request, error: Exception) -> None:
         """End ``victim``, whether it has started or waits. Requests that had jobs on the engines it used start over."""
         try:

@@ -37,6 +37,9 @@ class WakeUps:
     def wait(self) -> None:
         """Let time pass until something is to be done, and take what has ended on the device. Raises ``DeviceTimeout``
         if a job has kept its engine longer than it may."""
+        if self._rules.whole:
+            self._wait_for_all()
+            return
         if self._waiting.unseen() and (self._waiting.startable() is not None or self._changes.due()):
             return
         now = self._device.bus.cycle
@@ -52,6 +55,15 @@ class WakeUps:
                 self._device.bus.advance(min(ahead))
         else:
             self._wait_for_jobs(ahead)
+
+    def _wait_for_all(self) -> None:
+        """Wait until all that was begun has ended."""
+        for request in self._priorities.requests:
+            if request.on_cpu is not None:
+                self._device.bus.advance(request.on_cpu.end - self._device.bus.cycle)
+        jobs = [job for level in self._priorities for run in level.groups.values() for job in run.jobs]
+        self._device.collect(jobs, self._rules.limit)
+        self._steps.advance_all()
 
     def _wait_for_jobs(self, ahead: list[int]) -> None:
         top = self._priorities.top

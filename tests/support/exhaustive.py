@@ -54,7 +54,9 @@ class Walk:
         self.device.begin(self.victim.model, LIMIT)
         for step in self.victim.model.image.meta.steps:
             if step.kind == "host":
-                session.run_host(step)
+                values = session.compute_host(step)
+                self.device.bus.advance(session.host_cycles(step))
+                session.store_host(values)
             else:
                 self._run_jobs(list(range(step.first, step.first + step.count)))
         self.victim.check(session.fetch(), f"halted at {self.visited}")
