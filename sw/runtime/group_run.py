@@ -27,7 +27,7 @@ class GroupRun:
     @property
     def key(self) -> tuple[int, int]:
         """Return the name by which the scheduler knows the group."""
-        return self.decision.chain.number, self.decision.layer
+        return self.decision.key
 
     def has(self, job_id: int) -> bool:
         """Return whether the job is one of this group."""

@@ -3,6 +3,7 @@
 
 from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
 from sw.runtime.blame import Blamed, blaming
+from sw.runtime.next_jobs import next_jobs
 from sw.runtime.preemption_mechanism import Mechanism, Situation
 from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
@@ -100,7 +101,7 @@ class LevelChanges:
     def _suspend(self, level: PriorityLevel, incoming: Request) -> None:
         oldest = level.requests[0]
         try:
-            suspension = self._device.suspend(range(self._device.params.engines), incoming.model, level.upcoming())
+            suspension = self._device.suspend(range(self._device.params.engines), incoming.model, next_jobs(level))
         except OutOfMemory:  # nothing was taken off the engines
             self._start_over(level)
             return

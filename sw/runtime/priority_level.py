@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from hw.contract.isa import Segment
-from sw.driver import Device, LoadedModel
+from sw.driver import Device
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
 from sw.driver.queues.job import JobState
@@ -15,7 +15,7 @@ from sw.runtime.blame import Blamed, blaming
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
-from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
+from sw.runtime.job_groups import JobGroup, reference_duration
 from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
@@ -95,9 +95,8 @@ class PriorityLevel:
 
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.key]
-        self._forecast.drop(run.key)
         with suppress(Exception):  # of a policy that is told of it: the request ends or starts over anyway
-            self._scheduler.ended(*run.key)
+            self._scheduler.dropped(run.decision)
 
     def busy(self, request: Request) -> bool:
         """Return whether any group of ``request`` is decided on or still to be decided on."""
@@ -201,11 +200,11 @@ class PriorityLevel:
             if not run.jobs or run.left:
                 continue
             if not not_loaded.intersection(run.jobs):
-                self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
+                self._scheduler.load_noticed(run.decision, max(run.decided, self._observed), now)
             engines = self._engines(run)
             if heads.isdisjoint(engines) and run.jobs[0] not in not_loaded and run.key not in self._begun:
                 self._begun.add(run.key)
-                self._forecast.started(run.key, max(run.decided, self._measured.last_end(engines)))
+                self._scheduler.started(run.decision, max(run.decided, self._measured.last_end(engines)))
             heads.update(engines)
         self._observed = now
 
@@ -230,18 +229,14 @@ class PriorityLevel:
         run.idle = self._measured.idle(run.results, run.decided)
         del self.groups[run.key]
         self._begun.discard(run.key)
-        for report, cycle in (
-            (self._forecast.load_started, run.load_start),
-            (self._forecast.load_ended, run.load_end),
-            (self._forecast.started, run.start),
-            (self._forecast.ended, run.end),
-        ):
-            report(run.key, cycle)
-        self._scheduler.ended(*run.key)
-        if not any(result.resumed for result in run.results):
+        self._scheduler.load_started(run.decision, run.load_start)
+        self._scheduler.load_ended(run.decision, run.load_end)
+        self._scheduler.started(run.decision, run.start)
+        if any(result.resumed for result in run.results):
+            self._scheduler.ended(run.decision, run.end)
+        else:
             took = longest(run.results)
-            access = took.load + took.stream
-            self._estimates.correct(run.decision.chain.model, run.index, load=access, compute=took.compute)
+            self._scheduler.ended(run.decision, run.end, load=took.load + took.stream, compute=took.compute)
         self.finished.append(run)
         run.request.groups_ended += 1
         run.request.results += run.results
@@ -282,25 +277,6 @@ class PriorityLevel:
         for request in self.requests:
             if request.state is State.RUNNING:
                 request.hold()
-
-    def upcoming(self) -> list[tuple[LoadedModel, int]]:
-        """Return the next job of each request that is not on an engine, for what it keeps in LV2: of a layer that is
-        queued in part the next one, otherwise the first of the table.
-
-        Also of requests that have others queued: these may end before the engines halt.
-        """
-        begun = {run.request.number: run.left[0] for run in self._waiting if run.jobs and run.left}
-        lefts = [(request, self._jobs_left(request)) for request in self.requests]
-        return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
-
-    def _jobs_left(self, request: Request) -> list[int]:
-        queued = {
-            job for run in self.groups.values() if run.request is request for job in set(run.group.jobs) - set(run.left)
-        }
-        steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
-        jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
-        ended = {result.job for result in request.results}
-        return [job for job in jobs if job not in queued and job not in ended]
 
     def remaining(self) -> float:
         """Return the cycles until the requests of this level will have ended, as forecast: what is queued has to

@@ -46,6 +46,11 @@ class Decision:
     passed_over: int
     candidates: int  #: how many there were to choose from
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """Return the name of the layer: the number of its chain, and its own."""
+        return self.chain.number, self.layer
+
 
 class PolicyFailed(RuntimeError):
     """Says that a policy raised ``error`` while it decided for ``chain``; for the oldest, before it had chosen."""
@@ -69,7 +74,8 @@ class LayerScheduler:
     those behind the first are what :meth:`decide` gives next (:attr:`committed`). ``holders``: by model, for each layer
     the earlier one that must end before its weights have a place, where models have on-chip memory of their own.
     ``duration``: what a layer adds to the expected time of its engine's queue, from its reference durations; by default
-    its compute.
+    its compute. Whoever executes the layers, a device or the synthetic machine, reports when they load and compute:
+    forecast and estimates are kept by that.
     """
 
     def __init__(
@@ -140,10 +146,6 @@ class LayerScheduler:
         if chosen.passed_over != passed:
             chosen = replace(chosen, passed_over=passed)
         return self._schedule(state, chosen, len(candidates))
-
-    def ended(self, chain: int, layer: int) -> None:
-        """Note that a layer has ended, or was revoked: it is no longer in its queue."""
-        self._placement.executed(*self._placed.pop((chain, layer)))
 
     def _candidates(self, begin: float) -> list[Candidate]:
         chains = list(self._open.values())
@@ -219,3 +221,43 @@ class LayerScheduler:
         turnaround = self._forecast.turnaround
         idle = idle._replace(compute=max(idle.compute, turnaround) + turnaround * (cost.jobs - 1))
         return Decision(chain, layer, engine, cost, after, idle, start, chosen.passed_over, candidates)
+
+    # -- what whoever executes the layers reports ---------------------------------------------------------------
+    def load_started(self, layer: Decision, time: float) -> None:
+        """Note that the load of ``layer`` began."""
+        self._forecast.load_started(layer.key, time)
+
+    def load_ended(self, layer: Decision, time: float, load: float | None = None) -> None:
+        """Note that the load of ``layer`` ended; it took ``load``, if that is known."""
+        self._forecast.load_ended(layer.key, time)
+        self._correct(layer, load, None)
+
+    def load_noticed(self, layer: Decision, since: float, time: float) -> None:
+        """Note that the load of ``layer`` ended between ``since`` and ``time``."""
+        self._forecast.load_noticed(layer.key, since, time)
+
+    def rolled_back(self, layer: Decision) -> None:
+        """Note that ``layer`` will be loaded again."""
+        self._forecast.rolled_back(layer.key)
+
+    def started(self, layer: Decision, time: float) -> None:
+        """Note that compute of ``layer`` began."""
+        self._forecast.started(layer.key, time)
+
+    def ended(self, layer: Decision, time: float, *, load: float | None = None, compute: float | None = None) -> None:
+        """Note that ``layer`` has ended, after so much memory access and compute, if that is known."""
+        self._forecast.ended(layer.key, time)
+        self._leave(layer)
+        self._correct(layer, load, compute)
+
+    def dropped(self, layer: Decision) -> None:
+        """Note that ``layer``, which was in its queue, will not run."""
+        self._forecast.drop(layer.key)
+        self._leave(layer)
+
+    def _leave(self, layer: Decision) -> None:
+        self._placement.executed(*self._placed.pop(layer.key))
+
+    def _correct(self, layer: Decision, load: float | None, compute: float | None) -> None:
+        if load is not None or compute is not None:
+            self._estimates.correct(layer.chain.model, layer.layer, load=load, compute=compute)
