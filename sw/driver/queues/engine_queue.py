@@ -233,14 +233,9 @@ class EngineQueue:
     def fault(self) -> FaultRecord:
         """Return the FAULT registers."""
         fields = self._regs.read_fields(f"E{self.number}.FAULT_CODE")
-        return fault_record(
-            self.number,
-            status=fields["code"],
-            unit=fields["unit"],
-            job_id=self.register("FAULT_JOB"),
-            pc=self.register("FAULT_PC"),
-            address=self.register("FAULT_ADDR"),
-        )
+        job_id, pc, address = (self.register(f"FAULT_{name}") for name in ("JOB", "PC", "ADDR"))
+        code, unit = fields["code"], fields["unit"]
+        return fault_record(self.number, status=code, unit=unit, job_id=job_id, pc=pc, address=address)
 
     def pause(self) -> None:
         """Ask the engine to halt at the next cancellation point or before the next body."""
