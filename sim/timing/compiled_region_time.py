@@ -35,8 +35,8 @@ def fast_side_by_side() -> SideBySide:
 
 
 class CompiledRegionTime:
-    """What :func:`sim.timing.region_time.side_by_side_cycles` is, in C. Raises :class:`sim.rtl.toolchain.BuildError`
-    if that cannot be compiled."""
+    """What :func:`sim.timing.region_time.side_by_side_cycles` is, in C. Raises
+    :class:`sim.toolchain.compilers.BuildError` if that cannot be compiled."""
 
     def __init__(self) -> None:
         self._cycles: Any = c_library(Path(__file__).with_suffix(".c")).caesura_side_by_side

@@ -28,8 +28,8 @@ _Window = structure("_Window", "count queued loaded", "step runs counts space")
 
 
 class CompiledWalks:
-    """What :class:`sim.timing.worst_walk.WorstWalks` is, in C. Raises :class:`sim.rtl.toolchain.BuildError` if that
-    cannot be compiled."""
+    """What :class:`sim.timing.worst_walk.WorstWalks` is, in C. Raises
+    :class:`sim.toolchain.compilers.BuildError` if that cannot be compiled."""
 
     def __init__(self, params: SocParams) -> None:
         self._walk = _library().caesura_walk

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO
 
 from sim.cache_folder import cache_dir, read_kept, write_kept
-from sim.rtl.stages import Stages
-from sim.rtl.toolchain import BuildError
+from sim.toolchain.compilers import BuildError
+from sim.toolchain.stages import Stages
 from sim.visible_text import visible
 
 Files = Mapping[str, str]  #: file name -> text
@@ -40,7 +40,7 @@ def library(recipe: Recipe, *, source: str | None = None, stages: Stages | None 
 
     ``source`` identifies what the design is made from: where it is known, the design is not even prepared. Safe to
     call from several processes at once: one builds, the others wait. A library that was damaged is built again. Raises
-    :class:`sim.rtl.toolchain.BuildError`.
+    :class:`sim.toolchain.compilers.BuildError`.
     """
     root = cache_dir()
     try:

@@ -6,15 +6,15 @@ import time
 
 import pytest
 
-from sim.rtl import cache, stages, toolchain
-from sim.rtl.cache import Recipe, intact, library
-from sim.rtl.stages import Stages
+from sim.toolchain import compilers, library_cache, stages
+from sim.toolchain.library_cache import Recipe, intact, library
+from sim.toolchain.stages import Stages
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     root = tmp_path / "cache"
-    for module in (cache, stages, toolchain):
+    for module in (library_cache, stages, compilers):
         monkeypatch.setattr(module, "cache_dir", lambda: root)
     return root
 
@@ -138,10 +138,10 @@ def test_concurrent_processes_build_once_and_say_whom_they_wait_for(folder, sour
 def test_a_build_that_fails_keeps_its_folder_and_is_tried_again(counted, folder):
     def fail(files, work, log, stages):
         log.write_text("no such luck")
-        raise toolchain.BuildError(str(log))
+        raise compilers.BuildError(str(log))
 
     recipe = Recipe("fake", (), lambda stages: {"netlist": "design"}, fail)
-    with pytest.raises(toolchain.BuildError) as error:
+    with pytest.raises(compilers.BuildError) as error:
         library(recipe)
     with open(str(error.value)) as log:
         assert log.read() == "no such luck"
@@ -154,11 +154,11 @@ def test_stages_tell_the_time_of_the_last_run_scaled_by_size(capfd):
             time.sleep(0.6)
         return capfd.readouterr().err
 
-    cache.cache_dir().mkdir()
+    library_cache.cache_dir().mkdir()
     assert "simulator: cutting, 0 s of about 77 s" in run(10)
     assert "simulator: cutting, 0 s of about 2 s" in run(33)
     assert "simulator: cutting, 0 s of about 77 s" in run(1000)
-    (cache.cache_dir() / stages.DURATIONS).write_text("{")
+    (library_cache.cache_dir() / stages.DURATIONS).write_text("{")
     assert "of about 77 s" in run(10)
 
 
@@ -180,5 +180,5 @@ def test_a_quiet_build_says_nothing(capfd):
 def test_a_folder_that_cannot_be_used_is_named_with_the_way_out(folder):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file stands in its place")
-    with pytest.raises(toolchain.BuildError, match=rf"cache folder {folder}.*XDG_CACHE_HOME"):
+    with pytest.raises(compilers.BuildError, match=rf"cache folder {folder}.*XDG_CACHE_HOME"):
         library(Counted(folder).recipe())

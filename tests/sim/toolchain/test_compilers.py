@@ -5,7 +5,7 @@ import ctypes
 import pytest
 
 from sim.cache_folder import cache_dir
-from sim.rtl.toolchain import CC, CXX, BuildError, Source, compile_all, link
+from sim.toolchain.compilers import CC, CXX, BuildError, Source, compile_all, link
 
 
 def test_the_cache_follows_the_xdg_convention(monkeypatch, tmp_path):
