@@ -13,8 +13,7 @@ from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.order.region_places import parts_of, place_parts
 from compiler.backend.order.region_work import MemberWork, PartWay, PartWork, RegionWork
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes
-from sim.timing.compiled_region_time import fast_side_by_side
-from sim.timing.region_time import RegionMember
+from sim.cost.region_time import RegionMember, side_by_side_cycles
 
 _ATTENTION = 1 << 18  #: cycles that a region with products of computed matrices may take, whatever the network
 _START = 700.0  #: cycles from the end of one layer to the first result of the next
@@ -112,7 +111,7 @@ class RegionRules:
             around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
             mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
             found.append(RegionMember((ld1, mac, vec, st1), reads, around))
-        return fast_side_by_side()(found) if found else 0.0
+        return side_by_side_cycles(found) if found else 0.0
 
     def _work(self, members: Sequence[int]) -> RegionWork:
         """What there is to do, for each way in which engines may compute the members, in whatever order."""

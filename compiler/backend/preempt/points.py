@@ -18,8 +18,9 @@ from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import ISSUE_SPACING
-from sim.timing.contention import Others, Rivals, WorstDram
-from sim.timing.longest import work
+from sim.cost.dram import WorstDram
+from sim.cost.longest import work
+from sim.cost.rivals import Others, Rivals
 
 _DRAM = (Op.LD2, Op.ST2)
 _SPACINGS = 4  #: points lie this part of the interval apart, at most

@@ -13,8 +13,8 @@ from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import Task
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
-from sim.timing.typical import insn_cycles
-from sim.timing.walk import Walk
+from sim.cost.typical import insn_cycles
+from sim.cost.walk import Walk
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.timing import typical
+from sim.cost import typical
 from tests.sim.cost.accounts import Ledger
 from tests.sim.cost.corpus import HINT, OUTSIDE, cases, differences, known_digests
 

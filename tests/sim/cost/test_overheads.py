@@ -15,11 +15,12 @@ from hw.contract.job import JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import EngineState, global_reg
 from sim.bus import Bus, HostCosts
+from sim.cost.bound import worst_intervals
+from sim.cost.dram import WorstDram
+from sim.cost.rivals import Others
 from sim.model import prepare
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
-from sim.timing.bound import worst_intervals
-from sim.timing.contention import Others, WorstDram
 from tests.hw.soc_bench import END, SocBench, copy
 
 _ENABLE, _RESET, _PAUSE = 1, 2, 4

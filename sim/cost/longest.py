@@ -3,7 +3,7 @@
 A unit is a pipeline. It is described by a *rate-latency* pair: with ``F(i) = max(ready(i), F(i - 1)) + work(i)``
 instruction i is done by ``F(i) + latency``, where ``ready`` is when it has its semaphores and the unit could take it.
 ``work`` counts every cycle in which the narrowest stage can be held up: misalignment, conflicts at the banks of a
-scratchpad, bursts of other masters at the DRAM (:mod:`sim.timing.contention`).
+scratchpad, bursts of other masters at the DRAM (:mod:`sim.cost.rivals`).
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ import numpy as np
 from hw.contract.isa import FORMATS, Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import MAC_IN_FLIGHT, TABLE_ROW_BYTES, UNIT_IN_FLIGHT, VEC_IN_FLIGHT
-from sim.timing.contention import Rivals, WorstDram
+from sim.cost.dram import WorstDram
+from sim.cost.rivals import Rivals
 from sim.timing.copies import COPY_FIELDS, run_steps, runs_of
 from sim.timing.excerpt import MOST
 from sim.timing.pipelines import record_cycles, vec_words

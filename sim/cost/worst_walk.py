@@ -1,41 +1,102 @@
-"""The walk of the bound on pauses in C: the same numbers as :mod:`sim.timing.worst_walk`, in a tenth of the time."""
+"""The walk of the bound on pauses (:mod:`sim.cost.bound`) through what a pause leaves to do, which is done in C.
+
+``worst_walk.c`` says how; ``tests/support/cost_oracle.py`` has the same in Python.
+"""
 
 import ctypes
 from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hw.contract.isa import Op
+from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.params import SocParams
-from hw.contract.timing import ABANDON, DRAINED, FETCH_AHEAD, GRANT, ISSUE, POINT, TO_HEAD, UNIT_IN_FLIGHT
+from hw.contract.timing import (
+    ABANDON,
+    DRAINED,
+    FETCH_AHEAD,
+    FETCH_BURST_BYTES,
+    GRANT,
+    ISSUE,
+    POINT,
+    TO_HEAD,
+    UNIT_IN_FLIGHT,
+)
 from sim.c_library import c_library, structure
-from sim.timing.backlog import Step
-from sim.timing.contention import Rivals, lost
-from sim.timing.longest import Work, parameter_words, rivalry
-from sim.timing.worst_walk import SIGNALLED_LATE, LongestWork, WaitWindow, fetched_together, same_work
+from sim.cost.backlog import Step
+from sim.cost.dram import WorstDram
+from sim.cost.longest import Work, parameter_words, rivalry, work
+from sim.cost.rivals import Rivals, lost
 
+_SIGNALLED_LATE = "an instruction waits for a semaphore that only an instruction behind it signals"
 _SEMAPHORES, _UNITS = 32, 7
 _NO_UNIT = -1
 _UNKNOWN = -1
 
-#: The layouts of ``compiled_walk.c``.
+#: The layouts of ``worst_walk.c``.
 _Machine = structure("_Machine", "depth per_burst in_flight issue to_head grant", "")
 _Steps = structure("_Steps", "", "unit waits signals parameters")
 _Beside = structure("_Beside", "first fetch debt insn_debt reads_a", "cycles latency")
 _Window = structure("_Window", "count queued loaded", "step runs counts space")
 
 
-class CompiledWalks:
-    """What :class:`sim.timing.worst_walk.WorstWalks` is, in C. Raises
-    :class:`sim.toolchain.compilers.BuildError` if that cannot be compiled."""
+@dataclass(frozen=True)
+class WaitWindow:
+    """What is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers) run,
+    steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows, of
+    whatever bodies, have equal bounds."""
+
+    queued: tuple[Step, ...]
+    unfinished: frozenset[int]
+    issued: tuple[Step, ...]
+    counts: tuple[tuple[int, int], ...]
+    loads: tuple[Step, ...]
+
+    def running(self) -> list[Step]:
+        """Steps that run."""
+        return [*(self.queued[number] for number in sorted(self.unfinished)), *self.issued, *self.loads]
+
+
+class _LongestWork:
+    """DRAM at the worst by rivals, computed once for each, and the longest durations of steps."""
+
+    def __init__(self, params: SocParams) -> None:
+        self.params = params
+        self._memory: dict[Rivals, WorstDram] = {}
+
+    def memory(self, rivals: Rivals) -> WorstDram:
+        """What DRAM costs beside ``rivals``."""
+        if rivals not in self._memory:
+            self._memory[rivals] = WorstDram(self.params, rivals)
+        return self._memory[rivals]
+
+    def of(self, step: Step, rivals: Rivals) -> Work:
+        """The longest that ``step`` takes beside ``rivals``."""
+        return work(step.insn, self.params, rivals, self.memory(rivals))
+
+
+def _same_work(rivals: Rivals) -> Rivals:
+    """Rivals beside whom every instruction takes as long as beside ``rivals``: it matters whether other engines fetch a
+    known number of instructions, not which."""
+    return replace(rivals, fetched=0) if rivals.fetched else rivals
+
+
+def _fetched_together(params: SocParams) -> int:
+    """Instructions in a burst of the executor's fetch."""
+    return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
+
+
+class WorstWalks:
+    """The time from a pause to HALTED at the worst, without the completion of the job itself: by what is left to do,
+    and rivals. Raises :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
 
     def __init__(self, params: SocParams) -> None:
         self._walk = _library().caesura_walk
-        self._work, self._steps = LongestWork(params), _StepColumns(params)
+        self._work, self._steps = _LongestWork(params), _StepColumns(params)
         self._machine = _Machine(
-            params.unit_queue_depth + 1, fetched_together(params), UNIT_IN_FLIGHT, ISSUE, TO_HEAD, GRANT
+            params.unit_queue_depth + 1, _fetched_together(params), UNIT_IN_FLIGHT, ISSUE, TO_HEAD, GRANT
         )
         self._shared: dict[tuple, Work] = {}
         self._durations: dict[Rivals, _Durations] = {}
@@ -53,12 +114,12 @@ class CompiledWalks:
             ctypes.byref(subject.left(costs.durations)),
         )  # fmt: skip
         if end == _UNKNOWN:
-            raise ValueError(SIGNALLED_LATE)
+            raise ValueError(_SIGNALLED_LATE)
         return max(end, costs.retired) + costs.fixed + subject.lost(costs.once)
 
     def _costs_beside(self, rivals: Rivals) -> "_Costs":
         if rivals not in self._costs:
-            alike = same_work(rivals)
+            alike = _same_work(rivals)
             if alike not in self._durations:
                 self._durations[alike] = _Durations(self._work, self._steps, self._shared)
             self._costs[rivals] = _Costs(self._work, rivals, self._durations[alike])
@@ -96,7 +157,7 @@ class _StepColumns:
 class _Durations:
     """Cycles and latencies of steps by number, :data:`_UNKNOWN` until they are asked for."""
 
-    def __init__(self, work: LongestWork, steps: _StepColumns, shared: dict[tuple, Work]) -> None:
+    def __init__(self, work: _LongestWork, steps: _StepColumns, shared: dict[tuple, Work]) -> None:
         self._work, self._steps = work, steps
         self._shared = shared  # works by step, and by what they depend on
         self._rivalry: dict[Op, tuple[int, ...] | None] = {}
@@ -131,7 +192,7 @@ class _Costs:
     """What rivals cost beside the ``durations`` of steps: ``retired``, when the job before is written down; ``fixed``
     cycles at the end; ``once``: clients whose conflicts are added there."""
 
-    def __init__(self, work: LongestWork, rivals: Rivals, durations: _Durations) -> None:
+    def __init__(self, work: _LongestWork, rivals: Rivals, durations: _Durations) -> None:
         memory = work.memory(rivals)
         before = memory.job + memory.fetched + FETCH_AHEAD * memory.insn
         self.durations = durations

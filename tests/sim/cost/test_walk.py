@@ -1,7 +1,7 @@
 """The walk over units and semaphores that program order and the bound share."""
 
 from hw.contract.isa import Unit
-from sim.timing.walk import Walk
+from sim.cost.walk import Walk
 
 
 def test_a_unit_starts_when_it_is_free_and_the_oldest_signals_are_there():

@@ -3,7 +3,7 @@
 Units take their instructions in order, and the n-th wait for a semaphore takes what its n-th signal gave. So every time
 follows from earlier ones by maxima and sums (a max-plus system), whatever order the instructions are passed in. Program
 order walks with typical durations (:mod:`compiler.backend.program.schedule`), the bound on pauses with the longest
-(:mod:`sim.timing.bound`).
+(:mod:`sim.cost.bound`).
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-/* How long the layers of a region take side by side: the same as in region_time.py, which says what it means. */
+/* How long the layers of a region take side by side: region_time.py says what it means. */
 #include <stdint.h>
 
 #pragma STDC FP_CONTRACT OFF /* sums and products are rounded as in Python */
@@ -10,7 +10,7 @@ typedef int64_t i64;
 
 static const double UNKNOWN = 1e300; /* when something can begin, while that is not known */
 
-/* Of the layout of compiled_region_time.py. By member: tiles, the members that it reads as bits, and how many of their
+/* Of the layout of region_time.py. By member: tiles, the members that it reads as bits, and how many of their
  * tiles it reads beyond its own; by member and unit: cycles. ``around``: cycles of a tile beside its work. The rest is to
  * work in: by member one number each in ``before`` and ``first``, and in ``levels``; by member and unit one in ``done``,
  * ``work``, ``begins`` and ``rank``; by member, unit and tile one in ``ends``. */

@@ -6,11 +6,11 @@ import pytest
 
 from hw.contract.isa import Insn, Op
 from hw.contract.params import SocParams, preset
-from sim.timing import bound
-from sim.timing.bound import worst_intervals
-from sim.timing.compiled_walk import CompiledWalks
-from sim.timing.contention import Others
-from sim.timing.worst_walk import WorstWalks
+from sim.cost import bound
+from sim.cost.bound import Bounds
+from sim.cost.rivals import Others
+from sim.cost.worst_walk import WorstWalks
+from tests.support.cost_oracle import WorstWalkOracle
 
 _COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)
 _FETCHES = ((16_384, 900), (32_768, 1500), (65_536, 2500))
@@ -54,41 +54,28 @@ def mask(numbers: list[int]) -> int:
     return sum(1 << number for number in numbers)
 
 
-def both(program: list[Insn], params: SocParams, others: Others, loading: bool, monkeypatch) -> list:
-    """Bounds by the walk in Python and by the compiled one."""
-    results = []
-    for many, walks in ((len(program) + 1, WorstWalks), (0, CompiledWalks)):
-        monkeypatch.setattr(bound, "_MANY", many)
-        assert type(bound._walks(params, len(program))) is walks
-        results.append(worst_intervals(program, params, others, loading))
-    return results
+def bounds(program: list[Insn], params: SocParams, others: Others, loading: bool) -> list[Bounds]:
+    """By the walk in C, and by the one in Python."""
+    return [
+        bound.PauseBounds(params, others, walks).of(program, loading)
+        for walks in (WorstWalks(params), WorstWalkOracle(params))
+    ]
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_both_walks_give_the_same_bounds(seed, monkeypatch):
+def test_both_walks_give_the_same_bounds(seed):
     rng = random.Random(seed)
     params = preset(rng.choice(["tiny", "base"]))
     stores, fetches, beats = rng.choice([None, 0, 5]), rng.choice([(), _FETCHES]), rng.choice([None, 3])
     others = Others(rng.randint(0, 3), stores, fetches, rng.randint(1, 40), beats)
-    python, compiled = both(random_program(rng), params, others, rng.random() < 0.5, monkeypatch)
-    assert python == compiled, f"seed {seed}"
-    assert python.end > 0
+    compiled, python = bounds(random_program(rng), params, others, rng.random() < 0.5)
+    assert compiled == python, f"seed {seed}"
+    assert compiled.end > 0
 
 
-def test_a_signal_that_comes_too_late_is_an_error_in_both(monkeypatch):
+@pytest.mark.parametrize("walks", [WorstWalks, WorstWalkOracle])
+def test_a_signal_that_comes_too_late_is_an_error(walks):
     """Program order cannot run; neither walk may make up a time for it."""
     program = [Insn(Op.MAC, {"wait": 2}), Insn(Op.LD1, {"signal": 2}), Insn(Op.END)]
-    for many in (100, 0):
-        monkeypatch.setattr(bound, "_MANY", many)
-        with pytest.raises(ValueError, match="semaphore that only an instruction behind it signals"):
-            worst_intervals(program, preset("tiny"), Others())
-
-
-def test_without_a_compiler_the_bounds_are_the_same(monkeypatch):
-    def missing(params: SocParams) -> CompiledWalks:
-        raise RuntimeError("no compiler")
-
-    program = random_program(random.Random(7))
-    python, compiled = both(program, preset("tiny"), Others(), False, monkeypatch)
-    monkeypatch.setattr(bound, "CompiledWalks", missing)
-    assert worst_intervals(program, preset("tiny"), Others()) == python == compiled
+    with pytest.raises(ValueError, match="semaphore that only an instruction behind it signals"):
+        bound.PauseBounds(preset("tiny"), Others(), walks(preset("tiny"))).of(program, False)

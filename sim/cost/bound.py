@@ -2,7 +2,7 @@
 
 In-order queues and first-in, first-out semaphores make a max-plus system: what any unit does later makes nothing else
 happen earlier. So the time at which every instruction has ended is bounded by a walk through the program in which
-each takes its longest (:mod:`sim.timing.longest`), however the units interleave in a real run.
+each takes its longest (:mod:`sim.cost.longest`), however the units interleave in a real run.
 
 A pause that comes just after the executor has passed a point takes effect at the next one: the longest wait. At that
 moment a unit may still owe what its queue holds and what it has begun, the last ``unit_queue_depth + 1 + IN_FLIGHT``
@@ -11,7 +11,6 @@ empty instruction buffer, and with a loader that abandons loads of which all bur
 at a pause, also at a later one, is ahead of this one.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -20,14 +19,13 @@ from itertools import pairwise
 from hw.contract.image import CancelPoint, JobInfo
 from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import SocParams
-from sim.timing import longest
-from sim.timing.backlog import Backlog, Counts, Step, Steps
-from sim.timing.compiled_walk import CompiledWalks
-from sim.timing.contention import PORTS, Others, Rivals, WorstDram, rivals_of
-from sim.timing.traffic import beside
-from sim.timing.worst_walk import WaitWindow, WorstWalks
+from sim.cost import longest
+from sim.cost.backlog import Backlog, Counts, Step, Steps
+from sim.cost.dram import WorstDram
+from sim.cost.rivals import PORTS, Others, Rivals, rivals_of
+from sim.cost.traffic import beside
+from sim.cost.worst_walk import WaitWindow, WorstWalks
 
-_LOG = logging.getLogger(__name__)
 #: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word: none,
 #: those that seldom take as many words as what they hold up would lose, and all.
 _ACCOUNTS: tuple[frozenset[str], ...] = (
@@ -36,8 +34,6 @@ _ACCOUNTS: tuple[frozenset[str], ...] = (
     frozenset({"lv2_ld1", "lv2_st1", "ld0", "st1"}),
     frozenset(client for clients in PORTS for client in clients),
 )
-#: Instructions of an image whose bounds cost more in Python than a compiled walk takes to load.
-_MANY = 2000
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class Bounds:
 def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loading: bool = False) -> Bounds:
     """Bounds of one body, with END or without, beside ``others``. ``loading``: loads of prologues may be in the LD2
     unit when a pause comes. ValueError if an instruction waits for nothing."""
-    return _PauseBounds(params, others, _walks(params, len(program))).of(program, loading)
+    return PauseBounds(params, others, WorstWalks(params)).of(program, loading)
 
 
 def set_bounds(
@@ -72,7 +68,7 @@ def set_bounds(
     own: dict[int, list[CancelPoint]] = {}
     for point in points:
         own.setdefault(point.job, []).append(point)
-    pause_bounds = _PauseBounds(params, others, _walks(params, sum(map(len, bodies))))
+    pause_bounds = PauseBounds(params, others, WorstWalks(params))
     for number, (job, body) in enumerate(zip(jobs, bodies, strict=True)):
         bounds = pause_bounds.of(body, longest > 0)
         job.worst_cycles = bounds.end
@@ -83,18 +79,8 @@ def set_bounds(
 Walks = Callable[[WaitWindow, Rivals], int]  #: the time from a pause to HALTED: see :class:`WorstWalks`
 
 
-def _walks(params: SocParams, instructions: int) -> Walks:
-    """The compiled walk where it pays and there is a compiler, otherwise the one in Python."""
-    if instructions >= _MANY:
-        try:
-            return CompiledWalks(params)
-        except (ImportError, OSError, RuntimeError) as error:  # RuntimeError: a BuildError
-            _LOG.info("bounds on pauses are computed without C, which is slow: %s", error)
-    return WorstWalks(params)
-
-
-class _PauseBounds:
-    """Bounds of bodies that run beside ``others``."""
+class PauseBounds:
+    """Bounds of bodies that run beside ``others``, by ``walks``."""
 
     def __init__(self, params: SocParams, others: Others, walks: Walks) -> None:
         self._params, self._others, self._walks = params, others, walks

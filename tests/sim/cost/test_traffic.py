@@ -2,7 +2,7 @@
 
 from hw.contract.assembly import assemble
 from hw.contract.params import preset
-from sim.timing.traffic import beside
+from sim.cost.traffic import beside
 
 TINY, BASE = preset("tiny"), preset("base")
 MAC = "MAC p0=16 n0=16"  # 256 cycles

@@ -1,4 +1,4 @@
-/* The walk of the bound on pauses: the same as in worst_walk.py, which says what it means. */
+/* The walk of the bound on pauses: times at which instructions have ended at the latest, in cycles since the pause. */
 #include <stdint.h>
 
 enum { LD2, ST2, LD1, ST1, LD0, MAC, VEC, UNITS }; /* as in hw/contract/isa.py */
@@ -7,7 +7,7 @@ enum { CIRCULAR = -1 };
 
 typedef int64_t i64;
 
-/* The layouts of machine_t, steps_t, beside_t and window_t are those of compiled_walk.py. */
+/* The layouts of machine_t, steps_t, beside_t and window_t are those of worst_walk.py. */
 typedef struct {
     i64 depth, per_burst, in_flight, issue, to_head, grant;
 } machine_t;

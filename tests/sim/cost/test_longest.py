@@ -7,8 +7,9 @@ import pytest
 from hw.contract.assembly import assemble
 from hw.contract.isa import Insn, Op
 from hw.contract.params import PRESETS, preset
-from sim.timing.contention import PORTS, Others, Rivals, WorstDram, lost, rivals_of
-from sim.timing.longest import essence, work
+from sim.cost.dram import WorstDram
+from sim.cost.longest import essence, work
+from sim.cost.rivals import PORTS, Others, Rivals, lost, rivals_of
 from sim.timing.pipelines import VEC_FIELDS, vec_steps
 from tests.hw.vec.test_vec_unit import random_insn as random_vec
 

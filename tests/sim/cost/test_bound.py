@@ -12,8 +12,8 @@ from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
 from hw.contract.timing import UNIT_IN_FLIGHT
-from sim.timing.bound import worst_intervals
-from sim.timing.contention import Others
+from sim.cost.bound import worst_intervals
+from sim.cost.rivals import Others
 from tests.support.networks import DIGITS, network
 from tests.support.pauses import random_pauses
 

@@ -1,0 +1,1 @@
+"""One account of time: what instructions, programs, regions and inferences take, typically and at the worst."""

@@ -1,0 +1,78 @@
+"""How long the layers of a region take side by side, before anything of it is compiled: a list schedule of few tiles.
+
+Each layer is cut into equal tiles, more of them if it takes long. A tile is loaded, computed on the arrays, handled by
+the vector unit, and stored; each unit takes one tile at a time, and each layer has two buffers ahead of every unit. A
+reader loads a tile when the layers that it reads have stored theirs, one more if it sees a window around each pixel.
+Layers of one kind use the same buffers one after the other. The real schedule
+(``compiler/backend/program/region_order.py``) follows the same rules with the tiles and instructions that there are.
+
+``region_time.c`` does it; ``tests/support/cost_oracle.py`` has the same in Python.
+"""
+
+import ctypes
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hw.contract.timing import GRANT, TO_HEAD, UNIT_START
+from sim.c_library import c_library, structure
+
+_FEWEST = 4  #: tiles of a layer
+_LONGEST = 1024.0  #: cycles of a tile on a unit, where there are more
+#: Of an instruction beside its work: from its dispatch to the first element, and from the last to who waits for it.
+AROUND = 2 * UNIT_START + TO_HEAD + GRANT
+_STAGES = 4
+MOST_MEMBERS = 64  #: of a region, which C reads as bits
+
+#: The layout of ``region_time.c``.
+_Region = structure(
+    "_Region", "count around", "tiles reads beyond busy before first done levels work begins rank ends"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RegionMember:
+    """A layer of a region: cycles on LD1, MAC, VEC and ST1, the members that it reads, and how many of their tiles
+    it reads beyond its own."""
+
+    busy: tuple[float, float, float, float]
+    reads: tuple[int, ...] = ()
+    around: int = 0
+
+
+def tile_count(member: RegionMember) -> int:
+    """Into how many tiles it is cut."""
+    return max(_FEWEST, math.ceil(max(member.busy) / _LONGEST))
+
+
+def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
+    """Cycles until the last result of ``members`` is stored; each reads only those ahead of it. Raises
+    :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
+    count = len(members)
+    if count > MOST_MEMBERS:
+        raise ValueError(f"a region has at most {MOST_MEMBERS} members, not {count}")
+    tiles = array("q", map(tile_count, members))
+    reads = array("q", [sum(1 << source for source in member.reads) for member in members])
+    beyond = array("q", [member.around for member in members])
+    busy = array("d", [cycles for member in members for cycles in member.busy])
+    numbers = array("q", bytes(8 * count * (2 + _STAGES)))
+    lengths = array("d", bytes(8 * (count * (1 + 3 * _STAGES) + _STAGES * sum(tiles))))
+    integers, doubles = numbers.buffer_info()[0], lengths.buffer_info()[0]
+    region = _Region(
+        count, AROUND, *(one.buffer_info()[0] for one in (tiles, reads, beyond, busy)),
+        *(integers + 8 * count * place for place in range(3)),
+        doubles, *(doubles + 8 * count * (1 + _STAGES * place) for place in range(4)),
+    )  # fmt: skip
+    return float(_cycles()(ctypes.byref(region)))
+
+
+@cache
+def _cycles() -> Any:
+    cycles = c_library(Path(__file__).with_suffix(".c")).caesura_side_by_side
+    cycles.argtypes = [ctypes.c_void_p]
+    cycles.restype = ctypes.c_double
+    return cycles
