@@ -14,12 +14,10 @@ import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 from hw.contract.timing import GRANT, TO_HEAD, UNIT_START
-from sim.c_library import c_library, structure
+from sim.c_library import structure
+from sim.cost.c_walks import address, c_walk, columns, doubles, integers
 
 _FEWEST = 4  #: tiles of a layer
 _LONGEST = 1024.0  #: cycles of a tile on a unit, where there are more
@@ -30,8 +28,11 @@ MOST_MEMBERS = 64  #: of a region, which C reads as bits
 
 #: The layout of ``region_time.c``.
 _Region = structure(
-    "_Region", "count around", "tiles reads beyond busy before first done levels work begins rank ends"
-)  # fmt: skip
+    "_Region",
+    "count around",
+    "tiles reads beyond busy before unit first need_first needs order next looked "
+    "levels work begin cycles rank start end",
+)
 
 
 @dataclass(frozen=True)
@@ -59,20 +60,11 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     reads = array("q", [sum(1 << source for source in member.reads) for member in members])
     beyond = array("q", [member.around for member in members])
     busy = array("d", [cycles for member in members for cycles in member.busy])
-    numbers = array("q", bytes(8 * count * (2 + _STAGES)))
-    lengths = array("d", bytes(8 * (count * (1 + 3 * _STAGES) + _STAGES * sum(tiles))))
-    integers, doubles = numbers.buffer_info()[0], lengths.buffer_info()[0]
-    region = _Region(
-        count, AROUND, *(one.buffer_info()[0] for one in (tiles, reads, beyond, busy)),
-        *(integers + 8 * count * place for place in range(3)),
-        doubles, *(doubles + 8 * count * (1 + _STAGES * place) for place in range(4)),
-    )  # fmt: skip
-    return float(_cycles()(ctypes.byref(region)))
-
-
-@cache
-def _cycles() -> Any:
-    cycles = c_library(Path(__file__).with_suffix(".c")).caesura_side_by_side
-    cycles.argtypes = [ctypes.c_void_p]
-    cycles.restype = ctypes.c_double
-    return cycles
+    queues, tasks = _STAGES * count, _STAGES * sum(tiles)
+    needs = sum(many * (7 + len(member.reads)) + 2 for many, member in zip(tiles, members, strict=True))
+    _numbers, integer_columns = columns(integers, (count, queues, queues + 1, tasks + 1, needs, tasks, queues, queues))
+    _lengths, double_columns = columns(doubles, (count, queues, queues, tasks, tasks, tasks, tasks))
+    given = map(address, (tiles, reads, beyond, busy))
+    return float(
+        c_walk("side_by_side")(ctypes.byref(_Region(count, AROUND, *given, *integer_columns, *double_columns)))
+    )

@@ -7,9 +7,6 @@ import ctypes
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.params import SocParams
@@ -24,8 +21,9 @@ from hw.contract.timing import (
     TO_HEAD,
     UNIT_IN_FLIGHT,
 )
-from sim.c_library import c_library, structure
+from sim.c_library import structure
 from sim.cost.backlog import Step
+from sim.cost.c_walks import address, c_walk, integers
 from sim.cost.dram import WorstDram
 from sim.cost.longest import Work, parameter_words, rivalry, work
 from sim.cost.rivals import Rivals, lost
@@ -93,7 +91,7 @@ class WorstWalks:
     and rivals. Raises :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
 
     def __init__(self, params: SocParams) -> None:
-        self._walk = _library().caesura_walk
+        self._walk = c_walk("walk")
         self._work, self._steps = _LongestWork(params), _StepColumns(params)
         self._machine = _Machine(
             params.unit_queue_depth + 1, _fetched_together(params), UNIT_IN_FLIGHT, ISSUE, TO_HEAD, GRANT
@@ -150,7 +148,7 @@ class _StepColumns:
         unit = _NO_UNIT if step.unit is None else int(step.unit)
         for column, value in zip(self._columns, (unit, waits, signals, words), strict=True):
             column.append(value)
-        self.columns = _Steps(*map(_at, self._columns))
+        self.columns = _Steps(*map(address, self._columns))
         return number
 
 
@@ -206,7 +204,7 @@ class _Costs:
 
     def at_addresses(self) -> ctypes.Structure:
         """All of it as C reads it; columns move when they grow."""
-        self._beside.cycles, self._beside.latency = _at(self.durations.cycles), _at(self.durations.latency)
+        self._beside.cycles, self._beside.latency = address(self.durations.cycles), address(self.durations.latency)
         return self._beside
 
 
@@ -228,8 +226,8 @@ class _Subject:
             counts[semaphore] = count
         step = array("q", queued + issued)
         runs = array("q", [number in window.unfinished for number in range(len(queued))])
-        self._kept = step, runs, array("q", counts), _space(len(step) * (_SEMAPHORES + 2 * _UNITS))
-        self._left = _Window(len(step), len(queued), 0, *map(_at, self._kept))
+        self._kept = step, runs, array("q", counts), integers(len(step) * (_SEMAPHORES + 2 * _UNITS))
+        self._left = _Window(len(step), len(queued), 0, *map(address, self._kept))
 
     def left(self, durations: _Durations) -> ctypes.Structure:
         """What is left to do."""
@@ -247,19 +245,3 @@ class _Subject:
                         self._words[client] = self._words.get(client, 0) + count
             self._lost[once] = lost(self._words, once)
         return self._lost[once]
-
-
-def _at(numbers: "array[int]") -> int:
-    return numbers.buffer_info()[0]
-
-
-def _space(count: int) -> "array[int]":
-    return array("q", bytes(8 * count))
-
-
-@cache
-def _library() -> Any:
-    loaded = c_library(Path(__file__).with_suffix(".c"))
-    loaded.caesura_walk.argtypes = [ctypes.c_void_p] * 4
-    loaded.caesura_walk.restype = ctypes.c_int64
-    return loaded

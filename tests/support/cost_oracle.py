@@ -1,8 +1,12 @@
 """The walks of ``sim/cost`` in Python: what the C of the product is compared with."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Generic, TypeVar
 
+from compiler.backend.program.task import Task
 from hw.contract.isa import INSN_BYTES, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import (
@@ -21,8 +25,90 @@ from sim.cost.backlog import Step
 from sim.cost.dram import WorstDram
 from sim.cost.region_time import AROUND, RegionMember, tile_count
 from sim.cost.rivals import Rivals, lost
-from sim.cost.walk import Walk
 from sim.cost.worst_walk import WaitWindow
+
+Semaphore = TypeVar("Semaphore", bound=Hashable)
+
+
+class Walk(Generic[Semaphore]):
+    """The state of one engine on a walk, in cycles since it began. ``counts``: of the semaphores at the beginning.
+
+    Units take their instructions in order, and the n-th wait for a semaphore takes what its n-th signal gave. So every
+    time follows from earlier ones by maxima and sums (a max-plus system), in whatever order instructions are passed in.
+    """
+
+    def __init__(self, counts: Mapping[Semaphore, int] | None = None) -> None:
+        self.free = dict.fromkeys(Unit, 0)  #: when each unit has done all that was passed
+        self._signalled = {semaphore: deque([0] * count) for semaphore, count in (counts or {}).items()}
+
+    def ready(self, unit: Unit, waits: Iterable[Semaphore]) -> int | None:
+        """When ``unit`` could start an instruction that waits for ``waits``; None: one of them has no signal yet."""
+        start = self.free[unit]
+        for semaphore in waits:
+            times = self._signalled.get(semaphore)
+            if not times:
+                return None
+            start = max(start, times[0])
+        return start
+
+    def take(self, waits: Iterable[Semaphore]) -> int:
+        """Take one count of each of ``waits``; returns when the last of them was signalled."""
+        latest = 0
+        for semaphore in waits:
+            latest = max(latest, self._signalled[semaphore].popleft())
+        return latest
+
+    def occupy(self, unit: Unit, ready: int, cycles: int) -> int:
+        """Hold ``unit`` for ``cycles`` as soon as it is free, not before ``ready``; returns when it is free again."""
+        self.free[unit] = end = max(self.free[unit], ready) + cycles
+        return end
+
+    def signal(self, signals: Iterable[Semaphore], time: int) -> None:
+        """Give one count to each of ``signals``."""
+        for semaphore in signals:
+            self._signalled.setdefault(semaphore, deque()).append(time)
+
+
+def program_order(tasks: Sequence[Task], cycles: Callable[[Task], int]) -> list[tuple[int, int, Task]]:
+    """What :func:`compiler.backend.program.schedule.schedule` finds: starts, ends and tasks."""
+    queues = {unit: deque((number, task) for number, task in enumerate(tasks) if task.unit is unit) for unit in Unit}
+    walk, started = Walk[int](), list[tuple[int, int, int, Task]]()
+    while any(queues.values()):
+        heads = [(walk.ready(unit, queue[0][1].waits), queue[0][0], unit) for unit, queue in queues.items() if queue]
+        start, number, unit = min((start, number, unit) for start, number, unit in heads if start is not None)
+        _, task = queues[unit].popleft()
+        walk.take(task.waits)
+        end = walk.occupy(unit, start, cycles(task))
+        walk.signal(task.signals, end)
+        started.append((start, number, end, task))
+    return [(start, end, task) for start, _, end, task in sorted(started, key=lambda entry: entry[:2])]
+
+
+def list_schedule(
+    queues: Sequence[tuple[int, int]], cycles: Sequence[float], needs: Sequence[Sequence[int]], rank: Sequence[float],
+    patience: Sequence[float],
+) -> tuple[list[float], list[int]]:  # fmt: skip
+    """What :class:`sim.cost.schedule.QueuedTasks` finds: ends by task, and the tasks in the order in which they are
+    taken."""
+    stops = list(accumulate(count for _, count in queues))
+    heads = [stop - count for stop, (_, count) in zip(stops, queues, strict=True)]
+    ends, taken, free = {}, list[int](), dict.fromkeys(Unit, 0.0)
+    while True:
+        ready = []
+        for queue, (task, stop) in enumerate(zip(heads, stops, strict=True)):
+            if task < stop and all(need in ends for need in needs[task]):
+                start = max([ends[need] for need in needs[task]], default=0.0)
+                start = max(start, free[queues[queue][0]]) if cycles[task] else start
+                ready.append((start + patience[task], rank[task], start, queue))
+        if not ready:
+            return [ends.get(task, -1.0) for task in range(len(cycles))], taken
+        _, _, start, queue = min(ready)
+        task, unit = heads[queue], queues[queue][0]
+        heads[queue] += 1
+        ends[task] = start + cycles[task]
+        free[unit] = max(free[unit], ends[task])
+        taken.append(task)
+
 
 _DRAM = (Op.LD2, Op.ST2)
 _PARAMETER_RIVALS = (Op.LD0, Op.ST1)  #: share the LV1 port from which VEC reads its parameters
