@@ -7,7 +7,7 @@ from typing import Protocol
 
 from hw.contract.isa import UNIT_OF, Insn, Unit
 from hw.contract.params import SocParams
-from sim.cost.longest import essence
+from sim.cost.shapes import essence
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 In-order queues and first-in, first-out semaphores make a max-plus system: what any unit does later makes nothing else
 happen earlier. So the time at which every instruction has ended is bounded by a walk through the program in which
-each takes its longest (:mod:`sim.cost.longest`), however the units interleave in a real run.
+each takes its longest (:mod:`sim.cost.units`), however the units interleave in a real run.
 
 A pause that comes just after the executor has passed a point takes effect at the next one: the longest wait. At that
 moment a unit may still owe what its queue holds and what it has begun, the last ``unit_queue_depth + 1 + IN_FLIGHT``
@@ -19,11 +19,12 @@ from itertools import pairwise
 from hw.contract.image import CancelPoint, JobInfo
 from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import SocParams
-from sim.cost import longest
 from sim.cost.backlog import Backlog, Counts, Step, Steps
 from sim.cost.dram import WorstDram
 from sim.cost.rivals import PORTS, Others, Rivals, rivals_of
+from sim.cost.shapes import abandoned
 from sim.cost.traffic import beside
+from sim.cost.units import IN_FLIGHT
 from sim.cost.worst_walk import WaitWindow, WorstWalks
 
 #: Clients of scratchpads whose conflicts with own units are charged once at the end rather than to each word: none,
@@ -116,10 +117,10 @@ class PauseBounds:
                     )
                 )
 
-        most = [*bounds([], longest.IN_FLIGHT)]
+        most = [*bounds([], IN_FLIGHT)]
         if loading:  # loads of bodies and of prologues are never in the LD2 unit at once
-            loads = self._steps.of([longest.abandoned(self._params)])
-            most = [*map(max, most, bounds(loads, longest.IN_FLIGHT | {Unit.LD2: 0}))]
+            loads = self._steps.of([abandoned(self._params)])
+            most = [*map(max, most, bounds(loads, IN_FLIGHT | {Unit.LD2: 0}))]
         completion = WorstDram(self._params, Rivals(self._others)).completion
         return Bounds(most[:-1], most[-1] + completion)
 

@@ -1,4 +1,4 @@
-"""What DRAM costs at the worst."""
+"""What DRAM costs: typically, and at the worst."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +11,15 @@ from hw.contract.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES
 from sim.cost.rivals import Rivals
 
 _BUS_LATENCY = 40  #: from the start of a copy from or to DRAM to its first word, without the DRAM
+
+
+def load_cycles(runs: int, length: int, params: SocParams) -> float:
+    """Typical cycles of DRAM for loads of ``runs`` runs of ``length`` bytes that lie apart, whichever engines ask for
+    them. Bursts in flight are limited, so that a short one takes its share of the time from its address to its data."""
+    bursts = -(-length // (params.axi_burst_beats * params.dram_word))
+    turn = (params.dram_latency + params.dram_row_miss) / params.axi_outstanding
+    words = -(-length // params.dram_word) * params.dram_word
+    return runs * max(words / params.dram_bytes_per_cycle, bursts * turn)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import FETCH_AHEAD, UNIT_IN_FLIGHT, UNIT_START
 from sim.cost.rivals import Others
-from sim.cost.typical import insn_cycles
+from sim.cost.units import insn_cycles
 
 _FEW_STORES = 64  #: bursts that may all come at once
 _SPANS = (16_384, 20_480, 24_576, 28_672, 32_768, 49_152, 65_536)  #: cycles for which instructions are counted

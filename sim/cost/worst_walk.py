@@ -25,8 +25,9 @@ from sim.c_library import structure
 from sim.cost.backlog import Step
 from sim.cost.c_walks import address, c_walk, integers
 from sim.cost.dram import WorstDram
-from sim.cost.longest import Work, parameter_words, rivalry, work
 from sim.cost.rivals import Rivals, lost
+from sim.cost.shapes import VecShape, placed_shape
+from sim.cost.units import UnitTime, rivalry, worst_time
 
 _SIGNALLED_LATE = "an instruction waits for a semaphore that only an instruction behind it signals"
 _SEMAPHORES, _UNITS = 32, 7
@@ -70,9 +71,9 @@ class _LongestWork:
             self._memory[rivals] = WorstDram(self.params, rivals)
         return self._memory[rivals]
 
-    def of(self, step: Step, rivals: Rivals) -> Work:
+    def of(self, step: Step, rivals: Rivals) -> UnitTime:
         """The longest that ``step`` takes beside ``rivals``."""
-        return work(step.insn, self.params, rivals, self.memory(rivals))
+        return worst_time(step.insn, self.params, rivals, self.memory(rivals))
 
 
 def _same_work(rivals: Rivals) -> Rivals:
@@ -96,7 +97,7 @@ class WorstWalks:
         self._machine = _Machine(
             params.unit_queue_depth + 1, _fetched_together(params), UNIT_IN_FLIGHT, ISSUE, TO_HEAD, GRANT
         )
-        self._shared: dict[tuple, Work] = {}
+        self._shared: dict[tuple, UnitTime] = {}
         self._durations: dict[Rivals, _Durations] = {}
         self._costs: dict[Rivals, _Costs] = {}
         self._subject: _Subject | None = None
@@ -144,7 +145,8 @@ class _StepColumns:
         number = self._numbers[step] = len(self.steps)
         self.steps.append(step)
         waits, signals = (sum(1 << semaphore for semaphore in mask) for mask in (step.waits, step.signals))
-        words = parameter_words(step.insn, self._params) if step.insn.op is Op.VEC else 0
+        shape = placed_shape(step.insn, self._params) if step.insn.op is Op.VEC else None
+        words = shape.parameters + shape.tables if isinstance(shape, VecShape) else 0
         unit = _NO_UNIT if step.unit is None else int(step.unit)
         for column, value in zip(self._columns, (unit, waits, signals, words), strict=True):
             column.append(value)
@@ -155,7 +157,7 @@ class _StepColumns:
 class _Durations:
     """Cycles and latencies of steps by number, :data:`_UNKNOWN` until they are asked for."""
 
-    def __init__(self, work: _LongestWork, steps: _StepColumns, shared: dict[tuple, Work]) -> None:
+    def __init__(self, work: _LongestWork, steps: _StepColumns, shared: dict[tuple, UnitTime]) -> None:
         self._work, self._steps = work, steps
         self._shared = shared  # works by step, and by what they depend on
         self._rivalry: dict[Op, tuple[int, ...] | None] = {}
@@ -172,7 +174,7 @@ class _Durations:
             self._steps.accesses[number] = work.accesses
             self._known.add(number)
 
-    def _longest(self, number: int, rivals: Rivals) -> Work:
+    def _longest(self, number: int, rivals: Rivals) -> UnitTime:
         step = self._steps.steps[number]
         op = step.insn.op
         if op not in self._rivalry:

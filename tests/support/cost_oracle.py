@@ -20,11 +20,12 @@ from hw.contract.timing import (
     TO_HEAD,
     UNIT_IN_FLIGHT,
 )
-from sim.cost import longest
 from sim.cost.backlog import Step
 from sim.cost.dram import WorstDram
 from sim.cost.region_time import AROUND, RegionMember, tile_count
 from sim.cost.rivals import Rivals, lost
+from sim.cost.shapes import VecShape, placed_shape
+from sim.cost.units import UnitTime, worst_time
 from sim.cost.worst_walk import WaitWindow
 
 Semaphore = TypeVar("Semaphore", bound=Hashable)
@@ -191,8 +192,8 @@ class _WorstWalk:
         for op in _DRAM:
             self._debt[op] += self._memory.debt(cycles)
 
-    def _count(self, step: Step) -> longest.Work:
-        work = longest.work(step.insn, self._params, self._rivals, self._memory)
+    def _count(self, step: Step) -> UnitTime:
+        work = worst_time(step.insn, self._params, self._rivals, self._memory)
         for client, words in work.accesses:
             self._accesses[client] = self._accesses.get(client, 0) + words
         return work
@@ -207,8 +208,10 @@ class _WorstWalk:
         free = self._walk.occupy(unit, ready, work.cycles + self._debt[op])
         self._debt[op] = 0
         if op is Op.VEC and "a" not in self._rivals.once:
+            shape = placed_shape(step.insn, self._params)
+            assert isinstance(shape, VecShape)
             for rival in _PARAMETER_RIVALS:
-                self._debt[rival] += longest.parameter_words(step.insn, self._params)
+                self._debt[rival] += shape.parameters + shape.tables
         taken = self._taken[unit]
         taken.append(max(begins + work.latency, taken[-1] if taken else 0))
         # Behind an instruction with a longer latency this one ends no sooner.

@@ -19,8 +19,8 @@ from compiler.backend.program.job_order import JobOrder
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
 from hw.contract.isa import Insn, Op, Segment, Unit
-from sim.cost.longest import essence
-from sim.cost.typical import insn_cycles
+from sim.cost.shapes import essence
+from sim.cost.units import insn_cycles
 
 _AT_ZERO = JobAddresses()
 

@@ -19,8 +19,8 @@ from hw.contract.isa import Op, Segment, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import ISSUE_SPACING
 from sim.cost.dram import WorstDram
-from sim.cost.longest import work
 from sim.cost.rivals import Others, Rivals
+from sim.cost.units import worst_time
 
 _DRAM = (Op.LD2, Op.ST2)
 _SPACINGS = 4  #: points lie this part of the interval apart, at most
@@ -105,7 +105,7 @@ def _dram_cycles(task: Task, params: SocParams) -> int:
     if task.op not in _DRAM:
         return 0
     rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), fetched=0)
-    return work(task.insn(JobAddresses()), params, rivals, WorstDram(params, rivals)).cycles
+    return worst_time(task.insn(JobAddresses()), params, rivals, WorstDram(params, rivals)).cycles
 
 
 def choose(

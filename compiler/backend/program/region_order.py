@@ -21,7 +21,7 @@ from compiler.ir import CompileError
 from hw.contract.isa import Lv0Space, Op, Segment, Unit
 from hw.contract.params import SocParams
 from sim.cost.schedule import QueuedTasks
-from sim.cost.typical import insn_cycles
+from sim.cost.units import insn_cycles
 
 _MOST_COUNTS = 200  #: of a semaphore along program order; units that lag behind add what their queues hold
 

@@ -14,7 +14,7 @@ from compiler.backend.program.task import Task
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
 from sim.cost.schedule import QueuedTasks
-from sim.cost.typical import insn_cycles
+from sim.cost.units import insn_cycles
 
 
 @dataclass

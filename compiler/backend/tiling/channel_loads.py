@@ -1,7 +1,7 @@
 """Loads from DRAM where tiles of channels have no input in common: depthwise convolutions, pools."""
 
 from hw.contract.params import SocParams
-from sim.cost.typical import load_cycles
+from sim.cost.dram import load_cycles
 
 
 def staged_together(pixels: int, depth: int, staging: int) -> bool:

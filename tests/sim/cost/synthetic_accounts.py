@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from hw.contract.isa import UNIT_OF, Insn, Op
 from hw.contract.params import SocParams
 from sim.cost.bound import worst_intervals
-from sim.cost.dram import WorstDram
-from sim.cost.longest import essence, work
+from sim.cost.dram import WorstDram, load_cycles
 from sim.cost.region_time import side_by_side_cycles
 from sim.cost.rivals import PORTS, Others, Rivals, lost
+from sim.cost.shapes import essence
 from sim.cost.traffic import beside
-from sim.cost.typical import insn_cycles, load_cycles
+from sim.cost.units import insn_cycles, worst_time
 from tests.sim.cost.accounts import Digests, Ledger
 from tests.sim.cost.corpus_cases import ALL, hardware
 from tests.sim.cost.test_region_time import random_members
@@ -55,7 +55,7 @@ def _note_worst(ledger: Ledger, rng: random.Random, insns: list[Insn], params: S
             ledger.note("worst DRAM", memory.latency, memory.job, memory.fetched, memory.fetch, memory.completion)
             ledger.note("worst DRAM", memory.insn, memory.debt(1000), [memory.between(op) for op in (Op.LD2, Op.ST2)])
             for insn in rng.sample(insns, 60):
-                ledger.note("worst durations", work(essence(insn, params), params, rivals, memory))
+                ledger.note("worst durations", worst_time(essence(insn, params), params, rivals, memory))
     clients = [client for clients in PORTS for client in clients]
     for _ in range(20):
         words = {client: rng.randint(0, 500) for client in clients}

@@ -12,7 +12,7 @@ from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import SocParams, preset
 from hw.contract.timing import UNIT_START
 from sim.check.preemption import check_points
-from sim.cost.typical import insn_cycles
+from sim.cost.units import insn_cycles
 from tests.support.graphs import GraphBuilder, random_inputs
 
 TINY, BASE = preset("tiny"), preset("base")

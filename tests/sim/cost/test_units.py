@@ -8,8 +8,9 @@ from hw.contract.assembly import assemble
 from hw.contract.isa import Insn, Op
 from hw.contract.params import PRESETS, preset
 from sim.cost.dram import WorstDram
-from sim.cost.longest import essence, work
 from sim.cost.rivals import PORTS, Others, Rivals, lost, rivals_of
+from sim.cost.shapes import essence
+from sim.cost.units import worst_time
 from sim.timing.pipelines import VEC_FIELDS, vec_steps
 from tests.hw.vec.test_vec_unit import random_insn as random_vec
 
@@ -21,7 +22,7 @@ CLIENTS = [client for clients in PORTS for client in clients]
 
 def cycles(text: str, params=TINY, rivals=ALL) -> int:
     (insn,) = assemble(text)
-    return work(insn, params, rivals, WorstDram(params, rivals)).cycles
+    return worst_time(insn, params, rivals, WorstDram(params, rivals)).cycles
 
 
 def only(*ops: Op) -> Rivals:
@@ -126,7 +127,7 @@ def test_copies_of_one_essence_take_as_long(op):
     other = Insn(op, fields | {"src": 5 + 7 * grain, "dst": 9 + 3 * grain})
     short = essence(first, params)
     assert short == essence(other, params) == essence(short, params) != essence(Insn(op, fields), params)
-    found = [work(insn, params, rivals, WorstDram(params, rivals)) for insn in (first, other, short)]
+    found = [worst_time(insn, params, rivals, WorstDram(params, rivals)) for insn in (first, other, short)]
     assert found[0] == found[1] == found[2]
 
 
@@ -138,9 +139,9 @@ def test_vec_instructions_alone_end_within_their_bound(params):
         insn = random_vec(params, rand)
         setup, steps, tail, _ = vec_steps(params, *(insn[name] for name in VEC_FIELDS))
         rivals = rivals_of([insn], Others())
-        longest = work(insn, params, rivals, WorstDram(params, rivals))
+        longest = worst_time(insn, params, rivals, WorstDram(params, rivals))
         assert setup + steps - 1 + tail <= longest.cycles + longest.latency, insn
-        assert work(essence(insn, params), params, rivals, WorstDram(params, rivals)) == longest
+        assert worst_time(essence(insn, params), params, rivals, WorstDram(params, rivals)) == longest
 
 
 def test_records_and_wide_tables_take_longer():
