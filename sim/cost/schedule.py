@@ -20,7 +20,7 @@ _Schedule = structure(
 )  # fmt: skip
 
 
-class Schedule(NamedTuple):
+class TaskTimes(NamedTuple):
     """By task when it starts and ends, in cycles, and the tasks that were taken, in that order: all but those that wait
     for each other, or for themselves."""
 
@@ -47,10 +47,10 @@ class QueuedTasks:
             self._needs.extend(those)
             self._need_first.append(len(self._needs))
 
-    def schedule(self, rank: Sequence[float], patience: Sequence[float] | None = None) -> Schedule:
+    def schedule(self, rank: Sequence[float], patience: Sequence[float] | None = None) -> TaskTimes:
         """The schedule by ``rank``. ``patience``: by task the cycles by which it lets others go first."""
         tasks, queues = len(self._cycles), len(self._unit)
-        found = Schedule(doubles(tasks), doubles(tasks), integers(tasks))
+        found = TaskTimes(doubles(tasks), doubles(tasks), integers(tasks))
         ranks, patiences, begin = array("d", rank), array("d", patience or ()), doubles(queues)
         _places, places = columns(integers, (queues, queues))
         given = map(address, (self._unit, self._first, self._need_first, self._needs, self._cycles, ranks))

@@ -45,8 +45,8 @@ class VecShape(NamedTuple):
     """``vectors`` of results from ``window`` elements each of so many ``operands`` in LV1 (none: from accumulators),
     behind ``parameters`` and ``tables`` words of LV1. ``across``: a record of each row goes along."""
 
-    vectors: int
-    window: int = 1
+    vectors: float
+    window: float = 1
     operands: int = 1
     parameters: int = 0
     tables: int = 0

@@ -21,6 +21,7 @@ from sim.timing.pipelines import record_cycles
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}
+_TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as they share its ports with the result
 _PLAN = 6  #: cycles between commands in the planner of a copy unit
 _COPY_LATENCY = 30  #: from a scratchpad copy's start to its first word, and from its last to its signal
 _MAC_LATENCY = 16
@@ -48,12 +49,19 @@ def typical_cycles(shape: Shape, params: SocParams, engines: int = 1) -> int:
     if isinstance(shape, MacShape):
         return UNIT_START + shape.blocks * max(shape.pixels, params.rows)
     if isinstance(shape, VecShape):
-        return UNIT_START + shape.vectors * shape.window
+        return UNIT_START + int(shape.vectors * shape.window)
     words = sum(run.alike * run.written for run in shape.runs)
     if shape.op not in DRAM_OPS:
         return UNIT_START + words
     moved = engines * words * params.dram_word
     return UNIT_START + params.dram_latency + ceil(moved / params.dram_bytes_per_cycle)
+
+
+def work_cycles(shape: MacShape | VecShape) -> float:
+    """Typical cycles of the work of ``shape`` alone, in however many instructions it is done."""
+    if isinstance(shape, MacShape):
+        return shape.blocks * shape.pixels
+    return shape.vectors * shape.window * (_TWO_OPERANDS if shape.operands > 1 else 1)
 
 
 def worst_time(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> UnitTime:
@@ -82,12 +90,12 @@ def _worst_vec(shape: VecShape, params: SocParams, rivals: Rivals) -> UnitTime:
     cycles = shape.parameters * reads_a + _VEC_FIXED + (record_cycles(params) if shape.across else 0)
     if shape.tables:
         cycles += shape.tables * (reads_a + 2 + params.lv1_word // TABLE_ROW_BYTES)
-    elements = shape.vectors * shape.window
+    vectors, elements = int(shape.vectors), int(shape.vectors * shape.window)
     per_step = (1, reads_a, max(reads_a, reads_b))[shape.operands]
     # An operand word and a result word are asked for once per LV1 word at best, once per vector at worst.
-    steps = max(elements * per_step, shape.vectors * rivals.lv1_writes("d"))
+    steps = max(elements * per_step, vectors * rivals.lv1_writes("d"))
     first, second = elements * (shape.operands > 0), elements * (shape.operands > 1)
-    accesses = ("a", shape.parameters + shape.tables + first), ("b", second), ("d", shape.vectors)
+    accesses = ("a", shape.parameters + shape.tables + first), ("b", second), ("d", vectors)
     return UnitTime(cycles + steps, _VEC_LATENCY, accesses)
 
 

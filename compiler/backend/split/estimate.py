@@ -29,6 +29,11 @@ class OperatorWork(NamedTuple):
     weights: int
 
 
+def alone_cycles(busy: float, moved: float, bandwidth: float) -> float:
+    """Cycles of a layer by itself that keeps a unit ``busy`` while DRAM moves bytes with ``bandwidth``."""
+    return max(busy, moved / bandwidth) + BETWEEN
+
+
 def operator_work(graph: ir.Graph, params: SocParams, engines: int) -> dict[str, OperatorWork]:
     """By name the work of each operator, if its tensors are on chip."""
     scratch = ir.Graph(graph.name, dict(graph.tensors), graph.ops, graph.inputs, graph.outputs)
@@ -106,7 +111,7 @@ class RunEstimate:
             if cycles:
                 moved = weights + sum(sizes[name] for name in {*op.inputs, op.output} & away)
                 share = sizes[op.output] / self._graph.tensors[op.output].size
-                total += max(cycles * share, moved / self._dram) + BETWEEN
+                total += alone_cycles(cycles * share, moved, self._dram)
         return total * pieces
 
     def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:
