@@ -1,6 +1,9 @@
 """Compilers as they are found, and what is said when they fail."""
 
 import ctypes
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +49,9 @@ def test_c_needs_no_library_to_be_built(tmp_path, monkeypatch):
     objects = compile_all(CC, [Source(tmp_path / "a.c", ("-fPIC",))], ("-O2",), tmp_path, log)
     assert ctypes.CDLL(str(link(CC, objects, ("-nostdlib",), tmp_path, log))).twice(21) == 42
     assert not list(cache_dir().rglob("*.a"))
+
+
+def test_what_compiles_needs_no_hdl():
+    """The compiler of models has walks in C, and loads no Amaranth for them."""
+    code = "import sys, sim.cost.c_walks as c; c.c_walk('walk'); sys.exit('amaranth' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3]).returncode == 0
