@@ -1,6 +1,6 @@
 """Scenarios of sessions and run times: policies, priorities, deadlines, what fails and what starts over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -14,6 +14,11 @@ from tests.support.images import copy_image, negating_image
 from tests.support.preempt_images import smashing_image, walking_image
 
 CPU = HostCosts(cpu_step=20_000)
+
+
+def own(policies: Mapping[str, Callable[..., object]]) -> list[str]:
+    """Return the names of the project's policies, without those that examples and other tests have registered."""
+    return [name for name, policy in policies.items() if policy.__module__.startswith("sw.")]
 
 
 def sessions(stage: Stage) -> None:
@@ -40,7 +45,7 @@ def sessions(stage: Stage) -> None:
 def orders(stage: Stage) -> None:
     """Three models under each policy, twice, on one engine and on two."""
     for params, ahead in ((TINY, None), (BASE, 2)):
-        for order in ORDER:
+        for order in own(ORDER):
             p = stage.open(params, ring_log2=2)
             models = [p.load(walking_image(params, jobs=3 + i, name=f"m{i}")) for i in range(3)]
             runtime = Runtime(p.device, order, ahead=ahead, layers_per_decision=1 if ahead is None else 2)
@@ -53,7 +58,7 @@ def orders(stage: Stage) -> None:
 
 def placements(stage: Stage) -> None:
     """Layers of placed models and of models for one engine, by each placement."""
-    for placement in PLACEMENT:
+    for placement in own(PLACEMENT):
         for at_arrival in (False, True):
             p = stage.open(BASE, ring_log2=1)
             models = [p.load(placed_image(BASE, branches=3)), p.load(walking_image(BASE, jobs=3, engines=1))]
