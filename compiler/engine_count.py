@@ -46,8 +46,8 @@ def build_for_its_size(
 
 
 def predicted_cycles(image: Image) -> int:
-    """Cycles of an inference as the compiler estimates them: of all computing or of all memory access, whichever is
-    more, as a layer's loads run while others compute."""
+    """Return the cycles of an inference as the compiler estimates them: of all computing or of all memory access,
+    whichever is more, as a layer's loads run while others compute."""
     layers = image.meta.layers
     return max(
         sum(layer.estimated_compute for layer in layers),

@@ -44,7 +44,7 @@ class LengthPlan:
         return cls(_names(layers), groups, budget, placement, tuple(code.decisions for code in codes))
 
     def with_free_tiles(self) -> "LengthPlan":
-        """The same, but each length takes the tiles that are best for it."""
+        """Return the same, but each length takes the tiles that are best for it."""
         return replace(self, decisions=tuple(replace(each, choices=None) for each in self.decisions))
 
     def joined(self, graph: ir.Graph, layers: Sequence[Layer]) -> list[Layer]:

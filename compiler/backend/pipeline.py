@@ -118,7 +118,7 @@ def _compiled(
     graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], options: Options, orders: Sequence[OrderReport],
     compiler: LayerCompiler, plan: LengthPlan | None = None,
 ) -> _Built:  # fmt: skip
-    """The image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
+    """Return the image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
     several, :class:`PlanError` if ``plan`` does not do."""
     params = compiler.params
     if plan is None:

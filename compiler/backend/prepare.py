@@ -17,7 +17,7 @@ from hw.contract.params import SocParams
 
 
 def prepared(graph: ir.Graph, params: SocParams, options: Options) -> tuple[ir.Graph, list[Layer]]:
-    """The layers of ``graph``, and the graph with the tensors that they add. Raises
+    """Return the layers of ``graph``, and the graph with the tensors that they add. Raises
     :class:`compiler.ir.CompileError`."""
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
     if not options.observe:

@@ -1,1 +1,1 @@
-"""What is decided before anything is emitted."""
+"""Holds what is decided before anything is emitted."""

@@ -1,4 +1,5 @@
-"""What a layer asks of the units of all engines, before anything of it is compiled: as shapes, and as bytes that move.
+"""Tells what a layer asks of the units of all engines, before anything of it is compiled: as shapes, and as bytes that
+move.
 
 :func:`layer_work` knows no tiling: searches for orders, regions and splits go by it. :func:`tiled_conv` counts what a
 convolution does with a tiling, which the search for tilings goes by.
@@ -24,14 +25,14 @@ from compiler.backend.tiling.conv_geometry import TileGeometry
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from hw.contract.isa import WIDE_BYTES
 from hw.contract.params import SocParams
-from sim.cost.shapes import MacShape, VecShape
+from sim.cost import MacShape, VecShape
 
 _SOFTMAX_PASSES = 3.4  #: cycles of a vector: maximum, sum and quotient, with what two tables take
 
 
 class LayerWork(NamedTuple):
-    """Shapes of ``mac`` and ``vec``, bytes ``loaded`` into LV1 and ``stored`` from there, and bytes of ``weights``.
-    ``copies``: the layer does nothing but copy."""
+    """Holds the shapes of ``mac`` and ``vec``, bytes ``loaded`` into LV1 and ``stored`` from there, and bytes of
+    ``weights``. With ``copies``, the layer does nothing but copy."""
 
     mac: tuple[MacShape, ...] = ()
     vec: tuple[VecShape, ...] = ()
@@ -42,7 +43,7 @@ class LayerWork(NamedTuple):
 
 
 def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | None:
-    """The work of ``layer`` if its tensors lie in LV2; None if no engine has any."""
+    """Return the work of ``layer`` if its tensors lie in LV2, or None if no engine has any."""
     if isinstance(layer, HostLayer) or is_in_place(graph, layer.op):
         return None
     loaded, stored = (sum(graph.tensors[name].size for name in names) for names in (layer.inputs, layer.outputs))
@@ -74,7 +75,7 @@ def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> MacS
 
 
 def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[MacShape, ...]:
-    """One shape for each tile of channels."""
+    """Return one shape for each tile of channels."""
     (kh, kw), pixels, found = layer.kernel, math.prod(graph.tensors[layer.output].nhwc[:3]), []
     for tile in layer.tiles:
         if layer.depthwise:
@@ -88,7 +89,7 @@ def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[Ma
 
 
 class TiledConv(NamedTuple):
-    """What a convolution does with a tiling, all engines together. It has so many ``tiles`` of pixels, which are a
+    """Says what a convolution does with a tiling, all engines together. It has so many ``tiles`` of pixels, which are a
     ``share`` of a full one on average, and takes so many ``steps``, a MAC instruction each. Weights come in so many
     ``passes``, of ``weight_bytes`` for each step. Loads into LV0 and LV1 of activations and of weights are counted in
     pairs, and so are the ``act_words`` of each load of activations."""
@@ -109,7 +110,7 @@ class TiledConv(NamedTuple):
 def tiled_conv(
     layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, chunks: int
 ) -> TiledConv:  # fmt: skip
-    """The work of ``layer``, whose kernel is cut into ``chunks`` parts, the largest with the geometry ``g``."""
+    """Return the work of ``layer``, whose kernel is cut into ``chunks`` parts, the largest with the geometry ``g``."""
     channel_tiles, rows, cols = len(layer.tiles), tiling.rows, tiling.cols
     tiles = sum(-(-area.rows // rows) * -(-area.cols // cols) for area in layer.areas) * context.images
     pixels = sum(area.rows * area.cols for area in layer.areas) * context.images
@@ -132,7 +133,7 @@ def tiled_conv(
 def _act_words(
     layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, share: float
 ) -> tuple[float, float]:
-    """Words of a load of activations into LV0, and into LV1."""
+    """Return the words of a load of activations into LV0, and into LV1."""
     word, runs = params.lv1_word, share * g.in_rows * g.in_cols
     if layer.depthwise:
         channels = max(tile.channels for tile in layer.tiles)

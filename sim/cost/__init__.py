@@ -1,1 +1,29 @@
-"""One account of time: what instructions, programs, regions and inferences take, typically and at the worst."""
+"""Keeps one account of time: what instructions, programs, regions and inferences take, typically and at the worst."""
+
+from sim.cost.backlog import Counts
+from sim.cost.bound import set_bounds, worst_intervals
+from sim.cost.dram import WorstDram, load_cycles
+from sim.cost.region_time import RegionMember, side_by_side_cycles
+from sim.cost.rivals import Others, Rivals
+from sim.cost.schedule import QueuedTasks
+from sim.cost.shapes import MacShape, VecShape, essence
+from sim.cost.units import insn_cycles, work_cycles, worst_time
+
+__all__ = [
+    "Counts",
+    "MacShape",
+    "Others",
+    "QueuedTasks",
+    "RegionMember",
+    "Rivals",
+    "VecShape",
+    "WorstDram",
+    "essence",
+    "insn_cycles",
+    "load_cycles",
+    "set_bounds",
+    "side_by_side_cycles",
+    "work_cycles",
+    "worst_intervals",
+    "worst_time",
+]

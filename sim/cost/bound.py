@@ -1,4 +1,4 @@
-"""Bounds on the time from a pause to HALTED (the latency of **Cancellation points**), from the program alone.
+"""Bounds the time from a pause to HALTED (the latency of **Cancellation points**), from the program alone.
 
 In-order queues and first-in, first-out semaphores make a max-plus system: what any unit does later makes nothing else
 happen earlier. So the time at which every instruction has ended is bounded by a walk through the program in which
@@ -39,16 +39,16 @@ _ACCOUNTS: tuple[frozenset[str], ...] = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """Cycles from a pause to HALTED at the worst: ``points``, at each CANCEL of a body for a pause after the one before
-    (or after the job's start), and ``end``, the same for the boundary behind the job."""
+    """Holds cycles from a pause to HALTED at the worst: ``points`` at each CANCEL of a body for a pause after the one
+    before (or after the job's start), and ``end`` at the boundary behind the job."""
 
     points: list[int]
     end: int
 
 
 def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loading: bool = False) -> Bounds:
-    """Bounds of one body, with END or without, beside ``others``. ``loading``: loads of prologues may be in the LD2
-    unit when a pause comes. ValueError if an instruction waits for nothing."""
+    """Return the bounds of one body, with END or without, beside ``others``. With ``loading``, loads of prologues may
+    be in the LD2 unit when a pause comes. Raises ValueError if an instruction waits for nothing."""
     return PauseBounds(params, others, WorstWalks(params)).of(program, loading)
 
 
@@ -81,7 +81,7 @@ Walks = Callable[[WaitWindow, Rivals], int]  #: the time from a pause to HALTED:
 
 
 class PauseBounds:
-    """Bounds of bodies that run beside ``others``, by ``walks``."""
+    """Finds bounds of bodies that run beside ``others``, by ``walks``."""
 
     def __init__(self, params: SocParams, others: Others, walks: Walks) -> None:
         self._params, self._others, self._walks = params, others, walks
@@ -90,7 +90,7 @@ class PauseBounds:
         self._bodies: dict[tuple[bool, tuple[Step, ...]], Bounds] = {}
 
     def of(self, program: Sequence[Insn], loading: bool) -> Bounds:
-        """See :func:`worst_intervals`."""
+        """Return what :func:`worst_intervals` returns."""
         steps = tuple(self._steps.of(program))
         if (loading, steps) not in self._bodies:
             self._bodies[loading, steps] = self._of_steps(steps, loading)
@@ -132,7 +132,7 @@ class PauseBounds:
 
 
 def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
-    """The least of the bounds that the walks with different accounts of the same conflicts prove."""
+    """Return the least of the bounds that the walks with different accounts of the same conflicts prove."""
     fetching, *spans = _accounts(rivals)
     least = min(map(walk, fetching))  # other engines fetch all the time
     counted = 0
@@ -147,7 +147,7 @@ def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
 
 @lru_cache
 def _accounts(rivals: Rivals) -> list[list[Rivals]]:
-    """``rivals`` with each account of conflicts, if other engines fetch all the time, and then what they can fetch in
-    each of the spans."""
+    """Return ``rivals`` with each account of conflicts, if other engines fetch all the time, and then what they can
+    fetch in each of the spans."""
     fetched = [None, *(count for _, count in rivals.others.fetches)]
     return [[replace(rivals, once=once, fetched=count) for once in _ACCOUNTS] for count in fetched]

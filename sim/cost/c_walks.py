@@ -1,4 +1,4 @@
-"""The walks of this room that are done in C, as one library."""
+"""Compiles the walks of this room that are done in C to one library."""
 
 import ctypes
 from array import array
@@ -19,8 +19,8 @@ _RESULTS = {
 
 @cache
 def c_walk(name: str) -> Any:
-    """The function ``caesura_<name>``, which takes pointers. Raises :class:`sim.toolchain.compilers.BuildError` if the
-    library cannot be compiled."""
+    """Return the function ``caesura_<name>``, which takes pointers. Raises :class:`sim.toolchain.compilers.BuildError`
+    if the library cannot be compiled."""
     function = getattr(_library(), f"caesura_{name}")
     function.restype = _RESULTS[name]
     return function
@@ -32,17 +32,17 @@ def _library() -> Any:
 
 
 def address(numbers: Any) -> int:
-    """Where the numbers of an array lie, until more are added."""
+    """Return where the numbers of an array lie, until more are added."""
     return numbers.buffer_info()[0]
 
 
 def integers(count: int) -> "array[int]":
-    """So many zeros, as C reads integers."""
+    """Return so many zeros, as C reads integers."""
     return array("q", bytes(8 * count))
 
 
 def doubles(count: int) -> "array[float]":
-    """So many zeros, as C reads floating-point numbers."""
+    """Return so many zeros, as C reads floating-point numbers."""
     return array("d", bytes(8 * count))
 
 
@@ -50,6 +50,6 @@ Numbers = TypeVar("Numbers", "array[int]", "array[float]")
 
 
 def columns(zeros: Callable[[int], Numbers], sizes: Sequence[int]) -> tuple[Numbers, list[int]]:
-    """Columns of so many ``zeros`` each, in one array that has to be kept, and where each lies."""
+    """Return columns of so many ``zeros`` each, in one array that has to be kept, and where each lies."""
     space = zeros(sum(sizes))
     return space, [address(space) + 8 * before for before in accumulate(sizes[:-1], initial=0)]

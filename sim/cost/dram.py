@@ -1,4 +1,4 @@
-"""What DRAM costs: typically, and at the worst."""
+"""Tells what DRAM costs, typically and at the worst."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,8 +14,9 @@ _BUS_LATENCY = 40  #: from the start of a copy from or to DRAM to its first word
 
 
 def load_cycles(runs: int, length: int, params: SocParams) -> float:
-    """Typical cycles of DRAM for loads of ``runs`` runs of ``length`` bytes that lie apart, whichever engines ask for
-    them. Bursts in flight are limited, so that a short one takes its share of the time from its address to its data."""
+    """Return the typical cycles of DRAM for loads of ``runs`` runs of ``length`` bytes that lie apart, whichever
+    engines ask for them. Bursts in flight are limited, so that a short one takes its share of the time from its address
+    to its data."""
     bursts = -(-length // (params.axi_burst_beats * params.dram_word))
     turn = (params.dram_latency + params.dram_row_miss) / params.axi_outstanding
     words = -(-length // params.dram_word) * params.dram_word
@@ -24,7 +25,7 @@ def load_cycles(runs: int, length: int, params: SocParams) -> float:
 
 @dataclass(frozen=True)
 class WorstDram:
-    """What DRAM costs at the worst: bursts open rows, all masters take turns, refresh comes as often as it can.
+    """Says what DRAM costs at the worst: bursts open rows, all masters take turns, refresh comes as often as it can.
 
     Requests take turns burst by burst, reads with reads, writes with writes, and then reads with writes.
     """
@@ -34,11 +35,11 @@ class WorstDram:
 
     @cached_property
     def burst(self) -> int:
-        """Cycles of the longest burst: while LV2 holds its data up, the row of the next is being opened."""
+        """Return the cycles of the longest burst: while LV2 holds its data up, the row of the next is being opened."""
         return self._burst(self.params.axi_burst_beats)
 
     def _bus(self, beats: int) -> int:
-        """Cycles in which the bus moves ``beats``."""
+        """Return the cycles in which the bus moves ``beats``."""
         return ceil(beats * self.params.dram_word / self.params.dram_bytes_per_cycle)
 
     def _burst(self, beats: int) -> int:
@@ -47,19 +48,21 @@ class WorstDram:
 
     @cached_property
     def insn(self) -> int:
-        """Cycles to fetch one instruction, its share of opening a row, and the row it has closed, included."""
+        """Return the cycles to fetch one instruction, its share of opening a row, and the row it has closed,
+        included."""
         beats = INSN_BYTES // self.params.dram_word
         per_burst = max(1, min(self.params.axi_burst_beats, FETCH_BURST_BYTES // self.params.dram_word) // beats)
         return self._bus(beats) + -(-2 * self.params.dram_row_miss // per_burst)
 
     @property
     def _foreign_insn(self) -> int:
-        """The same for another engine: what this one loads and stores opens rows with every burst anyway."""
+        """Return the cycles to fetch an instruction of another engine: what this one loads and stores opens rows with
+        every burst anyway."""
         return self.insn - self.params.dram_row_miss * INSN_BYTES // FETCH_BURST_BYTES
 
     @property
     def few_stores(self) -> int:
-        """Cycles that stores of other engines take from clients of LV2 where their number is known."""
+        """Return the cycles that stores of other engines take from clients of LV2 where their number is known."""
         return (self.rivals.others.stores or 0) * self._store_beats
 
     @property
@@ -68,8 +71,8 @@ class WorstDram:
 
     @cached_property
     def job(self) -> int:
-        """Cycles of a completion on its way from the job before and of a descriptor of one to come, of every engine;
-        and of what other engines store, if that is little."""
+        """Return the cycles of a completion on its way from the job before and of a descriptor of one to come, of every
+        engine; and of what other engines store, if that is little."""
         others = self.rivals.others
         bursts = 2 * (1 + others.engines) * self._completion_bursts
         stores = (others.stores or 0) * (self._burst(self._store_beats) + self.params.dram_row_miss)
@@ -77,19 +80,19 @@ class WorstDram:
 
     @cached_property
     def fetched(self) -> int:
-        """Cycles of what other engines have fetched ahead, and of what they fetch, if that is known."""
+        """Return the cycles of what other engines have fetched ahead, and of what they fetch, if that is known."""
         return ((self.rivals.fetched or 0) + self.rivals.others.engines * 2 * FETCH_AHEAD) * self._foreign_insn
 
     @cached_property
     def fetch(self) -> int:
-        """Cycles between two bursts of the executor's fetch that wait for all others."""
+        """Return the cycles between two bursts of the executor's fetch that wait for all others."""
         others = self.rivals.others.engines
         readers = 3 * (1 + others)
         return int(readers * (2 if self._store_turns else 1) * self.burst * self.slowdown)
 
     @cached_property
     def completion(self) -> int:
-        """To write the completion of a job."""
+        """Return the cycles to write the completion of a job."""
         turns = self._completion_bursts * (2 * self.rivals.others.engines + 3) * self.burst
         return RETIRED + int(turns * self.slowdown) + self.params.dram_refresh_cycles + _BUS_LATENCY
 
@@ -99,17 +102,17 @@ class WorstDram:
 
     @cached_property
     def slowdown(self) -> float:
-        """Factor for refresh."""
+        """Return the factor by which refresh slows DRAM down."""
         p = self.params
         return p.dram_refresh_interval / (p.dram_refresh_interval - p.dram_refresh_cycles - p.dram_row_miss)
 
     def debt(self, cycles: int) -> int:
-        """What loads and stores may be held up by other traffic of ``cycles``, refresh included."""
+        """Return how long loads and stores may be held up by other traffic of ``cycles``, refresh included."""
         return int(cycles * self.slowdown) + 1
 
     @cached_property
     def _store_turns(self) -> int:
-        """Engines that store all the time."""
+        """Return how many engines store all the time."""
         others = self.rivals.others
         return (others.engines if others.stores is None else 0) + (Op.ST2 in self.rivals.ops)
 
@@ -118,8 +121,8 @@ class WorstDram:
         return self.rivals.others.engines + (Op.LD2 in self.rivals.ops)
 
     def between(self, op: Op) -> int:
-        """Cycles other bursts take for each burst of this engine's load or store unit: one of every master that moves
-        data the same way, and one the other way for each of these. Other engines also fetch."""
+        """Return the cycles other bursts take for each burst of this engine's load or store unit: one of every master
+        that moves data the same way, and one the other way for each of these. Other engines also fetch."""
         others = self.rivals.others
         same, other = self._load_turns, self._store_turns
         if self.rivals.fetched is None:
@@ -131,7 +134,8 @@ class WorstDram:
 
     @cached_property
     def latency(self) -> int:
-        """From a request of an idle client to its first data: all that may be queued before it, but :attr:`job`."""
+        """Return the cycles from a request of an idle client to its first data: all that may be queued before it, but
+        :attr:`job`."""
         p, others = self.params, self.rivals.others.engines
         reads = p.axi_outstanding * self._load_turns + 2 * FETCH_AHEAD // 4 * others
         reads = min(DRAM_QUEUE_BURSTS, reads) + 1
@@ -140,7 +144,8 @@ class WorstDram:
         return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY
 
     def transfer(self, op: Op, bursts: int, rows: int, beats: int, held: int = 1) -> int:
-        """Cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which takes the scratchpad ``held`` cycles.
+        """Return the cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which takes the scratchpad ``held``
+        cycles.
 
         A row stays open until others come between; a fetch that does is charged for opening it again.
         """

@@ -1,4 +1,5 @@
-"""How long the layers of a region take side by side, before anything of it is compiled: a list schedule of few tiles.
+"""Computes how long the layers of a region take side by side, before anything of it is compiled: a list schedule of few
+tiles.
 
 Each layer is cut into equal tiles, more of them if it takes long. A tile is loaded, computed on the arrays, handled by
 the vector unit, and stored; each unit takes one tile at a time, and each layer has two buffers ahead of every unit. A
@@ -37,7 +38,7 @@ _Region = structure(
 
 @dataclass(frozen=True)
 class RegionMember:
-    """A layer of a region: cycles on LD1, MAC, VEC and ST1, the members that it reads, and how many of their tiles
+    """Is a layer of a region: cycles on LD1, MAC, VEC and ST1, the members that it reads, and how many of their tiles
     it reads beyond its own."""
 
     busy: tuple[float, float, float, float]
@@ -46,12 +47,12 @@ class RegionMember:
 
 
 def tile_count(member: RegionMember) -> int:
-    """Into how many tiles it is cut."""
+    """Return into how many tiles ``member`` is cut."""
     return max(_FEWEST, math.ceil(max(member.busy) / _LONGEST))
 
 
 def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
-    """Cycles until the last result of ``members`` is stored; each reads only those ahead of it. Raises
+    """Return the cycles until the last result of ``members`` is stored; each reads only those ahead of it. Raises
     :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
     count = len(members)
     if count > MOST_MEMBERS:

@@ -1,4 +1,4 @@
-"""Who gets in the way of whom at the worst: other engines, and the clients of the scratchpads' banks."""
+"""Tells who gets in the way of whom at the worst: other engines, and the clients of the scratchpads' banks."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from hw.contract.isa import Insn, Op
 
 @dataclass(frozen=True)
 class Others:
-    """What other engines do at the same time: ``engines`` of them load, fetch and use LV2 all the time; ``stores``:
-    bursts they write to DRAM in all (None: any number); ``fetches``: (cycles, instructions they fetch within so many
-    cycles), ascending. ``loads``: bursts that an instruction of a prologue brings, but for a few."""
+    """Says what other engines do at the same time: ``engines`` of them load, fetch and use LV2 all the time;
+    ``stores``: bursts they write to DRAM in all (None: any number); ``fetches``: (cycles, instructions they fetch
+    within so many cycles), ascending. ``loads``: bursts that an instruction of a prologue brings, but for a few."""
 
     engines: int = 0
     stores: int | None = None
@@ -21,8 +21,8 @@ class Others:
 
 @dataclass(frozen=True)
 class Rivals:
-    """Who competes with an instruction: ``others``, and what this engine itself does in the time that is looked at:
-    operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Clients of a scratchpad in
+    """Says who competes with an instruction: ``others``, and what this engine itself does in the time that is looked
+    at: operations (``ops``), whether VEC reads operands from LV1 (``vec_a``, ``vec_b``). Clients of a scratchpad in
     ``once`` (names as in :data:`PORTS`) cost the others nothing word by word: :func:`lost` says what they cost in all.
     With ``fetched``, other engines fetch so many instructions in all rather than all the time."""
 
@@ -34,22 +34,25 @@ class Rivals:
     fetched: int | None = None
 
     def lv1_reads(self, client: str) -> int:
-        """Cycles a word of LV1 takes client ``client`` at the longest: one for each that reads beside it."""
+        """Return the cycles that a word of LV1 takes client ``client`` at the longest: one for each that reads beside
+        it."""
         readers = {"ld0": Op.LD0 in self.ops, "st1": Op.ST1 in self.ops, "a": self.vec_a, "b": self.vec_b}
         return 1 + sum(reads for name, reads in readers.items() if name not in {client, *self.once})
 
     def lv1_writes(self, client: str) -> int:
-        """The same for a write: LD1 and VEC."""
+        """Return the cycles that a word written to LV1 takes at the longest; LD1 and VEC write there."""
         rival = "ld1" if client == "d" else "d"
         return 1 + (rival not in self.once and {Op.LD1, Op.VEC} <= self.ops)
 
     def lv2_reads(self, op: Op) -> int:
-        """The same for LV2: LD1 and ST2 of every engine; all ST2 together read at most a word per cycle. Few stores of
-        other engines are counted apart (:attr:`sim.cost.dram.WorstDram.few_stores`)."""
+        """Return the cycles that a word read from LV2 takes at the longest. LD1 and ST2 of every engine read there; all
+        ST2 together read at most a word per cycle. Few stores of other engines are counted apart
+        (:attr:`sim.cost.dram.WorstDram.few_stores`)."""
         return self._lv2(op, Op.LD1, Op.ST2)
 
     def lv2_writes(self, op: Op) -> int:
-        """The same for a write: ST1 and LD2 of every engine; all LD2 together write at most a word per cycle."""
+        """Return the cycles that a word written to LV2 takes at the longest. ST1 and LD2 of every engine write there;
+        all LD2 together write at most a word per cycle."""
         return self._lv2(op, Op.ST1, Op.LD2)
 
     def _lv2(self, op: Op, wide: Op, narrow: Op) -> int:
@@ -64,7 +67,7 @@ PORTS = (("ld0", "st1", "a", "b"), ("ld1", "d"), ("lv2_ld1", "lv2_st2"), ("lv2_s
 
 
 def lost(accesses: dict[str, int], once: Collection[str]) -> int:
-    """Cycles that conflicts with the clients in ``once`` can cost a chain of events, whichever it is.
+    """Return the cycles that conflicts with the clients in ``once`` can cost a chain of events, whichever it is.
 
     In a cycle that a client loses at a bank, another one is served there. So clients lose no more cycles than words are
     served to those others, and, as they take turns, none loses more than one per word of its own and rival.
@@ -82,7 +85,7 @@ def lost(accesses: dict[str, int], once: Collection[str]) -> int:
 
 
 def rivals_of(insns: Iterable[Insn], others: Others) -> Rivals:
-    """What the instructions of a stretch of program do to each other."""
+    """Return what the instructions of a stretch of program do to each other."""
     insns = list(insns)
     vec = [insn for insn in insns if insn.op is Op.VEC]
     return Rivals(

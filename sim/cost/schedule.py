@@ -1,4 +1,4 @@
-"""The list schedule: which task starts when, if each unit takes one after the other.
+"""Computes the list schedule: which task starts when, if each unit takes one after the other.
 
 Tasks stand in queues, each of one unit, and leave their queue in order. A task can start when all that it needs has
 ended and its unit is free. Of all that stand first in their queues the one that can start first is taken; of several
@@ -21,8 +21,8 @@ _Schedule = structure(
 
 
 class TaskTimes(NamedTuple):
-    """By task when it starts and ends, in cycles, and the tasks that were taken, in that order: all but those that wait
-    for each other, or for themselves."""
+    """Holds by task when it starts and ends, in cycles, and the tasks that were taken, in that order: all but those
+    that wait for each other, or for themselves."""
 
     starts: "array[float]"
     ends: "array[float]"
@@ -30,13 +30,13 @@ class TaskTimes(NamedTuple):
 
 
 class QueuedTasks:
-    """Tasks in queues, as C reads them. Tasks are numbered queue by queue."""
+    """Holds tasks in queues, as C reads them. Tasks are numbered queue by queue."""
 
     def __init__(
         self, queues: Iterable[tuple[int, int]], cycles: Iterable[float], needs: Iterable[Iterable[int]]
     ) -> None:  # fmt: skip
-        """``queues``: the unit of each, and how many tasks it has. By task ``cycles``, and the numbers of those that it
-        ``needs``."""
+        """Take the ``queues``, of each its unit and how many tasks it has, and by task its ``cycles`` and the numbers
+        of the tasks that it ``needs``."""
         self._unit, self._first = array("q"), array("q", [0])
         for unit, count in queues:
             self._unit.append(unit)
@@ -48,7 +48,7 @@ class QueuedTasks:
             self._need_first.append(len(self._needs))
 
     def schedule(self, rank: Sequence[float], patience: Sequence[float] | None = None) -> TaskTimes:
-        """The schedule by ``rank``. ``patience``: by task the cycles by which it lets others go first."""
+        """Return the schedule by ``rank``. ``patience`` says by task by how many cycles it lets others go first."""
         tasks, queues = len(self._cycles), len(self._unit)
         found = TaskTimes(doubles(tasks), doubles(tasks), integers(tasks))
         ranks, patiences, begin = array("d", rank), array("d", patience or ()), doubles(queues)

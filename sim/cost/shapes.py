@@ -1,4 +1,5 @@
-"""What instructions ask of their units, in numbers: their shapes. What a shape costs is said by :mod:`sim.cost.units`.
+"""Defines shapes: what instructions ask of their units, in numbers. What a shape costs is said by
+:mod:`sim.cost.units`.
 
 A *nominal* shape counts words as if all data lay at the beginning of one, as estimates do that know no addresses. A
 *placed* shape counts the words, bursts and rows that the addresses of an instruction touch, however the driver moves
@@ -34,7 +35,7 @@ Fields = Mapping[str, int]  #: the fields that matter, by name
 
 
 class MacShape(NamedTuple):
-    """``blocks`` of weights over ``pixels`` each, which wait ``clashes`` cycles for sums that they return to."""
+    """Holds ``blocks`` of weights over ``pixels`` each, which wait ``clashes`` cycles for sums that they return to."""
 
     blocks: int
     pixels: int
@@ -42,8 +43,9 @@ class MacShape(NamedTuple):
 
 
 class VecShape(NamedTuple):
-    """``vectors`` of results from ``window`` elements each of so many ``operands`` in LV1 (none: from accumulators),
-    behind ``parameters`` and ``tables`` words of LV1. ``across``: a record of each row goes along."""
+    """Holds ``vectors`` of results from ``window`` elements each of so many ``operands`` in LV1 (none: from
+    accumulators), behind ``parameters`` and ``tables`` words of LV1. With ``across``, a record of each row goes
+    along."""
 
     vectors: float
     window: float = 1
@@ -54,7 +56,7 @@ class VecShape(NamedTuple):
 
 
 class RunShape(NamedTuple):
-    """Runs of a copy, so many ``alike``: words ``read``, ``steps`` of the realigner, and words ``written``."""
+    """Holds runs of a copy, so many ``alike``: words ``read``, ``steps`` of the realigner, and words ``written``."""
 
     alike: int
     read: int
@@ -63,7 +65,7 @@ class RunShape(NamedTuple):
 
 
 class CopyShape(NamedTuple):
-    """A copy of ``runs``, which touch so many ``bursts`` and ``rows`` of DRAM."""
+    """Is a copy of ``runs``, which touch so many ``bursts`` and ``rows`` of DRAM."""
 
     op: Op
     runs: tuple[RunShape, ...]
@@ -75,7 +77,7 @@ Shape = MacShape | VecShape | CopyShape
 
 
 def nominal_shape(op: Op, fields: Mapping[str, Any], params: SocParams) -> Shape:
-    """The shape of an instruction whose addresses do not count."""
+    """Return the shape of an instruction whose addresses do not count."""
     loops = fields.get("n2", 1) * fields.get("n1", 1) * fields.get("n0", 1)
     if op is Op.MAC:
         return MacShape(loops, fields.get("p1", 1) * fields.get("p0", 1))
@@ -85,13 +87,13 @@ def nominal_shape(op: Op, fields: Mapping[str, Any], params: SocParams) -> Shape
 
 
 def nominal_copy(op: Op, runs: int, length: int, params: SocParams) -> CopyShape:
-    """A copy of ``runs`` runs of ``length`` bytes."""
+    """Return the shape of a copy of ``runs`` runs of ``length`` bytes."""
     words = -(-length // (params.dram_word if op in DRAM_OPS else params.lv1_word))
     return CopyShape(op, (RunShape(runs, words, words, words),))
 
 
 def placed_shape(insn: Insn, params: SocParams) -> Shape:
-    """The shape of an instruction where it lies."""
+    """Return the shape of an instruction where it lies."""
     f = _fields(insn)
     loops = f["n2"] * f["n1"] * f["n0"]
     if insn.op is Op.MAC:
@@ -108,8 +110,9 @@ def placed_shape(insn: Insn, params: SocParams) -> Shape:
 
 
 def essence(insn: Insn, params: SocParams) -> Insn:
-    """The shortest instruction that has the shape of ``insn``, which all have that differ from it in nothing that
-    matters: addresses count from the row of DRAM, or from the word on chip, that they lie in."""
+    """Return the shortest instruction that has the shape of ``insn``, so that instructions of equal duration become
+    equal: only the fields that matter, and addresses counted from the DRAM row, or the word on chip, that they lie
+    in."""
     if insn.op not in _MATTERS:
         return Insn(insn.op)
     grain = params.lv1_word
@@ -127,13 +130,14 @@ def _fields(insn: Insn) -> Fields:
 
 
 def abandoned(params: SocParams) -> Insn:
-    """A load that takes at least as long as what remains of abandoned ones: as many bursts as can be outstanding."""
+    """Return a load that takes at least as long as the rest of abandoned ones: it has as many bursts as can be
+    outstanding."""
     length = params.axi_outstanding * params.axi_burst_beats * params.dram_word
     return Insn(Op.LD2, {"len": length, "hi": length})
 
 
 def _words(offset: int, length: int, word: int, step: int = 0) -> int:
-    """Most words that ``length`` bytes touch at ``offset`` or any multiple of ``step`` behind it."""
+    """Return the most words that ``length`` bytes touch at ``offset`` or any multiple of ``step`` behind it."""
     if length <= 0:
         return 0
     grain = gcd(step, word)
@@ -141,13 +145,13 @@ def _words(offset: int, length: int, word: int, step: int = 0) -> int:
 
 
 def _step(f: Fields, side: str) -> int:
-    """What all distances between runs are multiples of; 0 with a single run."""
+    """Return what all distances between runs are multiples of; 0 with a single run."""
     return gcd(*(f[f"{side}_s{k}"] for k in range(3) if f[f"n{k}"] > 1))
 
 
 @lru_cache(maxsize=1 << 16)
 def _runs(word: int, *values: int) -> tuple[RunShape, ...]:
-    """The runs of a copy between scratchpads with ``COPY_FIELDS`` of ``values``."""
+    """Return the runs of a copy between scratchpads with ``COPY_FIELDS`` of ``values``."""
     fields = dict(zip(COPY_FIELDS, values, strict=True))
     count = fields["n2"] * fields["n1"] * fields["n0"]
     if count > MOST:  # each as long as any may be
@@ -172,7 +176,7 @@ def _bus_copy(op: Op, f: Fields, params: SocParams) -> CopyShape:
         starts = [at + i * f[f"{side}_s{k}"] for at in starts for i in range(f[f"n{k}"])]
 
     def touched(size: int) -> int:
-        """Blocks of ``size`` bytes that the runs touch, one after the other."""
+        """Return the blocks of ``size`` bytes that the runs touch, one after the other."""
         return sum(_words(at, length, size, 0 if exact else 1) for at in starts) * (1 if exact else runs)
 
     bursts, rows = touched(params.axi_burst_beats * word), touched(params.dram_row_bytes)

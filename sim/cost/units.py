@@ -1,5 +1,5 @@
-"""What shapes cost their units, in cycles: typically, for the searches and schedules of the compiler, and at the worst,
-for the bound on pauses. Exactly, they cost what the fast model's pipes say (:mod:`sim.timing`).
+"""Reads shapes as the cycles that they cost their units: typically, for the searches and schedules of the compiler, and
+at the worst, for the bound on pauses. Exactly, they cost what the fast model's pipes say (:mod:`sim.timing`).
 
 A unit is a pipeline. It is described by a *rate-latency* pair: with ``F(i) = max(ready(i), F(i - 1)) + cycles(i)``
 instruction i is done by ``F(i) + latency``, where ``ready`` is when it has its semaphores and the unit could take it.
@@ -30,8 +30,8 @@ _VEC_LATENCY = 4
 
 
 class UnitTime(NamedTuple):
-    """``cycles`` that a shape holds its unit, ``latency`` beyond (see the module), and ``accesses``: words by client of
-    a scratchpad (:data:`sim.cost.rivals.PORTS`)."""
+    """Holds the ``cycles`` that a shape holds its unit, ``latency`` beyond (see the module), and ``accesses``: words by
+    client of a scratchpad (:data:`sim.cost.rivals.PORTS`)."""
 
     cycles: int
     latency: int
@@ -39,13 +39,13 @@ class UnitTime(NamedTuple):
 
 
 def insn_cycles(op: Op, fields: Mapping[str, Any], params: SocParams, engines: int = 1) -> int:
-    """Typical cycles of one instruction while ``engines`` share DRAM."""
+    """Return the typical cycles of one instruction while ``engines`` share DRAM."""
     return typical_cycles(nominal_shape(op, fields, params), params, engines)
 
 
 def typical_cycles(shape: Shape, params: SocParams, engines: int = 1) -> int:
-    """Typical cycles of ``shape`` while ``engines`` share DRAM. To load a block of weights takes as long as ``rows``
-    pixels."""
+    """Return the typical cycles of ``shape`` while ``engines`` share DRAM. To load a block of weights takes as long as
+    ``rows`` pixels."""
     if isinstance(shape, MacShape):
         return UNIT_START + shape.blocks * max(shape.pixels, params.rows)
     if isinstance(shape, VecShape):
@@ -58,14 +58,14 @@ def typical_cycles(shape: Shape, params: SocParams, engines: int = 1) -> int:
 
 
 def work_cycles(shape: MacShape | VecShape) -> float:
-    """Typical cycles of the work of ``shape`` alone, in however many instructions it is done."""
+    """Return the typical cycles of the work of ``shape`` alone, in however many instructions it is done."""
     if isinstance(shape, MacShape):
         return shape.blocks * shape.pixels
     return shape.vectors * shape.window * (_TWO_OPERANDS if shape.operands > 1 else 1)
 
 
 def worst_time(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> UnitTime:
-    """The longest that ``insn`` can take beside ``rivals``."""
+    """Return the longest that ``insn`` can take beside ``rivals``."""
     shape = placed_shape(insn, params)
     if isinstance(shape, MacShape):
         cycles = shape.blocks * max(shape.pixels + shape.clashes, params.rows) + 4
@@ -76,8 +76,8 @@ def worst_time(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram)
 
 
 def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
-    """All that the longest time of an instruction depends on of ``rivals``: cycles per word; None if it also depends on
-    what they do to DRAM."""
+    """Return everything about ``rivals`` that changes the longest time of an instruction: cycles per word; None if it
+    also depends on what they do to DRAM."""
     if op is Op.MAC:
         return ()
     if op is Op.VEC:
@@ -110,7 +110,7 @@ def _worst_copy(shape: CopyShape, rivals: Rivals) -> UnitTime:
 
 
 def _word_cycles(op: Op, rivals: Rivals) -> tuple[int, int]:
-    """Cycles of a word of a copy between scratchpads, at the source and at the destination."""
+    """Return the cycles of a word of a copy between scratchpads, at the source and at the destination."""
     if op is Op.LD1:
         return rivals.lv2_reads(op), rivals.lv1_writes("ld1")
     if op is Op.ST1:

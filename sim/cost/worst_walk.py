@@ -1,4 +1,4 @@
-"""The walk of the bound on pauses (:mod:`sim.cost.bound`) through what a pause leaves to do, which is done in C.
+"""Walks for the bound on pauses (:mod:`sim.cost.bound`) through what a pause leaves to do, in C.
 
 ``worst_walk.c`` says how; ``tests/support/cost_oracle.py`` has the same in Python.
 """
@@ -43,9 +43,9 @@ _Window = structure("_Window", "count queued loaded", "step runs counts space")
 
 @dataclass(frozen=True)
 class WaitWindow:
-    """What is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers) run,
-    steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows, of
-    whatever bodies, have equal bounds."""
+    """Holds what is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers)
+    run, steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows,
+    of whatever bodies, have equal bounds."""
 
     queued: tuple[Step, ...]
     unfinished: frozenset[int]
@@ -54,42 +54,42 @@ class WaitWindow:
     loads: tuple[Step, ...]
 
     def running(self) -> list[Step]:
-        """Steps that run."""
+        """Return the steps that run."""
         return [*(self.queued[number] for number in sorted(self.unfinished)), *self.issued, *self.loads]
 
 
 class _LongestWork:
-    """DRAM at the worst by rivals, computed once for each, and the longest durations of steps."""
+    """Computes DRAM at the worst by rivals, once for each, and the longest durations of steps."""
 
     def __init__(self, params: SocParams) -> None:
         self.params = params
         self._memory: dict[Rivals, WorstDram] = {}
 
     def memory(self, rivals: Rivals) -> WorstDram:
-        """What DRAM costs beside ``rivals``."""
+        """Return what DRAM costs beside ``rivals``."""
         if rivals not in self._memory:
             self._memory[rivals] = WorstDram(self.params, rivals)
         return self._memory[rivals]
 
     def of(self, step: Step, rivals: Rivals) -> UnitTime:
-        """The longest that ``step`` takes beside ``rivals``."""
+        """Return the longest that ``step`` takes beside ``rivals``."""
         return worst_time(step.insn, self.params, rivals, self.memory(rivals))
 
 
 def _same_work(rivals: Rivals) -> Rivals:
-    """Rivals beside whom every instruction takes as long as beside ``rivals``: it matters whether other engines fetch a
-    known number of instructions, not which."""
+    """Return rivals beside whom every instruction takes as long as beside ``rivals``: it matters whether other engines
+    fetch a known number of instructions, not which."""
     return replace(rivals, fetched=0) if rivals.fetched else rivals
 
 
 def _fetched_together(params: SocParams) -> int:
-    """Instructions in a burst of the executor's fetch."""
+    """Return how many instructions a burst of the executor's fetch brings."""
     return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
 
 
 class WorstWalks:
-    """The time from a pause to HALTED at the worst, without the completion of the job itself: by what is left to do,
-    and rivals. Raises :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
+    """Finds the time from a pause to HALTED at the worst, without the completion of the job itself, from what is left
+    to do and the rivals. Raises :class:`sim.toolchain.compilers.BuildError` if the C of it cannot be compiled."""
 
     def __init__(self, params: SocParams) -> None:
         self._walk = c_walk("walk")
@@ -103,7 +103,7 @@ class WorstWalks:
         self._subject: _Subject | None = None
 
     def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
-        """Cycles for ``window`` beside ``rivals``."""
+        """Return the cycles for ``window`` beside ``rivals``."""
         if self._subject is None or self._subject.window is not window:
             self._subject = _Subject(window, self._steps)
         subject, costs = self._subject, self._costs_beside(rivals)
@@ -126,7 +126,8 @@ class WorstWalks:
 
 
 class _StepColumns:
-    """Steps by number: in ``columns`` what C reads of them, in ``accesses`` their words by client of a scratchpad."""
+    """Holds steps by number: in ``columns`` what C reads of them, in ``accesses`` their words by client of a
+    scratchpad."""
 
     def __init__(self, params: SocParams) -> None:
         self._params = params
@@ -137,7 +138,7 @@ class _StepColumns:
         self.accesses: dict[int, tuple[tuple[str, int], ...]] = {}
 
     def numbers(self, steps: Iterable[Step]) -> list[int]:
-        """The numbers of ``steps``, new ones included."""
+        """Return the numbers of ``steps``, of which some may be new."""
         known = self._numbers
         return [known[step] if step in known else self._add(step) for step in steps]
 
@@ -155,7 +156,7 @@ class _StepColumns:
 
 
 class _Durations:
-    """Cycles and latencies of steps by number, :data:`_UNKNOWN` until they are asked for."""
+    """Holds cycles and latencies of steps by number, :data:`_UNKNOWN` until they are asked for."""
 
     def __init__(self, work: _LongestWork, steps: _StepColumns, shared: dict[tuple, UnitTime]) -> None:
         self._work, self._steps = work, steps
@@ -165,7 +166,7 @@ class _Durations:
         self.cycles, self.latency = array("q"), array("q")
 
     def complete(self, numbers: set[int], rivals: Rivals) -> None:
-        """Have those of ``numbers``."""
+        """Work out the durations of the steps ``numbers``."""
         for number in numbers - self._known:
             work = self._longest(number, rivals)
             for column, value in ((self.cycles, work.cycles), (self.latency, work.latency)):
@@ -189,8 +190,8 @@ class _Durations:
 
 
 class _Costs:
-    """What rivals cost beside the ``durations`` of steps: ``retired``, when the job before is written down; ``fixed``
-    cycles at the end; ``once``: clients whose conflicts are added there."""
+    """Holds what rivals cost beside the ``durations`` of steps: ``retired``, when the job before is written down;
+    ``fixed`` cycles at the end; ``once``: clients whose conflicts are added there."""
 
     def __init__(self, work: _LongestWork, rivals: Rivals, durations: _Durations) -> None:
         memory = work.memory(rivals)
@@ -205,13 +206,13 @@ class _Costs:
         )  # fmt: skip
 
     def at_addresses(self) -> ctypes.Structure:
-        """All of it as C reads it; columns move when they grow."""
+        """Return all of it as C reads it; columns move when they grow."""
         self._beside.cycles, self._beside.latency = address(self.durations.cycles), address(self.durations.latency)
         return self._beside
 
 
 class _Subject:
-    """A window as C reads it. ``running``: numbers of the steps that run."""
+    """Is a window as C reads it. ``running``: numbers of the steps that run."""
 
     def __init__(self, window: WaitWindow, steps: _StepColumns) -> None:
         self.window = window
@@ -232,13 +233,13 @@ class _Subject:
         self._left = _Window(len(step), len(queued), 0, *map(address, self._kept))
 
     def left(self, durations: _Durations) -> ctypes.Structure:
-        """What is left to do."""
+        """Return what is left to do."""
         if self._load is not None:
             self._left.loaded = durations.cycles[self._load] + durations.latency[self._load] + ABANDON
         return self._left
 
     def lost(self, once: frozenset[str]) -> int:
-        """Cycles that conflicts with the clients in ``once`` can cost in all; once durations are known."""
+        """Return the cycles that conflicts with the clients in ``once`` can cost in all; durations must be known."""
         if once not in self._lost:
             if self._words is None:
                 self._words = {}

@@ -1,1 +1,1 @@
-"""How C and C++ become libraries: the compilers, what is built once and kept, and what the user sees meanwhile."""
+"""Makes libraries of C and C++: the compilers, what is built once and kept, and what the user sees meanwhile."""

@@ -1,4 +1,4 @@
-"""The walks of ``sim/cost`` in Python: what the C of the product is compared with."""
+"""Holds the walks of ``sim/cost`` in Python: what the C of the product is compared with."""
 
 import math
 from collections import deque
@@ -43,7 +43,8 @@ class Walk(Generic[Semaphore]):
         self._signalled = {semaphore: deque([0] * count) for semaphore, count in (counts or {}).items()}
 
     def ready(self, unit: Unit, waits: Iterable[Semaphore]) -> int | None:
-        """When ``unit`` could start an instruction that waits for ``waits``; None: one of them has no signal yet."""
+        """Return when ``unit`` could start an instruction that waits for ``waits``, or None if one of them has no
+        signal yet."""
         start = self.free[unit]
         for semaphore in waits:
             times = self._signalled.get(semaphore)
@@ -53,14 +54,14 @@ class Walk(Generic[Semaphore]):
         return start
 
     def take(self, waits: Iterable[Semaphore]) -> int:
-        """Take one count of each of ``waits``; returns when the last of them was signalled."""
+        """Take one count of each of ``waits``; return when the last of them was signalled."""
         latest = 0
         for semaphore in waits:
             latest = max(latest, self._signalled[semaphore].popleft())
         return latest
 
     def occupy(self, unit: Unit, ready: int, cycles: int) -> int:
-        """Hold ``unit`` for ``cycles`` as soon as it is free, not before ``ready``; returns when it is free again."""
+        """Hold ``unit`` for ``cycles`` as soon as it is free, not before ``ready``; return when it is free again."""
         self.free[unit] = end = max(self.free[unit], ready) + cycles
         return end
 
@@ -123,7 +124,7 @@ class WorstWalkOracle:
         self._params = params
 
     def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
-        """Cycles for ``window`` beside ``rivals``."""
+        """Return the cycles for ``window`` beside ``rivals``."""
         walk = _WorstWalk(self._params, rivals, dict(window.counts))
         walk.abandon(window.loads)
         for number, step in enumerate(window.queued):
@@ -134,7 +135,7 @@ class WorstWalkOracle:
 
 
 class _WorstWalk:
-    """Times at which instructions have ended at the latest, in cycles since the pause."""
+    """Holds the times at which instructions have ended at the latest, in cycles since the pause."""
 
     def __init__(self, params: SocParams, rivals: Rivals, counts: dict[int, int]) -> None:
         self._params, self._rivals, self._memory = params, rivals, WorstDram(params, rivals)
@@ -149,13 +150,13 @@ class _WorstWalk:
         self._charge(self._memory.job + self._memory.fetched + FETCH_AHEAD * self._memory.insn)
 
     def abandon(self, loads: Sequence[Step]) -> None:
-        """What is left of loads of prologues when the walk begins; the next load starts in an empty unit."""
+        """Begin the walk with what is left of loads of prologues; the next load starts in an empty unit."""
         for load in loads:
             work = self._count(load)
             self._loaded = self._walk.free[Unit.LD2] = work.cycles + work.latency + ABANDON
 
     def queued(self, step: Step, unfinished: bool) -> None:
-        """An instruction that was issued before the walk begins, and ended before it unless ``unfinished``."""
+        """Take an instruction that was issued before the walk begins, and ended before it unless ``unfinished``."""
         if step.unit is None:
             return
         if unfinished:
@@ -165,7 +166,7 @@ class _WorstWalk:
             self._take(step.waits)
 
     def issue(self, step: Step) -> None:
-        """The next instruction of the executor."""
+        """Take the next instruction of the executor."""
         if step.unit is None:  # a CANCEL
             return
         burst = _fetched_together(self._params)
@@ -181,14 +182,14 @@ class _WorstWalk:
         self._run(step, step.unit, self._issued)
 
     def drained(self) -> int:
-        """When all units are idle and the executor is at the end."""
+        """Return when all units are idle and the executor is at the end."""
         ends = [done[-1] for done in self._done.values() if done]
         conflicts = self._memory.few_stores + lost(self._accesses, self._rivals.once)
         retired = self._memory.completion  # that of the job before
         return max([self._issued, self._loaded, retired, *ends]) + conflicts + POINT + DRAINED
 
     def _charge(self, cycles: int) -> None:
-        """Other traffic of this engine may hold its loads and stores up."""
+        """Add other traffic of this engine, which may hold its loads and stores up."""
         for op in _DRAM:
             self._debt[op] += self._memory.debt(cycles)
 
@@ -226,7 +227,7 @@ class _WorstWalk:
 
 
 def _fetched_together(params: SocParams) -> int:
-    """Instructions in a burst of the executor's fetch."""
+    """Return how many instructions a burst of the executor's fetch brings."""
     return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
 
 
@@ -272,7 +273,7 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
 
 
 def _followers(members: Sequence[RegionMember], before: Sequence[int]) -> list[list[int]]:
-    """Of each member and unit, four for a member, which may be able to begin when it has done a tile."""
+    """Return for each member and unit, four for a member, those that may be able to begin when it has done a tile."""
     found = []
     for number, member in enumerate(members):
         computes = _ARRAYS if member.busy[_ARRAYS] else _VECTOR
@@ -294,7 +295,8 @@ def _start(
     number: int,
     stage: int,
 ) -> float:
-    """When the next tile of a member could begin on a unit, as far as others are concerned; infinite: not known yet."""
+    """Return when the next tile of a member could begin on a unit, as far as others are concerned; it is infinite while
+    that is not known yet."""
     mine = ends[number]
     tile, start = len(mine[stage]), 0.0
     if stage != _STORE and tile >= 2:
@@ -321,7 +323,7 @@ def _start(
 
 
 def _same_kind(members: Sequence[RegionMember]) -> list[int]:
-    """By member the one ahead of it that uses the same buffers; -1: none."""
+    """Return for each member the one ahead of it that uses the same buffers, or -1 if there is none."""
     last: dict[bool, int] = {}
     before = []
     for number, member in enumerate(members):
@@ -334,7 +336,7 @@ def _same_kind(members: Sequence[RegionMember]) -> list[int]:
 def _levels(
     members: Sequence[RegionMember], before: Sequence[int], work: Sequence[tuple[float, ...]], tiles: Sequence[int]
 ) -> list[float]:
-    """By member the cycles of the longest chain of members from it on."""
+    """Return for each member the cycles of the longest chain of members from it on."""
     alone = [count * max(cycles) for count, cycles in zip(tiles, work, strict=True)]
     levels = list(alone)
     for number in range(len(members) - 1, -1, -1):

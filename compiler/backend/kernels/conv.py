@@ -55,7 +55,7 @@ class ConvChoice:
     banded: bool
 
     def tiling_of(self, shape: tuple[int, int]) -> ConvTiling:
-        """The tiling of a smaller output, as many tiles of about equal size."""
+        """Return the tiling of a smaller output, as many tiles of about equal size."""
         rows, cols = (
             most if size == whole else -(-size // -(-whole // most))
             for most, size, whole in zip((self.tiling.rows, self.tiling.cols), shape, self.shape, strict=True)
@@ -72,7 +72,7 @@ class ConvKernel(Kernel[ConvPlan]):
         return isinstance(layer, ConvLayer)
 
     def plan(self, layer: ConvLayer, context: KernelContext) -> ConvPlan:
-        """The cheapest tiling by estimate; streamed weights only where there is no other way."""
+        """Return the cheapest tiling by estimate; streamed weights only where there is no other way."""
         params, budget = context.params, context.budget
         operands = [context.operand(name) for name in (layer.output, *layer.inputs)]
         images, height, width, _ = operands[0].view.shape
@@ -108,14 +108,14 @@ class ConvKernel(Kernel[ConvPlan]):
         return ConvPlan(summary, layer, x, y, addend, around, tiling, tuple(sizes), table, streamed, by_channels, found)
 
     def emit(self, plan: ConvPlan, context: KernelContext) -> list[JobProgram]:
-        """Jobs of each engine, as many as it takes for their weights to fit."""
+        """Return the jobs of each engine, as many as it takes for their weights to fit."""
         return [job for engine in range(context.budget.engines) for job in _engine_jobs(plan, context, engine)]
 
 
 def _choice(
     layer: ConvLayer, x: TensorOperand, around: TilingContext, bands: Bands, context: KernelContext
 ) -> ConvChoice:
-    """The cheapest tiling, and whether engines share channels or rows."""
+    """Return the cheapest tiling, and whether engines share channels or rows."""
     params = context.params
     by_channels, banded = context.share is Share.CHANNELS, context.share is Share.ROWS
     if not banded:
@@ -133,7 +133,7 @@ def _choice(
 
 
 def _most_pixels(layer: ConvLayer) -> tuple[int, int]:
-    """Rows and columns of the largest area, each."""
+    """Return the rows and columns of the largest area, each."""
     return max(area.rows for area in layer.areas), max(area.cols for area in layer.areas)
 
 
@@ -158,7 +158,7 @@ def _engine_jobs(plan: ConvPlan, context: KernelContext, engine: int) -> list[Jo
 def _quickest(
     emitter: ConvEmitter, context: KernelContext, engine: int, tiles: list[ChannelTile], own_loads: bool
 ) -> JobProgram:
-    """The job with the shortest schedule, over how its first and last tile are cut."""
+    """Return the job with the shortest schedule, over how its first and last tile are cut."""
     number, made = context.number, dict[Ends, JobProgram]()
     if not emitter.splits_ends:
         return emitter.job(number, engine, tiles, own_loads)
@@ -196,7 +196,7 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
 
 
 def _shares(plan: ConvPlan, engine: int, engines: int) -> tuple[EngineShare, list[PixelTile]]:
-    """Parts of an engine: of the channel tiles and of the pixel tiles."""
+    """Return the parts of an engine: of the channel tiles and of the pixel tiles."""
     layer, tiling, part = plan.layer, plan.tiling, EngineShare(engine, engines)
     if plan.bands:
         return EngineShare(), pixel_tiles(layer, tiling.rows, tiling.cols, plan.context.images, plan.bands[engine])
@@ -205,8 +205,8 @@ def _shares(plan: ConvPlan, engine: int, engines: int) -> tuple[EngineShare, lis
 
 
 def _batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list[ChannelTile]]:
-    """Consecutive tiles in batches of about equal length whose weights stay within ``limit`` bytes; a larger tile
-    stands alone."""
+    """Return consecutive tiles in batches of about equal length whose weights stay within ``limit`` bytes; a larger
+    tile stands alone."""
     most = max(1, limit // max((size for _, size in tiles), default=1))
     count = max(1, -(-len(tiles) // most))
     bounds = [len(tiles) * i // count for i in range(count + 1)]

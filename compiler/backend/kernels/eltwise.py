@@ -36,7 +36,7 @@ class EltwisePlan(Plan):
     pitch: int  #: bytes of a pixel in LV1
 
     def boxes(self) -> Iterator[PixelBox]:
-        """The tiles in order."""
+        """Return the tiles in order."""
         return boxes(self.y.view.shape, self.rows, self.cols, self.channels)
 
 
@@ -49,7 +49,7 @@ class EltwiseKernel(Kernel[EltwisePlan]):
         return isinstance(layer, EltwiseLayer)
 
     def plan(self, layer: EltwiseLayer, context: KernelContext) -> EltwisePlan:
-        """The largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
+        """Return the largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
         lanes = context.params.vec_lanes
         a, *others = (context.operand(name) for name in layer.inputs)
         b, y = others[0] if others else None, context.operand(layer.output)
@@ -68,7 +68,7 @@ class EltwiseKernel(Kernel[EltwisePlan]):
         return EltwisePlan("", layer, a, b, y, rows, cols, channels, pitch)
 
     def emit(self, plan: EltwisePlan, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the tiles."""
+        """Return a job for each engine with a share of the tiles."""
         jobs = (_job(plan, context, EngineShare(i, context.budget.engines)) for i in range(context.budget.engines))
         return [job for job in jobs if job]
 
@@ -126,7 +126,7 @@ def _job(plan: EltwisePlan, context: KernelContext, share: EngineShare) -> JobPr
 
 
 def _as_bytes(operand: TensorOperand) -> TensorOperand:
-    """A dense tensor as one pixel with all the bytes as channels."""
+    """Return a dense tensor as one pixel with all the bytes as channels."""
     n, h, w, c = operand.view.shape
     view = TensorView.dense(operand.view.segment, operand.view.offset, (1, 1, 1, n * h * w * c))
     return TensorOperand(view, operand.signed, operand.zero_point)
@@ -141,7 +141,7 @@ def _operand_b(
     line: int,
     stage: StagingRing | None,
 ) -> BufferFill:
-    """The LV1 buffer with B's part of a tile."""
+    """Return the LV1 buffer with B's part of a tile."""
     if not layer.broadcast:
         fill = ring.fill(box)
         loads = build.job.load(b.view, box, fill.address, box.cols * line, line, b.zero_byte, stage, box)

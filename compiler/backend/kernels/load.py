@@ -32,7 +32,7 @@ class LoadKernel(Kernel[LoadPlan]):
         return LoadPlan("", context.operand(layer.inputs[0]).view, context.operand(layer.output).view)
 
     def emit(self, plan: LoadPlan, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine that has a part: whole pieces, about as many each."""
+        """Return a job for each engine that has a part: whole pieces, about as many each."""
         engines, size = context.budget.engines, math.prod(plan.source.shape)
         count = -(-size // PIECE)
         bounds = [min(size, count * engine // engines * PIECE) for engine in range(engines)] + [size]

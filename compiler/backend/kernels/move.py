@@ -30,7 +30,7 @@ class MoveKernel(Kernel[MovePlan]):
         return isinstance(layer, MoveLayer)
 
     def plan(self, layer: MoveLayer, context: KernelContext) -> MovePlan:
-        """The copies of inputs that are not written in place, nor read there."""
+        """Return the copies of inputs that are not written in place, nor read there."""
         inside = context.placement.inside
         pairs = [(copy, copy.src, layer.output) for copy in layer.copies]
         within = {(inner, outer) for inner, (outer, _) in inside.items()}
@@ -38,7 +38,7 @@ class MoveKernel(Kernel[MovePlan]):
         return MovePlan("" if copies else "in place", copies, layer.output)
 
     def emit(self, plan: MovePlan, context: KernelContext) -> list[JobProgram]:
-        """One job, if anything is to be copied."""
+        """Return one job, if anything is to be copied."""
         if not plan.copies:
             return []
         target = context.operand(plan.output).view

@@ -41,7 +41,7 @@ class PadKernel(Kernel[PadPlan]):
         return PadPlan("", layer, rows, cols, channels, size)
 
     def emit(self, plan: PadPlan, context: KernelContext) -> list[JobProgram]:
-        """One job."""
+        """Return one job."""
         layer, size, staging = plan.layer, plan.size, context.budget.staging(0)
         x, y = context.operand(layer.inputs[0]), context.operand(layer.output)
         job = JobProgram(context.params, context.number)

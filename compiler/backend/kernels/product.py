@@ -78,7 +78,7 @@ class ProductKernel(Kernel[ProductPlan]):
         return ProductPlan(f"{most}x{columns}x{depth}", layer, a, b, y, (rows, whole, columns), most, depth)
 
     def emit(self, plan: ProductPlan, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the rows."""
+        """Return a job for each engine with a share of the rows."""
         jobs = (_Emitter(plan, context, engine).job() for engine in range(context.budget.engines))
         return [job for job in jobs if job]
 
@@ -151,7 +151,7 @@ class _Emitter:
         self._drain(part, column, columns, acc)
 
     def _box(self, operand: int, matrix: int, row: int, rows: int, column: int, columns: int) -> PixelBox:
-        """A part of a matrix of an operand: A, B or the result."""
+        """Return a part of a matrix of an operand: A, B or the result."""
         layer = self._plan.layer
         if not layer.joined[operand]:
             return PixelBox(matrix, 0, 1, row, rows, column, columns)
@@ -161,7 +161,7 @@ class _Emitter:
         return PixelBox(image, 0, 1, row, rows, (first + head) * width + column, columns)
 
     def _activations(self, part: MatrixRows, chunk: _Chunk) -> BufferFill:
-        """The LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
+        """Return the LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
         held = self._act0.find((part, chunk))
         if held:
             return held
@@ -181,7 +181,7 @@ class _Emitter:
         return held
 
     def _weights(self, matrix: int, column: int, columns: int, chunk: _Chunk) -> BufferFill:
-        """The LV0 buffer with a block of B, loaded on the way if need be."""
+        """Return the LV0 buffer with a block of B, loaded on the way if need be."""
         key = (matrix, column, chunk)
         held = self._wgt0.find(key)
         if held:
@@ -207,7 +207,7 @@ class _Emitter:
         return held
 
     def _weight_copies(self, source: int, word: int, lines: int) -> list[Fields]:
-        """LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
+        """Return LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
         params, plan = self._params, self._plan
         line, target = params.rows, word * params.lv1_word
         if not plan.layer.transposed:

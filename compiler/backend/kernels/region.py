@@ -60,7 +60,7 @@ class RegionKernel(Kernel[RegionPlan]):
         return RegionPlan(summary, tuple(zip(layer.members, areas, layer.places, strict=True)))
 
     def emit(self, plan: RegionPlan, context: KernelContext) -> list[JobProgram]:
-        """One job for each engine that has a part in it."""
+        """Return one job for each engine that has a part in it."""
         engines = range(context.budget.engines)
         parts = _parts(plan, context)
         if len(engines) > 1 and not apart(parts, context.params):
@@ -78,7 +78,7 @@ class RegionKernel(Kernel[RegionPlan]):
 
 
 def _alone(plan: RegionPlan, context: KernelContext) -> int:
-    """Cycles of the members one after the other, if each were a layer of its own."""
+    """Return the cycles of the members one after the other, if each were a layer of its own."""
     total, context = 0, replace(context, log=None)
     for member, *_ in plan.members:
         work = kernel_for(member, context)
@@ -90,7 +90,7 @@ def _alone(plan: RegionPlan, context: KernelContext) -> int:
 
 
 def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
-    """The jobs of the members, by engine."""
+    """Return the jobs of the members, by engine."""
     engines, made = range(context.budget.engines), Made(context.params)
     parts: list[list[JobProgram]] = [[] for _ in engines]
     total = 0
@@ -121,7 +121,8 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
 def _merged(
     parts: Sequence[JobProgram], context: KernelContext, engine: int, order: JobOrder | None = None
 ) -> tuple[JobProgram, int]:
-    """One job of all, and its estimated cycles; 0 if its ``order`` is given, which is taken where that is possible."""
+    """Return one job of all, and its estimated cycles; 0 if its ``order`` is given, which is taken where that is
+    possible."""
     job = JobProgram(context.params, context.number, engine, parts[0].own_loads, parts=list(parts))
     for part in parts:
         _move_weights(part, len(job.window_data), len(job.stream_data))

@@ -62,23 +62,23 @@ class KernelContext:
 
     @property
     def lv1(self) -> Lv1Area:
-        """The bytes of LV1 for the layer's buffers."""
+        """Return the bytes of LV1 for the layer's buffers."""
         return self.region_lv1 or Lv1Area.whole(self.params)
 
     def choose(self, make: Callable[[], Choice]) -> Choice:
-        """What ``make`` returns, unless that is given: for what shapes alone do not say, so that kernels for other
-        lengths can do the same."""
+        """Return what ``make`` returns, unless that is given: for what shapes alone do not say, so that kernels for
+        other lengths can do the same."""
         return self.log.choose(make) if self.log else make()
 
     def operand(self, name: str) -> TensorOperand:
-        """The place and quantisation of a tensor."""
+        """Return the place and quantisation of a tensor."""
         tensor = self.placement.tensors[name]
         return TensorOperand(self.placement.view(name), tensor.dtype == "int8", tensor.zero_point)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a layer will be computed. ``summary``: shape of its tiles in a few words, for the report."""
+    """Says how a layer will be computed. ``summary`` is the shape of its tiles in a few words, for the report."""
 
     summary: str
 
@@ -87,7 +87,7 @@ PlanT = TypeVar("PlanT", bound=Plan)
 
 
 class Kernel(ABC, Generic[PlanT]):
-    """A way to compute layers of one kind."""
+    """Is a way to compute layers of one kind."""
 
     @abstractmethod
     def match(self, layer: Layer, context: KernelContext) -> bool:
@@ -95,11 +95,12 @@ class Kernel(ABC, Generic[PlanT]):
 
     @abstractmethod
     def plan(self, layer: Any, context: KernelContext) -> PlanT:
-        """How ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for it."""
+        """Return how ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for
+        it."""
 
     @abstractmethod
     def emit(self, plan: PlanT, context: KernelContext) -> list[JobProgram]:
-        """The jobs, those of an engine in the order in which it runs them. May be empty."""
+        """Return the jobs, those of an engine in the order in which it runs them. May be empty."""
 
 
 KERNELS: list[Kernel] = []
@@ -112,7 +113,7 @@ def kernel(cls: type[Kernel]) -> type[Kernel]:
 
 
 def kernel_for(layer: Layer, context: KernelContext) -> Kernel:
-    """The kernel that computes ``layer``; raises :class:`CompileError` if there is none."""
+    """Return the kernel that computes ``layer``; raises :class:`CompileError` if there is none."""
     for candidate in KERNELS:
         if candidate.match(layer, context):
             return candidate

@@ -29,7 +29,7 @@ class SoftmaxKernel(Kernel[RowPlan[SoftmaxLayer]]):
         return plan_rows(layer, context, constants=constants, buffers=4, records=4)
 
     def emit(self, plan: RowPlan[SoftmaxLayer], context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the rows."""
+        """Return a job for each engine with a share of the rows."""
         jobs = (_job(plan, context, engine) for engine in range(context.budget.engines))
         return [job for job in jobs if job]
 

@@ -18,7 +18,7 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 @dataclass(frozen=True)
 class Lv2Budget:
-    """A division of LV2. All sizes are bytes.
+    """Is a division of LV2. All sizes are bytes.
 
     Segment 6 holds a staging area for each engine, one behind the other, and tensors up to ``tensors_end``. Segment 7
     is a ring of weight windows for each engine. In a placed model a layer has one engine, but any of ``parts``: these
@@ -38,7 +38,7 @@ class Lv2Budget:
     two_tiles: int  #: weights of two of the largest channel tiles, which a ring should hold
 
     def staging(self, engine: int) -> StagingArea:
-        """The staging area of an engine."""
+        """Return the staging area of an engine."""
         return StagingArea(self.area.base + engine * self.area.size, self.area.size)
 
     def of_one(self, engine: int) -> "Lv2Budget":
@@ -57,12 +57,12 @@ class Lv2Budget:
 
     @property
     def placed(self) -> bool:
-        """Whether layers go to any engine, one each."""
+        """Return whether layers go to any engine, one each."""
         return self.parts > self.engines
 
     def extended(self, tensors_end: int, lv2_bytes: int, params: SocParams) -> "Lv2Budget":
-        """The same with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes`` given out: to
-        staging areas and windows as far as they can use them, the rest to the staging areas."""
+        """Return the same with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes`` given
+        out: to staging areas and windows as far as they can use them, the rest to the staging areas."""
         word = params.lv1_word
         base = tensors_end if tensors_end > self.staging_end else 0
         space = (lv2_bytes - max(tensors_end, self.staging_end)) // self.parts
@@ -76,7 +76,8 @@ class Lv2Budget:
 
 
 def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
-    """Two buffers each of the largest streamed weights, outputs and inputs a plan can have (LV0 limits them all)."""
+    """Return two buffers each of the largest streamed weights, outputs and inputs a plan can have (LV0 limits them
+    all)."""
     weights = params.lv0_wgt_bytes // 2 * params.pes
     inputs = params.lv0_act_bytes // 2 * params.pes
     outputs = params.lv0_acc_rows // 2 * params.out_channels
@@ -87,10 +88,10 @@ def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
 def divide(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, placed: bool = False
 ) -> list[Lv2Budget]:
-    """Divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM; ``placed``: each
-    layer runs on one of ``engines``, whichever. The window rings
-    take what the weights need, at most a quarter, or less as long as they hold the weights of any channel tile that a
-    quarter holds. Tensors get the rest; what these leave is given out again by :meth:`Lv2Budget.extended`."""
+    """Return the divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM;
+    ``placed``: each layer runs on one of ``engines``, whichever. The window rings take what the weights need, at most a
+    quarter, or less as long as they hold the weights of any channel tile that a quarter holds. Tensors get the rest;
+    what these leave is given out again by :meth:`Lv2Budget.extended`."""
     word, layers = params.lv1_word, flattened(layers)
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     constants = [_row_constants(layer, params) for layer in layers]
@@ -111,7 +112,7 @@ def divide(
 
 
 def _outside_bytes(graph: ir.Graph, layer: Layer, lv2_bytes: int, params: SocParams, engines: int) -> int:
-    """Staging that holds an engine's part of the model's input and two pixel tiles of its output, if that is not
+    """Return staging that holds an engine's part of the model's input and two pixel tiles of its output, if that is not
     more than half of LV2."""
     if not isinstance(layer, ConvLayer):
         return 0
@@ -126,7 +127,7 @@ def _outside_bytes(graph: ir.Graph, layer: Layer, lv2_bytes: int, params: SocPar
 
 
 def _row_constants(layer: Layer, params: SocParams) -> int:
-    """Tables and parameters of a layer that works on rows."""
+    """Return the tables and parameters of a layer that works on rows."""
     if isinstance(layer, SoftmaxLayer):
         return 2 * WIDE_TABLE_BYTES
     if isinstance(layer, NormLayer):
@@ -135,7 +136,7 @@ def _row_constants(layer: Layer, params: SocParams) -> int:
 
 
 def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
-    """Weights and parameters of one channel tile."""
+    """Return the weights and parameters of one channel tile."""
     depth = 1 if layer.depthwise else max(tile.channels for tile in layer.tiles)
     lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows
     if layer.depthwise:

@@ -46,8 +46,8 @@ class LayerCompiler:
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
         decisions: Sequence[LayerDecisions] | None = None,
     ) -> list[LayerCode]:  # fmt: skip
-        """The code of all ``layers``; ``decisions`` about each: if they are given. Raises
-        :class:`NoRegions` if some regions have none, and :class:`CompileError` for the first of other layers."""
+        """Return the code of all ``layers``; ``decisions`` about each: if they are given. Raises :class:`NoRegions` if
+        some regions have none, and :class:`CompileError` for the first of other layers."""
         codes = self._codes(layers, placement, budget, limits, decisions)
         if limits and decisions is None:
             kept = limits.limited(sum(code.cycles for code in codes))
@@ -124,7 +124,8 @@ class LayerCompiler:
 
 
 def _jobs(number: int, made: LayerObject, source: LayerSource) -> tuple[JobCode, ...] | None:
-    """The jobs of layer ``number`` if ``made`` is the object of its ``source``; None if that has other weights."""
+    """Return the jobs of layer ``number`` if ``made`` is the object of its ``source``; None if that has other
+    weights."""
     known: dict[ConvData, bytes] = {}
     jobs = []
     for body in made.bodies:

@@ -50,7 +50,7 @@ class LayerSource:
         cls, layer: Layer, number: int, placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
         limits: PointLimits | None, decisions: LayerDecisions | None = None, *, starts: bool = False,
     ) -> "LayerSource":  # fmt: skip
-        """The source of ``layer``, which has ``number`` in its model."""
+        """Return the source of ``layer``, which has ``number`` in its model."""
         private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
         place = min(number, 1)
         names = _names(layer, placement)
@@ -59,7 +59,7 @@ class LayerSource:
 
     @property
     def context(self) -> KernelContext:
-        """What kernels need to know."""
+        """Return what kernels need to know."""
         longest = self.limits.longest if self.limits else 0
         return KernelContext(
             self.params, self.number, self.placement, self.budget, longest, starts=self.starts, decisions=self.decisions
@@ -67,7 +67,7 @@ class LayerSource:
 
     @cached_property
     def key(self) -> str:
-        """Digest of all of it but what convolutions multiply, add and clip by."""
+        """Return the digest of all of it but what convolutions multiply, add and clip by."""
         unread = {self.layer.output} if isinstance(self.layer, ConvLayer) else set()
         if isinstance(self.layer, ConvLayer) and self.layer.addition:
             unread.add(self.layer.addition.own)
@@ -78,7 +78,7 @@ class LayerSource:
         return digest_of(replace(self, placement=replace(self.placement, tensors=tensors)))
 
     def conv(self, output: str) -> ConvLayer:
-        """The convolution that makes tensor ``output``."""
+        """Return the convolution that makes tensor ``output``."""
         return next(m for m in members_of(self.layer) if isinstance(m, ConvLayer) and m.output == output)
 
 
@@ -104,7 +104,7 @@ def _names(layer: Layer, placement: TensorPlacement) -> dict[str, str]:
 
 
 def _seen(names: dict[str, str], number: int, place: int, placement: TensorPlacement) -> TensorPlacement:
-    """What a layer sees of ``placement``; buffers keep their order, in which live ranges are listed."""
+    """Return what a layer sees of ``placement``; buffers keep their order, in which live ranges are listed."""
     order, buffers = placement.order, dict[int, TensorBuffer]()
     by_tensor: dict[str, TensorBuffer] = {}
     for name, buffer in placement.by_tensor.items():

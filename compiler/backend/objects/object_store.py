@@ -34,7 +34,7 @@ class ObjectStore:
         self._written = False
 
     def find(self, key: str) -> LayerObject | None:
-        """The object of the source with this key; None if there is none, or only a damaged one."""
+        """Return the object of the source with this key; None if there is none, or only a damaged one."""
         name = _name(key)
         try:
             raw = self._files.read(name)
@@ -64,7 +64,7 @@ class _Values(pickle.Unpickler):
     """Reads pickles of values alone."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class of a value; refuses all else, functions above all."""
+        """Return the class of a value; refuses all else, functions above all."""
         if not f"{module}.".startswith(_MODULES) or "." in name:
             raise pickle.UnpicklingError(f"{module}.{name} is no value of the compiler")
         found = super().find_class(module, name)
@@ -77,7 +77,7 @@ class _Values(pickle.Unpickler):
 
 
 def _unpacked(raw: bytes) -> bytes:
-    """What was compressed. Raises ValueError if that is more than an object can be."""
+    """Return what was compressed. Raises ValueError if that is more than an object can be."""
     data = zlib.decompressobj().decompress(raw, _MOST_UNPACKED + 1)
     if len(data) > _MOST_UNPACKED:
         raise ValueError(f"more than {_MOST_UNPACKED:,} bytes")
@@ -90,5 +90,5 @@ def _name(key: str) -> str:
 
 
 def compiler_digest() -> str:
-    """Digest of the compiler's source, and the versions of what it runs on."""
+    """Return the digest of the compiler's source, and the versions of what it runs on."""
     return sources_digest(*_SOURCES)

@@ -13,7 +13,7 @@ from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.order.region_places import parts_of, place_parts
 from compiler.backend.order.region_work import MemberWork, PartWay, PartWork, RegionWork
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes
-from sim.cost.region_time import RegionMember, side_by_side_cycles
+from sim.cost import RegionMember, side_by_side_cycles
 
 _ATTENTION = 1 << 18  #: cycles that a region with products of computed matrices may take, whatever the network
 _START = 700.0  #: cycles from the end of one layer to the first result of the next
@@ -43,7 +43,7 @@ class RegionRules:
     _known: dict[tuple[int, ...], RegionWork] = field(default_factory=dict, compare=False, repr=False)
 
     def possible(self, members: Sequence[int]) -> bool:
-        """Whether layers of these numbers, in this order, may be one region."""
+        """Return whether layers of these numbers, in this order, may be one region."""
         layers = [self.layers[number] for number in members]
         if any(isinstance(layer, HostLayer | LoadLayer) for layer in layers):
             return False
@@ -58,27 +58,27 @@ class RegionRules:
         return self._fits(members) and math.isfinite(self._work(members).least)
 
     def _fits(self, members: Sequence[int]) -> bool:
-        """Whether a region keeps on chip what its members would each by themselves: all that they read and write is
-        there at a time."""
+        """Return whether a region keeps on chip what its members would each by themselves: all that they read and write
+        is there at a time."""
         sizes = {name: size for number in members for name, size in self.tensors[number].items()}
         largest = max(sum(self.tensors[number].values()) for number in members)
         return sum(sizes.values()) <= max(self.memory, largest)
 
     def least(self, members: Sequence[int]) -> float:
-        """A lower bound of the cycles of :meth:`placed` that is quickly found: the busiest unit."""
+        """Return a lower bound of the cycles of :meth:`placed` that is quickly found: the busiest unit."""
         most = self._work(members).least
         return most + _BETWEEN if most else 0.0
 
     def quick_placed(self, members: Sequence[int], shared: bool) -> tuple[float, tuple[Place, ...]]:
-        """An estimate of :meth:`placed` that is quickly found, for a search: the busiest unit and a little of the
-        others, as if no layer waited for another."""
+        """Return an estimate of :meth:`placed` that is quickly found, for a search: the busiest unit and a little of
+        the others, as if no layer waited for another."""
         work = self._work(members)
         quick, way = min(work.near(1.0, shared), default=(math.inf, -1))
         return quick + (_START if quick else 0.0), self._places(members, work, way)
 
     def placed(self, members: Sequence[int], shared: bool) -> tuple[float, tuple[Place, ...]]:
-        """The least cycles of layers side by side, or of one, and where each member is computed then; ``shared``:
-        engines share all of them. Infinite if they cannot."""
+        """Return the least cycles of layers side by side, or of one, and where each member is computed then;
+        ``shared``: engines share all of them. Infinite if they cannot."""
         work = self._work(members)
         best = math.inf, -1
         for _, way in sorted(work.near(_CLOSE, shared))[:_LOOKED_AT]:
@@ -103,7 +103,7 @@ class RegionRules:
         return longest + work.again(way) + _BETWEEN
 
     def _side_by_side(self, held: Sequence[tuple[int, npt.NDArray[np.float64]]]) -> float:
-        """Cycles of an engine that has so much to do of these layers."""
+        """Return the cycles of an engine that has so much to do of these layers."""
         at, found = {number: i for i, (number, _) in enumerate(held)}, []
         for number, busy in held:
             reads = tuple(i for maker, i in at.items() if i < at[number] and number in self.readers[maker])
@@ -114,7 +114,7 @@ class RegionRules:
         return side_by_side_cycles(found) if found else 0.0
 
     def _work(self, members: Sequence[int]) -> RegionWork:
-        """What there is to do, for each way in which engines may compute the members, in whatever order."""
+        """Return what there is to do, for each way in which engines may compute the members, in whatever order."""
         key = tuple(sorted(members))
         if key not in self._known:
             self._known[key] = self._all_ways(key)
@@ -152,7 +152,7 @@ class RegionRules:
     def _shares(
         self, members: Sequence[int], edges: Sequence[tuple[int, int]], idle: Sequence[int]
     ) -> list[dict[int, Share]]:
-        """The ways in which engines can share a part, all different."""
+        """Return the ways in which engines can share a part, all different."""
         found: list[dict[int, Share]] = []
         for either in (Share.CHANNELS, Share.ROWS):
             shares = region_shares([self.layers[number] for number in members], edges, idle, either)

@@ -10,7 +10,7 @@ from compiler.backend.layers.engine_share import EngineShare, imbalance
 from compiler.backend.layers.layer import ConvLayer, Layer
 from compiler.plan.work import layer_work
 from hw.contract.params import SocParams
-from sim.cost.units import work_cycles
+from sim.cost import work_cycles
 
 #: Where the figures of a unit stand in :attr:`LayerTimes.busy`.
 MAC, VEC, LD1, ST1 = range(4)
@@ -31,7 +31,7 @@ class LayerTimes:
 
 
 def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> LayerTimes:
-    """The times of ``layer``, if ``engines`` share it and its tensors lie in LV2."""
+    """Return the times of ``layer``, if ``engines`` share it and its tensors lie in LV2."""
     work, outputs = layer_work(graph, layer, params), sum(graph.tensors[name].size for name in layer.outputs)
     if work is None:
         idle = np.zeros(4)

@@ -32,7 +32,8 @@ class ChoiceLog:
         self._given: Iterator[Hashable] | None = None if given is None else iter(given)
 
     def choose(self, make: Callable[[], Choice]) -> Choice:
-        """The next choice: what ``make`` returns, unless it is given. Raises :class:`PlanError` if too few are."""
+        """Return the next choice: what ``make`` returns, unless it is given. Raises :class:`PlanError` if too few
+        are."""
         if self._given is None:
             choice = make()
         else:

@@ -20,8 +20,7 @@ from compiler.backend.program.task import Task
 from compiler.ir import CompileError
 from hw.contract.isa import Lv0Space, Op, Segment, Unit
 from hw.contract.params import SocParams
-from sim.cost.schedule import QueuedTasks
-from sim.cost.units import insn_cycles
+from sim.cost import QueuedTasks, insn_cycles
 
 _MOST_COUNTS = 200  #: of a semaphore along program order; units that lag behind add what their queues hold
 
@@ -33,11 +32,11 @@ class RegionError(CompileError):
 def order_tasks(
     parts: Sequence[JobProgram], needs: Needs, params: SocParams, engines: int
 ) -> tuple[list[Task], int]:  # fmt: skip
-    """The tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the best of
-    three list schedules. Of tasks that could start at the same time one takes that of the longest chain of tasks behind
-    it, another that of the part which stands first; the third waits for a short task, up to half of the time of a long
-    one that could start before it. All take loads of weights and parameters before loads of tensors, which would keep a
-    part waiting that needs but a few bytes of them."""
+    """Return the tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the
+    best of three list schedules. Of tasks that could start at the same time one takes that of the longest chain of
+    tasks behind it, another that of the part which stands first; the third waits for a short task, up to half of the
+    time of a long one that could start before it. All take loads of weights and parameters before loads of tensors,
+    which would keep a part waiting that needs but a few bytes of them."""
     tasks, queues, late = list[Task](), list[tuple[Unit, int]](), list[tuple[bool, int]]()
     for unit in Unit:
         for number, part in enumerate(parts):
@@ -62,8 +61,8 @@ def _late(task: Task) -> bool:
 
 
 def _levels(queues: Sequence[tuple[Unit, int]], needs: Sequence[Sequence[int]], cycles: Sequence[int]) -> list[int]:
-    """By task the cycles from its start to the end of the longest chain of tasks that must follow each other. Raises
-    :class:`RegionError` if some wait for each other in a circle."""
+    """Return by task the cycles from its start to the end of the longest chain of tasks that must follow each other.
+    Raises :class:`RegionError` if some wait for each other in a circle."""
     behind = [list(those) for those in needs]
     for end, (_, count) in zip(itertools.accumulate(count for _, count in queues), queues, strict=True):
         for following in range(end - count + 1, end):
@@ -83,7 +82,7 @@ def _levels(queues: Sequence[tuple[Unit, int]], needs: Sequence[Sequence[int]], 
 
 
 def _ranks(priorities: Sequence[tuple[int, ...]]) -> list[int]:
-    """By task the number of its priority among all that there are."""
+    """Return by task the number of its priority among all that there are."""
     number = {priority: i for i, priority in enumerate(sorted(set(priorities)))}
     return [number[priority] for priority in priorities]
 
@@ -127,8 +126,8 @@ PRODUCERS: Mapping[Sem, Unit] = {sem: producer for (producer, _), sem in BETWEEN
 
 
 def _semaphore(need: Task, task: Task, own: bool) -> Sem | None:
-    """Which semaphore orders ``task`` behind ``need``; None if their unit does so. ``own``: ``task`` reads what its
-    unit wrote."""
+    """Return which semaphore orders ``task`` behind ``need``; None if their unit does so. ``own``: ``task`` reads what
+    its unit wrote."""
     if need.unit is task.unit:
         return Sem.OWN_READY if own else None
     if task.op is Op.MAC and need.op is Op.LD0 and need.numbers.get("space", 0) == Lv0Space.WGT:

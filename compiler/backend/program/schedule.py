@@ -13,13 +13,13 @@ from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import Task
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
-from sim.cost.schedule import QueuedTasks
-from sim.cost.units import insn_cycles
+from sim.cost import QueuedTasks, insn_cycles
 
 
 @dataclass
 class TaskSchedule:
-    """Tasks in program order, the estimated duration of the job, and when each task starts and ends, in cycles."""
+    """Holds tasks in program order, the estimated duration of the job, and when each task starts and ends, in
+    cycles."""
 
     tasks: list[Task]
     cycles: int
@@ -55,8 +55,8 @@ def schedule(
 
 
 def _needs(tasks: list[Task]) -> tuple[list[list[int]], list[Sem]]:
-    """By task the numbers of those whose signals it takes, as each wait for a semaphore takes the next signal; itself
-    where there is none. Also the semaphores with signals that nothing takes."""
+    """Return by task the numbers of those whose signals it takes, as each wait for a semaphore takes the next signal,
+    or its own number where there is none; and the semaphores with signals that nothing takes."""
     signals: dict[Sem, list[int]] = defaultdict(list)
     for number, task in enumerate(tasks):
         for sem in task.signals:

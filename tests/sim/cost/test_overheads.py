@@ -237,7 +237,7 @@ def off(found: Measured, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("measure", MEASUREMENTS, ids=lambda measure: measure.__name__)
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", ["tiny", pytest.param("base", marks=pytest.mark.slow)])
 def test_the_rtl_takes_what_is_known(name, measure):
     found = measured(measure, open_bus(preset(name), costs=HostCosts.free()))
     assert found == {what: cycles for what, cycles in KNOWN[name].items() if what in found}
