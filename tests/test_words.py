@@ -20,7 +20,7 @@ choose client closed code collector column combinational combinations combine co
 contained content context contract control copy cost cut cycles data datapath decode defer delay dependencies design
 died digest dimension disagreement docgen document duplicate dynamic earliest edge element emit end error estimate
 exact excerpt export expressions failed family faulty fetch field file fill finish first fit flag flat float flop flow
-fold foreign form found frontend function functional geometry greedy handle heap held history importer info inner
+fold foreign form found frontend function functional geometry greedy handle heap held importer info inner
 interconnect interfaces interrupt joined latency layout least length library limits link lite log loop lower
 made matrix measure measurements memory metrics mismatch missed mode move multiplied multipliers narrow native need
 nest netlist no normalise not object of on open options origin other out output owner ownership pad parameter
