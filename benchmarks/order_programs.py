@@ -24,10 +24,9 @@ from compiler.backend.pipeline import build
 from compiler.engine_count import predicted_cycles
 from compiler.frontend import import_model
 from compiler.ir import Graph
-from compiler.order.graph import Order, OrderGraph
+from compiler.order.graph import Order, OrderGraph, Price
 from compiler.order.greedy import greedy_order
 from compiler.order.orders import completions, depth_first, every_order, random_order
-from compiler.order.price import Price
 from compiler.reference import run_all
 from compiler.timed_order import build_timed
 from hw.contract.image import Image

@@ -27,7 +27,7 @@ nest netlist no normalise not object of on open options origin other out output 
 partition pending periodic permute picture piece pipeline pixel pointwise poisson pool prepare priority private
 problem process product progress quantise read real realign recipe recovery register registry release repeated report
 reservation reset reshape robin role round rule runtime schema search separated sequence served serving setup shortest
-show side signature simulators sink situation slave slice sliding softmax solver space state status stop storage store
+show side signature simulators sink situation slave slice sliding softmax space state status stop storage store
 strided submitted surroundings synchronised table terminal text timeout tolerant toolchain top trace traffic tree
 unsupported until ups usage use value variation vector verify view visible wait wake waveforms way why width
 work worst write written

@@ -9,8 +9,7 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.order.region_knowledge import RegionKnowledge
 from compiler.backend.order.region_rules import RegionRules
 from compiler.order.graph import Order, OrderGraph
-from compiler.order.residency import spills
-from compiler.order.split import threshold
+from compiler.order.residency import spills, threshold
 
 MOST = 8  #: layers of a region
 

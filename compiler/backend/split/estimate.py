@@ -12,8 +12,7 @@ from compiler.backend.layers.lower import lower
 from compiler.backend.order.units import layer_times
 from compiler.backend.split.parts import needed_boxes, whole_box
 from compiler.backend.split.runs import long_side
-from compiler.order.dimensions import HEIGHT, Dimension
-from compiler.order.split import even_pieces
+from compiler.order.dimensions import HEIGHT, Dimension, even_pieces
 from hw.contract.params import SocParams
 
 BETWEEN = 1000.0  #: cycles from the end of one layer to the full work of the next

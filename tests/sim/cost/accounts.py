@@ -19,6 +19,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from benchmarks.order_search.estimate import chip_model, order_graph
+from benchmarks.order_search.price import OrderPrice
 from caesura.progress import estimated_cycles
 from compiler import ir
 from compiler.backend.options import Options
@@ -29,9 +31,7 @@ from compiler.backend.prepare import prepared
 from compiler.backend.split.estimate import RunEstimate, operator_work
 from compiler.backend.split.price import placed_cycles
 from compiler.engine_count import predicted_cycles
-from compiler.order.estimate import chip_model, order_graph
 from compiler.order.graph import Order, OrderGraph
-from compiler.order.price import OrderPrice
 from hw.contract.image import Image
 from sw.runtime.job_groups import job_groups, reference_duration
 from tests.sim.cost.corpus_cases import ModelCase

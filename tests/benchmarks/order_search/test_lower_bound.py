@@ -3,9 +3,9 @@ import sys
 import pytest
 
 from benchmarks.order_examples import seventy_orders, two_orders
-from compiler.order.lower_bound import NoSolverError, exact_bound, quick_bound
+from benchmarks.order_search.lower_bound import NoSolverError, exact_bound, quick_bound
+from benchmarks.order_search.price import ChipModel, OrderPrice
 from compiler.order.orders import every_order
-from compiler.order.price import ChipModel, OrderPrice
 from tests.support.order_graphs import random_graph
 
 ROOMY = 1 << 40

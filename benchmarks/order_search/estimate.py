@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
+from benchmarks.order_search.price import ChipModel
 from compiler import ir
 from compiler.order.graph import OperatorNode, OrderGraph
-from compiler.order.price import ChipModel
-from compiler.order.split import threshold
+from compiler.order.residency import threshold
 from hw.contract.params import SocParams
 from hw.contract.timing import UNIT_START
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 
 from compiler.order.dimensions import (
     CHANNELS,
@@ -15,10 +15,9 @@ from compiler.order.dimensions import (
     OperandNeed,
     SlidingWindow,
     SplitRule,
+    even_pieces,
 )
 from compiler.order.graph import OperatorNode, OrderGraph
-
-RESERVE = 0.125  #: of on-chip memory, for code, parameters of other operators and what is on its way
 
 
 class SplitError(ValueError):
@@ -105,11 +104,6 @@ class SplitGraph:
 Pays = Callable[[OrderGraph, OrderGraph], bool]  #: whether the second graph, with splits, is worth more than the first
 
 
-def threshold(on_chip_bytes: int, reserve: float = RESERVE) -> int:
-    """Return what the data of one operator may take: on-chip memory less a reserve."""
-    return int(on_chip_bytes * (1 - reserve))
-
-
 def split_operator(operator: SplitOperator, limit: int, along: Sequence[Dimension] | None = None) -> tuple[Box4, ...]:
     """Return the fewest, nearly equal parts of an operator's result whose data take at most ``limit`` bytes each.
 
@@ -178,13 +172,6 @@ def _split_graph(name: str, operators: Sequence[SplitOperator], cuts: Mapping[in
 def _boxes(extents: Extents, pieces: Mapping[Dimension, int]) -> Iterator[Box4]:
     """Yield the parts of ``extents`` in so many pieces along each dimension, larger ones first."""
     yield from product(*(even_pieces(extents[d], pieces.get(d, 1)) for d in Dimension))
-
-
-def even_pieces(extent: int, count: int) -> list[tuple[int, int]]:
-    """(First, end) of ``count`` nearly equal pieces of ``extent``, larger ones first."""
-    small, larger = divmod(extent, count)
-    bounds = [i * small + min(i, larger) for i in range(count + 1)]
-    return list(pairwise(bounds))
 
 
 def _largest(operator: SplitOperator, pieces: Mapping[Dimension, int]) -> int:

@@ -1,11 +1,11 @@
 """What no order can beat: a quick bound, and an exact one by constraint programming, the yardstick of the search."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.order_search.price import ChipModel
 from compiler.order.graph import OperatorNode, OrderGraph, members
-from compiler.order.price import ChipModel
+from compiler.order.report import LowerBound
 
 UNITS = ("load", "matrix", "vector")
 SCALE = 64  #: of the solver's integers, per cycle; durations are rounded down, which keeps the bound one
@@ -13,14 +13,6 @@ SCALE = 64  #: of the solver's integers, per cycle; durations are rounded down, 
 
 class NoSolverError(RuntimeError):
     """The constraint solver is not installed; says how to get it."""
-
-
-@dataclass(frozen=True)
-class LowerBound:
-    """No order takes fewer ``cycles``. ``exact``: the solver proved the optimum of its problem, not only a bound."""
-
-    cycles: float
-    exact: bool
 
 
 def quick_bound(graph: OrderGraph, chip: ChipModel) -> float:

@@ -1,17 +1,9 @@
 """The price of an order by the order alone: cycles on three units that run side by side, and what spilling costs."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from compiler.order.graph import Order, OrderGraph, members
 from compiler.order.residency import peak_bytes, spills, total_bytes
-
-
-class Price(Protocol):
-    """Says what an order costs. The search needs no more, so a compiled program or a measurement can be a price too."""
-
-    def __call__(self, order: Order) -> float:
-        """Cycles; less is better. ``order`` is a topological order of the graph that the price is for."""
 
 
 @dataclass(frozen=True)
