@@ -142,3 +142,9 @@ def _act_words(
         words = share * g.in_rows * tiling.cols * -(-g.pixel_words * params.rows // word)
         return words, share * g.lv1_bytes / word
     return share * g.lv0_bytes / word, max(share * g.lv1_bytes / word, runs * -(-g.pixel_bytes // word))
+
+
+def staged_together(pixels: int, depth: int, staging: int) -> bool:
+    """Return whether ``pixels`` of a tensor of ``depth`` channels, what a tile reads, pass through LV2 by one load: two
+    buffers of them leave half of the ``staging`` bytes to others."""
+    return 4 * pixels * depth <= staging

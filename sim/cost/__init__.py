@@ -2,14 +2,21 @@
 
 from sim.cost.backlog import Counts
 from sim.cost.bound import set_bounds, worst_intervals
-from sim.cost.dram import WorstDram, load_cycles
+from sim.cost.dram import WorstDram, moved, tile_load_cycles
+from sim.cost.overheads import HIDDEN, LAYER_TO_FULL_WORK, LAYER_TO_LOAD, LAYER_TO_RESULT, SHORT_RUN, TILE_START
 from sim.cost.region_time import RegionMember, side_by_side_cycles
 from sim.cost.rivals import Others, Rivals
 from sim.cost.schedule import QueuedTasks
 from sim.cost.shapes import MacShape, VecShape, essence
-from sim.cost.units import insn_cycles, work_cycles, worst_time
+from sim.cost.units import insn_cycles, overlapped, work_cycles, worst_time
 
 __all__ = [
+    "HIDDEN",
+    "LAYER_TO_FULL_WORK",
+    "LAYER_TO_LOAD",
+    "LAYER_TO_RESULT",
+    "SHORT_RUN",
+    "TILE_START",
     "Counts",
     "MacShape",
     "Others",
@@ -20,9 +27,11 @@ __all__ = [
     "WorstDram",
     "essence",
     "insn_cycles",
-    "load_cycles",
+    "moved",
+    "overlapped",
     "set_bounds",
     "side_by_side_cycles",
+    "tile_load_cycles",
     "work_cycles",
     "worst_intervals",
     "worst_time",

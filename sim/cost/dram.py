@@ -7,10 +7,14 @@ from math import ceil
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.job import COMPLETION
 from hw.contract.params import SocParams
-from hw.contract.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES, RETIRED
+from hw.contract.timing import DRAM_QUEUE_BURSTS, FETCH_AHEAD, FETCH_BURST_BYTES, RETIRED, UNIT_START
+from sim.cost.overheads import BUS_LATENCY
 from sim.cost.rivals import Rivals
 
-_BUS_LATENCY = 40  #: from the start of a copy from or to DRAM to its first word, without the DRAM
+
+def moved(size: float, params: SocParams, loads: float = 0) -> float:
+    """Return the typical cycles in which DRAM moves ``size`` bytes, of which so many ``loads`` begin by themselves."""
+    return loads * (UNIT_START + params.dram_latency / 4) + size / params.dram_bytes_per_cycle
 
 
 def load_cycles(runs: int, length: int, params: SocParams) -> float:
@@ -20,7 +24,15 @@ def load_cycles(runs: int, length: int, params: SocParams) -> float:
     bursts = -(-length // (params.axi_burst_beats * params.dram_word))
     turn = (params.dram_latency + params.dram_row_miss) / params.axi_outstanding
     words = -(-length // params.dram_word) * params.dram_word
-    return runs * max(words / params.dram_bytes_per_cycle, bursts * turn)
+    return runs * max(moved(words, params), bursts * turn)
+
+
+def tile_load_cycles(rows: int, cols: int, channels: int, depth: int, together: bool, params: SocParams) -> float:
+    """Return the cycles of DRAM for ``rows`` x ``cols`` pixels in all their ``depth`` channels: by one load, if they
+    come ``together`` or a tile has all channels, else by one for each ``channels`` of them, in short runs."""
+    if together or channels >= depth:
+        return load_cycles(rows, cols * depth, params)
+    return -(-depth // channels) * load_cycles(rows * cols, channels, params)
 
 
 @dataclass(frozen=True)
@@ -40,7 +52,7 @@ class WorstDram:
 
     def _bus(self, beats: int) -> int:
         """Return the cycles in which the bus moves ``beats``."""
-        return ceil(beats * self.params.dram_word / self.params.dram_bytes_per_cycle)
+        return ceil(moved(beats * self.params.dram_word, self.params))
 
     def _burst(self, beats: int) -> int:
         held = max(self.rivals.lv2_writes(Op.LD2), self.rivals.lv2_reads(Op.ST2))
@@ -94,7 +106,7 @@ class WorstDram:
     def completion(self) -> int:
         """Return the cycles to write the completion of a job."""
         turns = self._completion_bursts * (2 * self.rivals.others.engines + 3) * self.burst
-        return RETIRED + int(turns * self.slowdown) + self.params.dram_refresh_cycles + _BUS_LATENCY
+        return RETIRED + int(turns * self.slowdown) + self.params.dram_refresh_cycles + BUS_LATENCY
 
     @cached_property
     def _completion_bursts(self) -> int:
@@ -141,7 +153,7 @@ class WorstDram:
         reads = min(DRAM_QUEUE_BURSTS, reads) + 1
         queue = (2 if self._store_turns else 1) * reads * self.burst
         queue += self._bus(1) - 1  # the bus is not ready again at once
-        return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + _BUS_LATENCY
+        return int(queue * self.slowdown) + p.dram_latency + p.dram_refresh_cycles + BUS_LATENCY
 
     def transfer(self, op: Op, bursts: int, rows: int, beats: int, held: int = 1) -> int:
         """Return the cycles of ``bursts`` in ``rows`` with ``beats`` words, each of which takes the scratchpad ``held``
@@ -152,5 +164,5 @@ class WorstDram:
         p, between = self.params, self.between(op)
         misses = bursts if between else rows
         own = self._bus(beats) + max(misses * p.dram_row_miss, beats * (held - 1)) + bursts * between
-        round_trip = bursts * (p.dram_latency + _BUS_LATENCY) // p.axi_outstanding
+        round_trip = bursts * (p.dram_latency + BUS_LATENCY) // p.axi_outstanding
         return int(max(own, round_trip) * self.slowdown) + 1

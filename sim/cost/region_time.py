@@ -16,14 +16,12 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hw.contract.timing import GRANT, TO_HEAD, UNIT_START
 from sim.c_library import structure
 from sim.cost.c_walks import address, c_walk, columns, doubles, integers
+from sim.cost.overheads import INSN_AROUND
 
 _FEWEST = 4  #: tiles of a layer
 _LONGEST = 1024.0  #: cycles of a tile on a unit, where there are more
-#: Of an instruction beside its work: from its dispatch to the first element, and from the last to who waits for it.
-AROUND = 2 * UNIT_START + TO_HEAD + GRANT
 _STAGES = 4
 MOST_MEMBERS = 64  #: of a region, which C reads as bits
 
@@ -67,5 +65,5 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     _lengths, double_columns = columns(doubles, (count, queues, queues, tasks, tasks, tasks, tasks))
     given = map(address, (tiles, reads, beyond, busy))
     return float(
-        c_walk("side_by_side")(ctypes.byref(_Region(count, AROUND, *given, *integer_columns, *double_columns)))
+        c_walk("side_by_side")(ctypes.byref(_Region(count, INSN_AROUND, *given, *integer_columns, *double_columns)))
     )

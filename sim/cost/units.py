@@ -7,14 +7,15 @@ At the worst, ``cycles`` counts every one in which the narrowest stage can be he
 banks of a scratchpad, bursts of other masters at the DRAM. Typically, it includes the latency, and all goes well.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
 from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import MAC_IN_FLIGHT, TABLE_ROW_BYTES, UNIT_IN_FLIGHT, UNIT_START, VEC_IN_FLIGHT
-from sim.cost.dram import WorstDram
+from sim.cost.dram import WorstDram, moved
+from sim.cost.overheads import COPY_LATENCY, COPY_PLAN, HIDDEN, MAC_LATENCY, VEC_FIXED, VEC_LATENCY
 from sim.cost.rivals import Rivals
 from sim.cost.shapes import DRAM_OPS, CopyShape, MacShape, Shape, VecShape, nominal_shape, placed_shape
 from sim.timing.pipelines import record_cycles
@@ -22,11 +23,6 @@ from sim.timing.pipelines import record_cycles
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}
 _TWO_OPERANDS = 1.5  #: cycles of a vector whose operands both lie in LV1, as they share its ports with the result
-_PLAN = 6  #: cycles between commands in the planner of a copy unit
-_COPY_LATENCY = 30  #: from a scratchpad copy's start to its first word, and from its last to its signal
-_MAC_LATENCY = 16
-_VEC_FIXED = 34  #: check, pipeline, last write
-_VEC_LATENCY = 4
 
 
 class UnitTime(NamedTuple):
@@ -53,8 +49,7 @@ def typical_cycles(shape: Shape, params: SocParams, engines: int = 1) -> int:
     words = sum(run.alike * run.written for run in shape.runs)
     if shape.op not in DRAM_OPS:
         return UNIT_START + words
-    moved = engines * words * params.dram_word
-    return UNIT_START + params.dram_latency + ceil(moved / params.dram_bytes_per_cycle)
+    return UNIT_START + params.dram_latency + ceil(moved(engines * words * params.dram_word, params))
 
 
 def work_cycles(shape: MacShape | VecShape) -> float:
@@ -64,12 +59,18 @@ def work_cycles(shape: MacShape | VecShape) -> float:
     return shape.vectors * shape.window * (_TWO_OPERANDS if shape.operands > 1 else 1)
 
 
+def overlapped(units: Sequence[float]) -> float:
+    """Return the cycles of ``units`` that work side by side: those of the busiest, and a little of all for what does
+    not overlap."""
+    return max(units) + HIDDEN * sum(units)
+
+
 def worst_time(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> UnitTime:
     """Return the longest that ``insn`` can take beside ``rivals``."""
     shape = placed_shape(insn, params)
     if isinstance(shape, MacShape):
         cycles = shape.blocks * max(shape.pixels + shape.clashes, params.rows) + 4
-        return UnitTime(cycles, params.rows + _MAC_LATENCY)
+        return UnitTime(cycles, params.rows + MAC_LATENCY)
     if isinstance(shape, VecShape):
         return _worst_vec(shape, params, rivals)
     return _worst_bus_copy(shape, memory) if shape.op in DRAM_OPS else _worst_copy(shape, rivals)
@@ -87,7 +88,7 @@ def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
 
 def _worst_vec(shape: VecShape, params: SocParams, rivals: Rivals) -> UnitTime:
     reads_a, reads_b = rivals.lv1_reads("a"), rivals.lv1_reads("b")
-    cycles = shape.parameters * reads_a + _VEC_FIXED + (record_cycles(params) if shape.across else 0)
+    cycles = shape.parameters * reads_a + VEC_FIXED + (record_cycles(params) if shape.across else 0)
     if shape.tables:
         cycles += shape.tables * (reads_a + 2 + params.lv1_word // TABLE_ROW_BYTES)
     vectors, elements = int(shape.vectors), int(shape.vectors * shape.window)
@@ -96,7 +97,7 @@ def _worst_vec(shape: VecShape, params: SocParams, rivals: Rivals) -> UnitTime:
     steps = max(elements * per_step, vectors * rivals.lv1_writes("d"))
     first, second = elements * (shape.operands > 0), elements * (shape.operands > 1)
     accesses = ("a", shape.parameters + shape.tables + first), ("b", second), ("d", vectors)
-    return UnitTime(cycles + steps, _VEC_LATENCY, accesses)
+    return UnitTime(cycles + steps, VEC_LATENCY, accesses)
 
 
 def _worst_copy(shape: CopyShape, rivals: Rivals) -> UnitTime:
@@ -105,8 +106,8 @@ def _worst_copy(shape: CopyShape, rivals: Rivals) -> UnitTime:
     cycles = sum(run.alike * max(run.read * reads, run.steps + run.written * (writes - 1)) for run in shape.runs)
     source, target = {Op.LD1: ("lv2_ld1", "ld1"), Op.ST1: ("st1", "lv2_st1"), Op.LD0: ("ld0", "")}[shape.op]
     read, written = sum(run.alike * run.read for run in shape.runs), sum(run.alike * run.written for run in shape.runs)
-    latency = _COPY_LATENCY + 8 * (max(reads, writes) - 1)
-    return UnitTime(max(cycles, runs + _PLAN) + 2, latency, ((source, read), (target, written)))
+    latency = COPY_LATENCY + 8 * (max(reads, writes) - 1)
+    return UnitTime(max(cycles, runs + COPY_PLAN) + 2, latency, ((source, read), (target, written)))
 
 
 def _word_cycles(op: Op, rivals: Rivals) -> tuple[int, int]:
@@ -122,6 +123,6 @@ def _worst_bus_copy(shape: CopyShape, memory: WorstDram) -> UnitTime:
     loads = shape.op is Op.LD2
     held = memory.rivals.lv2_writes(Op.LD2) if loads else memory.rivals.lv2_reads(Op.ST2)
     runs, words = sum(run.alike for run in shape.runs), sum(run.alike * run.written for run in shape.runs)
-    cycles = max(memory.transfer(shape.op, shape.bursts, shape.rows, words, held), runs + _PLAN)
-    latency = memory.latency if shape.bursts else _COPY_LATENCY
+    cycles = max(memory.transfer(shape.op, shape.bursts, shape.rows, words, held), runs + COPY_PLAN)
+    latency = memory.latency if shape.bursts else COPY_LATENCY
     return UnitTime(cycles + 2, latency, (("lv2_ld2" if loads else "lv2_st2", words),))

@@ -22,7 +22,8 @@ from hw.contract.timing import (
 )
 from sim.cost.backlog import Step
 from sim.cost.dram import WorstDram
-from sim.cost.region_time import AROUND, RegionMember, tile_count
+from sim.cost.overheads import INSN_AROUND
+from sim.cost.region_time import RegionMember, tile_count
 from sim.cost.rivals import Rivals, lost
 from sim.cost.shapes import VecShape, placed_shape
 from sim.cost.units import UnitTime, worst_time
@@ -235,7 +236,7 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
     """What :func:`sim.cost.region_time.side_by_side_cycles` is."""
     tiles = list(map(tile_count, members))
     work = [
-        tuple(cycles / count + AROUND if cycles else 0.0 for cycles in member.busy)
+        tuple(cycles / count + INSN_AROUND if cycles else 0.0 for cycles in member.busy)
         for member, count in zip(members, tiles, strict=True)
     ]
     before = _same_kind(members)

@@ -128,7 +128,7 @@ def _ordered(
         [
             {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)} for layer in run
         ],
-        lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params.dram_bytes_per_cycle,
+        lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params,
         _PART * sum(float(one.busy.max()) for one in times),
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)

@@ -25,5 +25,5 @@ def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple
         if busy:
             names = {*layer.inputs, *layer.outputs}
             moved = sum(graph.tensors[name].size for name in names if not placement.view(name).on_chip)
-            total += alone_cycles(busy, moved + times.all_weights, params.dram_bytes_per_cycle)
+            total += alone_cycles(busy, moved + times.all_weights, params)
     return total, placement.moved, max(one.tensors_end - one.staging_end for one in budgets)

@@ -4,16 +4,13 @@ import numpy as np
 
 from compiler.backend.layers.engine_share import imbalance
 from compiler.backend.layers.layer import ConvLayer
-from compiler.backend.tiling.channel_loads import staged_together, tile_load_cycles
 from compiler.backend.tiling.conv_geometry import TileGeometry
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
-from compiler.plan.work import tiled_conv
+from compiler.plan.work import staged_together, tiled_conv
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 from hw.contract.timing import UNIT_START
-from sim.cost import work_cycles
-
-_SHORT_RUN = 14  #: cycles of a run of ``out_channels`` bytes to DRAM
+from sim.cost import SHORT_RUN, moved, overlapped, tile_load_cycles, work_cycles
 
 
 def estimate(
@@ -32,28 +29,26 @@ def estimate(
         ld1 += channel_tiles * (work.tiles * UNIT_START + work.pixels)
     vec = (channel_tiles * work.tiles * UNIT_START + work_cycles(work.vec)) * (2 if layer.addition else 1)
     all_weights = work.weight_bytes * chunks * channel_tiles
-    dram = all_weights / params.dram_bytes_per_cycle
+    dram = moved(all_weights, params)
     if context.in_dram and layer.depthwise:
         loads = _depthwise_loads(layer, context, params, tiling, g, work.share * work.tiles * chunks)
         dram += loads * context.engines
     elif context.in_dram:
-        load = UNIT_START + params.dram_latency / 4 + work.share * g.lv1_bytes / params.dram_bytes_per_cycle
+        load = moved(work.share * g.lv1_bytes, params, 1)
         dram += (work.passes if pixels_outer else channel_tiles) * work.tiles * chunks * load
     instructions = work.steps + acts0 + acts1 + weights0 + weights1 / tiling.group + 2 * channel_tiles * work.tiles
-    fetch = instructions * INSN_BYTES / params.dram_bytes_per_cycle
+    fetch = moved(instructions * INSN_BYTES, params)
     # Results of a single channel tile go to DRAM in short runs, each a burst of its own.
-    stores = channel_tiles * work.pixels * _SHORT_RUN if context.out_dram and not pixels_outer else 0
+    stores = channel_tiles * work.pixels * SHORT_RUN if context.out_dram and not pixels_outer else 0
     balance = _balance(layer, context, rows, cols) if layer.depthwise else 1.0
     units = [balance * unit for unit in (mac, ld0, ld1, vec)] + [dram, fetch, stores]
     start = 0.0
     if context.in_dram:
-        start = (
-            rows * cols * g.lv1_bytes * chunks / (g.in_rows * g.in_cols) / params.dram_bytes_per_cycle * context.engines
-        )
+        start = moved(rows * cols * g.lv1_bytes * chunks / (g.in_rows * g.in_cols), params) * context.engines
         if pixels_outer:  # all weights come during the first pixel tile, and input beside them
             first = rows * cols * chunks * g.block_count * channel_tiles / context.engines
-            start += max(0.0, 2 * all_weights / params.dram_bytes_per_cycle - first)
-    return int(max(units) + 0.05 * sum(units) + start * context.engines)
+            start += max(0.0, moved(2 * all_weights, params) - first)
+    return int(overlapped(units) + start * context.engines)
 
 
 def _depthwise_loads(
@@ -63,8 +58,7 @@ def _depthwise_loads(
     channels by one load if channel tiles are the inner loop and there is room, else of each in short runs."""
     depth, channels = sum(tile.channels for tile in layer.tiles), max(tile.channels for tile in layer.tiles)
     together = tiling.pixels_outer and staged_together(g.in_rows * g.in_cols, depth, context.staging)
-    loads = 1 if together else len(layer.tiles)
-    start = loads * (UNIT_START + params.dram_latency / 4)
+    start = moved(0, params, 1 if together else len(layer.tiles))
     return tiles * (start + tile_load_cycles(g.in_rows, g.in_cols, channels, depth, together, params))
 
 
