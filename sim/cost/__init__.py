@@ -4,6 +4,7 @@ from sim.cost.backlog import Counts
 from sim.cost.bound import set_bounds, worst_intervals
 from sim.cost.dram import WorstDram, moved, tile_load_cycles
 from sim.cost.overheads import HIDDEN, LAYER_TO_FULL_WORK, LAYER_TO_LOAD, LAYER_TO_RESULT, SHORT_RUN, TILE_START
+from sim.cost.prediction import Prediction, inference
 from sim.cost.region_time import RegionMember, side_by_side_cycles
 from sim.cost.rivals import Others, Rivals
 from sim.cost.schedule import QueuedTasks
@@ -20,12 +21,14 @@ __all__ = [
     "Counts",
     "MacShape",
     "Others",
+    "Prediction",
     "QueuedTasks",
     "RegionMember",
     "Rivals",
     "VecShape",
     "WorstDram",
     "essence",
+    "inference",
     "insn_cycles",
     "moved",
     "overlapped",
