@@ -148,3 +148,9 @@ def staged_together(pixels: int, depth: int, staging: int) -> bool:
     """Return whether ``pixels`` of a tensor of ``depth`` channels, what a tile reads, pass through LV2 by one load: two
     buffers of them leave half of the ``staging`` bytes to others."""
     return 4 * pixels * depth <= staging
+
+
+def peak_cycles(graph: ir.Graph, layer: Layer, params: SocParams) -> float:
+    """Return the cycles of ``layer`` on one engine by the peak of its arithmetic or of LV2, whichever takes longer."""
+    moved = sum(graph.tensors[name].size for name in (*layer.inputs, *layer.outputs))
+    return max(layer.macs(graph) * params.engines / params.macs, moved / params.lv1_word)

@@ -1,12 +1,14 @@
 """Tells from a program alone which of its instructions have ended when the executor reaches a place."""
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from hw.contract.isa import UNIT_OF, Insn, Unit
 from hw.contract.params import SocParams
+from hw.contract.timing import ISSUE_SPACING
 from sim.cost.shapes import essence
 
 
@@ -145,3 +147,16 @@ def _bits(mask: int) -> Iterator[int]:
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1
+
+
+def issued(units: Iterable[Unit], starts: Iterable[int], params: SocParams) -> Iterator[int]:
+    """Yield when the executor is past each instruction, of which ``units`` begin at ``starts``. It runs ahead, and stops
+    only at a full queue of the unit that it has an instruction for."""
+    queues: dict[Unit, deque[int]] = {unit: deque() for unit in Unit}
+    now = 0
+    for unit, start in zip(units, starts, strict=True):
+        now += ISSUE_SPACING
+        if len(queues[unit]) == params.unit_queue_depth:
+            now = max(now, queues[unit].popleft())
+        queues[unit].append(start)
+        yield min(now, start)

@@ -16,7 +16,7 @@ from hw.contract.params import SocParams
 from hw.contract.timing import MAC_IN_FLIGHT, TABLE_ROW_BYTES, UNIT_IN_FLIGHT, UNIT_START, VEC_IN_FLIGHT
 from sim.cost.dram import WorstDram, moved
 from sim.cost.overheads import COPY_LATENCY, COPY_PLAN, HIDDEN, MAC_LATENCY, VEC_FIXED, VEC_LATENCY
-from sim.cost.rivals import Rivals
+from sim.cost.rivals import Others, Rivals
 from sim.cost.shapes import DRAM_OPS, CopyShape, MacShape, Shape, VecShape, nominal_shape, placed_shape
 from sim.timing.pipelines import record_cycles
 
@@ -74,6 +74,12 @@ def worst_time(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram)
     if isinstance(shape, VecShape):
         return _worst_vec(shape, params, rivals)
     return _worst_bus_copy(shape, memory) if shape.op in DRAM_OPS else _worst_copy(shape, rivals)
+
+
+def contended_cycles(insn: Insn, params: SocParams) -> int:
+    """Return the longest that a load or store holds its unit while every other engine loads, burst by burst in turn."""
+    rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({insn.op}), fetched=0)
+    return worst_time(insn, params, rivals, WorstDram(params, rivals)).cycles
 
 
 def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:

@@ -141,7 +141,7 @@ class _Loads:
         _, height, width, depth = self._shape
         lanes, parts = self._params.vec_lanes, -(-depth // channels)
         tiles = -(-height // rows) * -(-width // cols)
-        found = float(tiles * parts * (math.prod(self._window(tile)) * channels + 64 * lanes))
+        found = float(tiles * parts * (math.prod(self._window(tile)) * channels + TILE_START * lanes))
         if self._on_chip:
             return found
         loads = tile_load_cycles(*self._window(tile), channels, depth, self.together(tile), self._params)
