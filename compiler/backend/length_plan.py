@@ -14,6 +14,7 @@ from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.program.decisions import LayerDecisions
+from compiler.plan.tiles import ConvTiles
 
 __all__ = ["LengthPlan", "PlanError"]
 
@@ -41,11 +42,12 @@ class LengthPlan:
             (tuple(number[member] for member in members_of(step)), step.places if isinstance(step, Region) else ())
             for step in steps
         )
-        return cls(_names(layers), groups, budget, placement, tuple(code.decisions for code in codes))
+        return cls(_names(layers), groups, budget, placement, tuple(_decisions(code) for code in codes))
 
     def with_free_tiles(self) -> "LengthPlan":
         """The same, but each length takes the tiles that are best for it."""
-        return replace(self, decisions=tuple(replace(each, choices=None) for each in self.decisions))
+        free = (replace(each, tiles=(None,) * len(each.tiles)) for each in self.decisions)
+        return replace(self, decisions=tuple(free))
 
     def joined(self, graph: ir.Graph, layers: Sequence[Layer]) -> list[Layer]:
         """``layers`` of the model with another length as the same steps. Raises :class:`PlanError` if they are not the
@@ -56,6 +58,12 @@ class LengthPlan:
             Region.of(graph, [layers[number] for number in group], places) if places else layers[group[0]]
             for group, places in self.groups
         ]
+
+
+def _decisions(code: LayerCode) -> LayerDecisions:
+    """Those about a step that another length takes over: tiles of convolutions alone, as others depend on lengths."""
+    tiles = tuple(each if isinstance(each, ConvTiles) else None for each in code.tiles)
+    return replace(code.decisions, tiles=tiles)
 
 
 def _names(layers: Sequence[Layer]) -> tuple[str, ...]:

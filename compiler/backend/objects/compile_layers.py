@@ -120,7 +120,7 @@ class LayerCompiler:
             made = layer_object(source)
             jobs = _jobs(number, made, source)
             assert jobs is not None  # they are its own weights
-        return LayerCode(number, layer, made.summary, jobs, made.choices)
+        return LayerCode(number, layer, made.summary, jobs, made.tiles)
 
 
 def _jobs(number: int, made: LayerObject, source: LayerSource) -> tuple[JobCode, ...] | None:

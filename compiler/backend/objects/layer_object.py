@@ -5,7 +5,6 @@ have to be changed when the linker knows better. Weights are described by pieces
 object.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 from compiler.backend.kernels.conv_data import ConvData, conv_data
@@ -18,6 +17,7 @@ from compiler.backend.program.job import JobProgram, Piece
 from compiler.backend.program.job_order import JobOrder
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
+from compiler.plan.tiles import Tiles
 from hw.contract.isa import Insn, Op, Segment, Unit
 from sim.timing.longest import essence
 from sim.timing.typical import insn_cycles
@@ -68,11 +68,11 @@ class BodyObject:
 
 @dataclass(frozen=True)
 class LayerObject:
-    """The bodies of a layer's jobs, in order; ``summary``: a few words on its tiles; ``choices``: of its kernels."""
+    """The bodies of a layer's jobs, in order; ``tiles``: of each member; ``summary``: a few words on them."""
 
     summary: str
     bodies: tuple[BodyObject, ...]
-    choices: tuple[Hashable, ...] = ()
+    tiles: tuple[Tiles, ...]
 
     @property
     def cycles(self) -> int:
@@ -89,13 +89,13 @@ def layer_object(source: LayerSource, program: LayerProgram | None = None) -> La
     )  # fmt: skip
     cycles = [order.cycles for _, order in made.jobs]
     return LayerObject(
-        made.summary, tuple(_body(body, took, source) for body, took in zip(bodies, cycles, strict=True)), made.choices
+        made.summary, tuple(_body(body, took, source) for body, took in zip(bodies, cycles, strict=True)), made.tiles
     )
 
 
 def source_program(source: LayerSource) -> LayerProgram:
     """The instructions of ``source``, verified. Raises :class:`compiler.ir.CompileError`."""
-    program = layer_program(source.layer, source.context)
+    program = layer_program(source.layer, source.context, source.decisions)
     verify_jobs(source.layer.kind, program.jobs)
     return program
 

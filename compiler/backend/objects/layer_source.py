@@ -61,9 +61,7 @@ class LayerSource:
     def context(self) -> KernelContext:
         """What kernels need to know."""
         longest = self.limits.longest if self.limits else 0
-        return KernelContext(
-            self.params, self.number, self.placement, self.budget, longest, starts=self.starts, decisions=self.decisions
-        )  # fmt: skip
+        return KernelContext(self.params, self.number, self.placement, self.budget, longest, starts=self.starts)
 
     @cached_property
     def key(self) -> str:

@@ -21,7 +21,7 @@ _SOURCES = ("compiler", "hw/contract", "sim/timing", "sim/functional")  #: all c
 _MOST_BYTES = 256 << 20
 _MOST_UNPACKED = 1 << 30  #: bytes of an object
 _DIGEST = hashlib.sha256().digest_size
-_MODULES = ("compiler.backend.", "hw.contract.")  #: where the classes of values are
+_MODULES = ("compiler.backend.", "compiler.plan.", "hw.contract.")  #: where the classes of values are
 
 
 class ObjectStore:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.backend.memory.plan_error import PlanError
+from compiler.backend.memory.plan_error import OtherJobsError, PlanError
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
@@ -20,7 +20,7 @@ class JobOrder:
     @classmethod
     def of(cls, job: JobProgram, tasks: Sequence[Task], cuts: Sequence[int]) -> "JobOrder":
         """That of a job with its ``tasks`` in program order."""
-        number = {task: at for at, task in enumerate(emitted(job))}
+        number = {task: at for at, task in enumerate(emitted_tasks(job))}
         return cls(tuple(number[task] for task in tasks), tuple(cuts))
 
     def applied(self, tasks: Sequence[Task]) -> list[Task]:
@@ -34,7 +34,7 @@ class JobOrder:
         would come ahead of another that its unit has to execute first. Raises :class:`PlanError` if they are not as
         many."""
         at = {task: number for number, task in enumerate(schedule.tasks)}
-        tasks = self.applied(emitted(job))
+        tasks = self.applied(emitted_tasks(job))
         places = [at[task] for task in tasks]
         last: dict[int, int] = {}
         for task, place in zip(tasks, places, strict=True):
@@ -44,6 +44,12 @@ class JobOrder:
         return TaskSchedule(
             tasks, schedule.cycles, [schedule.starts[i] for i in places], [schedule.ends[i] for i in places]
         )
+
+
+def check_jobs(orders: Collection[JobOrder], count: int) -> None:
+    """Raise :class:`OtherJobsError` unless these are orders of ``count`` jobs."""
+    if len(orders) != count:
+        raise OtherJobsError(f"a layer has {count} jobs, in the plan {len(orders)}")
 
 
 def possible(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> bool:
@@ -56,6 +62,6 @@ def possible(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> b
     return True
 
 
-def emitted(job: JobProgram) -> list[Task]:
+def emitted_tasks(job: JobProgram) -> list[Task]:
     """The tasks of a job as its kernels emitted them."""
     return [task for part in job.parts or [job] for task in part.tasks]

@@ -1,0 +1,93 @@
+"""How layers are cut into tiles: what a kernel decides about one layer, and all that it decides."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from compiler.backend.tiling.conv_tiling import ConvTiling
+from compiler.backend.tiling.end_tiles import Ends
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of one layer. ``None`` in place of tiles stands for tiles that are still to be chosen."""
+
+    @property
+    def summary(self) -> str:
+        """The tiles in a few words, for the report."""
+        return ""
+
+
+class SharedBy(Enum):
+    """What of a convolution is divided among engines."""
+
+    CHANNELS = "channels"
+    PIXELS = "pixels"
+    ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class ConvTiles(Tiles):
+    """The ``tiling`` of the part of an engine, whose largest area has ``shape`` rows and columns, and what engines
+    share it by. ``ends``: for each job of a depthwise layer, into how many parts its first and its last tile are cut;
+    empty for other layers."""
+
+    tiling: ConvTiling
+    shape: tuple[int, int]
+    by: SharedBy
+    ends: tuple[Ends, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """See the base class."""
+        return self.tiling.summary
+
+    def tiling_of(self, shape: tuple[int, int]) -> ConvTiling:
+        """The tiling of a smaller output, as many tiles of about equal size."""
+        rows, cols = (
+            most if size == whole else -(-size // -(-whole // most))
+            for most, size, whole in zip((self.tiling.rows, self.tiling.cols), shape, self.shape, strict=True)
+        )
+        return replace(self.tiling, rows=rows, cols=cols)
+
+
+@dataclass(frozen=True)
+class PixelTiles(Tiles):
+    """Tiles of ``rows`` x ``cols`` pixels of ``channels`` channels, of a pool or an element-wise layer."""
+
+    rows: int
+    cols: int
+    channels: int
+
+
+@dataclass(frozen=True)
+class ProductTiles(Tiles):
+    """Tiles of ``rows`` rows of a product of computed matrices that has ``columns`` columns; each takes ``depth``
+    elements at a time."""
+
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def summary(self) -> str:
+        """See the base class."""
+        return f"{self.rows}x{self.columns}x{self.depth}"
+
+
+@dataclass(frozen=True)
+class RowTiles(Tiles):
+    """Tiles of ``rows`` whole rows."""
+
+    rows: int
+
+
+@dataclass(frozen=True)
+class MoveTiles(Tiles):
+    """Tiles of at most ``size`` bytes that are moved."""
+
+    size: int
+
+
+@dataclass(frozen=True)
+class Uncut(Tiles):
+    """A layer that leaves nothing to choose."""
