@@ -10,14 +10,14 @@ choose its tiles has another number of jobs: with those of the plan it would tak
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from compiler.backend.length_plan import LengthPlan, PlanError
-from compiler.backend.memory.plan_error import OtherJobsError
+from compiler.backend.length_plan import LengthPlan
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build_planned
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import CompileError
+from compiler.plan.plan_error import OtherJobsError, PlanError
 from hw.contract.image import Image
 from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import SocParams

@@ -65,10 +65,11 @@ def compile(
     lv2_limit: Lv2Limit = None,
     jobs: Jobs = None,
     no_cache: NoCache = False,
+    plan: Annotated[Path | None, typer.Option(help="where to write all that was decided, as JSON")] = None,
     as_json: Json = False,
 ) -> None:
     """Compile an ONNX model to an image, and report the search for the order of its layers."""
-    check_writable(output)
+    check_writable(output, plan)
     options = compile_options(
         cancel_interval, cancel_max_live, cancel_at, cancel_spill_bound, lv2_limit, placed=placed, order=order,
         budget=budget, no_regions=no_regions, no_split=no_split,
@@ -86,6 +87,10 @@ def compile(
         )  # fmt: skip
     image, orders = compiled.image, compiled.report.orders
     image.save(output)
+    if plan:
+        from compiler.plan.json_form import write_plan  # commands start sooner without the compiler
+
+        write_plan(compiled.report.plan, plan)
     if as_json:
         parts = {"bytes": output.stat().st_size, "layers": len(image.meta.layers), "jobs": len(image.meta.jobs)}
         fields = {"order": order_fields(orders), **measured_fields(compiled.measured)}

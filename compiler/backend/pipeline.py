@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from compiler import ir
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.verify import verify_layers
-from compiler.backend.length_plan import LengthPlan, PlanError
+from compiler.backend.length_plan import LengthPlan
 from compiler.backend.link.linker import link
+from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.place import place, place_alike
-from compiler.backend.memory.plan_error import OtherJobsError
+from compiler.backend.memory.place_planned import memory_plan
+from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
+from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.options import Options
@@ -22,8 +25,13 @@ from compiler.backend.order.regions import ChooseOrder, order_and_join
 from compiler.backend.preempt.points import PointLimits
 from compiler.backend.prepare import prepared
 from compiler.backend.report import CompileReport, compile_report
-from compiler.backend.split.choose import split_where_it_pays
+from compiler.backend.split.choose import cuts_that_pay, with_cuts
 from compiler.order.report import OrderReport
+from compiler.plan.plan import VERSION, Plan, StepPlan
+from compiler.plan.plan_error import OtherJobsError, PlanError
+from compiler.plan.rewrites import Rewrite
+from compiler.plan.steps import layer_names, step_plans, without_orders
+from compiler.plan.structure import structure_of
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 
@@ -89,45 +97,70 @@ def _build(
 ) -> _Built:  # fmt: skip
     params = compiler.params
     options.check(graph.name, params)
-    graph = split_where_it_pays(graph, params, options)
-    graph, layers = prepared(graph, params, options)
+    structure, cuts = structure_of(graph), cuts_that_pay(graph, params, options)
+    made = prepared(with_cuts(graph, cuts), params, options)
+    graph, layers = made.graph, made.layers
+    blank = _Blank(structure, (*cuts, *made.rewrites), options)
     if plan is not None:
         try:
             steps = plan.joined(graph, layers)
             verify_layers(graph, steps)
-            return _compiled(graph, layers, steps, options, [], compiler, plan)
+            return _compiled(graph, layers, steps, blank, [], compiler, plan)
         except OtherJobsError:
             raise
         except (NoRegions, ir.CompileError) as error:
             raise PlanError(f"model {graph.name!r}: {error}") from error
     if not options.regions or options.observe or options.placed:
-        return _compiled(graph, layers, layers, options, [], compiler)
+        return _compiled(graph, layers, layers, blank, [], compiler)
     lv2, limits = options.lv2_bytes(params), options.search_limits
     width = WIDE if options.order == "timed" else QUICK
     ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2, width)
     while True:
         verify_layers(graph, ordered.layers)
         try:
-            return _compiled(graph, layers, ordered.layers, options, ordered.reports, compiler)
+            return _compiled(graph, layers, ordered.layers, blank, ordered.reports, compiler)
         except NoRegions as no:
             for region in no.regions:
                 ordered.forbid(region)
 
 
+@dataclass(frozen=True)
+class _Blank:
+    """What is known of a plan before layers are ordered."""
+
+    structure: str
+    rewrites: tuple[Rewrite, ...]
+    options: Options
+
+
 def _compiled(
-    graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], options: Options, orders: Sequence[OrderReport],
+    graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], blank: _Blank, orders: Sequence[OrderReport],
     compiler: LayerCompiler, plan: LengthPlan | None = None,
 ) -> _Built:  # fmt: skip
     """The image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
     several, :class:`PlanError` if ``plan`` does not do."""
-    params = compiler.params
+    params, options = compiler.params, blank.options
     if plan is None:
         budget, placement = place(graph, steps, params, options)
     else:
         budget, placement = plan.budget, place_alike(graph, steps, params, plan.placement)
+    given = plan.steps if plan else None
+    image, codes = _linked(graph, steps, budget, placement, options, compiler, given)
+    made = Plan(
+        VERSION, graph.name, blank.structure, params, options, blank.rewrites, layer_names(layers),
+        without_orders(step_plans(layers, codes)), memory_plan(budget, placement),
+    )  # fmt: skip
+    report = compile_report(graph, codes, placement, image.meta, orders, made)
+    return _Built(image, report, LengthPlan.of(layers, codes, budget, placement))
+
+
+def _linked(
+    graph: ir.Graph, steps: Sequence[Layer], budget: Lv2Budget, placement: TensorPlacement, options: Options,
+    compiler: LayerCompiler, given: Sequence[StepPlan] | None,
+) -> tuple[Image, list[LayerCode]]:  # fmt: skip
+    """The image of ``steps``, and their codes; ``given``: what is decided about each already."""
     verify_placement(graph.name, placement, budget)
-    limits = PointLimits.of(options)
-    codes = compiler.compile(steps, placement, budget, limits, plan.decisions if plan else None)
-    image = link(graph, codes, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
-    report = compile_report(graph, codes, placement, image.meta, orders)
-    return _Built(image, report, LengthPlan.of(layers, steps, budget, placement, codes))
+    params, limits = compiler.params, PointLimits.of(options)
+    codes = compiler.compile(steps, placement, budget, limits, given)
+    longest_load = _LONGEST_LOAD * params.dram_word if limits else 0
+    return link(graph, codes, placement, budget, params, longest_load), codes

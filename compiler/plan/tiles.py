@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import ClassVar
 
 from compiler.backend.tiling.conv_tiling import ConvTiling
 from compiler.backend.tiling.end_tiles import Ends
@@ -10,6 +11,8 @@ from compiler.backend.tiling.end_tiles import Ends
 @dataclass(frozen=True)
 class Tiles:
     """The tiles of one layer. ``None`` in place of tiles stands for tiles that are still to be chosen."""
+
+    kind: ClassVar[str]  #: what they are called in a file
 
     @property
     def summary(self) -> str:
@@ -31,6 +34,7 @@ class ConvTiles(Tiles):
     share it by. ``ends``: for each job of a depthwise layer, into how many parts its first and its last tile are cut;
     empty for other layers."""
 
+    kind: ClassVar[str] = "conv"
     tiling: ConvTiling
     shape: tuple[int, int]
     by: SharedBy
@@ -54,6 +58,7 @@ class ConvTiles(Tiles):
 class PixelTiles(Tiles):
     """Tiles of ``rows`` x ``cols`` pixels of ``channels`` channels, of a pool or an element-wise layer."""
 
+    kind: ClassVar[str] = "pixels"
     rows: int
     cols: int
     channels: int
@@ -64,6 +69,7 @@ class ProductTiles(Tiles):
     """Tiles of ``rows`` rows of a product of computed matrices that has ``columns`` columns; each takes ``depth``
     elements at a time."""
 
+    kind: ClassVar[str] = "product"
     rows: int
     columns: int
     depth: int
@@ -78,6 +84,7 @@ class ProductTiles(Tiles):
 class RowTiles(Tiles):
     """Tiles of ``rows`` whole rows."""
 
+    kind: ClassVar[str] = "rows"
     rows: int
 
 
@@ -85,9 +92,15 @@ class RowTiles(Tiles):
 class MoveTiles(Tiles):
     """Tiles of at most ``size`` bytes that are moved."""
 
+    kind: ClassVar[str] = "move"
     size: int
 
 
 @dataclass(frozen=True)
 class Uncut(Tiles):
     """A layer that leaves nothing to choose."""
+
+    kind: ClassVar[str] = "uncut"
+
+
+AnyTiles = ConvTiles | PixelTiles | ProductTiles | RowTiles | MoveTiles | Uncut

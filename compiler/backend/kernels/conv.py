@@ -15,7 +15,6 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.layers.vec_params import conv_params_bytes, sum_params_bytes
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import TensorOperand
-from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import schedule
 from compiler.backend.tiling.conv_geometry import PixelTile, pixel_tiles
@@ -23,6 +22,7 @@ from compiler.backend.tiling.conv_search import best_tiling
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from compiler.backend.tiling.end_tiles import ENDS, WHOLE, Ends
 from compiler.ir import CompileError
+from compiler.plan.plan_error import PlanError
 from compiler.plan.tiles import ConvTiles, SharedBy
 from hw.contract.isa import TABLE_BYTES
 from hw.contract.params import SocParams

@@ -9,11 +9,11 @@ from compiler.backend.kernels.registry import KernelContext, emitted
 from compiler.backend.layers.layer import Layer, MoveLayer
 from compiler.backend.layers.region import Region
 from compiler.backend.layers.region_share import Share
-from compiler.backend.program.decisions import LayerDecisions
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.job_order import JobOrder, check_jobs
+from compiler.backend.program.job_order import check_jobs, scheduled_in
 from compiler.backend.program.schedule import TaskSchedule, schedule
-from compiler.plan.tiles import Tiles
+from compiler.plan.plan import JobPlan
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Segment
 
 
@@ -26,37 +26,42 @@ class LayerProgram:
     layer: Layer
     summary: str
     jobs: list[tuple[JobProgram, TaskSchedule]]
-    tiles: tuple[Tiles, ...]
+    tiles: tuple[AnyTiles, ...]
 
 
-def layer_program(layer: Layer, context: KernelContext, decisions: LayerDecisions | None = None) -> LayerProgram:
-    """Cut, emit and schedule ``layer`` with the kernels that match; ``decisions``: if they are given. Raises
-    :class:`compiler.ir.CompileError`."""
-    orders = decisions.jobs if decisions else None
-    jobs, tiles = _jobs(layer, context, decisions.tiles if decisions else None, orders)
+def layer_program(
+    layer: Layer, context: KernelContext, given: Sequence[AnyTiles | None] | None = None,
+    plans: Sequence[JobPlan] | None = None,
+) -> LayerProgram:  # fmt: skip
+    """Cut, emit and schedule ``layer`` with the kernels that match. ``given``: tiles of its members, and ``plans``: of
+    its jobs, if they are decided already. Raises :class:`compiler.ir.CompileError`."""
+    jobs, tiles = _jobs(layer, context, given, plans)
     summary = _summary(layer, tiles, jobs)
     exports = context.placement.exports
     if layer.output in exports:
         view = context.operand(layer.output).view
         jobs = [*jobs, export_job(context.params, context.number, view, exports[layer.output], Segment.SHARED)]
     scheduled = [(job, schedule(job.tasks, context.params, engines=context.budget.engines)) for job in jobs]
-    if orders is not None:
-        check_jobs(orders, len(jobs))
-        scheduled = [(job, own.scheduled(job, order)) for (job, order), own in zip(scheduled, orders, strict=True)]
+    if plans is not None:
+        check_jobs(plans, len(jobs))
+        scheduled = [
+            (job, order if own.order is None else scheduled_in(job, own.order, order))
+            for (job, order), own in zip(scheduled, plans, strict=True)
+        ]
     return LayerProgram(context.number, layer, summary, scheduled, tiles)
 
 
 def _jobs(
-    layer: Layer, context: KernelContext, given: Sequence[Tiles | None] | None, orders: Sequence[JobOrder] | None
-) -> tuple[list[JobProgram], tuple[Tiles, ...]]:
+    layer: Layer, context: KernelContext, given: Sequence[AnyTiles | None] | None, plans: Sequence[JobPlan] | None
+) -> tuple[list[JobProgram], tuple[AnyTiles, ...]]:
     if isinstance(layer, Region):
-        jobs, tiles = region_jobs(layer, given or (None,) * len(layer.members), context, orders)
+        jobs, tiles = region_jobs(layer, given or (None,) * len(layer.members), context, plans)
         return jobs, tuple(tiles)
     jobs, cut = emitted(layer, given[0] if given else None, context)
     return jobs, (cut,)
 
 
-def _summary(layer: Layer, tiles: Sequence[Tiles], jobs: Sequence[JobProgram]) -> str:
+def _summary(layer: Layer, tiles: Sequence[AnyTiles], jobs: Sequence[JobProgram]) -> str:
     """A few words on the tiles, for the report."""
     if isinstance(layer, Region):
         alone = sum(not isinstance(place, Share) for place in layer.places)

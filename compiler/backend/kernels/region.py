@@ -17,11 +17,12 @@ from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.dependencies import apart, dependencies
 from compiler.backend.program.extents import Extent, source, written
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.job_order import JobOrder, check_jobs, emitted_tasks, possible
+from compiler.backend.program.job_order import check_jobs, in_order, possible
 from compiler.backend.program.made import Made
 from compiler.backend.program.region_order import RegionError, order_tasks, synchronise
 from compiler.backend.program.schedule import schedule
-from compiler.plan.tiles import Tiles
+from compiler.plan.plan import JobPlan
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
@@ -31,26 +32,25 @@ _LONGEST = 1024  #: cycles of an instruction of the vector unit beside convoluti
 
 
 def region_jobs(
-    region: Region, tiles: Sequence[Tiles | None], context: KernelContext, orders: Sequence[JobOrder] | None = None
-) -> tuple[list[JobProgram], list[Tiles]]:
+    region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext, given: Sequence[JobPlan] | None = None
+) -> tuple[list[JobProgram], list[AnyTiles]]:
     """One job for each engine that has a part in ``region``, and the tiles of its members: those of ``tiles``, or as
-    they are chosen where these are None. ``orders``: the program order of each job, if it is given.
+    they are chosen where these are None. ``given``: decisions about each job, if there are any.
 
-    Raises :class:`RegionError` where the members cannot be one or, if all is free, gain nothing by it."""
+    Raises :class:`RegionError` where the members cannot be one or, if their jobs are free, gain nothing by it."""
     engines = range(context.budget.engines)
     parts, chosen = _parts(region, tiles, context)
     if len(engines) > 1 and not apart(parts, context.params):
         raise RegionError("an engine would read what another makes")
     busy = [engine for engine in engines if parts[engine]]
-    if orders is not None:
-        check_jobs(orders, len(busy))
-        given = zip(busy, orders, strict=True)
-        return [_merged(parts[engine], context, engine, order)[0] for engine, order in given], chosen
-    merged = [_merged(parts[engine], context, engine) for engine in busy]
-    if any(each is None for each in tiles):
-        together, alone = max(cycles for _, cycles in merged), _alone(region, context)
-        if together >= alone:
-            raise RegionError(f"{together} cycles side by side, {alone} one after the other")
+    if given is not None:
+        check_jobs(given, len(busy))
+        orders = zip(busy, (one.order for one in given), strict=True)
+        return [_merged(parts[engine], context, engine, order)[0] for engine, order in orders], chosen
+    merged, alone = [_merged(parts[engine], context, engine) for engine in busy], _alone(region, context)
+    together = max(cycles for _, cycles in merged)
+    if together >= alone:
+        raise RegionError(f"{together} cycles side by side, {alone} one after the other")
     return [job for job, _ in merged], chosen
 
 
@@ -78,12 +78,12 @@ def _alone(region: Region, context: KernelContext) -> int:
 
 
 def _parts(
-    region: Region, tiles: Sequence[Tiles | None], context: KernelContext
-) -> tuple[list[list[JobProgram]], list[Tiles]]:
+    region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext
+) -> tuple[list[list[JobProgram]], list[AnyTiles]]:
     """The jobs of the members, by engine; and the tiles of each member."""
     engines, made = range(context.budget.engines), Made(context.params)
     parts: list[list[JobProgram]] = [[] for _ in engines]
-    chosen: list[Tiles] = []
+    chosen: list[AnyTiles] = []
     total = 0
     first = context.starts and not context.budget.placed
     areas = _areas(region, context.params)
@@ -111,7 +111,7 @@ def _parts(
 
 
 def _merged(
-    parts: Sequence[JobProgram], context: KernelContext, engine: int, order: JobOrder | None = None
+    parts: Sequence[JobProgram], context: KernelContext, engine: int, order: Sequence[int] | None = None
 ) -> tuple[JobProgram, int]:
     """One job of all, and its estimated cycles; 0 if its ``order`` is given, which is taken where that is possible."""
     job = JobProgram(context.params, context.number, engine, parts[0].own_loads, parts=list(parts))
@@ -130,7 +130,7 @@ def _merged(
     needs = dependencies(parts, context.params)
     cycles = 0
     if order is not None:
-        job.tasks = order.applied(emitted_tasks(job))
+        job.tasks = in_order(job, order)
     if order is None or not possible(job.tasks, needs):
         job.tasks, cycles = order_tasks(parts, needs, context.params, context.budget.engines)
     synchronise(job.tasks, needs)

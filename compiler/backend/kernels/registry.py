@@ -28,7 +28,7 @@ from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.made import Made
 from compiler.ir import CompileError
-from compiler.plan.tiles import Tiles
+from compiler.plan.tiles import AnyTiles, Tiles
 from hw.contract.params import SocParams
 
 
@@ -101,7 +101,7 @@ def kernel_for(layer: Layer, context: KernelContext) -> Kernel:
     raise CompileError(f"operator {layer.name!r}: no kernel computes a {layer.kind}; mark it for the host")
 
 
-def emitted(layer: Layer, tiles: Tiles | None, context: KernelContext) -> tuple[list[JobProgram], Tiles]:
+def emitted(layer: Layer, tiles: AnyTiles | None, context: KernelContext) -> tuple[list[JobProgram], AnyTiles]:
     """The jobs of ``layer``, and its tiles, which are chosen unless they are given. Raises :class:`CompileError`."""
     found = kernel_for(layer, context)
     chosen = found.choose(layer, context) if tiles is None else tiles

@@ -9,11 +9,11 @@ from compiler import ir
 from compiler.backend.layers.layer import Layer
 from compiler.backend.memory.budget import Lv2Budget, divide
 from compiler.backend.memory.first_fit import FirstFit
-from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.memory.sharing import BufferSharing, SharedBuffer
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.backend.options import Options
 from compiler.backend.order.layer_order import Chain, Edges, LayerOrder
+from compiler.plan.plan_error import PlanError
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
@@ -36,8 +36,8 @@ def place(
     order = Edges(graph, layers) if options.placed else Chain()
     sharing = BufferSharing(graph, layers, params, order, observe=options.observe)
     placed = [
-        (budget, place_buffers(graph, sharing, params, budget.staging_end, budget.tensors_end, options.observe))
-        for budget in divide(graph, layers, params, options.engines, lv2, placed=options.placed)
+        (one, place_buffers(graph, sharing, params, one.least.staging_end, one.tensors_end, options.observe))
+        for one in divide(graph, layers, params, options.engines, lv2, placed=options.placed)
     ]
     division, placement = min(placed, key=lambda pair: pair[1].moved)
     budget = division.extended(placement.sizes[Segment.LV2], lv2, params)

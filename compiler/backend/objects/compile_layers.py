@@ -15,8 +15,8 @@ from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers
 from compiler.backend.preempt.points import PointLimits
-from compiler.backend.program.decisions import LayerDecisions
 from compiler.ir import CompileError
+from compiler.plan.plan import StepPlan
 from hw.contract.params import SocParams
 
 #: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
@@ -44,12 +44,12 @@ class LayerCompiler:
 
     def compile(
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
-        decisions: Sequence[LayerDecisions] | None = None,
+        given: Sequence[StepPlan] | None = None,
     ) -> list[LayerCode]:  # fmt: skip
-        """The code of all ``layers``; ``decisions`` about each: if they are given. Raises
+        """The code of all ``layers``; ``given``: what is decided about each already. Raises
         :class:`NoRegions` if some regions have none, and :class:`CompileError` for the first of other layers."""
-        codes = self._codes(layers, placement, budget, limits, decisions)
-        if limits and decisions is None:
+        codes = self._codes(layers, placement, budget, limits, given)
+        if limits and given is None:
             kept = limits.limited(sum(code.cycles for code in codes))
             if kept.spacing != limits.spacing:
                 codes = self._codes(layers, placement, budget, kept, None)
@@ -57,7 +57,7 @@ class LayerCompiler:
 
     def _codes(
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
-        decisions: Sequence[LayerDecisions] | None,
+        given: Sequence[StepPlan] | None,
     ) -> list[LayerCode]:  # fmt: skip
         start = next((number for number, layer in enumerate(layers) if not isinstance(layer, LoadLayer)), 0)
         sources = {
@@ -68,7 +68,7 @@ class LayerCompiler:
                 budget,
                 self.params,
                 limits,
-                decisions[number] if decisions else None,
+                given[number] if given else None,
                 starts=number == start,
             )
             for number, layer in enumerate(layers)
@@ -80,7 +80,7 @@ class LayerCompiler:
             error, layer = self.objects[source.key], layers[number]
             if isinstance(error, LayerObject):
                 continue
-            if decisions is not None:
+            if given is not None:
                 raise error
             if not isinstance(layer, Region):
                 context = replace(source.context, number=number, placement=placement)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from compiler.backend.layers.layer import Layer
 from compiler.backend.objects.layer_object import BodyObject
-from compiler.backend.program.decisions import LayerDecisions
-from compiler.plan.tiles import Tiles
+from compiler.plan.tiles import AnyTiles
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,7 @@ class LayerCode:
     layer: Layer
     summary: str
     jobs: tuple[JobCode, ...]
-    tiles: tuple[Tiles, ...] = ()
-
-    @property
-    def decisions(self) -> LayerDecisions:
-        """What was decided about it."""
-        return LayerDecisions(self.tiles, tuple(job.body.order for job in self.jobs))
+    tiles: tuple[AnyTiles, ...] = ()
 
     @property
     def cycles(self) -> int:

@@ -14,10 +14,11 @@ from compiler.backend.preempt.job_body import BodyPoint, JobBody, job_bodies
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, JobAddresses
 from compiler.backend.program.job import JobProgram, Piece
-from compiler.backend.program.job_order import JobOrder
+from compiler.backend.program.job_order import order_of
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
-from compiler.plan.tiles import Tiles
+from compiler.plan.plan import JobPlan
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Insn, Op, Segment, Unit
 from sim.timing.longest import essence
 from sim.timing.typical import insn_cycles
@@ -47,8 +48,8 @@ class BodyObject:
     """A body. ``code``: encoded instructions with CANCEL, without END; ``program``: the same as far as times depend on
     it, equal ones being one object; ``points``: with ``cut`` and ``reload`` as numbers of tasks, which leave CANCEL
     out. ``loads``: whether it loads to LV2; ``staged``: whether something passes the staging area from or to DRAM.
-    ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated. ``order``:
-    its tasks by the order in which kernels emitted them."""
+    ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated. ``plan``:
+    its points, and its tasks by the order in which kernels emitted them."""
 
     engine: int
     own_loads: bool
@@ -63,7 +64,7 @@ class BodyObject:
     fixups: tuple[Fixup, ...]
     points: list[BodyPoint]
     starting: list[LiveBytes]
-    order: JobOrder
+    plan: JobPlan
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class LayerObject:
 
     summary: str
     bodies: tuple[BodyObject, ...]
-    tiles: tuple[Tiles, ...]
+    tiles: tuple[AnyTiles, ...]
 
     @property
     def cycles(self) -> int:
@@ -85,7 +86,7 @@ def layer_object(source: LayerSource, program: LayerProgram | None = None) -> La
     made = program or source_program(source)
     bodies = job_bodies(
         source.placement, source.number, made.jobs, source.params, source.budget.engines, source.limits,
-        source.decisions.jobs if source.decisions else None,
+        source.jobs,
     )  # fmt: skip
     cycles = [order.cycles for _, order in made.jobs]
     return LayerObject(
@@ -95,7 +96,7 @@ def layer_object(source: LayerSource, program: LayerProgram | None = None) -> La
 
 def source_program(source: LayerSource) -> LayerProgram:
     """The instructions of ``source``, verified. Raises :class:`compiler.ir.CompileError`."""
-    program = layer_program(source.layer, source.context, source.decisions)
+    program = layer_program(source.layer, source.context, source.tiles, source.jobs)
     verify_jobs(source.layer.kind, program.jobs)
     return program
 
@@ -153,7 +154,7 @@ def _body(body: JobBody, cycles: int, source: LayerSource) -> BodyObject:
         sum(insn_cycles(task.op, task.fields, params, source.budget.engines) for task in streaming),
         any(task.op is Op.LD2 for task in body.tasks), any(map(_passes_staging, body.tasks)),
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), body.points, body.starting,
-        JobOrder.of(job, body.tasks, [point.cut for point in body.points]),
+        JobPlan(job.engine, tuple(point.cut for point in body.points), order_of(job, body.tasks)),
     )  # fmt: skip
 
 

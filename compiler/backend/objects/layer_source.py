@@ -22,8 +22,9 @@ from compiler.backend.objects.content import digest_of
 from compiler.backend.objects.private_staging import PrivateStaging
 from compiler.backend.order.layer_order import Chain
 from compiler.backend.preempt.points import PointLimits
-from compiler.backend.program.decisions import LayerDecisions
 from compiler.ir import Operation
+from compiler.plan.plan import JobPlan, StepPlan
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
@@ -33,7 +34,8 @@ _NOBODY = Operation("", [], "")
 @dataclass(frozen=True)
 class LayerSource:
     """A layer without names, what it sees of the placement, and all that it is compiled for. ``private``: where staging
-    lies in a placed model. ``decisions``: where they are given. ``starts``: nothing is computed before it."""
+    lies in a placed model. ``tiles`` and ``jobs``: what is decided about them already. ``starts``: nothing is computed
+    before it."""
 
     layer: Layer
     number: int
@@ -42,20 +44,22 @@ class LayerSource:
     params: SocParams
     limits: PointLimits | None
     private: PrivateStaging | None
-    decisions: LayerDecisions | None = None
+    tiles: tuple[AnyTiles | None, ...] | None = None
+    jobs: tuple[JobPlan, ...] | None = None
     starts: bool = False
 
     @classmethod
     def of(
         cls, layer: Layer, number: int, placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-        limits: PointLimits | None, decisions: LayerDecisions | None = None, *, starts: bool = False,
+        limits: PointLimits | None, given: StepPlan | None = None, *, starts: bool = False,
     ) -> "LayerSource":  # fmt: skip
-        """The source of ``layer``, which has ``number`` in its model."""
+        """The source of ``layer``, which has ``number`` in its model; ``given``: what is decided about it already."""
         private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
         place = min(number, 1)
         names = _names(layer, placement)
         seen = _seen(names, number, place, placement)
-        return cls(_renamed(layer, names), place, seen, budget, params, limits, private, decisions, starts)
+        tiles, jobs = (given.tiles, given.jobs) if given else (None, None)
+        return cls(_renamed(layer, names), place, seen, budget, params, limits, private, tiles, jobs, starts)
 
     @property
     def context(self) -> KernelContext:

@@ -16,13 +16,13 @@ TINY = preset("tiny")
 def priced():
     """A graph of layers with the price of its orders."""
     found = []
-    graph, layers = prepared(branchy(3, operators=9, channels=24), TINY, Options())
+    made = prepared(branchy(3, operators=9, channels=24), TINY, Options())
 
     def note(operators, price, order):
         found.append((operators, price))
         return order
 
-    order_and_join(graph, layers, TINY, 1, None, note)
+    order_and_join(made.graph, made.layers, TINY, 1, None, note)
     return found[0]
 
 

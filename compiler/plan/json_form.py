@@ -1,0 +1,142 @@
+"""Plans as JSON: values by their types, so that what is read equals what was written.
+
+Data classes become objects; those of which a field may hold several kinds carry their ``kind``. Enumerations are their
+values, sets sorted lists, tuples lists, and numbers that JSON lacks their names.
+"""
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compiler.plan.plan import VERSION, Plan
+from compiler.plan.plan_error import PlanError
+
+#: What a value of a type is called in a message.
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", tuple: "a list"}
+
+
+def write_plan(plan: Plan, path: Path) -> None:
+    """Write ``plan`` as a file, a line for each step and each buffer."""
+    fields = encoded(plan)
+    fields["steps"], fields["memory"]["buffers"] = (_Lines(fields["steps"]), _Lines(fields["memory"]["buffers"]))
+    path.write_text(_text(fields))
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file. Raises :class:`PlanError` that names the member which is wrong."""
+    try:
+        fields = json.loads(path.read_text())
+    except ValueError as error:
+        raise PlanError(f"{path}: no plan: {error}") from error
+    if not isinstance(fields, dict) or fields.get("version") != VERSION:
+        raise PlanError(f"{path}: not a plan of version {VERSION}: compile the model again with --plan")
+    plan: Plan = decoded(Plan, fields, str(path))
+    return plan
+
+
+def encoded(value: Any) -> Any:
+    """``value`` of nothing but what JSON has."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = getattr(value, "kind", None)
+        return ({"kind": kind} if kind else {}) | {
+            field.name: encoded(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, tuple):
+        return [encoded(one) for one in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def decoded(hint: Any, value: Any, where: str) -> Any:
+    """The value of type ``hint`` that was encoded as ``value``. Raises :class:`PlanError` that says ``where``."""
+    kinds = [one for one in _alternatives(hint) if one is not types.NoneType]
+    if value is None and types.NoneType in _alternatives(hint):
+        return None
+    for one in kinds:
+        if _fits(one, value, single=len(kinds) == 1):
+            return _decoder(one)(value, where)
+    raise PlanError(f"{where}: {' or '.join(map(_name, kinds))} is expected, not {value!r}")
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+
+
+def _fits(hint: Any, value: Any, *, single: bool) -> bool:
+    origin = typing.get_origin(hint) or hint
+    if origin in (tuple, frozenset):
+        return isinstance(value, list)
+    if dataclasses.is_dataclass(origin):
+        return isinstance(value, dict) and (single or value.get("kind") == getattr(origin, "kind", None))
+    if isinstance(origin, type) and issubclass(origin, Enum):
+        return any(value == member.value and type(value) is type(member.value) for member in origin)
+    if origin is float:
+        return type(value) in (int, float) or value in ("inf", "-inf", "nan")
+    return type(value) is origin
+
+
+def _decoder(hint: Any) -> Callable[[Any, str], Any]:
+    origin = typing.get_origin(hint) or hint
+    if origin is tuple:
+        return lambda value, where: _tuple(typing.get_args(hint), value, where)
+    if origin is frozenset:
+        (inner,) = typing.get_args(hint)
+        return lambda value, where: frozenset(decoded(inner, one, where) for one in value)
+    if isinstance(origin, type) and dataclasses.is_dataclass(origin):
+        return lambda value, where: _instance(origin, value, where)
+    return lambda value, _: origin(value)
+
+
+def _tuple(inner: tuple[Any, ...], values: list[Any], where: str) -> tuple[Any, ...]:
+    hints = [inner[0]] * len(values) if inner[-1] is Ellipsis else inner
+    if len(hints) != len(values):
+        raise PlanError(f"{where}: {len(hints)} values are expected, not {len(values)}")
+    return tuple(decoded(hint, one, f"{where}[{i}]") for i, (hint, one) in enumerate(zip(hints, values, strict=True)))
+
+
+def _instance(cls: type, fields: dict[str, Any], where: str) -> Any:
+    hints, given = _hints(cls), {name: value for name, value in fields.items() if name != "kind"}
+    if odd := sorted(hints.keys() ^ given.keys()):
+        raise PlanError(f"{where}: {odd[0]!r} is {'missing' if odd[0] in hints else 'unknown'} in a {cls.__name__}")
+    return cls(**{name: decoded(hints[name], value, f"{where}.{name}") for name, value in given.items()})
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+
+
+def _name(hint: Any) -> str:
+    origin = typing.get_origin(hint) or hint
+    if isinstance(origin, type) and issubclass(origin, Enum):
+        return "one of " + ", ".join(repr(member.value) for member in origin)
+    return _WORDS.get(origin, f"a {origin.__name__}")
+
+
+class _Lines(list[Any]):
+    """A list that is written with a line for each member."""
+
+
+def _text(value: Any, depth: int = 0) -> str:
+    """JSON in which every member of an object that holds long lists has a line."""
+    if isinstance(value, _Lines):
+        return "[" + ",".join(f"\n{' ' * depth}{json.dumps(one)}" for one in value) + "]"
+    if isinstance(value, dict) and any(isinstance(one, _Lines | dict) for one in value.values()):
+        members = (f"{' ' * depth}{json.dumps(name)}: {_text(one, depth + 1)}" for name, one in value.items())
+        return "{\n" + ",\n".join(members) + "}"
+    return json.dumps(value)

@@ -1,0 +1,87 @@
+"""The plan of a model: all that the compiler decides, and nothing that follows from it.
+
+What follows is derived again wherever it is needed: fusions, lives of buffers, semaphores, the order of tasks,
+addresses of windows and weights, prologues, events, live ranges, bounds and estimates.
+"""
+
+from dataclasses import dataclass
+
+from compiler.backend.layers.origin import Origin
+from compiler.backend.layers.region import Place
+from compiler.backend.memory.operand import StagingArea
+from compiler.backend.options import Options
+from compiler.plan.rewrites import Rewrite
+from compiler.plan.tiles import AnyTiles
+from hw.contract.params import SocParams
+
+VERSION = 1  #: of the form in which plans are written
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """A job on ``engine``, which is one of those that the model is compiled for: the run time chooses engines of the
+    device. ``cuts``: the tasks ahead of which a cancellation point stands, by their place in program order. ``order``:
+    the tasks in program order by the numbers with which kernels emitted them; None stands for that of the list
+    schedule."""
+
+    engine: int
+    cuts: tuple[int, ...]
+    order: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """A step of the model: one of ``layers``, or several that are one region. ``places``: by member of a region how
+    engines share it, or the one that computes it; empty for a layer alone. ``tiles``: of each member, None where they
+    are free. A layer on the CPU has neither tiles nor jobs."""
+
+    layers: tuple[str, ...]
+    places: tuple[Place, ...]
+    tiles: tuple[AnyTiles | None, ...]
+    jobs: tuple[JobPlan, ...]
+
+
+@dataclass(frozen=True)
+class BufferPlan:
+    """``size`` bytes at ``offset`` of ``segment``, which hold ``tensors``, one after the other or all of them. None for
+    ``segment``: no layer touches them, or they lie inside another's buffer. ``pitch``: bytes from a pixel to the next
+    (0: pixels have no gaps)."""
+
+    tensors: tuple[str, ...]
+    segment: int | None
+    offset: int
+    size: int
+    pitch: int = 0
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """How LV2 is divided, and where tensors lie. ``staging``: the area of the first engine; ``windows``: bytes of the
+    ring of weight windows of each engine; ``job_weights``: bytes of weights that a job may have at most. ``inside``:
+    tensor, the one that it is a part of, and its first element there; ``exports``: tensor, and where an observer's copy
+    lies. ``sizes``: bytes used of each segment that holds tensors, by number."""
+
+    staging: StagingArea
+    windows: int
+    job_weights: int
+    buffers: tuple[BufferPlan, ...]
+    inside: tuple[tuple[str, str, Origin], ...]
+    exports: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All decisions about ``model`` on hardware with ``params``. ``structure``: digest of what they are about, see
+    :mod:`compiler.plan.structure`; ``layers``: the names of all layers before any is joined to others. The order of
+    ``steps`` is that in which they run."""
+
+    version: int
+    model: str
+    structure: str
+    params: SocParams
+    options: Options
+    rewrites: tuple[Rewrite, ...]
+    layers: tuple[str, ...]
+    steps: tuple[StepPlan, ...]
+    memory: MemoryPlan

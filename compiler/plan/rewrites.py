@@ -1,0 +1,38 @@
+"""What is changed in a graph before its layers are ordered."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from compiler.order.dimensions import Dimension
+
+
+@dataclass(frozen=True)
+class ImageCut:
+    """A run of ``operators``, by their names, becomes several in ``pieces`` along height or width of the result of the
+    last. Nothing else reads what the others make."""
+
+    kind: ClassVar[str] = "cut"
+    operators: frozenset[str]
+    dimension: Dimension
+    pieces: int
+
+
+@dataclass(frozen=True)
+class HeadGroups:
+    """The chain of operators that ends in the product ``operator`` becomes one for each group of heads. ``groups``: the
+    first head of each, and their number."""
+
+    kind: ClassVar[str] = "heads"
+    operator: str
+    groups: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class InputLoad:
+    """``input`` of the model comes to LV2 once, before the first layer that reads it."""
+
+    kind: ClassVar[str] = "load"
+    input: str
+
+
+Rewrite = ImageCut | HeadGroups | InputLoad
