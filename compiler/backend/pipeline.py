@@ -12,7 +12,7 @@ from compiler.backend.length_plan import LengthPlan
 from compiler.backend.link.linker import link
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.place import place, place_alike
-from compiler.backend.memory.place_planned import memory_plan
+from compiler.backend.memory.place_planned import memory_plan, place_planned
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.verify import verify_placement
 from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
@@ -29,8 +29,8 @@ from compiler.backend.split.choose import cuts_that_pay, with_cuts
 from compiler.order.report import OrderReport
 from compiler.plan.plan import VERSION, Plan, StepPlan
 from compiler.plan.plan_error import OtherJobsError, PlanError
-from compiler.plan.rewrites import Rewrite
-from compiler.plan.steps import layer_names, step_plans, without_orders
+from compiler.plan.rewrites import ImageCut, Rewrite
+from compiler.plan.steps import joined, layer_names, step_plans, without_orders
 from compiler.plan.structure import structure_of
 from hw.contract.image import Image
 from hw.contract.params import SocParams
@@ -69,6 +69,34 @@ def build_planned(
     with _uncollected(), Workers(jobs or cpus()) as workers:
         made = _build(graph, options, None, LayerCompiler(params, workers, store), plan)
         return made.image, made.plan
+
+
+def emit(graph: ir.Graph, plan: Plan, *, jobs: int | None = None, store: ObjectStore | None = None) -> Image:
+    """The image of ``graph`` by ``plan``, which nothing is decided against or besides. ``jobs``, ``store``: see
+    :func:`build`. Raises :class:`PlanError` if the plan is for another model, or cannot be carried out."""
+    if plan.structure != structure_of(graph):
+        raise PlanError(f"model {graph.name!r}: the plan is for another model, {plan.model!r}")
+    plan.options.check(graph.name, plan.params)
+    with _uncollected(), Workers(jobs or cpus()) as workers:
+        try:
+            return _emitted(graph, plan, LayerCompiler(plan.params, workers, store))
+        except PlanError:
+            raise
+        except ir.CompileError as error:
+            raise PlanError(f"model {graph.name!r}: the plan cannot be carried out: {error}") from error
+
+
+def _emitted(graph: ir.Graph, plan: Plan, compiler: LayerCompiler) -> Image:
+    params, options = plan.params, plan.options
+    graph = with_cuts(graph, [one for one in plan.rewrites if isinstance(one, ImageCut)])
+    made = prepared(graph, params, options, plan.rewrites)
+    graph, names = made.graph, layer_names(made.layers)
+    if names != plan.layers:
+        raise PlanError(f"model {graph.name!r}: its layers are not those of the plan")
+    steps = joined(graph, made.layers, plan.steps)
+    verify_layers(graph, steps)
+    budget, placement = place_planned(graph, steps, params, options, plan.memory)
+    return _linked(graph, steps, budget, placement, options, compiler, plan.steps)[0]
 
 
 @contextmanager

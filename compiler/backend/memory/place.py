@@ -17,7 +17,7 @@ from compiler.plan.plan_error import PlanError
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
-_DRAM_ALIGN = 64
+DRAM_ALIGN = 64
 
 #: Orders in which buffers are offered LV2: what lives long and large either last or first.
 _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
@@ -99,7 +99,7 @@ def place_buffers(
     unique = list(sharing.unique())
     waiting = [buffer for buffer in unique if buffer.segment is None]
     best = _best_packing(waiting, params, sharing.order, low, high)
-    scratch = FirstFit(None, _DRAM_ALIGN, sharing.order.apart)
+    scratch = FirstFit(None, DRAM_ALIGN, sharing.order.apart)
     places: dict[int, tuple[int, int | None]] = {}  # segment and offset by identity of the buffer
     for buffer in waiting:
         if id(buffer) in best.offsets:
@@ -190,7 +190,7 @@ def _exports(
 
 
 def _aligned(size: int) -> int:
-    return -(-size // _DRAM_ALIGN) * _DRAM_ALIGN
+    return -(-size // DRAM_ALIGN) * DRAM_ALIGN
 
 
 def _constants(graph: ir.Graph, sharing: BufferSharing, places: dict[int, tuple[int, int | None]]) -> bytes:
@@ -201,5 +201,5 @@ def _constants(graph: ir.Graph, sharing: BufferSharing, places: dict[int, tuple[
         if tensor.data is not None and buffer.end >= 0:
             places[id(buffer)] = (Segment.WEIGHTS, len(blob))
             raw = np.ascontiguousarray(tensor.data).tobytes()
-            blob += raw + bytes(-len(raw) % _DRAM_ALIGN)
+            blob += raw + bytes(-len(raw) % DRAM_ALIGN)
     return blob
