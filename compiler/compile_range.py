@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from compiler.backend.length_plan import LengthPlan
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build_planned
@@ -45,8 +46,9 @@ def compile_range(
     covered = (attributes.covered.low, attributes.covered.high)
     if not upwards or covered != (upwards[0], upwards[-1]):
         raise CompileError(f"model {dimension.model!r}: the attributes cover {covered}, not {lengths}")
-    compiler = _Compiler(dimension, params, options or Options(), fallback, store, told)
-    stretches = [_checked_stretch(dimension.model, images) for images in compiler.stretches(upwards[::-1])]
+    with Desk(1, store) as desk:
+        compiler = _Compiler(dimension, params, options or Options(), fallback, desk, told)
+        stretches = [_checked_stretch(dimension.model, images) for images in compiler.stretches(upwards[::-1])]
     return RangeImage(attributes, tuple(stretches[::-1]))
 
 
@@ -64,10 +66,10 @@ class _Compiler:
 
     def __init__(
         self, dimension: DynamicDimension, params: SocParams, options: Options, fallback: bool,
-        store: ObjectStore | None, told: Told | None,
+        desk: Desk, told: Told | None,
     ) -> None:  # fmt: skip
         self._dimension, self._params, self._options = dimension, params, options
-        self._fallback, self._store, self._told = fallback, store, told
+        self._fallback, self._desk, self._told = fallback, desk, told
         self._plan: LengthPlan | None = None
         self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
 
@@ -102,7 +104,7 @@ class _Compiler:
         try:
             fixed, name = self._dimension.fixed(length), self._dimension.model
             graph = import_model(fixed, fallback=self._fallback, name=name)
-            image, made = build_planned(graph, self._params, self._options, plan, jobs=1, store=self._store)
+            image, made = build_planned(graph, self._params, self._options, plan, self._desk)
         except OtherJobsError:
             raise
         except PlanError:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from compiler import ir
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
@@ -42,10 +43,11 @@ def build_measured(
 ) -> MeasuredBuild:  # fmt: skip
     """``graph`` compiled in the order found by price, in the greedy and in the source order, then in orders near the
     best of them, until ``seconds`` have passed; the one wins that ``measure`` says takes least. One compilation may
-    end late. ``jobs``, ``store``: see :func:`compiler.backend.pipeline.build`. Raises
+    end late. ``jobs``, ``store``: see :class:`Desk`. Raises
     :class:`compiler.ir.CompileError`."""
-    compile_in = partial(build, graph, params, jobs=jobs, store=store)
-    return _Measuring(compile_in, options, measure, told, random.Random(seed)).run(time.monotonic() + seconds)
+    with Desk(jobs, store) as desk:
+        compile_in = partial(build, graph, params, desk=desk)
+        return _Measuring(compile_in, options, measure, told, random.Random(seed)).run(time.monotonic() + seconds)
 
 
 class _Measuring:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from compiler import ir
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.order.region_price import RegionPrice
@@ -36,9 +37,10 @@ def build_timed(
 ) -> MeasuredBuild:  # fmt: skip
     """``graph`` compiled in the order found by price, and then up to ``PROGRAMS`` in all, each by what those before it
     have told; the one wins whose layers take least together, by ``time_layers``. A model whose layers have but one
-    order, or with steps on the CPU, is compiled once. ``jobs``, ``store``: see :func:`compiler.backend.pipeline.build`.
+    order, or with steps on the CPU, is compiled once. ``jobs``, ``store``: see :class:`Desk`.
     Raises :class:`compiler.ir.CompileError`."""
-    return _Timing(partial(build, graph, params, jobs=jobs, store=store), options, time_layers, told, seed).run()
+    with Desk(jobs, store) as desk:
+        return _Timing(partial(build, graph, params, desk=desk), options, time_layers, told, seed).run()
 
 
 class _Timing:

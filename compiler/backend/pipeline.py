@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from compiler import ir
@@ -15,10 +15,9 @@ from compiler.backend.memory.place import place, place_alike
 from compiler.backend.memory.place_planned import memory_plan, place_planned
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.verify import verify_placement
-from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
+from compiler.backend.objects.desk import Desk, NoRegions
 from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.options import Options
 from compiler.backend.order.region_beam import QUICK, WIDE
 from compiler.backend.order.regions import ChooseOrder, order_and_join
@@ -42,51 +41,47 @@ _LONGEST_LOAD = 1024
 
 def build(
     graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None,
-    jobs: int | None = None, store: ObjectStore | None = None,
+    desk: Desk | None = None, jobs: int | None = None, store: ObjectStore | None = None,
 ) -> tuple[Image, CompileReport]:  # fmt: skip
     """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives another
-    order of layers than the search has found, to measure orders. ``jobs``: processes that share the work where there is
-    much of it (None: as many as there are CPUs); the image does not depend on it. ``store``: where layers are found
-    that were compiled before, and others kept (None: nowhere).
+    order of layers than the search has found, to measure orders. ``desk``: where layers are compiled (None: at one with
+    ``jobs`` and ``store``, which ends with the compilation, see :class:`compiler.backend.objects.desk.Desk`).
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
-    if jobs is not None and jobs < 1:
-        raise ir.CompileError(f"model {graph.name!r}: jobs must be at least 1, not {jobs}")
-    with _uncollected(), Workers(jobs or cpus()) as workers:
-        made = _build(graph, options or Options(), choose_order, LayerCompiler(params, workers, store), None)
+    with _uncollected(), nullcontext(desk) if desk else Desk(jobs, store) as at:
+        made = _build(graph, params, options or Options(), choose_order, at, None)
         return made.image, made.report
 
 
 def build_planned(
-    graph: ir.Graph, params: SocParams, options: Options, plan: LengthPlan | None = None, *,
-    jobs: int | None = None, store: ObjectStore | None = None,
+    graph: ir.Graph, params: SocParams, options: Options, plan: LengthPlan | None, desk: Desk
 ) -> tuple[Image, LengthPlan]:  # fmt: skip
     """As :func:`build`, but with the decisions that were made, or by those of ``plan``. Raises :class:`PlanError` if
     the plan is for another model, or a length for which it does not do."""
     if options.observe or options.placed:
         raise ir.CompileError(f"model {graph.name!r}: observed and placed models have no plan for other lengths")
-    with _uncollected(), Workers(jobs or cpus()) as workers:
-        made = _build(graph, options, None, LayerCompiler(params, workers, store), plan)
+    with _uncollected():
+        made = _build(graph, params, options, None, desk, plan)
         return made.image, made.plan
 
 
-def emit(graph: ir.Graph, plan: Plan, *, jobs: int | None = None, store: ObjectStore | None = None) -> Image:
-    """The image of ``graph`` by ``plan``, which nothing is decided against or besides. ``jobs``, ``store``: see
-    :func:`build`. Raises :class:`PlanError` if the plan is for another model, or cannot be carried out."""
+def emit(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
+    """The image of ``graph`` by ``plan``: nothing else is decided. Raises :class:`PlanError` if the plan is for another
+    model, or cannot be carried out."""
     if plan.structure != structure_of(graph):
         raise PlanError(f"model {graph.name!r}: the plan is for another model, {plan.model!r}")
     plan.options.check(graph.name, plan.params)
-    with _uncollected(), Workers(jobs or cpus()) as workers:
+    with _uncollected():
         try:
-            return _emitted(graph, plan, LayerCompiler(plan.params, workers, store))
+            return _emitted(graph, plan, desk)
         except PlanError:
             raise
         except ir.CompileError as error:
             raise PlanError(f"model {graph.name!r}: the plan cannot be carried out: {error}") from error
 
 
-def _emitted(graph: ir.Graph, plan: Plan, compiler: LayerCompiler) -> Image:
+def _emitted(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
     params, options = plan.params, plan.options
     graph = with_cuts(graph, [one for one in plan.rewrites if isinstance(one, ImageCut)])
     made = prepared(graph, params, options, plan.rewrites)
@@ -96,7 +91,7 @@ def _emitted(graph: ir.Graph, plan: Plan, compiler: LayerCompiler) -> Image:
     steps = joined(graph, made.layers, plan.steps)
     verify_layers(graph, steps)
     budget, placement = place_planned(graph, steps, params, options, plan.memory)
-    return _linked(graph, steps, budget, placement, options, compiler, plan.steps)[0]
+    return _linked(graph, steps, budget, placement, params, options, desk, plan.steps)[0]
 
 
 @contextmanager
@@ -120,33 +115,32 @@ class _Built:
 
 
 def _build(
-    graph: ir.Graph, options: Options, choose_order: ChooseOrder | None, compiler: LayerCompiler,
+    graph: ir.Graph, params: SocParams, options: Options, choose_order: ChooseOrder | None, desk: Desk,
     plan: LengthPlan | None,
 ) -> _Built:  # fmt: skip
-    params = compiler.params
     options.check(graph.name, params)
     structure, cuts = structure_of(graph), cuts_that_pay(graph, params, options)
     made = prepared(with_cuts(graph, cuts), params, options)
     graph, layers = made.graph, made.layers
-    blank = _Blank(structure, (*cuts, *made.rewrites), options)
+    blank = _Blank(structure, params, options, (*cuts, *made.rewrites))
     if plan is not None:
         try:
             steps = plan.joined(graph, layers)
             verify_layers(graph, steps)
-            return _compiled(graph, layers, steps, blank, [], compiler, plan)
+            return _compiled(graph, layers, steps, blank, [], desk, plan)
         except OtherJobsError:
             raise
         except (NoRegions, ir.CompileError) as error:
             raise PlanError(f"model {graph.name!r}: {error}") from error
     if not options.regions or options.observe or options.placed:
-        return _compiled(graph, layers, layers, blank, [], compiler)
+        return _compiled(graph, layers, layers, blank, [], desk)
     lv2, limits = options.lv2_bytes(params), options.search_limits
     width = WIDE if options.order == "timed" else QUICK
     ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2, width)
     while True:
         verify_layers(graph, ordered.layers)
         try:
-            return _compiled(graph, layers, ordered.layers, blank, ordered.reports, compiler)
+            return _compiled(graph, layers, ordered.layers, blank, ordered.reports, desk)
         except NoRegions as no:
             for region in no.regions:
                 ordered.forbid(region)
@@ -157,23 +151,24 @@ class _Blank:
     """What is known of a plan before layers are ordered."""
 
     structure: str
-    rewrites: tuple[Rewrite, ...]
+    params: SocParams
     options: Options
+    rewrites: tuple[Rewrite, ...]
 
 
 def _compiled(
     graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], blank: _Blank, orders: Sequence[OrderReport],
-    compiler: LayerCompiler, plan: LengthPlan | None = None,
+    desk: Desk, plan: LengthPlan | None = None,
 ) -> _Built:  # fmt: skip
     """The image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
     several, :class:`PlanError` if ``plan`` does not do."""
-    params, options = compiler.params, blank.options
+    params, options = blank.params, blank.options
     if plan is None:
         budget, placement = place(graph, steps, params, options)
     else:
         budget, placement = plan.budget, place_alike(graph, steps, params, plan.placement)
     given = plan.steps if plan else None
-    image, codes = _linked(graph, steps, budget, placement, options, compiler, given)
+    image, codes = _linked(graph, steps, budget, placement, params, options, desk, given)
     made = Plan(
         VERSION, graph.name, blank.structure, params, options, blank.rewrites, layer_names(layers),
         without_orders(step_plans(layers, codes)), memory_plan(budget, placement),
@@ -183,12 +178,12 @@ def _compiled(
 
 
 def _linked(
-    graph: ir.Graph, steps: Sequence[Layer], budget: Lv2Budget, placement: TensorPlacement, options: Options,
-    compiler: LayerCompiler, given: Sequence[StepPlan] | None,
+    graph: ir.Graph, steps: Sequence[Layer], budget: Lv2Budget, placement: TensorPlacement, params: SocParams,
+    options: Options, desk: Desk, given: Sequence[StepPlan] | None,
 ) -> tuple[Image, list[LayerCode]]:  # fmt: skip
     """The image of ``steps``, and their codes; ``given``: what is decided about each already."""
     verify_placement(graph.name, placement, budget)
-    params, limits = compiler.params, PointLimits.of(options)
-    codes = compiler.compile(steps, placement, budget, limits, given)
+    limits = PointLimits.of(options)
+    codes = desk.compile(steps, placement, budget, params, limits, given)
     longest_load = _LONGEST_LOAD * params.dram_word if limits else 0
     return link(graph, codes, placement, budget, params, longest_load), codes

@@ -4,7 +4,8 @@ What follows is derived again wherever it is needed: fusions, lives of buffers, 
 addresses of windows and weights, prologues, events, live ranges, bounds and estimates.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from compiler.backend.layers.origin import Origin
 from compiler.backend.layers.region import Place
@@ -27,6 +28,11 @@ class JobPlan:
     engine: int
     cuts: tuple[int, ...]
     order: tuple[int, ...] | None = None
+
+
+def without_order(jobs: Iterable[JobPlan]) -> tuple[JobPlan, ...]:
+    """``jobs`` with their tasks in the order of the list schedule."""
+    return tuple(replace(job, order=None) for job in jobs)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from compiler import ir
 from compiler.backend.layers.layer import HostLayer, Layer
 from compiler.backend.layers.region import Region, members_of
 from compiler.backend.objects.layer_code import LayerCode
-from compiler.plan.plan import StepPlan
+from compiler.plan.plan import StepPlan, without_order
 from compiler.plan.plan_error import PlanError
 
 
@@ -24,7 +24,7 @@ def layer_names(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 
 def step_plans(layers: Sequence[Layer], codes: Sequence[LayerCode]) -> tuple[StepPlan, ...]:
-    """What was decided about the steps of a model of ``layers``, which became ``codes``."""
+    """What was decided about the steps of a model of ``layers``, which became ``codes``; jobs have their order."""
     names = dict(zip(layers, layer_names(layers), strict=True))
     return tuple(
         StepPlan(
@@ -39,7 +39,7 @@ def step_plans(layers: Sequence[Layer], codes: Sequence[LayerCode]) -> tuple[Ste
 
 def without_orders(steps: Sequence[StepPlan]) -> tuple[StepPlan, ...]:
     """``steps`` with the tasks of all jobs in the order of the list schedule."""
-    return tuple(replace(step, jobs=tuple(replace(job, order=None) for job in step.jobs)) for step in steps)
+    return tuple(replace(step, jobs=without_order(step.jobs)) for step in steps)
 
 
 def joined(graph: ir.Graph, layers: Sequence[Layer], steps: Sequence[StepPlan]) -> list[Layer]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import caesura
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build_planned
 from compiler.compile import compile_model
@@ -126,11 +127,16 @@ def test_a_plan_for_another_model_or_a_longer_length():
         return import_model(DynamicDimension.of(net).fixed(length), name="net")
 
     one, other = conv_net((1, 1), (1, 1)), conv_net((1, 1))
-    _, plan = build_planned(graph(one, 16), TINY, Options())
+
+    def built(net, length, plan):
+        with Desk(1) as desk:
+            return build_planned(graph(net, length), TINY, Options(), plan, desk)
+
+    first, plan = built(one, 16, None)
     with pytest.raises(PlanError, match="other layers"):
-        build_planned(graph(other, 16), TINY, Options(), plan)
+        built(other, 16, plan)
     with pytest.raises(PlanError, match="does not fit"):
-        build_planned(graph(one, 17), TINY, Options(), plan)
-    again, same = build_planned(graph(one, 16), TINY, Options(), plan)
-    assert again.to_bytes() == build_planned(graph(one, 16), TINY, Options())[0].to_bytes()
+        built(one, 17, plan)
+    again, same = built(one, 16, plan)
+    assert again.to_bytes() == first.to_bytes()
     assert same.steps == plan.steps

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 
 from compiler import ir
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build, build_planned
 from compiler.compile_range import compile_range
@@ -108,14 +109,15 @@ def _range(model: onnx.ModelProto | Path, lengths: range, params: SocParams, **h
 def _family(lengths: Iterable[int]) -> Iterator[bytes]:
     """The longest length, then shorter ones by its plan: each with tiles of its own, and with the plan's."""
     dimension, plan = DynamicDimension.of(conv_net((1, 1), (1, 1))), None
-    for length in lengths:
-        graph = import_model(dimension.fixed(length), name="net")
-        if plan is None:
-            image, plan = build_planned(graph, TINY, Options(), jobs=1)
-            yield image.to_bytes()
-        else:
-            for given in (plan.with_free_tiles(), plan):
-                yield build_planned(graph, TINY, Options(), given, jobs=1)[0].to_bytes()
+    with Desk(1) as desk:
+        for length in lengths:
+            graph = import_model(dimension.fixed(length), name="net")
+            if plan is None:
+                image, plan = build_planned(graph, TINY, Options(), None, desk)
+                yield image.to_bytes()
+            else:
+                for given in (plan.with_free_tiles(), plan):
+                    yield build_planned(graph, TINY, Options(), given, desk)[0].to_bytes()
 
 
 def _rows_as_long() -> onnx.ModelProto:

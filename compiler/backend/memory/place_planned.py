@@ -73,7 +73,8 @@ def _buffers(graph: ir.Graph, sharing: BufferSharing, memory: MemoryPlan) -> dic
         padding = buffer.padding if home.pitch else 0
         if home.size < buffer.size + padding or home.pitch not in (0, buffer.pitch):
             raise PlanError(f"model {graph.name!r}: tensor {name!r} does not fit the buffer of the plan")
-        made[id(home)] = TensorBuffer(home.size, frozenset(buffer.users), home.segment, home.offset, home.pitch)
+        segment = None if home.segment is None else Segment(home.segment)
+        made[id(home)] = TensorBuffer(home.size, frozenset(buffer.users), segment, home.offset, home.pitch)
     if len(mine) != len(memory.buffers):
         raise PlanError(f"model {graph.name!r}: tensors share buffers in the plan")
     return {name: made[id(homes[name])] for name in sharing.buffers}

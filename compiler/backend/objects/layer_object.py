@@ -80,6 +80,11 @@ class LayerObject:
         """Estimated cycles of all bodies, one after the other."""
         return sum(body.cycles for body in self.bodies)
 
+    @property
+    def size(self) -> int:
+        """Bytes of code."""
+        return sum(len(body.code) for body in self.bodies)
+
 
 def layer_object(source: LayerSource, program: LayerProgram | None = None) -> LayerObject:
     """Compile ``source``; ``program``: if it has been already. Raises :class:`compiler.ir.CompileError`."""

@@ -6,7 +6,7 @@ alive meanwhile. So layers of one shape at the same addresses have equal sources
 from their weights.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -33,15 +33,17 @@ _NOBODY = Operation("", [], "")
 
 @dataclass(frozen=True)
 class LayerSource:
-    """A layer without names, what it sees of the placement, and all that it is compiled for. ``private``: where staging
-    lies in a placed model. ``tiles`` and ``jobs``: what is decided about them already. ``starts``: nothing is computed
-    before it."""
+    """A layer without names, what it sees of the placement, and all that it is compiled for. ``longest``: cycles that
+    an instruction should take at most (0: any); ``limits``: of the points that are to be chosen; ``private``: where
+    staging lies in a placed model. ``tiles`` and ``jobs``: what is decided about them already. ``starts``: nothing is
+    computed before it."""
 
     layer: Layer
     number: int
     placement: TensorPlacement
     budget: Lv2Budget
     params: SocParams
+    longest: int
     limits: PointLimits | None
     private: PrivateStaging | None
     tiles: tuple[AnyTiles | None, ...] | None = None
@@ -58,18 +60,28 @@ class LayerSource:
         place = min(number, 1)
         names = _names(layer, placement)
         seen = _seen(names, number, place, placement)
+        longest = limits.longest if limits else 0
         tiles, jobs = (given.tiles, given.jobs) if given else (None, None)
-        return cls(_renamed(layer, names), place, seen, budget, params, limits, private, tiles, jobs, starts)
+        free = limits if jobs is None else None
+        return cls(_renamed(layer, names), place, seen, budget, params, longest, free, private, tiles, jobs, starts)
 
     @property
     def context(self) -> KernelContext:
         """What kernels need to know."""
-        longest = self.limits.longest if self.limits else 0
-        return KernelContext(self.params, self.number, self.placement, self.budget, longest, starts=self.starts)
+        return KernelContext(self.params, self.number, self.placement, self.budget, self.longest, starts=self.starts)
 
     @cached_property
     def key(self) -> str:
         """Digest of all of it but what convolutions multiply, add and clip by."""
+        return digest_of((self._content, self.limits, self.tiles, self.jobs))
+
+    def answered(self, tiles: Sequence[AnyTiles], jobs: Sequence[JobPlan]) -> str:
+        """The key of this source with ``tiles`` and ``jobs`` decided."""
+        return digest_of((self._content, None, tiles, jobs))
+
+    @cached_property
+    def _content(self) -> str:
+        """Digest of all that is not to be decided."""
         unread = {self.layer.output} if isinstance(self.layer, ConvLayer) else set()
         if isinstance(self.layer, ConvLayer) and self.layer.addition:
             unread.add(self.layer.addition.own)
@@ -77,7 +89,8 @@ class LayerSource:
                 unread.add(self.layer.addition.other)
         seen = self.placement.tensors
         tensors = {name: replace(seen[name], zero_point=0) if name in unread else seen[name] for name in seen}
-        return digest_of(replace(self, placement=replace(self.placement, tensors=tensors)))
+        placement = replace(self.placement, tensors=tensors)
+        return digest_of(replace(self, placement=placement, limits=None, tiles=None, jobs=None))
 
     def conv(self, output: str) -> ConvLayer:
         """The convolution that makes tensor ``output``."""

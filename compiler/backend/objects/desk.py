@@ -1,7 +1,7 @@
 """All layers of a model as code, each source compiled once, in as many processes as there are."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from compiler.backend.kernels.conv_data import ConvData
 from compiler.backend.kernels.layer_program import layer_program
@@ -13,14 +13,15 @@ from compiler.backend.objects.layer_code import JobCode, LayerCode
 from compiler.backend.objects.layer_object import LayerObject, layer_object, weights_of
 from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.objects.workers import Workers
+from compiler.backend.objects.workers import Workers, cpus
 from compiler.backend.preempt.points import PointLimits
 from compiler.ir import CompileError
-from compiler.plan.plan import StepPlan
+from compiler.plan.plan import StepPlan, without_order
 from hw.contract.params import SocParams
 
 #: Cycles of layers that take longer to compile than other processes take to start: about two seconds.
 _MANY_CYCLES = 2_000_000
+_MOST_BYTES = 256 << 20  #: of code, under each of its keys, that a desk holds beside that of the model at work
 _REGION = 4  #: times as long as its layers would take one by one: they are compiled so, too, and their tasks compared
 
 
@@ -32,32 +33,45 @@ class NoRegions(Exception):
         self.regions = list(why)
 
 
-@dataclass
-class LayerCompiler:
-    """Compiles layers with ``workers``, and knows what it has compiled: ``objects``, or why there is none, by key.
-    ``store``: where objects are kept for the next time (None: nowhere)."""
+class Desk:
+    """Where layers become code: worker processes, and what they have made so far. A context manager.
 
-    params: SocParams
-    workers: Workers
-    store: ObjectStore | None = None
-    objects: dict[str, LayerObject | CompileError] = field(default_factory=dict)
+    Every object is filed under two keys: the question, in which tiles and points are free, and the answer, in which
+    they are those that were chosen. So to emit what has just been decided compiles nothing.
+    """
+
+    def __init__(self, jobs: int | None = None, store: ObjectStore | None = None) -> None:
+        """``jobs``: processes that share the work where there is much of it (None: as many as there are CPUs); images
+        do not depend on it. ``store``: where objects are found that were made before, and others kept (None: nowhere).
+        Raises :class:`CompileError` for no process at all."""
+        if jobs is not None and jobs < 1:
+            raise CompileError(f"jobs must be at least 1, not {jobs}")
+        self._workers, self._store = Workers(jobs or cpus()), store
+        self._objects: dict[str, LayerObject | CompileError] = {}
+
+    def __enter__(self) -> "Desk":
+        self._workers.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._workers.__exit__(*error)
 
     def compile(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
-        given: Sequence[StepPlan] | None = None,
+        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
+        limits: PointLimits | None, given: Sequence[StepPlan] | None = None,
     ) -> list[LayerCode]:  # fmt: skip
         """The code of all ``layers``; ``given``: what is decided about each already. Raises
         :class:`NoRegions` if some regions have none, and :class:`CompileError` for the first of other layers."""
-        codes = self._codes(layers, placement, budget, limits, given)
+        codes = self._codes(layers, placement, budget, params, limits, given)
         if limits and given is None:
             kept = limits.limited(sum(code.cycles for code in codes))
             if kept.spacing != limits.spacing:
-                codes = self._codes(layers, placement, budget, kept, None)
+                codes = self._codes(layers, placement, budget, params, kept, None)
         return codes
 
     def _codes(
-        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, limits: PointLimits | None,
-        given: Sequence[StepPlan] | None,
+        self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
+        limits: PointLimits | None, given: Sequence[StepPlan] | None,
     ) -> list[LayerCode]:  # fmt: skip
         start = next((number for number, layer in enumerate(layers) if not isinstance(layer, LoadLayer)), 0)
         sources = {
@@ -66,7 +80,7 @@ class LayerCompiler:
                 number,
                 placement,
                 budget,
-                self.params,
+                params,
                 limits,
                 given[number] if given else None,
                 starts=number == start,
@@ -77,7 +91,7 @@ class LayerCompiler:
         self._compile({source.key: source for source in sources.values()})
         refused: dict[Region, Exception] = {}
         for number, source in sources.items():
-            error, layer = self.objects[source.key], layers[number]
+            error, layer = self._objects[source.key], layers[number]
             if isinstance(error, LayerObject):
                 continue
             if given is not None:
@@ -96,24 +110,46 @@ class LayerCompiler:
 
     def _compile(self, sources: Mapping[str, LayerSource]) -> None:
         """Have the objects of ``sources``."""
-        for key in sources.keys() - self.objects.keys():
-            if self.store and (found := self.store.find(key)) is not None:
-                self.objects[key] = found
-        cycles = {key: _cycles(sources[key]) for key in sources.keys() - self.objects.keys()}
+        self._make_room(sources)
+        for key in sources.keys() - self._objects.keys():
+            if self._store and (found := self._store.find(key)) is not None:
+                self._file(key, sources[key], found)
+        cycles = {key: _cycles(sources[key]) for key in sources.keys() - self._objects.keys()}
         if sum(cycles.values()) > _MANY_CYCLES:
-            self.workers.start()
+            self._workers.start()
         missing = sorted(cycles, key=lambda key: (-cycles[key], key))
-        for key, made in zip(missing, self.workers.map(layer_object, [sources[key] for key in missing]), strict=True):
+        results = self._workers.map(layer_object, [sources[key] for key in missing])
+        for key, made in zip(missing, results, strict=True):
             if isinstance(made, Exception) and not isinstance(made, CompileError):
                 raise made
-            self.objects[key] = made
-            if self.store and isinstance(made, LayerObject):
-                self.store.keep(key, made)
-        if self.store:
-            self.store.prune()
+            answer = self._file(key, sources[key], made)
+            if self._store and isinstance(made, LayerObject):
+                self._store.keep(key, made, answer)
+        if self._store:
+            self._store.prune()
+
+    def _file(self, key: str, source: LayerSource, made: LayerObject | CompileError) -> str | None:
+        """File the object of ``source``, which has ``key``; returns the key of its answer, if it is a question."""
+        self._objects[key] = made
+        if not isinstance(made, LayerObject) or source.jobs is not None:
+            return None
+        answer = source.answered(made.tiles, without_order(body.plan for body in made.bodies))
+        self._objects[answer] = made
+        return answer
+
+    def _make_room(self, wanted: Collection[str]) -> None:
+        """Forget what was filed first, as far as it is too much and not ``wanted``."""
+        held = {key: made.size for key, made in self._objects.items() if isinstance(made, LayerObject)}
+        total = sum(held.values())
+        for key, size in held.items():
+            if total <= _MOST_BYTES:
+                return
+            if key not in wanted:
+                total -= size
+                del self._objects[key]
 
     def _code(self, number: int, layer: Layer, source: LayerSource) -> LayerCode:
-        made = self.objects[source.key]
+        made = self._objects[source.key]
         assert isinstance(made, LayerObject)
         jobs = _jobs(number, made, source)
         if jobs is None:
