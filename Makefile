@@ -15,14 +15,22 @@ DEPS      := pyproject.toml constraints.txt
 # Tests run side by side: threads of NumPy's in each would spend their time waiting for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
 
-# Folders with Python files in them, of those that are type-checked.
-TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training benchmarks)))))
+# Rooms are folders of tests/ that mirror folders of the product: `make test ROOM=sw/driver` runs the tests of one alone.
+ROOMS := $(sort $(shell find tests -mindepth 2 -name 'test_*.py' | \
+    awk -F/ '{ room = $$2; print room; for (i = 3; i < NF; i++) print room = room "/" $$i }'))
+NO_ROOM := $(filter-out $(ROOMS),$(patsubst %/,%,$(ROOM)))
+ifneq ($(NO_ROOM),)
+$(error no tests for ROOM=$(NO_ROOM). The rooms are: $(ROOMS))
+endif
+
+# What is type-checked: folders with Python files in them, and the checks that tests make of programs.
+TYPED := $(patsubst %/,%,$(sort $(dir $(wildcard $(addsuffix /*.py,hw sim sw compiler caesura examples/c_driver examples/digits examples/encoder examples/training benchmarks))))) tests/support/check tests/support/lockstep.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint mypy format baseline clean
 
 help: ## list the targets
-	@echo "usage: make TARGET   [PYTHON=python3] [JOBS=2]"
+	@echo "usage: make TARGET   [PYTHON=python3] [JOBS=2] [ROOM=sw/driver]"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -31,13 +39,13 @@ setup: $(DEV_STAMP) ## create .venv and install everything, tests and tools incl
 demo: $(RUN_STAMP) ## classify handwritten digits on the compiled RTL
 	@$(BIN)/python -m examples.digits.demo
 
-test: setup lint ## lint, then all tests but the slow ones
-	@echo "==> tests (slow ones left out: make test-all)"
-	@$(PYTEST) -m "not slow"
+test: setup $(if $(ROOM),,lint) ## lint, then all tests but the slow ones; with ROOM=sw/driver that folder's alone, without lint
+	@echo "==> tests$(if $(ROOM), of $(ROOM)) (slow ones left out: make test-all)"
+	@$(PYTEST) -m "not slow" $(addprefix tests/,$(ROOM))
 
-test-all: setup lint ## lint, then all tests
-	@echo "==> tests, slow ones included"
-	@$(PYTEST)
+test-all: setup $(if $(ROOM),,lint) ## the same with the slow tests
+	@echo "==> tests$(if $(ROOM), of $(ROOM)), slow ones included"
+	@$(PYTEST) $(addprefix tests/,$(ROOM))
 
 lint: setup ## ruff check, ruff format --check, mypy
 	@echo "==> ruff check";  $(BIN)/ruff check .

@@ -31,7 +31,7 @@ _percent = partial(Target, unit="%", at_most=True)
 
 
 def figures() -> list[Figure]:
-    """A row for each network, which those that do not fit the preset leave empty, and what sums them up."""
+    """Return a row for each network, which those that do not fit the preset leave empty, and what sums them up."""
     rows = [
         Figure(case.name, _percent(2, 1), partial(_network, name=case.name), optional=case.slow)
         for case in whole_networks(preset("tiny"))
@@ -136,7 +136,7 @@ def _makespan(lab: Lab) -> Measured:
 
 
 def _halting(lab: Lab) -> Measured:
-    """Mean over pauses that found something running."""
+    """Return the mean over pauses that found something running."""
     rtl, model = _preempted(lab.params)
     errors = [abs(error(a.halting, b.halting)) for a, b in zip(rtl, model, strict=True) if a.halting]
     detail = {"pauses": len(errors), "worst": round(max(errors), 2), "cycles": [one.halting for one in rtl]}
@@ -169,6 +169,6 @@ def _worst(results: Iterable[Comparison]) -> list[dict]:
 
 
 def _distribution(layers: Sequence[LayerError]) -> dict[str, float]:
-    """Percentiles of the absolute errors of layers."""
+    """Return percentiles of the absolute errors of layers."""
     errors = [abs(layer.percent) for layer in layers]
     return {f"p{p}": round(metrics.percentile(errors, p), 3) for p in (50, 90, 95, 99, 100)} if errors else {}

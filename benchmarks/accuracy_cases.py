@@ -36,7 +36,7 @@ class AccuracyCase:
 
 
 def whole_networks(params: SocParams) -> list[AccuracyCase]:
-    """All in the repository, those of few channels included, and all in the folder ``CAESURA_MODELS``."""
+    """Return all in the repository, those of few channels included, and all in the folder ``CAESURA_MODELS``."""
     cases = [AccuracyCase("digits", params, partial(Path, _DIGITS))]
     for name in _SMALL:
         cases.append(AccuracyCase(f"{name}_small", params, partial(_small, name, 8, 32)))
@@ -63,7 +63,7 @@ def machines() -> list[SocParams]:
 
 
 def random_cases(count: int, seed: int) -> Iterator[AccuracyCase]:
-    """Layers and small networks on :func:`machines` in turn; the same for the same ``seed``."""
+    """Yield the layers and small networks on :func:`machines` in turn; the same for the same ``seed``."""
     rng = random.Random(seed)
     sets = machines()
     for number in range(count):
@@ -90,7 +90,7 @@ def _layer(rng: random.Random) -> str:
 
 
 def _small(kind: str, width: int, size: int) -> Path:
-    """A network of few channels on a small image: all of its kinds of layers in little time."""
+    """Return a network of few channels on a small image: all of its kinds of layers in little time."""
     network = _SMALL[kind](width=1 / width, size=size, classes=10)
     parameters = (registry.VERSION, registry.SEED, network, onnx.__version__, registry.onnxruntime.__version__)
     return cached(f"{kind}_small", parameters, lambda path: registry.write_network(network, path))

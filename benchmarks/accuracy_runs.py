@@ -75,7 +75,8 @@ class Comparison:
 
 
 def compare(name: str, image: Image, feed: Arrays, *, data: bool = True) -> Comparison:
-    """One inference of ``image`` on a SoC that was just powered on, on both. Without ``data`` the model only times."""
+    """Return one inference of ``image`` on a SoC that was just powered on, on both. Without ``data`` the model only
+    times."""
     outputs, rtl = _run(open_bus(image.params, DEFAULT_BACKEND), image, feed)
     computed, model = _run(ModelBus(image.params, data=data), image, feed)
     equal = all(np.array_equal(outputs[key], computed[key]) for key in outputs) if data else None

@@ -14,7 +14,8 @@ from benchmarks.utilisation import run_detail
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report. ViT-tiny must run, with nothing on the CPU but the cutting of patches."""
+    """Return all rows, in the order of the report. ViT-tiny must run, with nothing on the CPU but the cutting of
+    patches."""
     return [
         Figure("attention_128", Target(65, 85), partial(_of_peak, name="attention_12x64_128")),
         Figure("attention_384", Target(65, 85), partial(_of_peak, name="attention_12x64_384")),

@@ -65,7 +65,8 @@ def measure(case: BaselineCase) -> Figures:
 
 
 def compiled(case: BaselineCase, path: Path) -> Image:
-    """The image under the case's own name: generated models lie in files that are named after their generator."""
+    """Return the image under the case's own name: generated models lie in files that are named after their
+    generator."""
     params = preset(case.preset)
     return compile_model(path, params, engines=params.engines, name=case.model)
 
@@ -73,7 +74,7 @@ def compiled(case: BaselineCase, path: Path) -> Image:
 def differences(
     old: Mapping[str, Figures], new: Mapping[str, Figures], cases: Iterable[BaselineCase]
 ) -> list[Difference]:
-    """What differs between two baselines in ``cases``.
+    """Return what differs between two baselines in ``cases``.
 
     A calibrated model may differ in the last bits of its scales where onnxruntime computes with other instructions:
     then its image is another one too, and only the figures are compared.
@@ -106,7 +107,7 @@ def show(found: Iterable[Difference]) -> Table:
 
 
 def read(path: Path) -> Baseline:
-    """The baseline in ``path``; empty if there is none."""
+    """Return the baseline in ``path``; empty if there is none."""
     if not path.exists():
         return {}
     return {name: Figures(**fields) for name, fields in json.loads(path.read_text()).items()}
@@ -119,7 +120,7 @@ def write(baseline: Baseline, path: Path) -> None:
 
 
 def measure_all(cases: Iterable[BaselineCase], console: Console) -> Baseline:
-    """The figures of those ``cases`` whose models are there; tells which are not."""
+    """Return the figures of those ``cases`` whose models are there; tells which are not."""
     measured = {}
     for case in cases:
         try:

@@ -41,14 +41,14 @@ class BaselineCase:
         return self.model in NETWORKS or self.model in _SMALL
 
     def files(self) -> Files:
-        """The model's file, generated on first use, and its inputs. Raises :class:`MissingModel`."""
+        """Return the model's file, generated on first use, and its inputs. Raises :class:`MissingModel`."""
         if self.model in _SMALL:
             return _small(self.model)
         return _FILES[self.model]() if self.model in _FILES else (workload(self.model), inputs(self.model))
 
 
 def _small(name: str) -> Files:
-    """A network of few channels on a small image: all of its kinds of layers in little time."""
+    """Return a network of few channels on a small image: all of its kinds of layers in little time."""
     network: Network = _SMALL[name](width=1 / 8, size=32, classes=10)
     parameters = (registry.VERSION, registry.SEED, network, onnx.__version__, registry.onnxruntime.__version__)
     path = cached(name, parameters, lambda path: write_network(network, path))
@@ -56,7 +56,7 @@ def _small(name: str) -> Files:
 
 
 def _one_dimensional() -> Files:
-    """A Conv of [1, 16, 96] with kernel 5 to 24 channels: the registry's have two dimensions."""
+    """Return a Conv of [1, 16, 96] with kernel 5 to 24 channels: the registry's have two dimensions."""
     operator = qdq.QdqOperator(
         "conv1d", "Conv", (1, 16, 96), (1, 24, 48), (24, 16, 5), channel_axis=0, has_bias=True,
         attributes={"kernel_shape": [5], "strides": [2], "pads": [2, 2]},
@@ -74,7 +74,7 @@ def _recorded(path: Path, samples: Path) -> Files:
 
 
 def _outside(name: str) -> Callable[[], Files]:
-    """A model that is not part of the repository."""
+    """Return a model that is not part of the repository."""
 
     def files() -> Files:
         folder = Path(os.environ.get("CAESURA_MODELS", "models"))

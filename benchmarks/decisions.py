@@ -14,7 +14,8 @@ BATCHES = 15
 
 
 def layer_decision(models: int, window: int, repeat: int) -> float:
-    """Seconds that idle-time layer scheduling takes to choose among ``models``; median over batches of ``repeat``."""
+    """Return the seconds that idle-time layer scheduling takes to choose among ``models``; median over batches of
+    ``repeat``."""
     rng = random.Random(models)
     candidates = [_candidate(rng, number, window) for number in range(models)]
     releases = tuple(Release(100.0 * number, 64) for number in range(1, 9))
@@ -24,7 +25,7 @@ def layer_decision(models: int, window: int, repeat: int) -> float:
 
 
 def placement(queues: int, repeat: int) -> float:
-    """Seconds that queue-time balancing takes to place an operator, and to take note of one executed."""
+    """Return the seconds that queue-time balancing takes to place an operator, and to take note of one executed."""
     rng = random.Random(queues)
     policy = QueueTime([0.0] * queues)
     operators = (Operator(number, 0, float(rng.randint(1, 1000))) for number in range(BATCHES * repeat + 8 * queues))

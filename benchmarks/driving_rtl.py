@@ -16,7 +16,7 @@ PRESET = "tiny"  #: where planning is nearer to 10 units than on ``base``
 
 
 def figures() -> list[Figure]:
-    """One row, measured on the compiled RTL, whatever preset was asked for."""
+    """Return one row, measured on the compiled RTL, whatever preset was asked for."""
     return [Figure("rtl_driving_end_to_end", Target(67, 56, "units", at_most=True), _end_to_end)]
 
 

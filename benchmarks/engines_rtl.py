@@ -35,7 +35,7 @@ _VERSION = 1  #: raise it with every change to what is generated
 
 
 def figures() -> list[Figure]:
-    """Rows measured on the compiled RTL, on four engines whatever preset was asked for."""
+    """Return the rows measured on the compiled RTL, on four engines whatever preset was asked for."""
     return [
         Figure("rtl_two_tenants_throughput", Target(1.8, 1.9, "x"), _tenants),
         Figure("rtl_two_branches_speedup", Target(1.5, 1.8, "x"), _branches),
@@ -73,7 +73,7 @@ def _serve(
 
 
 def _branches(lab: Lab) -> Measured:
-    """Cycles of a network with two branches on one engine, over those with its layers placed on two."""
+    """Return the cycles of a network with two branches on one engine, over those with its layers placed on two."""
     images = {
         "one_engine": compile_model(_fork(), FOUR, engines=1),
         "placed_on_two": compile_model(_fork(), FOUR, options=Options(engines=2, placed=True)),
@@ -112,7 +112,7 @@ def _chain() -> Path:
 
 
 def _fork() -> Path:
-    """A convolution, two branches of three that read it, and their sum."""
+    """Return a convolution, two branches of three that read it, and their sum."""
     net = Network("two_branches", (16, 16, 16), input="x")
     stem = net.conv("stem", net.input, 16)
     left = right = stem

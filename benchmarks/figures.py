@@ -52,8 +52,8 @@ class Figure:
 
 
 def select(figures: Sequence[Figure], only: Sequence[str], everything: bool) -> list[Figure]:
-    """Figures to measure: those that match a pattern of ``only`` (as file names do: ``conv_*_k3_*``), by default all
-    that are not optional, with ``everything`` the optional ones too. Raises ``UsageError``."""
+    """Return the figures to measure: those that match a pattern of ``only`` (as file names do: ``conv_*_k3_*``), by
+    default all that are not optional, with ``everything`` the optional ones too. Raises ``UsageError``."""
     for pattern in only:
         if not any(fnmatch.fnmatchcase(figure.name, pattern) for figure in figures):
             names = ", ".join(figure.name for figure in figures)

@@ -35,7 +35,7 @@ _WANTED = {512: "a", 1024: "b", 128: "c", 2048: None}
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report."""
+    """Return all rows, in the order of the report."""
     return [
         Figure("worked_example", Target(4, 4, "lengths of 4 right"), _worked_example),
         Figure("lookup_p99", Target(2, 0.5, "us", at_most=True), _lookup),
@@ -87,8 +87,8 @@ def _lookup(lab: Lab) -> Measured:
 
 
 def _served(lab: Lab, network: Any, how: str) -> Measured:
-    """Percent of requests that got a result; ``correct``: the first ones equal onnxruntime's, and every way of being
-    served that the row is about has happened."""
+    """Return the percent of requests that got a result; ``correct``: the first ones equal onnxruntime's, and every way
+    of being served that the row is about has happened."""
     rng = np.random.default_rng(0)
     lengths = np.clip(np.rint(rng.lognormal(np.log(48), 0.9, REQUESTS)), 1, max(LENGTHS)).astype(int).tolist()
     done, equal, padding, ladder = 0, 0, 0, 0

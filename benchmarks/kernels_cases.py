@@ -16,8 +16,8 @@ _WEIGHTS = 0.0123456789  #: their scale: of so many digits that no result lies h
 
 
 def example() -> tuple[KernelDemand, KernelLibrary[None]]:
-    """The worked example of **Run-time kernel matching**: what attention asks for in a model with 160 in two heads, and
-    the kernels a (512), b (1024), c (128 to 1024)."""
+    """Return the worked example of **Run-time kernel matching**: what attention asks for in a model with 160 in two
+    heads, and the kernels a (512), b (1024), c (128 to 1024)."""
     attention = KernelOperation(
         "attention", {"head_size": Quotient("total_head_size", "heads")}, ("sequence", "length")
     )
@@ -49,7 +49,8 @@ def same_network() -> onnx.ModelProto:
 
 
 def dynamic_encoder(workload_name: str) -> DynamicDimension:
-    """An encoder of the workloads with a length that is not fixed: its weights and scales are the same for each."""
+    """Return an encoder of the workloads with a length that is not fixed: its weights and scales are the same for
+    each."""
     proto = onnx.load(workload(workload_name))
     for value in (*proto.graph.input, *proto.graph.output):
         value.type.tensor_type.shape.dim[1].dim_param = "length"

@@ -26,7 +26,7 @@ Inputs = dict[int, npt.NDArray[Any]]  #: by length
 
 
 def figures() -> list[Figure]:
-    """Both rows."""
+    """Return both rows."""
     return [
         Figure("encoder_against_ladder", Target(20, 30), _against_ladder),
         Figure("encoder_padding_waste", Target(5, 2, at_most=True), _padding_waste),
@@ -34,7 +34,7 @@ def figures() -> list[Figure]:
 
 
 def _encoded_lengths() -> list[int]:
-    """Lengths of requests to an encoder, from a distribution with a long tail."""
+    """Return the lengths of requests to an encoder, from a distribution with a long tail."""
     drawn = np.random.default_rng(1).lognormal(np.log(48), 0.9, ENCODED)
     return [int(length) for length in np.clip(np.rint(drawn), 1, LONGEST)]
 
@@ -83,8 +83,9 @@ def _encoder(lab: Lab) -> tuple[list[int], DynamicDimension, dict[int, Image], I
 
 
 def _against_ladder(lab: Lab) -> Measured:
-    """Percent of the cycles saved by kernels for the length of each request, against those for the next length of the
-    ladder. Both keep weights in LV2 from one request to the next. ``correct``: outputs of every length of a request."""
+    """Return the percent of the cycles saved by kernels for the length of each request, against those for the next
+    length of the ladder. Both keep weights in LV2 from one request to the next. ``correct``: outputs of every length of
+    a request."""
     lengths, encoder, images, feed = _encoder(lab)
     exact = _serve(lab, lengths, images, feed)
     ladder = _serve(lab, [_rung(length) for length in lengths], images, feed)
@@ -99,7 +100,7 @@ def _against_ladder(lab: Lab) -> Measured:
 
 
 def _right(lab: Lab, encoder: DynamicDimension, image: Image, x: npt.NDArray[Any]) -> bool:
-    """Whether two inferences, the second with weights that the first left in LV2, both give what they should."""
+    """Return whether two inferences, the second with weights that the first left in LV2, both give what they should."""
     (port,) = image.meta.inputs
     model = lab.device.load(image, keep_weights=True)
     outputs = [model.run(x)[0] for _ in range(2)]
@@ -109,7 +110,7 @@ def _right(lab: Lab, encoder: DynamicDimension, image: Image, x: npt.NDArray[Any
 
 
 def _padding_waste(lab: Lab) -> Measured:
-    """Percent of the multiply-accumulates of the same requests that a shorter input would not need."""
+    """Return the percent of the multiply-accumulates of the same requests that a shorter input would not need."""
     lengths, _, images, _ = _encoder(lab)
     done = sum(layer.macs for length in lengths for layer in images[length].meta.layers)
     base = parse(ENCODER)

@@ -28,7 +28,7 @@ RUNS = 8  #: of each kernel, at moments that are spread evenly between two refre
 
 
 def figures() -> list[Figure]:
-    """The rows of range kernels, in the order of the report."""
+    """Return the rows of range kernels, in the order of the report."""
     return [
         Figure("range_against_exact", Target(5, 3, "% more cycles", at_most=True), _encoder_cycles),
         Figure("range_against_exact_conv", Target(5, 3, "% more cycles", at_most=True), _conv_cycles),
@@ -104,7 +104,7 @@ def _conv_cycles(lab: Lab) -> Measured:
 
 
 def _cycles(lab: Lab, made: Ranged, feed: Any) -> Measured:
-    """The worst of all lengths. ``correct``: all outputs are the same bytes."""
+    """Return the worst of all lengths. ``correct``: all outputs are the same bytes."""
     more: dict[int, float] = {}
     total, equal = [0, 0], 0
     for length, exact in made.exact.items():
@@ -124,8 +124,8 @@ def _cycles(lab: Lab, made: Ranged, feed: Any) -> Measured:
 
 
 def _run(lab: Lab, image: Image, x: npt.NDArray[Any]) -> tuple[int, list[bytes]]:
-    """Cycles, the mean of some runs, and the bytes of the outputs. A refresh in a run of two thousand cycles is a
-    seventh of it."""
+    """Return the cycles, the mean of some runs, and the bytes of the outputs. A refresh in a run of two thousand cycles
+    is a seventh of it."""
     model, bus, interval = lab.device.load(image), lab.device.bus, max(1, lab.params.dram_refresh_interval)
     lab.progress.task(f"kernels: {image.meta.model}, {image.meta.inputs[0].shape}")
     runs = []

@@ -44,12 +44,12 @@ class Run:
 
     @property
     def profile(self) -> Profile:
-        """Where the cycles went."""
+        """Return where the cycles went."""
         return profile(self.image, self.stats.jobs)
 
     @property
     def utilisation(self) -> float:
-        """Percent of the MAC peak of all engines, over all cycles of the run."""
+        """Return the percent of the MAC peak of all engines, over all cycles of the run."""
         return 100 * self.stats.macs / (self.image.params.macs * self.stats.cycles)
 
 
@@ -79,14 +79,14 @@ class Lab:
 
     @property
     def device(self) -> caesura.Device:
-        """The SoC."""
+        """Return the SoC."""
         if self._device is None:
             self.progress.rest()  # a simulator may be built
             self._device = self._open(self.params, self.backend, self.progress.cycles)
         return self._device
 
     def run(self, name: str, options: Options = _DEFAULTS) -> Run:
-        """One inference of the workload ``name`` on its own inputs; the same run if asked again."""
+        """Return one inference of the workload ``name`` on its own inputs; the same run if asked again."""
         if (name, options) not in self._runs:
             self._runs[name, options] = self._measure(name, options)
         return self._runs[name, options]
@@ -96,7 +96,7 @@ class Lab:
         return self.run_image(name, caesura.compile(workload(name), self.params, options=options))
 
     def run_image(self, name: str, image: Image) -> Run:
-        """One inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs."""
+        """Return one inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs."""
         path, feed = workload(name), inputs(name)
         model = self.device.load(image)
         self.progress.task(name, cycle=self.device.bus.cycle, expected=estimated_cycles(image))

@@ -35,7 +35,7 @@ _seconds = partial(Target, unit="CPU s", at_most=True)
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report."""
+    """Return all rows, in the order of the report."""
     return [
         Figure("resnet50_timing_only", _seconds(2, 0.5), partial(_time, what="timing")),
         Figure("resnet50_with_data", _seconds(20, 8), _data),
@@ -113,12 +113,12 @@ def _images(params: SocParams) -> tempfile.TemporaryDirectory:
 
 @cache
 def _run(params: SocParams, what: str) -> dict[str, Any]:
-    """What is measured once, for all rows."""
+    """Return what is measured once, for all rows."""
     return _measure(params, what)
 
 
 def _measure(params: SocParams, what: str) -> dict[str, Any]:
-    """What ``benchmarks.modelspeed_process`` reports, in a process of its own."""
+    """Return what ``benchmarks.modelspeed_process`` reports, in a process of its own."""
     folder = _images(params)
     command = [sys.executable, "-m", "benchmarks.modelspeed_process", what, folder.name]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=_ROOT, env=_one_thread())

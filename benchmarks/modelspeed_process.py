@@ -40,7 +40,7 @@ def main(what: str, folder: Path) -> dict[str, Any]:
 
 
 def _most_resident() -> float:
-    """Megabytes of this program; what ``getrusage`` says may be those of the process that started it."""
+    """Return the megabytes of this program; what ``getrusage`` says may be those of the process that started it."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / _KIB_PER_MB
 

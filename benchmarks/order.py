@@ -38,7 +38,7 @@ NETWORKS = [name for name in branchy.NETWORKS if not name.endswith("_small")]
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report."""
+    """Return all rows, in the order of the report."""
     return [
         Figure("worked_examples", Target(100, 100), _worked_examples),
         Figure("finds_optimum", Target(97, 100), _finds_optimum),
@@ -115,14 +115,14 @@ def _tight(graph: OrderGraph) -> bool:
 
 @cache
 def _least_peak(graph: OrderGraph) -> int:
-    """The smallest peak of all orders: every downset is followed."""
+    """Return the smallest peak of all orders: every downset is followed."""
     return peak_bytes(graph, least_peak_order(graph, width=1 << 40))
 
 
 @cache
 def _gain(params: Any, name: str) -> tuple[float, bool, dict[str, Any]]:
-    """Percent of cycles that the order found saves against the better of source order and greedy, the price of the
-    whole network each; whether it is an order; and what explains it."""
+    """Return the percent of cycles that the order found saves against the better of source order and greedy, the price
+    of the whole network each; whether it is an order; and what explains it."""
     graph, chip = order_graph(import_model(workload(name)), params), chip_model(params)
     report = order_model(
         graph,
@@ -138,7 +138,7 @@ def _gain(params: Any, name: str) -> tuple[float, bool, dict[str, Any]]:
 
 
 def _order_alone(lab: Lab) -> Measured:
-    """The mean over the networks."""
+    """Return the mean over the networks."""
     gains = {name: _gain(lab.params, name) for name in NETWORKS}
     mean = sum(gain for gain, _, _ in gains.values()) / len(gains)
     each = {name: round(gain, 2) for name, (gain, _, _) in gains.items()}

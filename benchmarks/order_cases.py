@@ -32,7 +32,7 @@ def branchy_graph(seed: int, operators: int) -> OrderGraph:
 
 
 def graphs(operators: range, wanted: Callable[[OrderGraph], bool], number: int) -> Iterator[OrderGraph]:
-    """The first ``number`` graphs, by seed, that are ``wanted``; sizes are drawn from ``operators``."""
+    """Yield the first ``number`` graphs, by seed, that are ``wanted``; sizes are drawn from ``operators``."""
     found = 0
     for seed in counting():
         graph = branchy_graph(seed, random.Random(seed).choice(operators))

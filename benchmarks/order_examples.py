@@ -34,7 +34,7 @@ def seventy_orders() -> OrderGraph:
 
 
 def ten_by_hundred() -> SplitOperator:
-    """An operator on 10 frames of 100 channels."""
+    """Return an operator on 10 frames of 100 channels."""
     extents = (10, 100, 1, 1)
     return SplitOperator(OperatorNode("pool", "pool", vector=100, out_bytes=1000), "pool", extents, (("x", extents),))
 

@@ -46,7 +46,7 @@ _BETWEEN = 400  #: cycles between two jobs, which no schedule holds
 
 
 def figures() -> list[Figure]:
-    """The rows; all but the first take many minutes."""
+    """Return the rows; all but the first take many minutes."""
     return [
         Figure("rtl_branchy", Target(15, 30), partial(_gain, others=("layers",)), optional=True),
         *(
@@ -96,7 +96,7 @@ def _regions(image: Image) -> int:
 
 @cache
 def _cycles(lab: Lab, name: str, key: str) -> tuple[int, bool, int]:
-    """Cycles of a network compiled as ``key`` says, whether its outputs are right, and its regions."""
+    """Return the cycles of a network compiled as ``key`` says, whether its outputs are right, and its regions."""
     whole = Options(engines=lab.params.engines)
     if key == "timed":
         built = build_timed(import_model(workload(name)), lab.params, replace(whole, order="timed"), layer_cycles)
@@ -114,8 +114,8 @@ def _cycles(lab: Lab, name: str, key: str) -> tuple[int, bool, int]:
 
 
 def _gain(lab: Lab, others: tuple[str, ...], names: tuple[str, ...] = NETWORKS, mine: str = "default") -> Measured:
-    """Percent of cycles that ``mine`` saves against the best of ``others``, mean over the networks. ``timed`` may cut
-    into other regions, too; others are cut by price."""
+    """Return the percent of cycles that ``mine`` saves against the best of ``others``, mean over the networks.
+    ``timed`` may cut into other regions, too; others are cut by price."""
     gains, correct, detail = [], True, {}
     for name in names:
         runs = {key: _cycles(lab, name, key) for key in (mine, *others)}
@@ -128,8 +128,8 @@ def _gain(lab: Lab, others: tuple[str, ...], names: tuple[str, ...] = NETWORKS, 
 
 
 def _rank(lab: Lab) -> Measured:
-    """The lowest of the rank correlations (Spearman) between cycles of random orders on the RTL and on the fast model,
-    by which ``--order measured`` ranks them, over the graphs; those of cheaper prices are in the detail: of the
+    """Return the lowest of the rank correlations (Spearman) between cycles of random orders on the RTL and on the fast
+    model, by which ``--order measured`` ranks them, over the graphs; those of cheaper prices are in the detail: of the
     schedules of compiled instructions, and of the order alone."""
     detail, lowest, correct, params = {}, 1.0, True, preset("tiny")
     paths = {case.name: case.path for case in whole_networks(params)}
@@ -154,8 +154,8 @@ def _rank(lab: Lab) -> Measured:
 
 
 def _mean_cycles(driver: Device, image: Image) -> float:
-    """Cycles of an inference, the mean over beginnings spread over the interval of the DRAM's refreshes: one more or
-    less is 2 % of a run of 11,000 cycles, as much as some orders differ."""
+    """Return the cycles of an inference, the mean over beginnings spread over the interval of the DRAM's refreshes: one
+    more or less is 2 % of a run of 11,000 cycles, as much as some orders differ."""
     bus, interval, cycles = driver.bus, image.params.dram_refresh_interval, []
     model = driver.load(image)
     for phase in range(PHASES):
@@ -184,7 +184,7 @@ def _random_orders(graph: Graph, lab: Lab) -> list[Ordered]:
 
 
 def fed(graph: Graph) -> tuple[Arrays, Arrays]:
-    """Random inputs of a graph without an ONNX file, and the outputs that the reference gives for them."""
+    """Return random inputs of a graph without an ONNX file, and the outputs that the reference gives for them."""
     rng = np.random.default_rng(SEED)
     feed = {port.name: rng.integers(-128, 128, port.shape).astype(np.int8) for port in graph.inputs}
     tensors = run_all(graph, feed)
@@ -192,7 +192,7 @@ def fed(graph: Graph) -> tuple[Arrays, Arrays]:
 
 
 def run_on(lab: Lab, image: Image, feed: Arrays, expected: Arrays) -> tuple[int, bool]:
-    """Cycles of one inference, and whether its outputs are what is ``expected``."""
+    """Return the cycles of one inference, and whether its outputs are what is ``expected``."""
     model = lab.device.load(image)
     outputs, stats = model.run(feed)
     lab.device.unload(model)
@@ -200,7 +200,7 @@ def run_on(lab: Lab, image: Image, feed: Arrays, expected: Arrays) -> tuple[int,
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:
-    """The correlation of ranks; equal values share their mean rank. 0 if all values of one are equal."""
+    """Return the correlation of ranks; equal values share their mean rank. 0 if all values of one are equal."""
     ranks = [_ranks(np.asarray(values, float)) for values in (one, other)]
     if any(np.ptp(rank) == 0 for rank in ranks):
         return 0.0

@@ -13,7 +13,7 @@ SIZE, CHANNELS, SEED = 20, 16, 70
 
 
 def seventy_layers() -> ir.Graph:
-    """The graph, with random weights."""
+    """Return the graph, with random weights."""
     graph, rng = ir.Graph("seventy"), np.random.default_rng(SEED)
     shape = (1, SIZE, SIZE, CHANNELS)
 

@@ -22,7 +22,7 @@ PHASES = 1000
 
 
 def figures() -> list[Figure]:
-    """One row, measured on the fast model, whatever backend was asked for."""
+    """Return one row, measured on the fast model, whatever backend was asked for."""
     return [Figure("pause_after_arrival", Target(2000, 1500, "cycles", at_most=True), _worst)]
 
 
@@ -39,15 +39,15 @@ class Arrivals:
         self.cycles = self._alone()
 
     def _alone(self) -> int:
-        """Cycles of perception by itself."""
+        """Return the cycles of perception by itself."""
         begin = self._device.bus.cycle
         request = Runtime(self._device).submit(self._workload.perception, self._camera)
         request.result()
         return cycle_of(request.ended) - begin
 
     def delay(self, phase: int) -> int | None:
-        """Cycles from the arrival of planning, ``phase`` cycles after that of perception, until the pause is sent; None
-        if perception has ended before."""
+        """Return the cycles from the arrival of planning, ``phase`` cycles after that of perception, until the pause is
+        sent; None if perception has ended before."""
         runtime = Runtime(self._device, "idle_time", preemptive=True, rule=lambda situation: Mechanism.DUMP)
         arrival = self._device.bus.cycle + phase
         perceived = runtime.submit(self._workload.perception, self._camera)

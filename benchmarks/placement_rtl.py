@@ -20,7 +20,7 @@ MEASURED_ON = {"measured_on": f"{DEFAULT_BACKEND}, tiny with 4 engines and 256 K
 
 
 def figures() -> list[Figure]:
-    """Rows measured on the compiled RTL, on four engines whatever preset was asked for."""
+    """Return the rows measured on the compiled RTL, on four engines whatever preset was asked for."""
     return [
         Figure("rtl_long_operator_wait_mean", Target(20, 40), partial(_wait, statistic="mean")),
         Figure("rtl_long_operator_wait_p99", Target(40, 60), partial(_wait, statistic="p99")),

@@ -36,7 +36,7 @@ class Campaign:
     _results: dict[tuple[int, str], Interrupted] = field(default_factory=dict)
 
     def of(self, lab: Lab, long: str = LONG, urgent: Urgent = SMALL) -> Interrupted:
-        """The long model with all its switches. ``LookupError`` if none was for a single urgent model."""
+        """Return the long model with all its switches. ``LookupError`` if none was for a single urgent model."""
         if (id(lab), long) not in self._results:
             self._results[id(lab), long] = interrupted(lab, long, Options(cancel_interval=INTERVAL), [urgent])
         result = self._results[id(lab), long]
@@ -46,7 +46,7 @@ class Campaign:
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report."""
+    """Return all rows, in the order of the report."""
     campaign = Campaign()
     rows: list[tuple[str, Target, Callable[..., Measured]]] = [
         ("points_without_pause", Target(0.1, 0.02, "%", at_most=True), _without_pause),
@@ -95,10 +95,9 @@ def _p99(run: Interrupted, cycles: list[int]) -> Measured:
 
 
 def _move_time(lab: Lab, campaign: Campaign) -> Measured:
-    """Cycles of all dumps and restores for an urgent model that wants all of LV2, over those that their bytes take at
-    the bandwidth of the DRAM. Single ratios are in the detail: small dumps cost more, as a job takes hundreds of
-    cycles to start.
-    """
+    """Return the cycles of all dumps and restores for an urgent model that wants all of LV2, over those that their
+    bytes take at the bandwidth of the DRAM. Single ratios are in the detail: small dumps cost more, as a job takes
+    hundreds of cycles to start."""
     run = campaign.of(lab, DISPLACED, LARGE)
     switches, bandwidth = run.of(LARGE.workload), lab.params.dram_bytes_per_cycle
     moved = [(s.moved_cycles, (s.dumped + s.restored) / bandwidth) for s in switches]
@@ -120,10 +119,11 @@ def _bytes_dumped(lab: Lab, campaign: Campaign) -> Measured:
 
 
 def _slowdown(lab: Lab, campaign: Campaign) -> Measured:
-    """Cycles per switch that the long model lost beyond its absence: those of its run with switches, less those of its
-    run alone, less, for each switch, all from HALTED of the last engine until every stopped job was queued again and
-    the last restore had ended. That absence is the urgent models' own run, the dump (all from HALTED to the first
-    urgent instruction) and the restore (all from the end of the last urgent job on), the host's part of both included.
+    """Return the cycles per switch that the long model lost beyond its absence: those of its run with switches, less
+    those of its run alone, less, for each switch, all from HALTED of the last engine until every stopped job was queued
+    again and the last restore had ended. That absence is the urgent models' own run, the dump (all from HALTED to the
+    first urgent instruction) and the restore (all from the end of the last urgent job on), the host's part of both
+    included.
 
     What is left: one engine has halted and waits for the other, the units run empty before HALTED, and the stopped jobs
     start and fill them again.
@@ -144,7 +144,7 @@ def _slowdown(lab: Lab, campaign: Campaign) -> Measured:
 
 
 def _bound(lab: Lab, campaign: Campaign) -> Measured:
-    """The static bound of pause to HALTED over the worst case seen; a case above the bound is an error."""
+    """Return the static bound of pause to HALTED over the worst case seen; a case above the bound is an error."""
     run = campaign.of(lab)
     bound, worst = latency_bound(run.image), max(run.halting)
     detail = {"bound_cycles": bound.halt, "worst_seen_cycles": worst, "switches": len(run.halting)}
@@ -152,7 +152,7 @@ def _bound(lab: Lab, campaign: Campaign) -> Measured:
 
 
 def _driving_schedule(lab: Lab) -> Measured:
-    """The worked example as a pure schedule, frames back to back: planning of a frame in steady state."""
+    """Return the worked example as a pure schedule, frames back to back: planning of a frame in steady state."""
     ways = {way: driving.schedule(way).latencies for way in driving.WAYS}
     detail = {"steady_state": {way: frames[-1] for way, frames in ways.items()}, "frames": ways}
     as_published = [frames[-1] for frames in ways.values()] == [55, 80, 67]

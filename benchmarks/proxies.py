@@ -138,12 +138,12 @@ def _accuracy() -> Counts:
     """A recorded run of the model, with data."""
     image = compile_model(_small("digits"), _TINY, jobs=1)
     with ModelBus(_TINY) as bus, caesura.Device(bus) as device:
-        bus.record(bursts=True)
+        bus.record()
         model = device.load(image)
         with _planned() as events, _python_calls("sim/functional") as calls:
             model.run(_inputs(image))
-        runs, bursts = len(bus.run_table), len(bus.history.bursts)
-    return {"instructions recorded": runs, "bursts recorded": bursts, "events": events(), "calls of units": calls()}
+        runs = len(bus.run_table)
+    return {"instructions recorded": runs, "events": events(), "calls of units": calls()}
 
 
 def _simspeed() -> Counts:

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group
-from rich.text import Text
 
 from benchmarks import BENCHES
 from benchmarks.figures import select
 from benchmarks.lab import Lab
 from benchmarks.rows import Row
 from caesura.api import UsageError, resolve
+from caesura.bench_table import bench_table
 from caesura.progress import Progress
-from caesura.terminal import table
+from caesura.table import ColumnTable
+from caesura.terminal import line
 from hw.contract.params import SocParams
 from sim.backends import BACKENDS
 
@@ -32,7 +33,7 @@ class BenchReport:
 
     @property
     def ok(self) -> bool:
-        """Every row meets what it must."""
+        """Return whether every row meets what it must."""
         return all(row.ok for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,24 +48,17 @@ class BenchReport:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """For comma-separated values: all but the details."""
-        names = ("name", "value", "unit", "must", "aim", "ok")
-        plain = [row.to_dict() for row in self.rows]
-        return [
-            {**{name: one[name] for name in names}, "skipped": row.skipped, "explanation": row.explanation}
-            for one, row in zip(plain, self.rows, strict=True)
-        ]
+        return self._table().without("verdict").fields()
 
     def to_tables(self) -> Group:
         """For a terminal."""
-        head = Text(f"{self.bench} on {self.preset} ({self.backend})")
-        rows = table("", "figure", ">value", "unit", ">must", ">aim", "", "explanation")
-        for row in self.rows:
-            value = "" if row.value is None else f"{row.value:,.2f}"
-            mark = Text("ok", "green") if row.ok else Text("NOT OK", "bold red")
-            mark = Text("skipped", "yellow") if row.skipped else mark
-            must, aim = f"{row.target.must:,g}", f"{row.target.aim:,g}"
-            rows.add_row(row.name, value, row.target.unit, must, aim, mark, row.explanation)
-        return Group(head, rows)
+        head = line(f"{self.bench} on {self.preset} ({self.backend})")
+        return Group(head, self._table().without("ok", "skipped").rich())
+
+    def _table(self) -> ColumnTable:
+        return bench_table(
+            [{**row.to_dict(), "skipped": row.skipped, "explanation": row.explanation} for row in self.rows]
+        )
 
 
 def run_bench(

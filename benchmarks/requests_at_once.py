@@ -16,12 +16,13 @@ REQUESTS, FEWER = 1000, 500
 
 
 def figures() -> list[Figure]:
-    """One row, measured on the fast model, whatever backend was asked for."""
+    """Return one row, measured on the fast model, whatever backend was asked for."""
     return [Figure("requests_at_once", Target(8, 4, "CPU s", at_most=True), _crowd)]
 
 
 def _crowd(lab: Lab) -> Measured:
-    """A thousand requests for one loaded model, all submitted before the first runs; the simulation is part of it."""
+    """Return a thousand requests for one loaded model, all submitted before the first runs; the simulation is part of
+    it."""
     with caesura.open(PRESET, BACKEND) as device:
         model = device.load(caesura.compile(MODEL, PRESET))
         (port,) = model.image.meta.inputs

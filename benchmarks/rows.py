@@ -14,11 +14,11 @@ class Target:
     at_most: bool = False
 
     def met(self, value: float) -> bool:
-        """Whether ``value`` is within ``must``."""
+        """Return whether ``value`` is within ``must``."""
         return value <= self.must if self.at_most else value >= self.must
 
     def reached(self, value: float) -> bool:
-        """Whether ``value`` is as good as ``aim``."""
+        """Return whether ``value`` is as good as ``aim``."""
         return value <= self.aim if self.at_most else value >= self.aim
 
 

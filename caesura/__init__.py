@@ -1,4 +1,4 @@
-"""Caesura: compile an ONNX model, open a device, run the model on it.
+"""Caesura compiles an ONNX model, opens a device, and runs the model on it.
 
 >>> import caesura
 >>> image = caesura.compile("model.onnx", preset="base")

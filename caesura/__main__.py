@@ -1,4 +1,4 @@
-"""``python -m caesura``: the command line."""
+"""Runs the command line as ``python -m caesura``."""
 
 from caesura.cli import main
 

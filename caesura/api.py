@@ -1,4 +1,4 @@
-"""The public functions: compile, open, load, call."""
+"""Defines the public functions: compile, open, load, call."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,11 +29,12 @@ Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 
 class UsageError(ValueError):
-    """A request that names something that does not exist; lists what does."""
+    """Says that a request names something that does not exist; lists what does."""
 
 
 def resolve(params: str | SocParams) -> SocParams:
-    """Parameters from a preset's name or as they are; ``ParamError`` for an unknown name."""
+    """Return the parameters of a preset's name, or parameters as they are; raises ``ParamError`` for an unknown
+    name."""
     return preset(params) if isinstance(params, str) else params
 
 
@@ -89,9 +90,9 @@ def compile_with_report(
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
 ) -> "Compiled":
-    """As :func:`compile`; the image with the graph it was made from and the report of the compilation. ``told``: with
-    ``order="measured"`` or ``"timed"`` called with the number of programs measured, on the fast model, and the fewest
-    cycles."""
+    """Compile as :func:`compile` does; return the image with the graph it was made from and the report of the
+    compilation. With ``order="measured"`` or ``"timed"``, ``told`` is called with the number of programs measured, on
+    the fast model, and the fewest cycles."""
     from caesura.model_cycles import layer_cycles, model_cycles  # only loaded where they are used
     from compiler import compile as compiler
 
@@ -133,8 +134,8 @@ def open(
 
 
 class Device:
-    """An SoC that is on. A context manager; ``driver`` is the driver beneath, ``bus`` the simulator. ``durations``:
-    what first runs of models measured before, and where to keep what they measure now."""
+    """A device is an SoC that is on, and a context manager. ``driver`` is the driver beneath, ``bus`` the simulator.
+    ``durations`` knows what first runs of models measured before, and keeps what they measure now."""
 
     def __init__(self, bus: Bus, durations: DurationStore | None = None) -> None:
         self.bus = bus
@@ -143,7 +144,7 @@ class Device:
 
     @property
     def params(self) -> SocParams:
-        """The hardware's parameters."""
+        """Return the parameters of the hardware."""
         return self.driver.params
 
     def load(
@@ -195,8 +196,8 @@ class Device:
 
 
 class Model:
-    """A loaded model: call it with an array (one input) or with arrays by name. Its first run stores how long each
-    layer took, in the image and in ``durations``."""
+    """A model is loaded on a device: call it with an array (one input) or with arrays by name. Its first run stores how
+    long each layer took, in the image and in ``durations``."""
 
     def __init__(self, driver: Driver, loaded: LoadedModel, durations: DurationStore | None = None) -> None:
         self.loaded = loaded
@@ -206,22 +207,23 @@ class Model:
 
     @property
     def image(self) -> Image:
-        """What was loaded."""
+        """Return the image that was loaded."""
         return self.loaded.image
 
     @property
     def tenant(self) -> str | None:
-        """Whose it is, and so whose its inferences and requests are; None: the default tenant's."""
+        """Return the tenant whose the model is, and so whose its inferences and requests are; None is the default
+        tenant."""
         return self.loaded.tenant
 
     @property
     def stats(self) -> RunStats | None:
-        """Cycles and counters of the last inference; None before the first."""
+        """Return cycles and counters of the last inference, or None before the first."""
         return self._stats
 
     def __call__(self, inputs: Inputs, *, engines: Sequence[int] | None = None) -> npt.NDArray | Arrays:
-        """One inference: the output array, or arrays by name if the model has several outputs. ``engines``: the
-        engines that run it from now on; those of the inference before by default.
+        """Run one inference and return the output array, or arrays by name if the model has several outputs.
+        ``engines`` run it from now on, by default those of the inference before.
 
         Raises ``InputError`` for a wrong shape or dtype, ``DeviceFault`` or ``DeviceTimeout`` if the device fails;
         it can be used again then.
@@ -230,7 +232,7 @@ class Model:
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     def run(self, inputs: Inputs, *, engines: Sequence[int] | None = None) -> tuple[Arrays, RunStats]:
-        """Like calling, but always outputs by name, with the statistics."""
+        """Run one inference as a call does, but always return outputs by name, with the statistics."""
         known = measured(self.image)
         outputs, self._stats = self._session.run(inputs, engines)
         if self._durations is not None and not known and measured(self.image):

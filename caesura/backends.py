@@ -1,4 +1,4 @@
-"""Which backend a command runs on where the user names none."""
+"""Chooses the backend that a command runs on where the user names none."""
 
 import os
 
@@ -10,8 +10,8 @@ VARIABLE = "CAESURA_BACKEND"  #: environment variable that names the backend whe
 
 
 def chosen_backend(given: str | None, params: SocParams) -> str:
-    """``given``, what :data:`VARIABLE` says, or the default: the fast model while no simulator of the RTL is built for
-    ``params``, which one line on standard error tells."""
+    """Return ``given``, what :data:`VARIABLE` says, or the default: the fast model while no simulator of the RTL is
+    built for ``params``, which one line on standard error tells."""
     if given or os.environ.get(VARIABLE):
         return given or os.environ[VARIABLE]
     if _is_built(params):

@@ -1,4 +1,4 @@
-"""The door to the package ``benchmarks``, which the public interface and the command line do without."""
+"""Is the door to the package ``benchmarks``, which the public interface and the command line do without."""
 
 import importlib
 from collections.abc import Callable, Sequence
@@ -13,24 +13,24 @@ from hw.contract.params import SocParams
 
 
 class BenchResult(Protocol):
-    """What a benchmark says; ``benchmarks.report`` makes it."""
+    """Holds what a benchmark says; ``benchmarks.report`` makes it."""
 
     @property
     def ok(self) -> bool:
-        """Every row meets what it must."""
+        """Return whether every row meets what it must."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the result as data for JSON."""
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """For comma-separated values."""
+        """Return the result as rows for comma-separated values."""
 
     def to_tables(self) -> RenderableType:
-        """For a terminal."""
+        """Return the result as tables for a terminal."""
 
 
 def benchmarks(module: str, wanted_by: str) -> ModuleType:
-    """The module ``benchmarks.<module>``. Raises :class:`UsageError` where the package is not installed."""
+    """Return the module ``benchmarks.<module>``. Raises :class:`UsageError` where the package is not installed."""
     try:
         return importlib.import_module(f"benchmarks.{module}")
     except ModuleNotFoundError as error:
@@ -67,7 +67,7 @@ def run_trust(
 
 
 def stale_figures() -> tuple[Sequence[Any], RenderableType]:
-    """Recorded figures that do not hold, and a table of them: see ``benchmarks.ledger.stale``."""
+    """Return recorded figures that do not hold, and a table of them, as ``benchmarks.ledger.stale`` finds them."""
     stale = benchmarks("ledger.stale", "caesura bench stale")
     rows = stale.stale_rows()
     return rows, stale.to_table(rows)
@@ -76,7 +76,7 @@ def stale_figures() -> tuple[Sequence[Any], RenderableType]:
 def record_figures(
     name: str, only: Sequence[str], *, seconds: float, told: Callable[[str], None]
 ) -> tuple[bool, Sequence[str]]:
-    """Record figures, and write the pages that show them: see ``benchmarks.ledger``. Returns whether all meet what they
+    """Record figures, and write the pages that show them: see ``benchmarks.ledger``. Return whether all meet what they
     must, and those left for later."""
     result = benchmarks("ledger.record", "caesura bench --record").record(name, only, seconds=seconds, told=told)
     benchmarks("ledger.pages", "caesura bench --record").main([])

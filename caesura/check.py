@@ -1,4 +1,5 @@
-"""``caesura run --check``: final outputs against onnxruntime, and every operator on the data the device had.
+"""Checks a run (``caesura run --check``): final outputs against onnxruntime, and every operator on the data the device
+had.
 
 The second part runs an image compiled with ``observe=True``, in which every operator's output has a place in DRAM. Each
 operator is then judged alone, on the inputs the device computed with, so that the first wrong layer is the one named.
@@ -23,7 +24,8 @@ ROUNDING = 1e-5  #: of the largest magnitude: what float32 operations may add up
 
 @dataclass
 class LayerCheck:
-    """One operator over all samples. ``max_difference`` in LSB; ``ok``: within what ``compiler.golden`` allows it."""
+    """Judges one operator over all samples. ``max_difference`` is in LSB; ``ok``: within what ``compiler.golden``
+    allows it."""
 
     name: str
     kind: str
@@ -43,7 +45,7 @@ class LayerCheck:
         self.ok = self.ok and sample.ok
 
     def verdict(self) -> str:
-        """``equal``, ``within tolerance ...`` or ``DIFFERS ...``."""
+        """Return ``equal``, ``within tolerance ...`` or ``DIFFERS ...``."""
         if not self.different:
             return "equal"
         word = "within tolerance:" if self.ok else "DIFFERS:"
@@ -52,9 +54,9 @@ class LayerCheck:
 
 @dataclass
 class CheckResult:
-    """The verdict. ``output_difference``: largest absolute difference of a final output from onnxruntime's, in its own
-    unit, infinite where one of the two is no number; ``observed_difference``: the same from that of the image whose
-    operators were judged."""
+    """Holds the verdict. ``output_difference``: largest absolute difference of a final output from onnxruntime's, in
+    its own unit, infinite where one of the two is no number; ``observed_difference``: the same from that of the image
+    whose operators were judged."""
 
     layers: list[LayerCheck] = field(default_factory=list)
     samples: int = 0
@@ -64,21 +66,22 @@ class CheckResult:
 
     @property
     def first_difference(self) -> LayerCheck | None:
-        """The first operator outside its contract."""
+        """Return the first operator that breaks its contract."""
         return next((layer for layer in self.layers if not layer.ok), None)
 
     @property
     def ok(self) -> bool:
-        """Every operator within its contract; final outputs equal unless some operator used its tolerance, or one that
-        onnxruntime computes otherwise in a whole model stands among them. Where all that can differ are floats between
-        steps on the CPU, outputs may differ by what their rounding explains, see :func:`_rounded_alike`."""
+        """Return whether every operator is within its contract, and final outputs are equal unless some operator used
+        its tolerance, or one that onnxruntime computes otherwise in a whole model stands among them. Where all that can
+        differ are floats between steps on the CPU, outputs may differ by what their rounding explains, see
+        :func:`_rounded_alike`."""
         inexact = any(layer.different or layer.kind in golden.AS_WRITTEN for layer in self.layers)
         rounded = self.within_rounding and any(layer.float_in for layer in self.layers)
         outputs_ok = self.output_difference == 0 or inexact or rounded
         return self.first_difference is None and self.observed_difference == 0 and outputs_ok
 
     def summary(self) -> str:
-        """One sentence."""
+        """Return the verdict as one sentence."""
         outputs = "equal" if not self.output_difference else f"differ by up to {self.output_difference:.6g}"
         final = f"final outputs {outputs} (onnxruntime, {self.samples} samples)"
         if self.observed_difference:
@@ -93,8 +96,9 @@ class CheckResult:
         return f"check {'passed' if self.ok else 'FAILED'}: {layers}; {final}"
 
     def verdict_of(self, name: str, output: str, nodes: Collection[str] = ()) -> str:
-        """The verdict on a layer of an image: on all operators that it is made of, those whose ONNX nodes are among its
-        ``nodes`` or that have its ``name`` or ``output`` (of ONNX). Those that differ speak; empty if none is known."""
+        """Return the verdict on a layer of an image: on all operators that it is made of, those whose ONNX nodes are
+        among its ``nodes`` or that have its ``name`` or ``output`` (of ONNX). Those that differ speak; empty if none is
+        known."""
         found = [
             layer
             for layer in self.layers
@@ -109,7 +113,7 @@ class CheckResult:
         return whole.verdict()
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the verdict as data for JSON."""
         bad = self.first_difference
         return {
             "ok": self.ok,
@@ -157,7 +161,7 @@ def check(
 
 
 def _difference(expected: Arrays, got: Arrays) -> float:
-    """The largest; values that are no number, or infinite, equal themselves only."""
+    """Return the largest difference; values that are no number, or infinite, equal themselves only."""
     return max(float(_apart(value, got[name]).max(initial=0)) for name, value in expected.items())
 
 
@@ -170,9 +174,9 @@ def _apart(expected: npt.NDArray, got: npt.NDArray) -> npt.NDArray[np.float64]:
 
 
 def _rounded_alike(graph: Graph, port: Port, expected: npt.NDArray, outputs: Arrays) -> bool:
-    """Whether no more than the rounding of floats lies between an output and onnxruntime's: a float32 operation errs by
-    6e-8 of its result, a hundred in a row by ``ROUNDING`` of the largest. A float that lies at a half is then quantised
-    to the next integer, so a quantised output may differ by one step."""
+    """Return whether no more than the rounding of floats lies between an output and onnxruntime's: a float32 operation
+    errs by 6e-8 of its result, a hundred in a row by ``ROUNDING`` of the largest. A float that lies at a half is then
+    quantised to the next integer, so a quantised output may differ by one step."""
     tensor, got = graph.tensors[port.tensor], outputs[port.name]
     if tensor.dtype.startswith("float"):
         finite = np.abs(expected[np.isfinite(expected)], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The command line: ``caesura run | quantise | compile | info | disasm | verilog | profile | retime | ...``.
+"""Runs the command line: ``caesura run | quantise | compile | info | disasm | verilog | profile | retime | ...``.
 
 Exit codes: 0 success, 1 a check that failed, 2 an error of the user's making or of the device.
 """
@@ -30,15 +30,15 @@ from sim.visible_text import visible
 
 
 class _Commands(TyperGroup):
-    """Commands whose errors of usage show arguments as text."""
+    """Holds commands whose errors of usage show arguments as text."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        """As typer does it."""
+        """Make the context as typer does."""
         with _visible_errors():
             return super().make_context(*args, **more)
 
     def invoke(self, *args: Any) -> Any:
-        """As typer does it."""
+        """Invoke the command as typer does."""
         with _visible_errors():
             return super().invoke(*args)
 
@@ -96,7 +96,7 @@ def _told(error: Exception) -> str:
 
 
 def main() -> None:
-    """Entry point of the ``caesura`` command."""
+    """Run the ``caesura`` command."""
     try:
         app()
     except user_errors() as error:

@@ -1,4 +1,4 @@
-"""``caesura quantise`` in a process of its own: a model of a stranger may take all time and memory there is."""
+"""Runs ``caesura quantise`` in a process of its own: a model of a stranger may take all time and memory there is."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ _ERRORS: dict[str, type[Exception]] = {one.__name__: one for one in (UsageError,
 
 @dataclasses.dataclass(frozen=True)
 class QuantisationLimits:
-    """What it may use: ``seconds`` of real time, and ``memory`` bytes of addresses."""
+    """Bounds what a quantisation may use: ``seconds`` of real time, and ``memory`` bytes of addresses."""
 
     seconds: float = 600.0
     memory: int = 8 << 30
@@ -31,7 +31,7 @@ class QuantisationLimits:
 def contained_quantisation(
     asked: QuantisationRequest, limits: QuantisationLimits, told: Callable[[str], None]
 ) -> tuple[bytes, dict[str, Any]]:
-    """The 8-bit model as a file, and what :func:`caesura.quantisation.quantised` says of it. Raises
+    """Return the 8-bit model as a file, and what :func:`caesura.quantisation.quantised` says of it. Raises
     :class:`UsageError` if it takes too much, and what that raises."""
     end = time.monotonic() + limits.seconds
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:

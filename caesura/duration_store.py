@@ -1,4 +1,4 @@
-"""Reference durations that first runs have measured (of **Queue-time balancing**), kept for the next time.
+"""Keeps reference durations that first runs have measured (of **Queue-time balancing**) for the next time.
 
 An image has a place for them, but its file is the user's: only ``caesura profile`` writes there. What any other run
 measures goes to a file of its own in the cache folder, named after the image's content, the hardware, and the sources
@@ -26,7 +26,7 @@ _Cycles = Annotated[int, pydantic.Field(ge=0)]
 
 @dataclass
 class _Stored:
-    """What a file holds: of each layer load, compute and stream."""
+    """Describes what a file holds: load, compute and stream of each layer."""
 
     model: str
     layers: list[tuple[_Cycles, _Cycles, _Cycles]]
@@ -38,7 +38,8 @@ _MEASURED = {"measured_load", "measured_compute", "measured_stream"}
 
 
 class DurationStore:
-    """Of one device. ``backend``: its name; those of the RTL share what they measured, as it is the same."""
+    """Keeps durations of one device. ``backend`` is its name; those of the RTL share what they measured, as it is the
+    same."""
 
     def __init__(self, params: SocParams, backend: str) -> None:
         platform = [params.to_dict(), "rtl" if backend in RTL_BACKENDS else backend, sources_digest(*_SOURCES)]

@@ -1,16 +1,24 @@
-"""``caesura profile``: reference durations of a model, measured by running it alone once."""
+"""Measures reference durations of a model for ``caesura profile`` by running it alone once."""
 
 from typing import Any
-
-from rich.table import Table
 
 from caesura import api
 from caesura.inputs import random_samples
 from caesura.progress import Progress, estimated_cycles
-from caesura.terminal import table
+from caesura.table import Column, ColumnTable
 from hw.contract.image import Image
 from sim.backends import DEFAULT_BACKEND
 from sw.runtime import reference
+
+#: Fields of the image's layers.
+_COLUMNS = (
+    Column("name", "layer"),
+    Column("kind"),
+    Column("estimated_load", number=True),
+    Column("estimated_compute", number=True),
+    Column("measured_load", number=True),
+    Column("measured_compute", number=True),
+)
 
 
 def measure(image: Image, backend: str = DEFAULT_BACKEND, progress: Progress | None = None) -> None:
@@ -22,36 +30,13 @@ def measure(image: Image, backend: str = DEFAULT_BACKEND, progress: Progress | N
     reference.store(image, stats.jobs)
 
 
+def layer_durations(image: Image) -> ColumnTable:
+    """Return a table with the cycles of each layer, as estimated and as measured (None until profiled)."""
+    rows = [{column.key: getattr(layer, column.key) for column in _COLUMNS} for layer in image.meta.layers]
+    return ColumnTable("reference durations, cycles", _COLUMNS, rows)
+
+
 def to_fields(image: Image) -> dict[str, Any]:
-    """Plain data for JSON: cycles of each layer, as estimated and as measured (None until profiled)."""
-    return {
-        "model": image.meta.model,
-        "measured": reference.measured(image),
-        "layers": [
-            {
-                "name": layer.name,
-                "kind": layer.kind,
-                "estimated_load": layer.estimated_load,
-                "estimated_compute": layer.estimated_compute,
-                "measured_load": layer.measured_load,
-                "measured_compute": layer.measured_compute,
-            }
-            for layer in image.meta.layers
-        ],
-    }
-
-
-def to_table(image: Image) -> Table:
-    """For a terminal. Estimates are marked as such where nothing was measured."""
-    result = table("reference durations, cycles", "layer", "kind", ">load", ">compute", ">estimated load", ">compute")
-    for layer in image.meta.layers:
-        shown = [
-            f"{estimate:,} (estimated)" if value is None else f"{value:,}"
-            for value, estimate in (
-                (layer.measured_load, layer.estimated_load),
-                (layer.measured_compute, layer.estimated_compute),
-            )
-        ]
-        estimates = f"{layer.estimated_load:,}", f"{layer.estimated_compute:,}"
-        result.add_row(layer.name, layer.kind, *shown, *estimates)
-    return result
+    """Return data for JSON: whether all was measured, and the table."""
+    measured = reference.measured(image)
+    return {"model": image.meta.model, "measured": measured, "layers": layer_durations(image).fields()}

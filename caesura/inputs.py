@@ -1,4 +1,4 @@
-"""Inputs for the command line: from an .npz or .npy file, or random."""
+"""Makes inputs for the command line: from an .npz or .npy file, or random."""
 
 import zipfile
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ _LABELS = ("label", "labels", "y", "target", "targets")  #: names of arrays with
 
 
 class Input(Protocol):
-    """What is known of an input: that of an image, or of an ONNX model."""
+    """Says what is known of an input: that of an image, or of an ONNX model."""
 
     name: str
     shape: list[int]
 
 
 def load_samples(path: Path, image: Image, count: int) -> list[Sample]:
-    """The first ``count`` samples of a file, as inputs of ``image`` by name; see :func:`samples_of`."""
+    """Return the first ``count`` samples of a file, as inputs of ``image`` by name; see :func:`samples_of`."""
     return samples_of(path, image.meta.inputs, count)
 
 
 def samples_of(path: Path, ports: Sequence[Input], count: int | None = None) -> list[Sample]:
-    """The first ``count`` samples (None: all) of an .npz file, or of an .npy file for a model with one input.
+    """Return the first ``count`` samples (None: all) of an .npz file, or of an .npy file for a model with one input.
 
     Arrays are found by input name; a model with one input also takes the array ``input`` or the only one in the file.
     An array holds one sample (the input's shape) or several along a leading or the first axis. Raises
@@ -45,7 +45,7 @@ def samples_of(path: Path, ports: Sequence[Input], count: int | None = None) -> 
 
 
 def load_labels(path: Path, count: int) -> npt.NDArray[np.int64] | None:
-    """The classes of the first ``count`` samples if the file names them, in an array such as ``label``."""
+    """Return the classes of the first ``count`` samples if the file names them, in an array such as ``label``."""
     found = next((array for name, array in _arrays(path).items() if name.lower() in _LABELS), None)
     if found is None or found.size < count or found.dtype.kind not in "iu" or found.ndim == 0:
         return None
@@ -54,7 +54,7 @@ def load_labels(path: Path, count: int) -> npt.NDArray[np.int64] | None:
 
 
 def _arrays(path: Path) -> dict[str, npt.NDArray]:
-    """All arrays of an .npz file, or ``input`` of an .npy file. Raises :class:`InputError`."""
+    """Return all arrays of an .npz file, or ``input`` of an .npy file. Raises :class:`InputError`."""
     try:
         with path.open("rb") as file:
             size = _unpacked(file)
@@ -76,7 +76,7 @@ def _arrays(path: Path) -> dict[str, npt.NDArray]:
 
 
 def _unpacked(file: BinaryIO) -> int:
-    """Bytes of what a file holds, by its own account; a file that is no archive holds itself."""
+    """Return how many bytes a file holds when unpacked, by its own account; a file that is no archive holds itself."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -111,7 +111,7 @@ def _split(path: Path, port: Input, array: npt.NDArray) -> list[npt.NDArray]:
 
 
 def random_samples(image: Image, count: int, seed: int) -> list[Sample]:
-    """``count`` samples that spread over the range of each input's quantisation; the same for the same seed."""
+    """Return ``count`` samples that spread over the range of each input's quantisation, the same for the same seed."""
     rng = np.random.default_rng(seed)
     return [{port.name: _random(image, port, rng) for port in image.meta.inputs} for _ in range(count)]
 

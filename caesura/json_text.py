@@ -1,5 +1,5 @@
-"""JSON that every reader takes: numbers that are none, which JSON does not have, are null. It is ASCII that can be
-printed, as all else in text is escaped."""
+"""Writes JSON that every reader takes: numbers that are none, which JSON does not have, are null. It is ASCII that can
+be printed, as all else in text is escaped."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """``value`` as JSON; NaN and infinities become null."""
+    """Return ``value`` as JSON, in which NaN and infinities are null."""
     return json.dumps(_finite(value), indent=indent, allow_nan=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""The worst case from a pause to the first instruction of an urgent model, part by part (of **Cancellation points**).
+"""Bounds the time from a pause to the first instruction of an urgent model, part by part (of **Cancellation points**).
 
 Every part is a bound of its own, and their sum counts nothing as overlapped: the host's work, which goes on while a
 dump runs, is added in full.
@@ -40,13 +40,13 @@ _JOB = 100  #: cycles in the sequencers from a stored descriptor to the fetch of
 
 
 def latency_fields(image: Image) -> dict[str, int]:
-    """The parts and their ``total``, with host costs at their defaults, for JSON."""
+    """Return the parts and their ``total``, with host costs at their defaults, for JSON."""
     bound = latency_bound(image)
     return {**asdict(bound), "total": bound.total}
 
 
 def latency_table(image: Image) -> Table:
-    """The same as a table."""
+    """Return the parts and their total as a table."""
     parts = table("worst case from a pause to the first instruction of an urgent model", "", ">cycles", "")
     for name, cycles in latency_fields(image).items():
         parts.add_row(name, f"{cycles:,}", _MEANING[name])
@@ -55,9 +55,9 @@ def latency_table(image: Image) -> Table:
 
 @dataclass(frozen=True)
 class LatencyBound:
-    """Cycles at the worst. ``halt``: from the write of CONTROL.pause to HALTED; ``notice``: until the driver knows
-    where the engines stand; ``release``: until it has emptied them; ``prepare``: to write programs and descriptors;
-    ``dump``: to move what the urgent model overwrites; ``start``: from then to its first instruction."""
+    """Holds cycles at the worst. ``halt``: from the write of CONTROL.pause to HALTED; ``notice``: until the driver
+    knows where the engines stand; ``release``: until it has emptied them; ``prepare``: to write programs and
+    descriptors; ``dump``: to move what the urgent model overwrites; ``start``: from then to its first instruction."""
 
     halt: int
     notice: int
@@ -68,18 +68,19 @@ class LatencyBound:
 
     @property
     def total(self) -> int:
-        """Pause to first instruction."""
+        """Return the cycles from the pause to the first instruction."""
         return sum(asdict(self).values())
 
 
 def halt_bound(image: Image) -> int:
-    """Cycles from a pause to HALTED wherever it meets ``image``."""
+    """Return the cycles from a pause to HALTED wherever it meets ``image``."""
     points = (point.worst_interval for point in image.meta.cancel_points)
     return max([*points, *(job.worst_cycles for job in image.meta.jobs)], default=0)
 
 
 def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | None = None) -> LatencyBound:
-    """The worst case when ``image`` runs and ``urgent`` comes in; without one, a model that overwrites everything.
+    """Return the worst case when ``image`` runs and ``urgent`` comes in; without one, a model that overwrites
+    everything.
 
     Jobs queued beside those of ``image``, and on engines it does not use, are taken to be of images compiled for the
     same parameters and options.
@@ -107,8 +108,8 @@ def latency_bound(image: Image, costs: HostCosts | None = None, urgent: Image | 
 
 
 def _dumps(image: Image, engines: Iterable[int], window: int, others: Others) -> list[tuple[list[Insn], int]]:
-    """Programs that dump what is dirty at the worst places, with bounds on their cycles: LV1 and accumulators of each
-    engine, and all of LV2 that ``window`` bytes may hit.
+    """Return programs that dump what is dirty at the worst places, with bounds on their cycles: LV1 and accumulators of
+    each engine, and all of LV2 that ``window`` bytes may hit.
 
     Engines work side by side. A cycle one of them loses is one in which another is served, so together they take no
     longer than one after the other.
@@ -135,12 +136,12 @@ def _dirty(live: Iterable[LiveRange]) -> int:
 
 
 def _private(live: Iterable[LiveRange]) -> tuple[tuple[Space, int], ...]:
-    """Memory and bytes of the ranges of LV1 and of accumulators."""
+    """Return memory and bytes of the ranges of LV1 and of accumulators."""
     return tuple(sorted((r.space, r.size) for r in live if r.dirty and r.space in (Space.LV1, Space.LV0_ACC)))
 
 
 def _dump(params: SocParams, sizes: Iterable[tuple[Space, int]]) -> list[Insn]:
-    """The driver's program for pieces of these sizes, wherever they lie."""
+    """Return the driver's program for pieces of these sizes, wherever they lie."""
     row = row_bytes(params)
     lv1, lv2 = StagingBuffer((0, STAGE_BYTES), row), StagingBuffer((0, STAGE_BYTES), row)
     program = Program(params)

@@ -1,4 +1,4 @@
-"""The machine that a command line names: a preset or a file of parameters, and changes to either."""
+"""Finds the machine that a command line names: a preset or a file of parameters, and changes to either."""
 
 import difflib
 import re
@@ -15,7 +15,8 @@ _UNITS = {"kib": KIB, "mib": MIB}
 
 
 def machine(name: str | None = None, file: Path | None = None, changes: Sequence[str] = ()) -> SocParams | None:
-    """Parameters of preset ``name`` or of ``file`` (see :func:`read_machine`), with ``changes`` such as ``engines=4``.
+    """Return the parameters of preset ``name`` or of ``file`` (see :func:`read_machine`), with ``changes`` such as
+    ``engines=4``.
 
     None where nothing is named at all; changes alone are to ``tiny``.
 
@@ -29,12 +30,13 @@ def machine(name: str | None = None, file: Path | None = None, changes: Sequence
 
 
 def changed(base: SocParams, changes: Sequence[str]) -> SocParams:
-    """``base`` with changes such as ``lv2_bytes=4MiB``. Raises :class:`ParamError` as :func:`machine` does."""
+    """Return ``base`` with changes such as ``lv2_bytes=4MiB``. Raises :class:`ParamError` as :func:`machine` does."""
     return _changed(base, dict(map(_change, changes)))
 
 
 def machine_of(target: str, changes: Sequence[str]) -> SocParams | None:
-    """The machine that a preset's name or a TOML file stands for, with changes; None if ``target`` is neither."""
+    """Return the machine that a preset's name or a TOML file stands for, with changes, or None if ``target`` is
+    neither."""
     path = Path(target)
     if path.suffix == ".toml" and path.exists():
         return machine(None, path, changes)
@@ -44,7 +46,8 @@ def machine_of(target: str, changes: Sequence[str]) -> SocParams | None:
 
 
 def read_machine(file: Path) -> SocParams:
-    """Parameters from a TOML file: fields of :class:`SocParams`, sizes as numbers or as text such as ``"4MiB"``.
+    """Return the parameters from a TOML file: fields of :class:`SocParams`, sizes as numbers or as text such as
+    ``"4MiB"``.
 
     ``preset`` names what the others change (default ``tiny``), ``name`` what reports call the machine.
 
@@ -73,7 +76,7 @@ def _change(text: str) -> tuple[str, int]:
 
 
 def _size(key: str, value: Any) -> int:
-    """A whole number, perhaps with a unit."""
+    """Return a whole number, perhaps with a unit."""
     if key not in _NAMES - {"name"}:
         close = difflib.get_close_matches(key, _NAMES, 1)
         hint = f"did you mean {close[0]}?" if close else "`caesura info tiny` lists them"

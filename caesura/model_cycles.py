@@ -1,4 +1,4 @@
-"""How long a program takes on the fast model, without data."""
+"""Tells how long a program takes on the fast model, without data."""
 
 from hw.contract.image import Image
 from sim.model.bus import ModelBus
@@ -8,13 +8,14 @@ _LIMIT = 10_000_000_000  #: cycles
 
 
 def model_cycles(image: Image) -> int:
-    """From the first job to begin until the last has ended, of one inference; steps on the CPU are not counted."""
+    """Return the cycles from the first job to begin until the last has ended, of one inference; steps on the CPU are
+    not counted."""
     return sum(layer_cycles(image))
 
 
 def layer_cycles(image: Image) -> list[int]:
-    """By layer of ``image`` the cycles from the end of the layers ahead to its own, of one inference; of the first from
-    the beginning of its first job. A layer without jobs takes none."""
+    """Return by layer of ``image`` the cycles from the end of the layers ahead to its own, of one inference; those of
+    the first count from the beginning of its first job. A layer without jobs takes none."""
     device = Device(ModelBus(image.params, data=False))
     loaded = device.load(image)
     device.begin(loaded, _LIMIT)

@@ -1,19 +1,21 @@
-"""What the order search did, as a table and as fields for JSON."""
+"""Shows what the order search did, as a table and as fields for JSON."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from caesura.progress import Progress
 from caesura.terminal import table
-from compiler.measured_order import MeasuredBuild
-from compiler.order.report import OrderReport, SubgraphReport
+
+if TYPE_CHECKING:  # the compiler is loaded where it is used
+    from compiler.measured_order import MeasuredBuild
+    from compiler.order.report import OrderReport, SubgraphReport
 
 
-def order_table(reports: Sequence[OrderReport]) -> Table:
-    """A row for each subgraph with a choice of orders; times are estimated cycles."""
+def order_table(reports: "Sequence[OrderReport]") -> Table:
+    """Return a row for each subgraph with a choice of orders; times are estimated cycles."""
     result = table("order search", "subgraph", "layers", "orders", "tried", "source", "worst", "best", "lower bound")
     for part in _with_choice(reports):
         cycles = (part.source, part.worst, part.best, part.lower_bound)
@@ -22,18 +24,18 @@ def order_table(reports: Sequence[OrderReport]) -> Table:
     return result
 
 
-def order_fields(reports: Sequence[OrderReport]) -> list[dict[str, Any]]:
-    """Everything of every subgraph."""
+def order_fields(reports: "Sequence[OrderReport]") -> list[dict[str, Any]]:
+    """Return everything of every subgraph."""
     return [report.to_dict() for report in reports]
 
 
-def has_choice(reports: Sequence[OrderReport]) -> bool:
-    """Whether any subgraph has more than one order."""
+def has_choice(reports: "Sequence[OrderReport]") -> bool:
+    """Return whether any subgraph has more than one order."""
     return bool(_with_choice(reports))
 
 
-def measured_line(measured: MeasuredBuild) -> str:
-    """What measuring orders did, in one line."""
+def measured_line(measured: "MeasuredBuild") -> str:
+    """Return what measuring orders did, in one line."""
     gain = 100 * (1 - measured.cycles / measured.priced)
     programs = f"{measured.tried:,} program{'s' if measured.tried != 1 else ''}"
     return (
@@ -42,17 +44,17 @@ def measured_line(measured: MeasuredBuild) -> str:
     )
 
 
-def measured_fields(measured: MeasuredBuild | None) -> dict[str, Any]:
-    """The same as fields; none if nothing was measured."""
+def measured_fields(measured: "MeasuredBuild | None") -> dict[str, Any]:
+    """Return what measuring orders did as fields; there are none if nothing was measured."""
     if measured is None:
         return {}
     return {"measured": {"tried": measured.tried, "cycles": measured.cycles, "cycles_by_price": measured.priced}}
 
 
 def tell_measured(progress: Progress, tried: int, cycles: float) -> None:
-    """A line of progress."""
+    """Tell a line of progress."""
     progress.task(f"order: {tried:,} program{'s' if tried != 1 else ''} measured, {cycles:,.0f} cycles at best")
 
 
-def _with_choice(reports: Sequence[OrderReport]) -> list[SubgraphReport]:
+def _with_choice(reports: "Sequence[OrderReport]") -> "list[SubgraphReport]":
     return [part for report in reports for part in report.subgraphs if not part.orders.at_most(1)]

@@ -1,4 +1,4 @@
-"""Outputs of a run in a file."""
+"""Writes outputs of a run to a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +10,8 @@ Arrays = dict[str, npt.NDArray]
 
 
 def joined(outputs: Sequence[Arrays]) -> Arrays:
-    """The outputs of all samples in one array by name: along the first axis where it is a batch of 1, along a new first
-    axis otherwise. One sample stays as it is."""
+    """Return the outputs of all samples in one array by name: along the first axis where it is a batch of 1, along a
+    new first axis otherwise. One sample stays as it is."""
     if len(outputs) == 1:
         return dict(outputs[0])
     return {
@@ -21,6 +21,6 @@ def joined(outputs: Sequence[Arrays]) -> Arrays:
 
 
 def save_outputs(path: Path, outputs: Sequence[Arrays]) -> None:
-    """Write an .npz file with an array for each output, see :func:`joined`."""
+    """Write an .npz file with an array for each output, as :func:`joined` makes it."""
     with path.open("wb") as file:
         np.savez(file, **joined(outputs))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""``caesura run --profile``: where the cycles of the MAC arrays went, layer by layer.
+"""Tells for ``caesura run --profile`` where the cycles of the MAC arrays went, layer by layer.
 
 Every engine has as many cycles as the run took. They are shared out over the layers without a rest: a job owns its body
 and the gap before it, since the job before it on the same engine ended. All figures are means over the engines, so the
@@ -46,8 +46,8 @@ UNITS = ("ld2", "st2", "ld1", "st1", "ld0", "vec")  #: units other than MAC, whi
 
 @dataclass
 class LayerProfile:
-    """One layer, or a run as a whole. ``parts``: cycles by cause, means over the engines. ``bodies``: cycles in which
-    bodies ran, likewise. ``counters``: sums over jobs; high-water marks (``*_occupancy``) are left out."""
+    """Describes one layer, or a run as a whole. ``parts``: cycles by cause, means over the engines. ``bodies``: cycles
+    in which bodies ran, likewise. ``counters``: sums over jobs; high-water marks (``*_occupancy``) are left out."""
 
     name: str
     kind: str
@@ -60,34 +60,34 @@ class LayerProfile:
 
     @property
     def cycles(self) -> float:
-        """The layer's share of the run."""
+        """Return the cycles of the run that the layer has."""
         return sum(self.parts.values())
 
     @property
     def lost(self) -> float:
-        """Cycles in which the MAC arrays could have done more."""
+        """Return the cycles in which the MAC arrays could have done more."""
         return self.cycles - self.parts["peak"]
 
     @property
     def busiest(self) -> tuple[str, float]:
-        """The unit other than MAC that was busy the longest, and for how much of the bodies' cycles, 0..1."""
+        """Return the unit other than MAC that was busy the longest, and for how much of the bodies' cycles, 0..1."""
         busy = {unit: self.counters.get(f"{unit}_busy", 0) for unit in UNITS}
         unit = max(busy, key=lambda name: busy[name])
         return unit.upper(), busy[unit] / (self.bodies * self.engines) if self.bodies else 0.0
 
     @property
     def vec_waits(self) -> dict[str, float]:
-        """Cycles in which VEC was idle and waited, by what for; means over the engines."""
+        """Return the cycles in which VEC was idle and waited, by what for; means over the engines."""
         missing = {name: self.counters.get(f"vec_missing{number}", 0) for number, name in WAITS[Unit.VEC].items()}
         return {name: cycles / self.engines for name, cycles in missing.items()}
 
     @property
     def fetch_stalled(self) -> float:
-        """Cycles in which the executor waited for an instruction, mean over the engines."""
+        """Return the cycles in which the executor waited for an instruction, mean over the engines."""
         return self.counters.get("fetch_stalled", 0) / self.engines
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the profile of the layer as data for JSON."""
         unit, share = self.busiest
         return {
             "name": self.name,
@@ -105,27 +105,28 @@ class LayerProfile:
 
 @dataclass
 class Profile:
-    """A run. ``every``: all layers of the image, those without jobs too; their cycles add up to ``total``'s."""
+    """Describes a run. ``every``: all layers of the image, those without jobs too; their cycles add up to
+    ``total``'s."""
 
     every: list[LayerProfile]
     total: LayerProfile
 
     @property
     def layers(self) -> list[LayerProfile]:
-        """Layers with jobs, in the model's order."""
+        """Return the layers with jobs, in the model's order."""
         return [layer for layer in self.every if layer.counters]
 
     def by_loss(self) -> list[LayerProfile]:
-        """Layers, the longest loss first."""
+        """Return the layers, the longest loss first."""
         return sorted(self.layers, key=lambda layer: -layer.lost)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, the longest loss first."""
+        """Return the profile as data for JSON, the longest loss first."""
         return {"total": self.total.to_dict(), "layers": [layer.to_dict() for layer in self.by_loss()]}
 
 
 def profile(image: Image, jobs: Sequence[JobResult]) -> Profile:
-    """Where the cycles of one inference went. ``jobs``: all of its results (``RunStats.jobs``)."""
+    """Return where the cycles of one inference went. ``jobs``: all of its results (``RunStats.jobs``)."""
     params = image.params
     layers = [LayerProfile(info.name, info.kind, info.macs) for info in image.meta.layers]
     begin = min((job.prologue_start or job.start for job in jobs), default=0)
@@ -149,8 +150,8 @@ def profile(image: Image, jobs: Sequence[JobResult]) -> Profile:
 
 
 def _add_gap(layer: LayerProfile, job: JobResult, free: int, reached: int) -> None:
-    """Cycles between ``free``, when the engine had nothing to do any more, and the start of the body. Where prologue
-    and events were late at once, the one that came last is to blame for all that the other did not explain."""
+    """Add the cycles between ``free``, when the engine had nothing to do any more, and the start of the body. Where
+    prologue and events were late at once, the one that came last is to blame for all that the other did not explain."""
     ready = sorted([("prologue", job.prologue_end), ("events", reached)], key=lambda pair: pair[1])
     for cause, time in ready:
         if time > free:
@@ -160,7 +161,7 @@ def _add_gap(layer: LayerProfile, job: JobResult, free: int, reached: int) -> No
 
 
 def _events_reached(image: Image, jobs: Sequence[JobResult], job: JobResult) -> int:
-    """When the last job that ``job`` waits for by events had ended; 0 if it waits for none."""
+    """Return when the last job that ``job`` waits for by events had ended; 0 if it waits for none."""
     last = 0
     for event, times in image.meta.jobs[job.job].waits:
         ends = sorted(other.end for other in jobs if image.meta.jobs[other.job].signal == event)
@@ -187,7 +188,7 @@ def _add_body(layer: LayerProfile, job: JobResult) -> None:
 
 
 def _finish(layer: LayerProfile, params: SocParams) -> None:
-    """Sums over the engines to means; what the arrays computed splits into peak and the rest."""
+    """Turn sums over the engines into means; what the arrays computed splits into peak and the rest."""
     layer.engines = params.engines
     layer.parts = {name: value / params.engines for name, value in layer.parts.items()}
     layer.bodies /= params.engines

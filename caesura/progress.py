@@ -1,4 +1,4 @@
-"""A progress line on a terminal: what is running, cycles so far, cycles per second, time left."""
+"""Shows a progress line on a terminal: what is running, cycles so far, cycles per second, time left."""
 
 import math
 import sys
@@ -14,8 +14,8 @@ from hw.contract.params import SocParams
 
 
 def estimated_cycles(image: Image) -> int:
-    """Cycles of one inference: measured where a layer was profiled, the compiler's estimate elsewhere. Loads overlap
-    with the computation of other layers, so each layer counts with the longer of the two."""
+    """Return the cycles of one inference: measured where a layer was profiled, the compiler's estimate elsewhere. Loads
+    overlap with the computation of other layers, so each layer counts with the longer of the two."""
     return sum(
         max(
             layer.estimated_load if layer.measured_load is None else layer.measured_load,
@@ -26,13 +26,13 @@ def estimated_cycles(image: Image) -> int:
 
 
 def compiling(model: Path, params: SocParams) -> str:
-    """What :meth:`Progress.task` says meanwhile."""
+    """Return what :meth:`Progress.task` says while a model is compiled."""
     return f"compiling {model.name} for {params.name}"
 
 
 class Progress:
-    """A context manager; shows nothing when standard error is not a terminal, and nothing before the first task: until
-    then the simulator may be building, which has a display of its own."""
+    """Shows progress as a context manager. It shows nothing when standard error is not a terminal, and nothing before
+    the first task: until then the simulator may be building, which has a display of its own."""
 
     def __init__(self) -> None:
         self._status = Status("", console=Console(stderr=True)) if sys.stderr.isatty() else None
@@ -64,7 +64,7 @@ class Progress:
             self._status.stop()
 
     def cycles(self, cycle: int) -> None:
-        """A ``sim.bus.Progress``: the simulator reports its cycle."""
+        """Take the cycle that the simulator reports; this is a ``sim.bus.Progress``."""
         now = time.monotonic()
         if self._start is None:
             self._start = now, cycle
@@ -75,7 +75,7 @@ class Progress:
             self._status.update(line(f"{self._what}: cycle {cycle:,} ({rate:,.0f} cycles/s{left})"))
 
     def _left(self, cycle: int, rate: float) -> str:
-        """The time left by the estimate; a run that has passed it says so."""
+        """Return the time left by the estimate; a run that has passed it says so."""
         if self._end is None or cycle >= self._end:
             return "longer than estimated"
         minutes, seconds = divmod(math.ceil((self._end - cycle) / rate), 60)

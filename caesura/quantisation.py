@@ -1,4 +1,4 @@
-"""What ``caesura quantise`` does with a float model: 8 bits, with ranges from samples, and how far they are from it."""
+"""Quantises a float model for ``caesura quantise``: 8 bits, with ranges from samples, and how far they are from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from sw.runtime import InputError
 
 @dataclass(frozen=True)
 class QuantisationRequest:
-    """What is asked for: a float ``model``, ``data`` with samples, of which the first are used (None: all), sizes of
-    dynamic dimensions, the type of activations, and whether weights have one scale for all channels."""
+    """Says what is asked for: a float ``model``, ``data`` with samples, of which the first are used (None: all), sizes
+    of dynamic dimensions, the type of activations, and whether weights have one scale for all channels."""
 
     model: str
     data: str
@@ -34,7 +34,7 @@ class _Input:
 
 
 def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], None]) -> dict[str, Any]:
-    """Write the 8-bit model to ``output``; returns the number of samples, the signal to noise of each output in
+    """Write the 8-bit model to ``output``; return the number of samples, the signal to noise of each output in
     decibels, and which nodes the accelerator refuses. ``told`` hears what goes on. Raises :class:`UsageError`,
     :class:`InputError`, and what the frontend raises."""
     model, data = Path(asked.model), Path(asked.data)
@@ -60,7 +60,7 @@ def quantised(asked: QuantisationRequest, output: Path, told: Callable[[str], No
 
 
 def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32]:
-    """A sample as float32. Raises :class:`InputError` for what are no finite numbers."""
+    """Return a sample as float32. Raises :class:`InputError` for what are no finite numbers."""
     if value.dtype.kind not in "iufb":
         raise InputError(f"{path}: input {name!r} holds {value.dtype}, and numbers are wanted")
     if not np.isfinite(value).all():
@@ -69,7 +69,7 @@ def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32
 
 
 def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
-    """A float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
+    """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
     from compiler.frontend.load import load
     from compiler.frontend.quantised_form import QuantisedForm, quantised_form
 
@@ -83,7 +83,7 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
 
 
 def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict[str, int]) -> dict:
-    """How far outputs are from those of the float model, and which nodes the accelerator refuses."""
+    """Return how far outputs are from those of the float model, and which nodes the accelerator refuses."""
     from compiler.frontend import UnsupportedModel, import_model
     from compiler.golden import golden_outputs
     from sim.host import session

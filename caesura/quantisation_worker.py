@@ -1,4 +1,4 @@
-"""The process in which ``caesura quantise`` works. See :mod:`caesura.contained_quantisation`."""
+"""Is the process in which ``caesura quantise`` works. See :mod:`caesura.contained_quantisation`."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What ``caesura run`` reports: one JSON object, or tables."""
+"""Reports what ``caesura run`` found: one JSON object, or tables."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -12,17 +12,28 @@ from rich.text import Text
 
 from caesura.check import CheckResult
 from caesura.shares import Shares
+from caesura.table import Column, ColumnTable, not_zero, percent
 from caesura.terminal import line, table
 from sw.runtime import RunStats
 
 _SMALL = 64  #: outputs up to this many elements are given in full
+
+_LAYER_COLUMNS = (
+    Column("name", "layer", csv="layer"),
+    Column("kind"),
+    Column("macs", "MACs", number=True, text=not_zero),
+    Column("cycles", number=True, text=not_zero),
+    Column("utilisation", number=True, text=lambda share: percent(share or None)),
+    Column("engines"),
+    Column("counters"),
+)
 
 Arrays = dict[str, npt.NDArray]
 
 
 @dataclass
 class RunReport:
-    """Everything one ``caesura run`` found out. ``check`` is None without ``--check``."""
+    """Holds everything that one ``caesura run`` found out. ``check`` is None without ``--check``."""
 
     model: str
     preset: str
@@ -36,7 +47,7 @@ class RunReport:
     labels: npt.NDArray[np.int64] | None = None  #: classes of the samples, if the file of the inputs names them
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON. ``outputs``, ``cycles`` and ``layers`` are those of the first sample."""
+        """Return the report as data for JSON. ``outputs``, ``cycles`` and ``layers`` are those of the first sample."""
         return {
             "model": self.model,
             "preset": self.preset,
@@ -48,7 +59,7 @@ class RunReport:
             "host_cycles": self.stats[0].host,
             "macs": self.stats[0].macs,
             "utilisation": round(self.stats[0].utilisation, 6),
-            "layers": _layer_dicts(self.stats[0]),
+            "layers": self.layers().without("check").fields(),
             "samples": [
                 {"outputs": digest(outputs), "cycles": stats.cycles, "latency_cycles": stats.latency}
                 for outputs, stats in zip(self.outputs, self.stats, strict=True)
@@ -59,23 +70,30 @@ class RunReport:
             "check": None if self.check is None else self.check.to_dict(),
         }
 
-    def to_rows(self) -> list[dict[str, Any]]:
-        """For comma-separated values: the layers of the first sample, with ``check`` where that was asked for."""
-        return [
+    def layers(self) -> ColumnTable:
+        """Return the layers of the first sample as a table, with ``check`` where that was asked for."""
+        checked = [Column("check")] if self.check else []
+        rows = [
             {
-                "layer": layer.name,
+                "name": layer.name,
                 "kind": layer.kind,
                 "macs": layer.macs,
                 "cycles": layer.cycles,
                 "utilisation": round(layer.utilisation, 6),
-                "engines": " ".join(map(str, layer.engines)),
-                **({"check": self.check.verdict_of(layer.name, layer.output, layer.nodes)} if self.check else {}),
+                "engines": list(layer.engines),
+                "counters": layer.counters,
+                "check": self.check.verdict_of(layer.name, layer.output, layer.nodes) if self.check else "",
             }
             for layer in self.stats[0].layers
         ]
+        return ColumnTable("", [*_LAYER_COLUMNS, *checked], rows)
+
+    def to_csv(self) -> str:
+        """Return the layers of the first sample as rows for comma-separated values."""
+        return self.layers().without("counters").csv()
 
     def to_tables(self) -> Group:
-        """For a terminal."""
+        """Return the report as tables for a terminal."""
         stats = self.stats[0]
         head = line(f"{self.model} on {self.preset} ({self.backend}), inputs: {self.inputs}")
         tail = line(
@@ -83,14 +101,14 @@ class RunReport:
             f"{stats.latency:,} cycles with the host's part"
             + (f", of which {stats.host:,} for steps on the CPU" if stats.host else "")
         )
+        layers = self.layers().without("engines", "counters").rich()
         steps = [line(f"on the CPU: {step}") for step in self.host_steps]
         verdict = [] if self.check is None else [line(self.check.summary(), "green" if self.check.ok else "bold red")]
-        return Group(
-            head, self._layer_table(), *steps, self._output_table(), tail, *self._accuracy(), *self._on_cpu(), *verdict
-        )
+        return Group(head, layers, *steps, self._output_table(), tail, *self._accuracy(), *self._on_cpu(), *verdict)
 
     def correct(self) -> int | None:
-        """Samples whose largest output is that of their label; None without labels, or if that makes no sense."""
+        """Return how many samples have their largest output at their label, or None without labels, or if that makes no
+        sense."""
         first = [next(iter(outputs.values())) for outputs in self.outputs]
         if self.labels is None or any(value.size < 2 or value.size != value.shape[-1] for value in first):
             return None
@@ -101,29 +119,13 @@ class RunReport:
         return [] if correct is None else [line(f"{correct} of {count} correct ({correct / count:.1%}), by the labels")]
 
     def _on_cpu(self) -> list[Text]:
-        """How much of the model the accelerator had, if not all."""
+        """Return how much of the model the accelerator had, if not all."""
         if self.shares is None or not self.shares.cpu_layers:
             return []
         told = self.shares.sentence()
         if self.shares.all_on_cpu and self.check is not None:
             told += "; the check compared onnxruntime with itself"
         return [line(told, "yellow")]
-
-    def _layer_table(self) -> Table:
-        layers = table("", "layer", "kind", ">MACs", ">cycles", ">utilisation", *(["check"] if self.check else []))
-        for layer in self.stats[0].layers:
-            ran = bool(layer.engines)
-            cells = [
-                layer.name,
-                layer.kind,
-                f"{layer.macs:,}" if layer.macs else "",
-                f"{layer.cycles:,}" if ran else "",
-            ]
-            cells.append(f"{layer.utilisation:.1%}" if ran and layer.macs else "")
-            if self.check:
-                cells.append(self.check.verdict_of(layer.name, layer.output, layer.nodes))
-            layers.add_row(*cells)
-        return layers
 
     def _output_table(self) -> Table:
         outputs = table("", "output", "shape", "sha256", "values")
@@ -134,7 +136,7 @@ class RunReport:
 
 
 def describe(value: npt.NDArray) -> dict[str, Any]:
-    """Dtype, shape, digest and, if there are few, the values of an array."""
+    """Return dtype, shape, digest and, if there are few, the values of an array."""
     result: dict[str, Any] = {"dtype": str(value.dtype), "shape": list(value.shape), "sha256": digest({"": value})}
     if value.size <= _SMALL:
         result["values"] = value.tolist()
@@ -142,23 +144,8 @@ def describe(value: npt.NDArray) -> dict[str, Any]:
 
 
 def digest(arrays: Arrays) -> str:
-    """SHA-256 over the bytes of arrays in order."""
+    """Return the SHA-256 over the bytes of arrays in order."""
     total = hashlib.sha256()
     for value in arrays.values():
         total.update(np.ascontiguousarray(value).tobytes())
     return total.hexdigest()
-
-
-def _layer_dicts(stats: RunStats) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": layer.name,
-            "kind": layer.kind,
-            "macs": layer.macs,
-            "cycles": layer.cycles,
-            "engines": list(layer.engines),
-            "utilisation": round(layer.utilisation, 6),
-            "counters": layer.counters,
-        }
-        for layer in stats.layers
-    ]

@@ -1,4 +1,4 @@
-"""The roofline bound of a layer or a network: the fewest cycles that peak rates allow.
+"""Bounds a layer or a network by the roofline: the fewest cycles that peak rates allow.
 
 Three resources are counted, each at its peak rate and fully overlapped with the others; the bound is the largest:
 
@@ -20,7 +20,7 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class Roofline:
-    """Cycles that each resource needs at least."""
+    """Holds the cycles that each resource needs at least."""
 
     mac: float = 0.0
     dram: float = 0.0
@@ -28,23 +28,23 @@ class Roofline:
 
     @property
     def cycles(self) -> float:
-        """The bound."""
+        """Return the bound in cycles."""
         return max(self.mac, self.dram, self.vec)
 
     @property
     def limit(self) -> str:
-        """Which resource sets the bound: ``MAC``, ``DRAM`` or ``VEC``; ``none`` when no resource is used."""
+        """Return which resource sets the bound: ``MAC``, ``DRAM`` or ``VEC``; ``none`` when no resource is used."""
         cycles, name = max((self.mac, "MAC"), (self.dram, "DRAM"), (self.vec, "VEC"), key=lambda pair: pair[0])
         return name if cycles else "none"
 
     def to_dict(self) -> dict[str, float | str]:
-        """For JSON."""
+        """Return the bound as data for JSON."""
         parts = {"mac": round(self.mac), "dram": round(self.dram), "vec": round(self.vec)}
         return {"cycles": round(self.cycles), "limit": self.limit, **parts}
 
 
 def layer_roofline(params: SocParams, layer: LayerInfo, counters: Mapping[str, int]) -> Roofline:
-    """The bound of ``layer``, whose jobs counted ``counters`` in total (``hw.contract.job.COUNTERS``)."""
+    """Return the bound of ``layer``, whose jobs counted ``counters`` in total (``hw.contract.job.COUNTERS``)."""
     loads = min(counters["prologue_bytes"] + counters["ld2_bytes"], layer.input_bytes + layer.weight_bytes)
     stores = min(counters["st2_bytes"], layer.output_bytes)
     lanes = params.engines * params.vec_lanes
@@ -53,7 +53,7 @@ def layer_roofline(params: SocParams, layer: LayerInfo, counters: Mapping[str, i
 
 
 def network_roofline(layers: Iterable[Roofline]) -> Roofline:
-    """The bound of layers together: each resource's sums, as any resource may work for one layer while another works
-    for the next."""
+    """Return the bound of layers together: each resource's sums, as any resource may work for one layer while another
+    works for the next."""
     bounds = list(layers)
     return Roofline(sum(b.mac for b in bounds), sum(b.dram for b in bounds), sum(b.vec for b in bounds))

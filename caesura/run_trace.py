@@ -1,4 +1,4 @@
-"""The timeline of ``caesura run``: engines, the host and its interrupts, and the hardware's counters."""
+"""Makes the timeline of ``caesura run``: engines, the host and its interrupts, and the hardware's counters."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -14,8 +14,8 @@ _CPU, _INTERRUPTS, _INFERENCES = ("host", "CPU"), ("host", "interrupts"), ("host
 def run_spans(
     runs: Sequence[RunStats], instructions: Iterable[InstructionRun], interrupts: Iterable[HandledInterrupt]
 ) -> list[Span]:
-    """Jobs by engine, ``instructions`` by unit, and the host: each inference as it sees it, the steps that the CPU
-    computed, and those of ``interrupts`` that came during one of ``runs``."""
+    """Return as spans the jobs by engine, ``instructions`` by unit, and the host: each inference as it sees it, the
+    steps that the CPU computed, and those of ``interrupts`` that came during one of ``runs``."""
     jobs = [job for run in runs for job in run.jobs]
     during = [(run.begin, run.begin + run.latency) for run in runs]
     served = [each for each in interrupts if any(begin <= each.begin and each.end <= end for begin, end in during)]
@@ -33,8 +33,8 @@ def run_spans(
 
 
 def job_counters(jobs: Sequence[JobResult]) -> list[Counter]:
-    """Counters of ``jobs`` as means over the time for which each ran, by engine: MAC cycles in percent of it, and bytes
-    from and to DRAM in a cycle, of bodies and of prologues."""
+    """Return counters of ``jobs`` as means over the time for which each ran, by engine: MAC cycles in percent of it,
+    and bytes from and to DRAM in a cycle, of bodies and of prologues."""
     result = []
     for engine in sorted({job.engine for job in jobs}):
         own = [job for job in jobs if job.engine == engine]
@@ -72,7 +72,7 @@ def _steps(
     when: Callable[[JobResult], tuple[int, int]],
     of: Callable[[JobResult], dict[str, float]],
 ) -> list[Counter]:
-    """A record where a job begins, and one of zeros where it ends and no other begins."""
+    """Return a record where a job begins, and one of zeros where it ends and no other begins."""
     ordered = sorted(jobs, key=when)
     begins = {when(job)[0] for job in ordered}
     result = []

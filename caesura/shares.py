@@ -1,4 +1,4 @@
-"""What of a model runs on the accelerator, and what on the CPU."""
+"""Tells what of a model runs on the accelerator, and what on the CPU."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _PLUMBING = (
 
 @dataclass(frozen=True)
 class Shares:
-    """``layers`` and ``macs`` that the accelerator and the CPU have."""
+    """Counts the ``layers`` and ``macs`` that the accelerator and the CPU have."""
 
     layers: int
     macs: int
@@ -24,22 +24,22 @@ class Shares:
 
     @property
     def all_on_cpu(self) -> bool:
-        """The accelerator computes nothing."""
+        """Return whether the accelerator computes nothing."""
         return not self.layers
 
     def sentence(self) -> str:
-        """For people."""
+        """Return the shares as a sentence."""
         macs = self.macs + self.cpu_macs
         share = f", {_percent(self.macs, macs)} of MACs" if macs else ""
         return f"{self.layers} of {self.layers + self.cpu_layers} layers on the accelerator{share}"
 
     def to_dict(self) -> dict[str, int]:
-        """For JSON."""
+        """Return the shares as data for JSON."""
         return vars(self).copy()
 
 
 def shares(image: Image) -> Shares:
-    """Those of an image. Nodes that only move or convert data are no layers of the CPU."""
+    """Return the shares of an image. Nodes that only move or convert data are no layers of the CPU."""
     nodes, macs = 0, 0
     for raw in image.host_models:
         nodes += sum(node.op_type not in _PLUMBING for node in onnx.load_from_string(raw).graph.node)

@@ -1,4 +1,4 @@
-"""What ``caesura info`` and ``caesura disasm`` print: images, models and parameter sets."""
+"""Makes what ``caesura info`` and ``caesura disasm`` print: images, models and parameter sets."""
 
 import dataclasses
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
+from caesura.table import Column, ColumnTable
 from caesura.terminal import line, table
 from compiler.ir import Conv, Graph, Operation, Tensor
 from hw.contract.assembly import disassemble
@@ -14,10 +15,18 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
 
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
+_OPERATOR_COLUMNS = (
+    Column("name", "operator"),
+    Column("kind"),
+    Column("nodes"),
+    Column("inputs"),
+    Column("output"),
+    Column("macs", "MACs", number=True),
+)
 
 
 def show_params(params: SocParams) -> Group:
-    """A parameter set and what follows from it."""
+    """Return a parameter set and what follows from it."""
     head = line(f"parameters {params.name!r} (digest {params.digest()})")
     fields = table("", "field", ">value")
     for name, value in params.to_dict().items():
@@ -30,7 +39,7 @@ def show_params(params: SocParams) -> Group:
 
 
 def _derived(params: SocParams) -> list[tuple[str, int | float]]:
-    """What follows from parameters: sizes, peak, and where the DRAM bounds it."""
+    """Return what follows from parameters: sizes, peak, and where the DRAM bounds it."""
     bandwidth = params.dram_bytes_per_cycle
     return [
         ("MACs per cycle", params.macs),
@@ -45,7 +54,7 @@ def _derived(params: SocParams) -> list[tuple[str, int | float]]:
 
 
 def show_image(image: Image) -> Group:
-    """Sizes, ports, layers and jobs of an image."""
+    """Return the sizes, ports, layers and jobs of an image."""
     meta = image.meta
     head = line(
         f"model {meta.model!r} for {meta.params['name']!r} (digest {image.params.digest()}): "
@@ -99,13 +108,24 @@ def _jobs(image: Image) -> Table:
 
 
 def show_graph(graph: Graph) -> Group:
-    """Operators of a model after import, before it is compiled for any hardware."""
+    """Return the operators of a model after import, before it is compiled for any hardware."""
     head = line(f"model {graph.name!r}: {len(graph.ops)} operators")
-    ops = table("operators", "operator", "kind", "inputs", "output", ">MACs")
-    for op in graph.ops:
-        shapes = ", ".join(_shape(graph.tensors[name]) for name in op.inputs)
-        ops.add_row(op.name, op.kind, shapes, _shape(graph.tensors[op.output]), f"{_macs(graph, op):,}")
-    return Group(head, ops)
+    return Group(head, _operators(graph).without("nodes").rich())
+
+
+def _operators(graph: Graph) -> ColumnTable:
+    rows = [
+        {
+            "name": op.name,
+            "kind": op.kind,
+            "nodes": op.nodes,
+            "inputs": [_shape(graph.tensors[name]) for name in op.inputs],
+            "output": _shape(graph.tensors[op.output]),
+            "macs": _macs(graph, op),
+        }
+        for op in graph.ops
+    ]
+    return ColumnTable("operators", _OPERATOR_COLUMNS, rows)
 
 
 def _shape(tensor: Tensor) -> str:
@@ -120,7 +140,8 @@ def _macs(graph: Graph, op: Operation) -> int:
 
 
 def listing(image: Image) -> str:
-    """Assembler text of an image's code, with a comment where a job enters. ``assembly.assemble`` reads it."""
+    """Return the assembler text of an image's code, with a comment where a job enters. ``assembly.assemble`` reads
+    it."""
     entries: dict[int, list[str]] = {}
     for i, job in enumerate(image.meta.jobs):
         layer = image.meta.layers[job.layer].name
@@ -135,32 +156,21 @@ def listing(image: Image) -> str:
 
 
 def params_fields(params: SocParams) -> dict[str, Any]:
-    """Fields, digest and what follows from them, for JSON."""
+    """Return the fields, the digest and what follows from them, for JSON."""
     return {**params.to_dict(), "digest": params.digest(), "derived": dict(_derived(params))}
 
 
 def image_fields(image: Image) -> dict[str, Any]:
-    """The metadata and the section sizes, for JSON."""
+    """Return the metadata and the section sizes, for JSON."""
     sizes = {"instructions": len(image.code) // INSN_BYTES, "weight_bytes": len(image.weights)}
     return {**dataclasses.asdict(image.meta), **sizes}
 
 
 def graph_fields(graph: Graph) -> dict[str, Any]:
-    """Operators with shapes and MACs, for JSON."""
-    ops = [
-        {
-            "name": op.name,
-            "kind": op.kind,
-            "nodes": op.nodes,
-            "inputs": [_shape(graph.tensors[name]) for name in op.inputs],
-            "output": _shape(graph.tensors[op.output]),
-            "macs": _macs(graph, op),
-        }
-        for op in graph.ops
-    ]
-    return {"model": graph.name, "operators": ops}
+    """Return the operators with shapes and MACs, for JSON."""
+    return {"model": graph.name, "operators": _operators(graph).fields()}
 
 
 def _cycles(measured: int | None, estimated: int) -> str:
-    """A reference duration; says so where it is an estimate."""
+    """Return a reference duration as text, which says so where it is an estimate."""
     return f"{estimated:,} (est.)" if measured is None else f"{measured:,}"

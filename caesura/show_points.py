@@ -1,4 +1,4 @@
-"""What ``caesura info`` prints about cancellation points."""
+"""Makes what ``caesura info`` prints about cancellation points."""
 
 from statistics import median
 from typing import Any
@@ -10,7 +10,7 @@ from hw.contract.image import Image
 
 
 def point_fields(image: Image) -> dict[str, Any]:
-    """Number of points, and median and largest of their figures (empty without points), for JSON."""
+    """Return the number of points, and median and largest of their figures (empty without points), for JSON."""
     return {"points": len(image.meta.cancel_points), **{name: spread for name, spread in _spreads(image)}}
 
 
@@ -27,7 +27,8 @@ def _spreads(image: Image) -> list[tuple[str, dict[str, float]]]:
 
 
 def points_summary(image: Image) -> Table:
-    """Median and largest interval (estimated cycles from passing a point to halting at the next) and live bytes."""
+    """Return the median and largest interval (estimated cycles from passing a point to halting at the next) and live
+    bytes."""
     summary = table(f"{len(image.meta.cancel_points)} cancellation points", "", ">median", ">largest")
     for name, spread in _spreads(image):
         summary.add_row(name.replace("_", " "), f"{spread['median']:,.0f}", f"{spread['largest']:,.0f}")
@@ -35,7 +36,7 @@ def points_summary(image: Image) -> Table:
 
 
 def points_table(image: Image) -> Table:
-    """Every point with its place, interval and live bytes."""
+    """Return a table of every point with its place, interval and live bytes."""
     columns = ("layer", ">point", ">job", ">PC", ">interval", ">dirty", ">clean", ">reloads", "dirty by memory")
     points = table("cancellation points", *columns)
     for point in image.meta.cancel_points:
@@ -58,7 +59,7 @@ def points_table(image: Image) -> Table:
 
 
 def points_over(image: Image, cap: int) -> str | None:
-    """A sentence on the points that have more dirty bytes than ``cap`` (0: any); None if there are none."""
+    """Return a sentence on the points that have more dirty bytes than ``cap`` (0: any), or None if there are none."""
     sizes = [image.live_bytes(point, dirty=True) for point in image.meta.cancel_points]
     over = [size for size in sizes if cap and size > cap]
     if not over:

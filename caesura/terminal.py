@@ -1,4 +1,4 @@
-"""The door to the terminal: all that commands print passes here.
+"""Is the door to the terminal: all that commands print passes here.
 
 What people read may hold names that a stranger chose. They are text: nothing in them is markup, and characters that
 would steer a terminal are shown escaped. Data for programs, JSON and CSV, takes care of that itself.
@@ -21,7 +21,7 @@ _NAME, _WORDS = 7, 4  #: cells that a first column, and one of words, have at le
 
 
 class ReportTable(Table):
-    """A table of which numbers are never shortened: where there is little room, names are, the first column's too.
+    """Is a table of which numbers are never shortened: where there is little room, names are, the first column's too.
     Where even that does not do, the table is wider than the room; see :func:`tell`."""
 
     def __init__(self, *headers: Any, **more: Any) -> None:
@@ -29,7 +29,7 @@ class ReportTable(Table):
         self._least: list[int] = []
 
     def add_row(self, *cells: Any, **more: Any) -> None:
-        """As ``rich`` does it."""
+        """Add a row as ``rich`` does."""
         shown = [_cell(cell, no_wrap=at == 0) if isinstance(cell, str) else cell for at, cell in enumerate(cells)]
         super().add_row(*shown, **more)
         for at, (column, cell) in enumerate(zip(self.columns, shown, strict=False)):
@@ -50,8 +50,8 @@ def tell(report: RenderableType) -> None:
 
 
 def table(title: str, *columns: str) -> Table:
-    """An empty table; a column whose name starts with ``>`` is right-aligned and holds numbers, the first one cuts long
-    names off."""
+    """Return an empty table; a column whose name starts with ``>`` is right-aligned and holds numbers, the first one
+    cuts long names off."""
     caption = line(title, "table.title") if title else None
     result = ReportTable(title=caption, title_justify="left", header_style="bold", expand=False)
     for i, column in enumerate(columns):
@@ -64,12 +64,13 @@ def table(title: str, *columns: str) -> Table:
 
 
 def line(text: str, style: str = "", *, lines: bool = False, **more: Any) -> Text:
-    """Text of one style, whatever is in it; ``lines``: it may be several. ``more``: arguments of ``rich.text.Text``."""
+    """Return text of one style, whatever is in it; with ``lines`` it may be several. ``more`` is arguments of
+    ``rich.text.Text``."""
     return Text(visible(text, lines=lines), style, **more)
 
 
 def say(text: str, *, err: bool = False, lines: bool = False) -> None:
-    """Print a line of text for people, on standard error if ``err``; ``lines``: it is several."""
+    """Print a line of text for people, on standard error if ``err``; with ``lines`` it may be several."""
     typer.echo(visible(text, lines=lines), err=err)
 
 
@@ -84,7 +85,7 @@ def complain(text: str) -> None:
 
 
 def width() -> int:
-    """Columns that there are."""
+    """Return how many columns there are."""
     return Console().width
 
 

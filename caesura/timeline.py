@@ -1,4 +1,4 @@
-"""What ran when, as spans for a trace."""
+"""Turns what ran when into spans for a trace."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ _MOVING_KINDS = ("dump", "restore")
 
 
 def job_spans(jobs: Sequence[JobResult]) -> list[Span]:
-    """A span for each body, and one for each prologue on a line of its own, per engine; named after the layer.
+    """Return a span for each body, and one for each prologue on a line of its own, per engine; named after the layer.
 
     Of a job that was preempted, what came after it was last resumed.
     """
@@ -34,8 +34,8 @@ def job_spans(jobs: Sequence[JobResult]) -> list[Span]:
 
 
 def unit_spans(jobs: Sequence[JobResult], runs: Iterable[InstructionRun]) -> list[Span]:
-    """A line for each unit with the instructions that ran in the bodies of ``jobs``, named after the layer. Those of
-    the fast model and of the RTL can be laid over each other."""
+    """Return spans on a line for each unit with the instructions that ran in the bodies of ``jobs``, named after the
+    layer. Those of the fast model and of the RTL can be laid over each other."""
     bodies = {
         engine: sorted((j for j in jobs if j.engine == engine), key=lambda j: j.start) for engine in _engines(jobs)
     }
@@ -58,7 +58,8 @@ def _engines(jobs: Iterable[JobResult]) -> set[int]:
 
 
 def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan]) -> list[Span]:
-    """A run of :class:`~sw.runtime.runtime.Runtime` with preemption, whose ``requests`` and ``spans()`` these are.
+    """Return the spans of a run of :class:`~sw.runtime.runtime.Runtime` with preemption, whose ``requests`` and
+    ``spans()`` these are.
 
     Engines: jobs as :func:`job_spans` has them, the part of a job before it was suspended (no completion tells when it
     began: it is drawn from when the engine was free), dumps and restores. Host: pause with the drains in it, and
@@ -81,7 +82,7 @@ def preemptive_spans(requests: Sequence[Request], spans: Sequence[RunSpan]) -> l
 
 
 def cycles_by_kind(spans: Iterable[RunSpan]) -> dict[str, list[int]]:
-    """Lengths of the spans of each kind, in their order; kinds that did not occur are left out."""
+    """Return the lengths of the spans of each kind, in their order; kinds that did not occur are left out."""
     result: dict[str, list[int]] = {}
     for span in spans:
         result.setdefault(span.kind, []).append(span.cycles)
@@ -114,7 +115,7 @@ def _interrupted(
     runs: Sequence[RunSpan],
     busy: Iterable[tuple[tuple[str, str], int]],
 ) -> Span | None:
-    """The part, up to ``halt``, of the job that the engine ran; None if it halted before a body."""
+    """Return the part, up to ``halt``, of the job that the engine ran, or None if it halted before a body."""
     later = [job for job in request.results if job.engine == halt.engine and job.end > halt.end]
     job = min(later, key=lambda job: job.start, default=None)
     if job is None or not job.resumed:
@@ -129,7 +130,8 @@ def _interrupted(
 
 
 def _request_line(request: Request, runs: Sequence[RunSpan]) -> list[Span]:
-    """Waiting until it first runs, then running and suspended by turns; nothing for one that never ran."""
+    """Return the line of a request: waiting until it first runs, then running and suspended by turns; there is nothing
+    for one that never ran."""
     track = ("requests", f"{request.number:03} {request.model.name}")
     details = {"priority": request.priority}
     result, now, state = [], request.arrival, "waiting"

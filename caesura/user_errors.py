@@ -1,8 +1,9 @@
-"""Which errors are of a user's making, or the device's: commands tell them in one message, without a traceback."""
+"""Tells which errors are of a user's making, or the device's: commands tell them in one message, without a
+traceback."""
 
 
 def user_errors() -> tuple[type[Exception], ...]:
-    """The classes of these errors. They are imported late, as the code that raises them takes long to load."""
+    """Return the classes of these errors. They are imported late, as the code that raises them takes long to load."""
     from caesura.api import UsageError
     from compiler.ir import CompileError
     from hw.contract.image import ImageError

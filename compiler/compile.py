@@ -105,7 +105,7 @@ def compile_model(
     batch: int = 1,
     sizes: Mapping[str, int] | None = None,
 ) -> Image:
-    """The image alone; see :func:`compile_with_report`."""
+    """Return the image alone; see :func:`compile_with_report`."""
     return compile_with_report(
         path, params, fallback=fallback, name=name, observe=observe, engines=engines, options=options, jobs=jobs,
         cache=cache, batch=batch, sizes=sizes,

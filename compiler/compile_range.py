@@ -40,8 +40,8 @@ def compile_range(
     store: ObjectStore | None = None,
     told: Told | None = None,
 ) -> RangeImage:
-    """The range kernel of a model for ``lengths``, which has ``attributes``. ``store``: where layers are found that
-    were compiled before, and others kept. Raises :class:`CompileError` naming the length that has no kernel."""
+    """Return the range kernel of a model for ``lengths``, which has ``attributes``. ``store``: where layers are found
+    that were compiled before, and others kept. Raises :class:`CompileError` naming the length that has no kernel."""
     upwards = lengths if lengths.step > 0 else lengths[::-1]
     covered = (attributes.covered.low, attributes.covered.high)
     if not upwards or covered != (upwards[0], upwards[-1]):
@@ -53,7 +53,7 @@ def compile_range(
 
 
 def _checked_stretch(model: str, images: Mapping[int, Image]) -> Stretch:
-    """The stretch of ``images``, each of which comes out of it again as it went in."""
+    """Return the stretch of ``images``, each of which comes out of it again as it went in."""
     stretch = Stretch.of(images)
     for length, image in images.items():
         if stretch.image(length) != image:
@@ -74,7 +74,7 @@ class _Compiler:
         self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
 
     def stretches(self, lengths: Sequence[int]) -> Iterator[dict[int, Image]]:
-        """Images of ``lengths``, which go down, by stretch."""
+        """Yield the images of ``lengths``, which go down, by stretch."""
         images: dict[int, Image] = {}
         for length in lengths:
             image, begins = self._image(length, len(images) < _MOST)
@@ -87,7 +87,7 @@ class _Compiler:
         yield images
 
     def _image(self, length: int, planned: bool) -> tuple[Image, bool]:
-        """The image for ``length``, if possible by the plan there is; whether it has a plan of its own."""
+        """Return the image for ``length``, if possible by the plan there is; whether it has a plan of its own."""
         image = None
         if self._plan and planned:
             with contextlib.suppress(OtherJobsError):  # with those of the plan it would take longer
@@ -100,7 +100,7 @@ class _Compiler:
         return image, begins
 
     def _built(self, length: int, plan: LengthPlan | None) -> Image | None:
-        """The image for ``length``; None if ``plan`` does not do. Raises :class:`OtherJobsError`."""
+        """Return the image for ``length``; None if ``plan`` does not do. Raises :class:`OtherJobsError`."""
         try:
             fixed, name = self._dimension.fixed(length), self._dimension.model
             graph = import_model(fixed, fallback=self._fallback, name=name)

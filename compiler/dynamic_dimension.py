@@ -47,7 +47,7 @@ class DynamicDimension:
         return [value.name for value in _inputs(self.proto)]
 
     def fixed(self, length: int) -> onnx.ModelProto:
-        """The model for one length."""
+        """Return the model for one length."""
         proto = onnx.ModelProto()
         proto.CopyFrom(self.proto)
         inputs = {value.name: value.type.tensor_type.shape.dim for value in proto.graph.input}
@@ -57,7 +57,7 @@ class DynamicDimension:
 
 
 def dynamic_batches(proto: onnx.ModelProto) -> list[str]:
-    """What the first dimensions of inputs are called where they are dynamic."""
+    """Return what the first dimensions of inputs are called where they are dynamic."""
     return [label for label, (_, axis) in _dynamic(proto) if axis == 0]
 
 

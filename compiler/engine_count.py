@@ -54,8 +54,8 @@ def _for_its_size(
 
 
 def predicted_cycles(image: Image) -> int:
-    """Cycles of an inference as the compiler estimates them: of all computing or of all memory access, whichever is
-    more, as a layer's loads run while others compute."""
+    """Return the cycles of an inference as the compiler estimates them: of all computing or of all memory access,
+    whichever is more, as a layer's loads run while others compute."""
     layers = image.meta.layers
     return max(
         sum(layer.estimated_compute for layer in layers),

@@ -70,7 +70,7 @@ class OperatorCheck:
 
 
 def golden_outputs(model: str | Path | onnx.ModelProto, inputs: Values) -> dict[str, npt.NDArray]:
-    """Outputs of a whole ONNX model by name."""
+    """Return the outputs of a whole ONNX model by name."""
     source = load(model, shapes={name: tuple(value.shape) for name, value in inputs.items()})
     run = session(source.model)
     names = [value.name for value in run.get_outputs()]
@@ -102,7 +102,7 @@ def _float_check(op: Operation, given: npt.NDArray, wanted: npt.NDArray) -> Oper
 
 
 def _tied(graph: Graph, op: Operation, values: Values) -> npt.NDArray[np.bool_]:
-    """Elements whose exact result is half way between two integers."""
+    """Return the elements whose exact result is half way between two integers."""
     shape = graph.tensors[op.output].shape
     if not isinstance(op, Pool | Eltwise) or op.kind_ == "max":
         return np.zeros(shape, bool)
@@ -111,7 +111,7 @@ def _tied(graph: Graph, op: Operation, values: Values) -> npt.NDArray[np.bool_]:
 
 
 def _exact(graph: Graph, op: Pool | Eltwise, values: Values) -> npt.NDArray[np.float64]:
-    """The result before rounding, from the quantisation parameters in float64."""
+    """Return the result before rounding, from the quantisation parameters in float64."""
     target = graph.tensors[op.output]
     tensors = [graph.tensors[name] for name in op.inputs]
     reals = []
@@ -138,7 +138,7 @@ _SESSIONS: "weakref.WeakKeyDictionary[OnnxSource, dict[tuple[str, ...], _NodeSes
 
 
 def _golden(graph: Graph, op: Operation, values: Values) -> tuple[npt.NDArray, bool]:
-    """The golden value of ``op.output`` as it lies in memory, and whether integer kernels made it."""
+    """Return the golden value of ``op.output`` as it lies in memory, and whether integer kernels made it."""
     tensor = graph.tensors[op.output]
     computed = [name for name in op.inputs if graph.tensors[name].data is None]
     sources, held = zip(*(_in_onnx(graph, name, values[name]) for name in computed), strict=True)
@@ -161,7 +161,8 @@ def _golden(graph: Graph, op: Operation, values: Values) -> tuple[npt.NDArray, b
 
 
 def _in_onnx(graph: Graph, name: str, value: npt.NDArray) -> tuple[Tensor, npt.NDArray]:
-    """The tensor of ONNX whose values ``name`` holds, and its value: movement that the front end added is undone."""
+    """Return the tensor of ONNX whose values ``name`` holds, and its value: movement that the front end added is
+    undone."""
     tensor = graph.tensors[name]
     while not tensor.onnx_name:
         op = graph.producer(tensor.name)
@@ -208,7 +209,7 @@ def _layer(source: OnnxSource, inputs: list[Tensor], output: Tensor, *, as_writt
 
 
 def _session_and_kernels(model: onnx.ModelProto) -> tuple[onnxruntime.InferenceSession, set[str]]:
-    """A session, and the operator types that onnxruntime's optimiser made of the model."""
+    """Return a session, and the operator types that onnxruntime's optimiser made of the model."""
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         path = Path(folder) / "optimised.onnx"
         run = session(model, path)
@@ -216,7 +217,7 @@ def _session_and_kernels(model: onnx.ModelProto) -> tuple[onnxruntime.InferenceS
 
 
 def to_onnx(tensor: Tensor, value: npt.NDArray, signature: Signature) -> npt.NDArray:
-    """A tensor in memory as the ONNX tensor it stands for."""
+    """Return a tensor in memory as the ONNX tensor it stands for."""
     view = tensor.view or signature.shape
     perm = tensor.perm or tuple(range(len(view)))
     physical = value.reshape([view[axis] for axis in perm])
@@ -224,7 +225,7 @@ def to_onnx(tensor: Tensor, value: npt.NDArray, signature: Signature) -> npt.NDA
 
 
 def to_physical(tensor: Tensor, value: npt.NDArray) -> npt.NDArray:
-    """An ONNX tensor as it lies in memory."""
+    """Return an ONNX tensor as it lies in memory."""
     view = tensor.view or value.shape
     perm = tensor.perm or tuple(range(len(view)))
     return np.ascontiguousarray(value.reshape(view).transpose(perm)).reshape(tensor.shape)

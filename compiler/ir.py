@@ -38,12 +38,12 @@ class Tensor:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the bytes."""
         return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
 
     @property
     def nhwc(self) -> tuple[int, int, int, int]:
-        """Shape as (N, H, W, C): (M, C) becomes (1, 1, M, C), (N, M, C) becomes (N, 1, M, C)."""
+        """Return the shape as (N, H, W, C): (M, C) becomes (1, 1, M, C), (N, M, C) becomes (N, 1, M, C)."""
         lead = self.shape[:-1]
         if len(lead) > 3:
             lead = (int(np.prod(lead[:-2])), *lead[-2:])
@@ -65,7 +65,7 @@ class Requantisation:
 
 @dataclass
 class Operation:
-    """An operator: ``inputs`` and ``output`` name tensors; ``nodes`` are the ONNX nodes it stands for."""
+    """Is an operator: ``inputs`` and ``output`` name tensors; ``nodes`` are the ONNX nodes it stands for."""
 
     name: str
     inputs: list[str]
@@ -254,14 +254,14 @@ class Graph:
     source: Any = field(default=None, repr=False, compare=False)  #: the ONNX model, for ``compiler.golden``
 
     def producer(self, tensor: str) -> Operation | None:
-        """The operator that computes ``tensor``; None for inputs and constants."""
+        """Return the operator that computes ``tensor``; None for inputs and constants."""
         for op in self.ops:
             if tensor == op.output or (isinstance(op, Host) and tensor in op.outputs):
                 return op
         return None
 
     def roots(self) -> dict[str, str]:
-        """Tensor by tensor the one whose bytes it is: a reshape makes another name only."""
+        """Return tensor by tensor the one whose bytes it is: a reshape makes another name only."""
         roots = {name: name for name in self.tensors}
         for op in self.ops:
             if isinstance(op, Reshape):
@@ -269,7 +269,7 @@ class Graph:
         return roots
 
     def dataflow(self) -> nx.DiGraph:
-        """Operators as nodes (by name, attribute ``op``), an edge for each tensor (attribute ``tensor``)."""
+        """Return the operators as nodes (by name, attribute ``op``), an edge for each tensor (attribute ``tensor``)."""
         flow: nx.DiGraph = nx.DiGraph()
         made = {}
         for op in self.ops:

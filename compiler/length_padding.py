@@ -21,8 +21,8 @@ _NAMES = frozenset({"name", "inputs", "output", "nodes"})
 
 
 def padding_problem(short: ir.Graph, long: ir.Graph) -> str | None:
-    """Why results of ``long``, the same model for a longer input, do not begin with those of ``short``; None if they
-    do, whatever follows the shorter input."""
+    """Return why results of ``long``, the same model for a longer input, do not begin with those of ``short``; None if
+    they do, whatever follows the shorter input."""
     try:
         _Proof(short, long).run()
     except _NotExact as problem:
@@ -101,7 +101,7 @@ class _Proof:
             raise _NotExact(f"{where} reads other tensors")
 
     def _result(self, where: str, op: ir.Operation, shape: Shape, longer: Shape) -> int | None:
-        """The axis of the result, of ``shape`` and for the longer input of shape ``longer``."""
+        """Return the axis of the result, of ``shape`` and for the longer input of shape ``longer``."""
         axes = [self._axis[name] for name in op.inputs]
         if all(axis is None for axis in axes):
             self._same(f"the shape of {where}", shape, longer)
@@ -161,7 +161,8 @@ class _Proof:
 
 
 def _image_axis(shape: Shape, axis: int | None) -> int | None:
-    """The axis of (N, H, W, C) that ``axis`` of ``shape`` is (``ir.Tensor.nhwc``); None where it is no single one."""
+    """Return the axis of (N, H, W, C) that ``axis`` of ``shape`` is (``ir.Tensor.nhwc``); None where it is no single
+    one."""
     if axis is None or not 2 <= len(shape) <= 4:
         return None
     return {2: (2, 3), 3: (0, 2, 3), 4: (0, 1, 2, 3)}[len(shape)][axis]
@@ -172,7 +173,7 @@ def _permuted(shape: Shape, perm: Shape) -> Shape:
 
 
 def _moved(where: str, shape: Shape, longer: Shape, turned: Shape, turned_longer: Shape) -> int | None:
-    """The axis that differs after a transposition."""
+    """Return the axis that differs after a transposition."""
     if len(_differ(shape, longer)) > 1:
         raise _NotExact(f"{where} has the length in several places")
     differ = _differ(turned, turned_longer)
@@ -191,7 +192,8 @@ def _only(where: str, shape: Shape, longer: Shape, axis: int | None) -> int | No
 
 
 def _reshaped(where: str, source: Shape, axis: int | None, shape: Shape, longer: Shape) -> int | None:
-    """The axis of the same bytes under another shape: as many blocks before it, so that each keeps its first part."""
+    """Return the axis of the same bytes under another shape: as many blocks before it, so that each keeps its first
+    part."""
     differ = _differ(tuple(shape), tuple(longer))
     if axis is None and not differ:
         return None

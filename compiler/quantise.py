@@ -19,8 +19,8 @@ Feed = Mapping[str, npt.NDArray[np.float32]]
 
 
 def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A float model with shapes inferred and batch normalisations folded into the convolutions before them. An older
-    one is converted to the first operator set whose QuantizeLinear has an axis."""
+    """Return a float model with shapes inferred and batch normalisations folded into the convolutions before them. An
+    older one is converted to the first operator set whose QuantizeLinear has an axis."""
     version = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), _OLDEST)
     if version < _OLDEST:
         model = onnx.version_converter.convert_version(model, _OLDEST)

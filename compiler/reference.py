@@ -40,7 +40,7 @@ def run(graph: Graph, inputs: Values) -> dict[str, npt.NDArray]:
 
 
 def run_all(graph: Graph, inputs: Values) -> dict[str, npt.NDArray]:
-    """The value of every tensor, as it lies in memory."""
+    """Return the value of every tensor, as it lies in memory."""
     values = {name: tensor.data for name, tensor in graph.tensors.items() if tensor.data is not None}
     for port in graph.inputs:
         values[port.tensor] = to_memory(port, inputs[port.name], graph)
@@ -65,7 +65,7 @@ def to_memory(port: Port, value: npt.NDArray, graph: Graph) -> npt.NDArray:
 
 
 def from_memory(port: Port, value: npt.NDArray, graph: Graph) -> npt.NDArray:
-    """A model output as the user sees it."""
+    """Return a model output as the user sees it."""
     tensor = graph.tensors[port.tensor]
     value = np.ascontiguousarray(value.transpose(port.perm)) if port.perm else value
     if port.quantise:
@@ -74,8 +74,8 @@ def from_memory(port: Port, value: npt.NDArray, graph: Graph) -> npt.NDArray:
 
 
 def run_op(op: Operation, graph: Graph, values: Values) -> dict[str, npt.NDArray]:
-    """The results of one operator by tensor name; ``values`` holds its inputs (constants need not be
-    there) as they lie in memory."""
+    """Return the results of one operator by tensor name; ``values`` holds its inputs (constants need not be there) as
+    they lie in memory."""
     if isinstance(op, Host):
         return run_host(op.model, {name: values[name] for name in op.inputs})
     result = _RUN[type(op)](op, graph, values)
@@ -84,13 +84,13 @@ def run_op(op: Operation, graph: Graph, values: Values) -> dict[str, npt.NDArray
 
 
 def _centred(graph: Graph, values: Values, name: str) -> npt.NDArray[np.int64]:
-    """A tensor minus its zero point, as (N, H, W, C)."""
+    """Return a tensor minus its zero point, as (N, H, W, C)."""
     tensor = graph.tensors[name]
     return value_of(graph, values, name).reshape(tensor.nhwc).astype(np.int64) - tensor.zero_point
 
 
 def value_of(graph: Graph, values: Values, name: str) -> npt.NDArray:
-    """A tensor's value: the constant it is, or that in ``values``."""
+    """Return a tensor's value: the constant it is, or that in ``values``."""
     data = graph.tensors[name].data
     return values[name] if data is None else data
 
@@ -134,7 +134,7 @@ def _eltwise(op: Eltwise, graph: Graph, values: Values) -> npt.NDArray:
 
 
 def _windows(op: Pool, x: npt.NDArray, fill: float, size: tuple[int, int]) -> list[npt.NDArray]:
-    """The values under each kernel position for all output pixels."""
+    """Return the values under each kernel position for all output pixels."""
     top, left, bottom, right = op.pads
     x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
     (kh, kw), (sh, sw) = op.kernel, op.strides
@@ -176,7 +176,7 @@ def _product(op: Product, graph: Graph, values: Values) -> npt.NDArray:
 
 
 def _heads(graph: Graph, values: Values, name: str, op: Product, joined: bool) -> npt.NDArray[np.float64]:
-    """An operand minus its zero point as (N * heads, rows, columns)."""
+    """Return an operand minus its zero point as (N * heads, rows, columns)."""
     centred = _centred(graph, values, name)
     images, _, rows, columns = centred.shape
     if joined:

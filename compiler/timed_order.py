@@ -88,7 +88,8 @@ class _Timing:
         price.learn(order, took)
 
     def _next(self, operators: OrderGraph, price: RegionPrice, order: Order) -> Order | None:
-        """The order whose program should take least, of those near ``order``; None if all found have been timed."""
+        """Return the order whose program should take least, of those near ``order``; None if all found have been
+        timed."""
         for hope in _HOPES:
             price.hope(hope)
             found = annealed(operators, price, order, _TRIES, self._seed + self._searches)

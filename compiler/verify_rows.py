@@ -13,7 +13,7 @@ _MOST_MULTIPLIER = 1 << 22  #: of the vector unit, which multiplies by the lengt
 
 
 def product(op: Product, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
-    """Shapes of both operands and the result."""
+    """Yield the shapes of both operands and the result."""
     if not 0 < op.heads <= op.all_heads - op.first <= op.all_heads:
         yield f"heads {op.first} to {op.first + op.heads} of {op.all_heads}"
         return
@@ -38,7 +38,7 @@ def _apart(tensor: Tensor, joined: bool, heads: int, held: int) -> tuple[int, in
 
 
 def softmax(op: Softmax, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
-    """Shapes, and tables whose sums and entries the vector unit can hold."""
+    """Yield the shapes, and tables whose sums and entries the vector unit can hold."""
     if math.prod(inputs[0].shape) != math.prod(output.shape) or inputs[0].shape[-1] != output.shape[-1]:
         yield f"output {output.shape}, expected {inputs[0].shape}"
     for table in (op.sums, op.values):
@@ -54,7 +54,7 @@ def softmax(op: Softmax, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
 
 
 def layer_norm(op: LayerNorm, inputs: list[Tensor], output: Tensor) -> Iterator[str]:
-    """Shapes and ranges."""
+    """Yield the shapes and ranges."""
     if math.prod(inputs[0].shape) != math.prod(output.shape) or inputs[0].shape[-1] != output.shape[-1]:
         yield f"output {output.shape}, expected {inputs[0].shape}"
     channels = output.shape[-1]

@@ -1,4 +1,5 @@
-"""The AXI4-Lite slave and the register files behind it, both derived from the tables in ``hw.contract.regs``."""
+"""Defines the AXI4-Lite slave and the register files behind it, both derived from the tables in
+``hw.contract.regs``."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -15,7 +16,7 @@ RESP_OKAY, RESP_SLVERR = 0, 2
 
 
 class RegisterBus(wiring.Signature):
-    """Access to a register file, seen from the initiator.
+    """Carries accesses to a register file, seen from the initiator.
 
     ``valid`` is held with stable ``addr`` (in words), ``write`` and ``wdata`` until ``ready``, with which ``rdata``
     and ``error`` (no such register, or not writable) are valid.
@@ -110,7 +111,7 @@ class RegisterFile(wiring.Component):
 
 
 class CsrSlave(wiring.Component):
-    """AXI4-Lite slave in front of ``blocks`` register files: block 0 is global, block 1 + e is engine e.
+    """Answers AXI4-Lite accesses to ``blocks`` register files: block 0 is global, block 1 + e is engine e.
 
     One access at a time; reads and writes that wait together take turns. Unmapped addresses, addresses that are not
     a multiple of 4, writes to read-only registers, and writes of less than a whole word answer SLVERR. One access of

@@ -1,4 +1,4 @@
-"""One engine: sequencers, load and store units, LV1, MAC array and vector unit."""
+"""Defines one engine: sequencers, load and store units, LV1, MAC array and vector unit."""
 
 from amaranth.hdl import Module, Mux, ResetInserter
 from amaranth.lib import wiring
@@ -22,7 +22,7 @@ WRITERS = 2  #: bus write clients: ST2, completions
 
 
 class Engine(wiring.Component):
-    """A PE cluster with its own job ring. Everything in it but the register file can be reset alone.
+    """Joins a PE cluster with a job ring of its own. Everything in it but the register file can be reset alone.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""Signatures that the parts of the SoC meet at. Every part is a component on one side of these.
+"""Defines the signatures that the parts of the SoC meet at. Every part is a component on one side of these.
 
 Streams follow ``amaranth.lib.stream``: ``valid`` and payload hold until ``ready``, ``valid`` never depends on
 ``ready``.
@@ -28,7 +28,7 @@ FAULT = data.StructLayout({"code": 8, "pc": PC, "addr": ADDR})
 
 
 def struct_layout(op: Op):
-    """The format of ``op`` as an Amaranth ``StructLayout`` of 512 bits, for RTL (padding field ``reserved``)."""
+    """Return the format of ``op`` as an Amaranth ``StructLayout`` of 512 bits, for RTL (padding field ``reserved``)."""
     fields = FORMATS[op]
     members = {f.name: signed(f.width) if f.signed else unsigned(f.width) for f in fields}
     members["reserved"] = unsigned(INSN_BITS - format_bits(fields))
@@ -36,7 +36,7 @@ def struct_layout(op: Op):
 
 
 class UnitPort(wiring.Signature):
-    """Control of one unit, seen from the unit.
+    """Controls one unit, seen from the unit.
 
     * ``cmd``: commands in program order; accepted when the unit can start (it may overlap the tail of the
       previous one).
@@ -70,7 +70,7 @@ class UnitPort(wiring.Signature):
 
 
 class ReadPort(wiring.Signature):
-    """A scratchpad read, seen from the client: word address out, ``width`` bytes back, in order.
+    """Carries scratchpad reads, seen from the client: word address out, ``width`` bytes back, in order.
 
     ``rsp_valid`` comes exactly one cycle after ``req`` was accepted; the client must take it.
     """
@@ -80,7 +80,8 @@ class ReadPort(wiring.Signature):
 
 
 class WritePort(wiring.Signature):
-    """A scratchpad write, seen from the client: word address, ``width`` bytes, byte enables. Landed when accepted."""
+    """Carries scratchpad writes, seen from the client: word address, ``width`` bytes, byte enables. A write has landed
+    when it is accepted."""
 
     def __init__(self, addr_width: int, width: int) -> None:
         layout = data.StructLayout({"addr": addr_width, "data": 8 * width, "en": width})
@@ -88,7 +89,8 @@ class WritePort(wiring.Signature):
 
 
 class BusReadPort(wiring.Signature):
-    """DRAM reads, seen from the client: bursts of whole bus words that do not cross 4 KiB, data in request order.
+    """Carries DRAM reads, seen from the client: bursts of whole bus words that do not cross 4 KiB, data in request
+    order.
 
     ``addr`` is a byte address aligned to the bus word. ``data.error`` marks a beat with an AXI error response.
     """
@@ -103,7 +105,8 @@ class BusReadPort(wiring.Signature):
 
 
 class BusWritePort(wiring.Signature):
-    """DRAM writes, seen from the client: a burst request, then its beats, then one response per burst in order."""
+    """Carries DRAM writes, seen from the client: a burst request, then its beats, then one response per burst in
+    order."""
 
     def __init__(self, params: SocParams) -> None:
         beat = data.StructLayout({"data": 8 * params.dram_word, "strb": params.dram_word, "last": 1})
@@ -117,7 +120,8 @@ class BusWritePort(wiring.Signature):
 
 
 class Axi4(wiring.Signature):
-    """AXI4, seen from the master; INCR bursts of full-width beats only, so size and burst type are constants."""
+    """Carries AXI4, seen from the master. There are INCR bursts of full-width beats only, so size and burst type are
+    constants."""
 
     def __init__(self, *, data_bytes: int, id_width: int) -> None:
         super().__init__(
@@ -136,7 +140,7 @@ class Axi4(wiring.Signature):
 
 
 class Axi4Lite(wiring.Signature):
-    """AXI4-Lite with 32-bit data, seen from the master."""
+    """Carries AXI4-Lite with 32-bit data, seen from the master."""
 
     def __init__(self, addr_width: int = 16) -> None:
         super().__init__(
@@ -154,7 +158,7 @@ AXI_ID_WIDTH = 6  #: one ID per client: engine (3 bits) and client within the en
 
 
 class Lv0WritePort(wiring.Signature):
-    """Writes into the LV0 memories of all PEs, seen from LD0. LV0 always accepts: there is no ``ready``.
+    """Carries writes into the LV0 memories of all PEs, seen from LD0. LV0 always accepts: there is no ``ready``.
 
     ``addr`` counts LV1 words (W = ``lv1_word`` bytes). ``view`` MULTICAST: bank b of every PE in ``pe_mask`` takes
     bytes [b*R, (b+1)*R) at bank index ``addr``. INTERLEAVED: PE p takes bytes [p*R, (p+1)*R) into bank

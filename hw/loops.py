@@ -1,4 +1,4 @@
-"""Nested loops and the strided addresses they walk, one step per cycle: shared by the MAC and VEC units."""
+"""Counts nested loops and the strided addresses they walk, one step per cycle, for the MAC and VEC units."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 
 class LoopNest(wiring.Component):
-    """Counters of ``levels`` nested loops; level 0 is the innermost.
+    """Counts ``levels`` nested loops; level 0 is the innermost.
 
     Members: ``load``: In, start over with ``count`` iterations per level (at least one each); ``step``: In, go to the
     next iteration; ``moves``: Out, one-hot, the level that a step advances while all inner levels wrap; ``last``: Out,
@@ -41,7 +41,7 @@ class LoopNest(wiring.Component):
 
 
 class StridedAddress(wiring.Component):
-    """An address that follows a :class:`LoopNest`: ``base`` plus the sum of index times ``stride`` per level.
+    """Keeps an address that follows a :class:`LoopNest`: ``base`` plus the sum of index times ``stride`` per level.
 
     Each level remembers where its iteration began, so that one adder serves all levels. As every such start is itself
     visited, a user that stops at the first address out of range needs ``width`` bits for one stride beyond, no more.

@@ -1,10 +1,10 @@
-"""Read multiplexers."""
+"""Builds read multiplexers."""
 
 from amaranth.hdl import Const, Mux, Value
 
 
 def mux_tree(index: Value, leaves: list) -> Value:
-    """``leaves[index]`` as a balanced tree of two-way multiplexers; ``None`` leaves may read as anything.
+    """Return ``leaves[index]`` as a balanced tree of two-way multiplexers; ``None`` leaves may read as anything.
 
     A compiled simulation walks one path of such a tree, where a wide shift or a chain of comparisons would touch
     every leaf.

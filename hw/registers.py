@@ -1,4 +1,4 @@
-"""Wires between a register file and the logic that owns the registers."""
+"""Connects a register file with the logic that owns the registers."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data, wiring
@@ -8,7 +8,8 @@ from hw.contract.regs import Access, Reg
 
 
 def word_layout(reg: Reg):
-    """The shape of one register: the fields that the table names, up to the highest, or a word if it names none."""
+    """Return the layout of one register: the fields that the table names, up to the highest, or a word if it names
+    none."""
     if not reg.bits:
         return unsigned(32)
     end = max(bits.low + bits.width for bits in reg.bits)
@@ -16,7 +17,7 @@ def word_layout(reg: Reg):
 
 
 class RegisterElement(wiring.Signature):
-    """One register, seen from the register file.
+    """Connects one register, seen from the register file.
 
     ``r_data`` is what a read returns. Writable registers have ``w_stb``, a pulse with ``w_data``. A register that
     reading changes may use ``r_stb``, a pulse in the cycle in which ``r_data`` was taken. Both words have the fields
@@ -31,7 +32,7 @@ class RegisterElement(wiring.Signature):
 
 
 class RegisterArray(wiring.Signature):
-    """``count`` consecutive registers, seen from the register file.
+    """Connects ``count`` consecutive registers, seen from the register file.
 
     ``read`` or ``write`` is held with a stable ``index`` (and ``w_data``) until ``ack``, with which a read takes
     ``r_data``.
@@ -46,7 +47,7 @@ class RegisterArray(wiring.Signature):
 
 
 class Registers(wiring.Signature):
-    """A member per register of a table, by its name in lower case."""
+    """Has a member per register of a table, by its name in lower case."""
 
     def __init__(self, regs: tuple[Reg, ...]) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""A banked scratchpad: LV1 of an engine and the LV2 that all engines share."""
+"""Defines a banked scratchpad: LV1 of an engine, and the LV2 that all engines share."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -9,12 +9,12 @@ from hw.interfaces import ReadPort, WritePort
 
 
 def word_bits(size_bytes: int, word_bytes: int) -> int:
-    """Bits of a word address of a memory of ``size_bytes`` bytes."""
+    """Return the bits of a word address of a memory of ``size_bytes`` bytes."""
     return (size_bytes // word_bytes - 1).bit_length()
 
 
 class Scratchpad(wiring.Component):
-    """Word-interleaved banks (bank = word address modulo ``banks``) behind several read and write ports.
+    """Serves several read and write ports from word-interleaved banks (bank = word address modulo ``banks``).
 
     Each bank serves one read and one write per cycle, independently of each other. A bank takes the first client from
     a position, common to all banks, that moves on in every cycle in which some client must wait; so a client waits
@@ -90,7 +90,7 @@ class Scratchpad(wiring.Component):
 
 
 def _turn(m: Module, clients: list, name: str) -> Signal:
-    """Mask of the clients from the one whose turn it is upwards; the turn moves on while some client waits."""
+    """Return a mask of the clients from the one whose turn it is upwards; the turn moves on while some client waits."""
     mask = Signal(len(clients), name=name, init=(1 << len(clients)) - 1)
     with m.If(Cat(req.valid & ~req.ready for req in clients).any()):
         m.d.sync += mask.eq(Mux(mask[:-1].any(), mask << 1, ~0))
@@ -98,14 +98,14 @@ def _turn(m: Module, clients: list, name: str) -> Signal:
 
 
 def _bank_hits(m: Module, valid, addr, bank_bits: int, name: str) -> Signal:
-    """One-hot: the bank a client asks for."""
+    """Return, one-hot, the bank that each client asks for."""
     hits = Signal(1 << bank_bits, name=f"{name}_hits")
     m.d.comb += hits.eq(valid << addr[:bank_bits])
     return hits
 
 
 def _arbitrate(m: Module, requests: list, turn: Signal, name: str) -> Signal:
-    """One-hot grant: the first requesting client of those in ``turn``, or else the first of all."""
+    """Return the grant, one-hot: the first requesting client of those in ``turn``, or else the first of all."""
     grant = Signal(len(requests), name=name)
     asked = Cat(requests)
     ahead = asked & turn
@@ -115,7 +115,8 @@ def _arbitrate(m: Module, requests: list, turn: Signal, name: str) -> Signal:
 
 
 class NarrowWrite(wiring.Component):
-    """A write port of ``narrow_bytes`` onto one of ``wide_bytes``: data replicated, byte enables in their lane.
+    """Puts a write port of ``narrow_bytes`` onto one of ``wide_bytes``: data is replicated, byte enables stand in their
+    lane.
 
     Members: ``narrow``: In(WritePort), ``wide``: Out(WritePort); word addresses each in words of its own width.
     """
@@ -147,7 +148,7 @@ class NarrowWrite(wiring.Component):
 
 
 class NarrowRead(wiring.Component):
-    """A read port of ``narrow_bytes`` onto one of ``wide_bytes``: the lane is picked when the response comes.
+    """Puts a read port of ``narrow_bytes`` onto one of ``wide_bytes``: the lane is picked when the response comes.
 
     Members: ``narrow``: In(ReadPort), ``wide``: Out(ReadPort); word addresses each in words of its own width.
     """

@@ -1,4 +1,4 @@
-"""The SoC: engines, LV2, events, registers and the memory port."""
+"""Defines the SoC: engines, LV2, events, registers and the memory port."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -15,7 +15,7 @@ from hw.scratchpad import Scratchpad
 
 
 class Soc(wiring.Component):
-    """The whole accelerator.
+    """Is the whole accelerator.
 
     Members
     -------

@@ -1,11 +1,11 @@
-"""Accesses of the host, the same on every backend: which are refused, and what those to DRAM cost."""
+"""Checks accesses of the host in the same way on every backend: which are refused, and what those to DRAM cost."""
 
 from hw.contract.params import SocParams
 from sim.bus import LINE_BYTES, BusError, HostCosts
 
 
 def check_register(access: str, address: int) -> None:
-    """Raise :class:`BusError` for an address that is no register's. ``access``: such as ``read of``."""
+    """Raise :class:`BusError` if ``address`` is no register's. ``access`` is for the message, such as ``read of``."""
     if address % 4 or not 0 <= address < 1 << 16:
         raise BusError(f"{access} register {address:#06x}: the address must be a multiple of 4 below 0x10000")
 
@@ -17,26 +17,26 @@ def check_value(address: int, value: int) -> None:
 
 
 def refused(access: str, address: int) -> BusError:
-    """What to raise when the SoC has answered with an error."""
+    """Return the error to raise when the SoC has answered with an error."""
     return BusError(
         f"{access} register {address:#06x}: the SoC answered with an error; is the address in the register map?"
     )
 
 
 def check_memory(params: SocParams, access: str, address: int, size: int) -> None:
-    """Raise :class:`BusError` for what leaves the DRAM."""
+    """Raise :class:`BusError` for an access that leaves the DRAM."""
     if address < 0 or size < 0 or address + size > params.dram_bytes:
         raise BusError(f"{access} of {size} bytes at {address:#x} leaves the DRAM of {params.dram_bytes:#x} bytes")
 
 
 def check_fault(kind: int, base: int, size: int, after: int, cycles: int) -> None:
-    """Raise ValueError for what is no fault of the DRAM; see ``RtlBus.set_dram_fault``."""
+    """Raise ValueError for what is no fault of the DRAM; ``RtlBus.set_dram_fault`` says which there are."""
     if kind not in range(4) or base < 0 or size < 1 or base + size > 1 << 32 or after < 0 or cycles < 1:
         raise ValueError(f"no fault of kind {kind} at {base:#x}, {size} bytes, {after} cycles from now for {cycles}")
 
 
 def check_stalls(seed: int, per_256: int) -> None:
-    """Raise ValueError for what is no stall of the DRAM; see ``RtlBus.set_stalls``."""
+    """Raise ValueError for what is no stall of the DRAM; ``RtlBus.set_stalls`` says which there are."""
     if not 1 <= seed < 1 << 32 or not 0 <= per_256 <= 255:
         raise ValueError(f"seed must be 1 to {(1 << 32) - 1} and per_256 0 to 255, not {seed} and {per_256}")
 
@@ -48,5 +48,5 @@ def check_timing(present: SocParams, wanted: SocParams) -> None:
 
 
 def memory_cycles(costs: HostCosts, address: int, size: int) -> int:
-    """Cycles of an access to DRAM: a cost for each line that it touches."""
+    """Return the cycles of an access to DRAM: each line that it touches has a cost."""
     return ((address + size - 1) // LINE_BYTES - address // LINE_BYTES + 1) * costs.memory_line if size else 0

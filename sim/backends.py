@@ -1,4 +1,4 @@
-"""The names of the backends. Importing them loads no RTL."""
+"""Names the backends. Importing this module loads no RTL."""
 
 RTL_BACKENDS = ("native", "cxxrtl", "pysim")  #: what ``sim.rtl.open_bus`` can open
 MODEL = "model"  #: the fast model: the same images, cycles within a few percent

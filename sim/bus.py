@@ -1,4 +1,5 @@
-"""``Bus``: all that a driver can see of a SoC. Every backend implements it; nothing above can tell which it has.
+"""Defines ``Bus``, which is all that a driver can see of a SoC. Every backend implements it; nothing above can tell
+which it has.
 
 The host is not free: each access charges cycles of the accelerator's clock to simulated time (``HostCosts``), during
 which the accelerator runs on. Two backends that receive the same calls report the same cycle counts.
@@ -13,7 +14,7 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class HostCosts:
-    """What host actions cost, in accelerator cycles at a nominal 1 GHz. ``HostCosts.free()`` sets all to zero."""
+    """Says what host actions cost, in accelerator cycles at a nominal 1 GHz. ``HostCosts.free()`` sets all to zero."""
 
     register_access: int = 50  #: one 32-bit register read or write over the peripheral bus
     memory_line: int = 10  #: one 64-byte cache line of control data written to or read from DRAM
@@ -27,7 +28,7 @@ class HostCosts:
 
     @classmethod
     def free(cls) -> "HostCosts":
-        """Costs nothing: for unit tests that count accelerator cycles only."""
+        """Return costs of zero, for unit tests that count accelerator cycles only."""
         return cls(*(0 for _ in fields(cls)))
 
 
@@ -35,23 +36,23 @@ LINE_BYTES = 64
 
 
 class BusError(RuntimeError):
-    """A bus access the SoC refused (AXI error response, address outside DRAM); names address and access."""
+    """Says that the SoC refused a bus access (AXI error response, address outside DRAM); names address and access."""
 
 
 class BusTimeout(RuntimeError):
-    """The SoC did not answer a register access within a generous number of cycles."""
+    """Says that the SoC did not answer a register access within a generous number of cycles."""
 
 
 @runtime_checkable
 class Bus(Protocol):
-    """The host's view of one SoC."""
+    """A bus is the host's view of one SoC."""
 
     params: SocParams
     costs: HostCosts
 
     @property
     def cycle(self) -> int:
-        """Cycles simulated since power-on."""
+        """Return the cycles simulated since power-on."""
 
     def read_reg(self, address: int) -> int:
         """Read a 32-bit register; charges ``costs.register_access``."""

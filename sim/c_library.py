@@ -1,4 +1,4 @@
-"""C files of ours as libraries: compiled once, in a second, and kept with the simulators."""
+"""Compiles C files of ours to libraries: once, in a second, and keeps them with the simulators."""
 
 import ctypes
 from pathlib import Path
@@ -9,8 +9,9 @@ _STANDARD, _ALONE = "-fvisibility=hidden", "-nostdlib"
 
 
 def c_library(*sources: Path, standard: bool = False) -> Any:
-    """The functions of ``sources``, with the headers beside them; ``standard``: they need the standard library, and say
-    which functions are seen. Raises :class:`sim.rtl.toolchain.BuildError` if they cannot be compiled."""
+    """Return the functions of ``sources``, compiled with the headers beside them. With ``standard`` they need the
+    standard library, and say which functions are seen. Raises :class:`sim.rtl.toolchain.BuildError` if they cannot be
+    compiled."""
     from sim.rtl.cache import Recipe, library  # where they are used: they bring Amaranth
     from sim.rtl.stages import Stages
     from sim.rtl.toolchain import CC, Source, compile_all, link
@@ -28,6 +29,6 @@ def c_library(*sources: Path, standard: bool = False) -> Any:
 
 
 def structure(name: str, numbers: str, pointers: str = "") -> type[ctypes.Structure]:
-    """A structure of C by the names of its members: integers of 64 bits, and pointers behind them."""
+    """Return a C structure with the names of its members: integers of 64 bits, and pointers behind them."""
     fields = [(one, ctypes.c_int64) for one in numbers.split()] + [(one, ctypes.c_void_p) for one in pointers.split()]
     return type(name, (ctypes.Structure,), {"_fields_": fields})

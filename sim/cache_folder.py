@@ -1,4 +1,4 @@
-"""The folder where everything that can be made again is kept.
+"""Keeps everything that can be made again in one folder.
 
 What lies there is loaded, and libraries are run, so the folder is trusted: it belongs to this user, nobody else may
 write there, and anything else is refused. What is no plain file, such as a pipe, is as if it were not there.
@@ -23,12 +23,12 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class ForeignCacheError(RuntimeError):
-    """The cache folder is another user's, or others may write there; says the way out."""
+    """Says that the cache folder is another user's, or that others may write there, and names the way out."""
 
 
 def cache_dir() -> Path:
-    """``$XDG_CACHE_HOME/caesura``, by default ``~/.cache/caesura``, made for this user alone if it is missing and can
-    be made. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG specification asks. Raises
+    """Return ``$XDG_CACHE_HOME/caesura``, by default ``~/.cache/caesura``, made for this user alone if it is missing
+    and can be made. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG specification asks. Raises
     :class:`ForeignCacheError`."""
     configured = Path(os.environ.get("XDG_CACHE_HOME", ""))
     folder = (configured if configured.is_absolute() else Path.home() / ".cache") / "caesura"
@@ -55,7 +55,7 @@ def _refuse_foreign(folder: Path) -> None:
 
 
 def read_kept(path: Path) -> bytes:
-    """What a file in the cache holds. Raises OSError, also for what is no plain file, without waiting for it."""
+    """Return what a file in the cache holds. Raises OSError, also for what is no plain file, without waiting for it."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     with open(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -78,8 +78,8 @@ def write_kept(path: Path, raw: bytes) -> None:
 
 @functools.cache
 def sources_digest(*folders: str, root: Path = _ROOT) -> str:
-    """Digest of all files in ``folders`` of this project (at ``root``), in whatever language, and of the versions they
-    run on: what they made is as good as new while it stays the same."""
+    """Return a digest of all files in ``folders`` of this project (at ``root``), in whatever language, and of the
+    versions they run on: what they made is as good as new while the digest stays the same."""
     digest = hashlib.sha256(f"{platform.python_version()} {np.__version__}".encode())
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
@@ -89,19 +89,19 @@ def sources_digest(*folders: str, root: Path = _ROOT) -> str:
 
 
 class BoundedFolder:
-    """Files in the folder ``path``, of ``most`` bytes together: those not used for longest go first. A file is written
-    at once or not at all. A folder that cannot be written to is no error: what is kept there is made again."""
+    """Keeps files in the folder ``path``, of ``most`` bytes together: those not used for longest go first. A file is
+    written at once or not at all. A folder that cannot be written to is no error: what is kept there is made again."""
 
     def __init__(self, path: Path, most: int) -> None:
         self.path, self._most = path, most
 
     def used(self, name: str) -> None:
-        """A file was of use just now."""
+        """Note that a file was of use just now."""
         with contextlib.suppress(OSError):
             os.utime(self.path / name)
 
     def write(self, name: str, raw: bytes) -> bool:
-        """Keep ``raw`` as a file; False if that cannot be."""
+        """Keep ``raw`` as a file; return False if that is impossible."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             write_kept(self.path / name, raw)
@@ -110,16 +110,16 @@ class BoundedFolder:
         return True
 
     def read(self, name: str) -> bytes:
-        """What a file holds. Raises OSError."""
+        """Return what a file holds. Raises OSError."""
         return read_kept(self.path / name)
 
     def remove(self, name: str) -> None:
-        """A file is of no use."""
+        """Remove a file that is of no use."""
         with contextlib.suppress(OSError):
             (self.path / name).unlink()
 
     def prune(self) -> None:
-        """Remove what is too much."""
+        """Remove the oldest files until the rest fits."""
         total = 0
         for _, size, name in sorted(self._files(), reverse=True):
             total += size
@@ -127,7 +127,7 @@ class BoundedFolder:
                 self.remove(name)
 
     def _files(self) -> Iterator[tuple[float, int, str]]:
-        """When each file was used, its size and its name; drafts of processes that died too."""
+        """Yield of each file when it was used, its size and its name; drafts of processes that died are among them."""
         with contextlib.suppress(OSError):
             for entry in os.scandir(self.path):
                 with contextlib.suppress(OSError):  # another process may have removed it

@@ -1,4 +1,4 @@
-"""The simulated DRAM: an AXI4 slave with the timing of one DRAM channel, the same in every backend."""
+"""Simulates the DRAM: an AXI4 slave with the timing of one DRAM channel, the same in every backend."""
 
 import enum
 
@@ -18,7 +18,7 @@ RESP_OKAY, RESP_DECERR = 0, 3
 
 
 def timing_ports(params: SocParams, prefix: str = "") -> dict:
-    """Inputs for the timing that may change from run to run; their initial values are those of ``params``."""
+    """Return inputs for the timing that may change from run to run; their initial values are those of ``params``."""
     return {
         f"{prefix}latency": In(16, init=params.dram_latency),
         f"{prefix}row_miss": In(16, init=params.dram_row_miss),
@@ -27,7 +27,7 @@ def timing_ports(params: SocParams, prefix: str = "") -> dict:
 
 
 class DramFault(enum.IntEnum):
-    """What goes wrong in a DRAM that is told to."""
+    """Names what goes wrong in a DRAM that is told to fail."""
 
     NONE = 0
     FREEZE = 1  #: no channel moves; what was offered stays
@@ -36,7 +36,7 @@ class DramFault(enum.IntEnum):
 
 
 def fault_ports(prefix: str = "") -> dict:
-    """Inputs for faults on purpose: see :class:`Dram`."""
+    """Return inputs for faults on purpose, as :class:`Dram` describes them."""
     return {
         f"{prefix}fault_kind": In(2),
         f"{prefix}fault_base": In(ADDR),
@@ -45,7 +45,7 @@ def fault_ports(prefix: str = "") -> dict:
 
 
 class Dram(wiring.Component):
-    """DRAM behind an AXI4 slave port: ``params.dram_bytes`` bytes, zero at power-on.
+    """Is DRAM behind an AXI4 slave port: ``params.dram_bytes`` bytes, zero at power-on.
 
     Timing, with the ``dram_*`` parameters:
 
@@ -108,7 +108,7 @@ class Dram(wiring.Component):
         return m
 
     def _clocks(self, m: Module) -> None:
-        """Time and refresh."""
+        """Count time, and say when the DRAM refreshes."""
         p = self.params
         self._now = Signal(TIME)
         m.d.sync += self._now.eq(self._now + 1)
@@ -176,7 +176,7 @@ class Dram(wiring.Component):
         ]
 
     def _open_row(self, m: Module, addr: Signal, length: Signal, taken) -> Signal:
-        """Reserve the bank at ``addr`` for ``length`` + 1 beats; returns when its row is open for them."""
+        """Reserve the bank at ``addr`` for ``length`` + 1 beats; return when its row is open for them."""
         p = self.params
         offset_bits, bank_bits = (p.dram_row_bytes - 1).bit_length(), (p.dram_banks - 1).bit_length()
         row_bits = ADDR - offset_bits - bank_bits
@@ -271,7 +271,7 @@ class Dram(wiring.Component):
             m.d.sync += saved.eq(Mux(self._bus_due, FULL - 1, total))
 
     def _current(self, m: Module, queue: SyncFIFOBuffered, name: str):
-        """The burst in service; returns (burst, its next beat may move, its next beat moves)."""
+        """Return the burst in service, whether its next beat may move, and whether it moves."""
         burst = Signal(self._request, name=name)
         active, due, moves = Signal(name=f"{name}_active"), Signal(name=f"{name}_due"), Signal(name=f"{name}_moves")
         m.d.comb += due.eq(active & ~(self._now - burst.ready_at)[TIME - 1] & ~self._closed & self._bus_due)

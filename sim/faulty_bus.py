@@ -1,10 +1,11 @@
-"""A bus whose host side goes wrong on request: interrupts that come late or never, memory that reads otherwise."""
+"""Defines a bus whose host side goes wrong on request: interrupts come late or never, memory reads wrong bytes."""
 
 from sim.bus import Bus
 
 
 class FaultyBus:
-    """A :class:`sim.bus.Bus` in front of another, for tests and for whoever wants to see how software takes it.
+    """Passes calls to another :class:`sim.bus.Bus` and makes some go wrong, for tests and for whoever wants to see how
+    software takes it.
 
     Faults of the memory as the device sees it are those of ``RtlBus.set_dram_fault``, which all simulators and the fast
     model have, and which this passes on.
@@ -20,24 +21,25 @@ class FaultyBus:
 
     # -- faults ----------------------------------------------------------------------------------------------
     def lose_interrupts(self, count: int) -> None:
-        """The next ``count`` interrupts that would wake the host do not."""
+        """Lose the next ``count`` interrupts that would wake the host."""
         self._lost = count
 
     def delay_interrupts(self, cycles: int) -> None:
-        """No interrupt wakes the host within so many cycles from now."""
+        """Let no interrupt wake the host within so many cycles from now."""
         self._deaf_until = self.cycle + cycles
 
     def damage_next_read(self, address: int, mask: int) -> None:
-        """The byte at ``address`` reads once with the bits of ``mask`` turned over."""
+        """Turn the bits of ``mask`` over in the byte at ``address``, once, when it is read next."""
         self._damage.append((address, mask))
 
     def heal(self) -> None:
-        """Everything works again."""
+        """Let everything work again."""
         self._deaf_until, self._lost, self._damage = 0, 0, []
         self.set_dram_fault(0)
 
     def set_dram_fault(self, kind: int, base: int = 0, size: int = 1 << 32, *, after: int = 0, cycles: int = 1) -> None:
-        """See :meth:`sim.rtl.base.RtlBus.set_dram_fault`; TypeError if the bus behind this has none."""
+        """Pass on what :meth:`sim.rtl.base.RtlBus.set_dram_fault` takes; raises TypeError if the bus behind has no such
+        method."""
         set_fault = getattr(self.bus, "set_dram_fault", None)
         if set_fault is None:
             if kind:
@@ -48,19 +50,19 @@ class FaultyBus:
     # -- Bus -------------------------------------------------------------------------------------------------
     @property
     def cycle(self) -> int:
-        """Cycles simulated since power-on."""
+        """Return the cycles simulated since power-on."""
         return self.bus.cycle
 
     def read_reg(self, address: int) -> int:
-        """As the bus behind."""
+        """Read the register from the bus behind."""
         return self.bus.read_reg(address)
 
     def write_reg(self, address: int, value: int) -> None:
-        """As the bus behind."""
+        """Write the register of the bus behind."""
         self.bus.write_reg(address, value)
 
     def read_mem(self, address: int, size: int, *, charge: bool = True) -> bytes:
-        """As the bus behind, but for bytes that are damaged."""
+        """Read DRAM from the bus behind, and change the bytes that are to be damaged."""
         data = bytearray(self.bus.read_mem(address, size, charge=charge))
         for at, mask in [hit for hit in self._damage if address <= hit[0] < address + size]:
             data[at - address] ^= mask
@@ -68,11 +70,11 @@ class FaultyBus:
         return bytes(data)
 
     def write_mem(self, address: int, data: bytes, *, charge: bool = True) -> None:
-        """As the bus behind."""
+        """Write DRAM of the bus behind."""
         self.bus.write_mem(address, data, charge=charge)
 
     def wait_irq(self, limit: int) -> bool:
-        """As the bus behind, late, or not at all."""
+        """Wait for an interrupt of the bus behind, which comes late or is lost where that was asked for."""
         deaf = min(limit, max(0, self._deaf_until - self.cycle))
         self.bus.advance(deaf)
         begin = self.cycle
@@ -85,7 +87,7 @@ class FaultyBus:
         return False
 
     def advance(self, cycles: int) -> None:
-        """As the bus behind."""
+        """Let time pass on the bus behind."""
         self.bus.advance(cycles)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Buses that tell when each unit ran each instruction: of the fast model, and of the RTL cycle by cycle."""
+"""Opens buses that tell when each unit ran each instruction: of the fast model, and of the RTL cycle by cycle."""
 
 from typing import Protocol
 
@@ -10,20 +10,20 @@ from sim.timing.runs import InstructionRun
 
 
 class NoRecording(ValueError):
-    """The backend cannot tell when its units run."""
+    """Says that the backend cannot tell when its units run."""
 
 
 class RecordedBus(Bus, Protocol):
-    """A bus that keeps what ran."""
+    """Is a bus that keeps what ran."""
 
     @property
     def runs(self) -> list[InstructionRun]:
-        """The instructions that have ended."""
+        """Return the instructions that have ended."""
 
 
 def open_recorded(params: SocParams, backend: str, progress: Progress | None = None) -> RecordedBus:
-    """A SoC at power-on that keeps when its units run. RTL is simulated cycle by cycle, some hundred times slower
-    than otherwise. Raises :class:`NoRecording` for a backend whose registers cannot be read."""
+    """Return a SoC at power-on that keeps when its units run. RTL is simulated cycle by cycle, some hundred times
+    slower than otherwise. Raises :class:`NoRecording` for a backend whose registers cannot be read."""
     if backend == MODEL:
         from sim.model.bus import ModelBus
 

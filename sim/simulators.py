@@ -1,4 +1,4 @@
-"""Opening a simulated SoC by the name of its backend."""
+"""Opens a simulated SoC by the name of its backend."""
 
 from os import PathLike
 
@@ -8,7 +8,7 @@ from sim.bus import Bus, HostCosts, Progress
 
 
 class NoWaveforms(RuntimeError):
-    """Waveforms were asked of a backend that has no signals."""
+    """Says that waveforms were asked of a backend that has no signals."""
 
 
 def open_simulator(
@@ -19,7 +19,7 @@ def open_simulator(
     vcd: str | PathLike | None = None,
     progress: Progress | None = None,
 ) -> Bus:
-    """A SoC at power-on on any of ``sim.backends.BACKENDS``: the fast model, or RTL as by ``sim.rtl.open_bus``.
+    """Return a SoC at power-on on any of ``sim.backends.BACKENDS``: the fast model, or RTL as by ``sim.rtl.open_bus``.
 
     ValueError for an unknown backend, :class:`NoWaveforms` for waveforms of the model, ``BuildError`` if a simulator of
     the RTL cannot be built or cannot write waveforms.

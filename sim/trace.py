@@ -1,4 +1,4 @@
-"""Timelines as Chrome trace JSON, which https://ui.perfetto.dev and chrome://tracing show.
+"""Writes timelines as Chrome trace JSON, which https://ui.perfetto.dev and chrome://tracing show.
 
 A timeline is a list of spans on named tracks, and of counters. Nothing here knows what a span stands for.
 """
@@ -16,7 +16,7 @@ CYCLES_PER_US = 1000  #: nominal 1 GHz: a trace viewer wants time, the simulator
 
 @dataclass(frozen=True)
 class Span:
-    """Something that lasted from cycle ``start`` to cycle ``end`` on ``track``, a group and a line in it.
+    """Describes something that lasted from cycle ``start`` to cycle ``end`` on ``track``, a group and a line in it.
 
     ``kind`` chooses the colour: spans of one kind look alike. ``details`` are shown when the span is selected.
     """
@@ -31,8 +31,8 @@ class Span:
 
 @dataclass(frozen=True)
 class Counter:
-    """What ``values`` are from ``cycle`` on, until the next record of the same ``track``: a group and a name in it. A
-    viewer stacks them."""
+    """Says what ``values`` are from ``cycle`` on, until the next record of the same ``track``: a group and a name in
+    it. A viewer stacks them."""
 
     track: tuple[str, str]
     cycle: int
@@ -40,7 +40,7 @@ class Counter:
 
 
 def trace_events(spans: Iterable[Span], counters: Iterable[Counter] = ()) -> dict[str, Any]:
-    """The trace as one JSON object; raises ValueError for a span that ends before it starts."""
+    """Return the trace as one JSON object; raises ValueError for a span that ends before it starts."""
     spans = sorted(spans, key=lambda span: (span.start, -span.end))
     counters = sorted(counters, key=lambda counter: counter.cycle)
     groups = {each.track[0] for each in spans} | {each.track[0] for each in counters}
@@ -61,7 +61,7 @@ def write_trace(path: str | Path, spans: Iterable[Span], counters: Iterable[Coun
 
 
 def _shown(value: Any) -> Any:
-    """``value`` with all text as a viewer should show it."""
+    """Return ``value`` with all text as a viewer should show it."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):

@@ -39,8 +39,8 @@ def perception(width: int) -> Network:
 
 
 def planning(width: int, extra: int = 0) -> Network:
-    """The map, one channel for each class, to a score for each trajectory. ``width``: channels; ``extra``: those of a
-    fourth convolution, 0 for none."""
+    """Return the map, one channel for each class, to a score for each trajectory. ``width``: channels; ``extra``: those
+    of a fourth convolution, 0 for none."""
     net = Network("planning", (CLASSES, CELLS, CELLS), input="map")
     x = net.conv("near", "map", width, 3, 1, 1)
     x = net.conv("far", x, 2 * width, 3, 2, 1)
@@ -61,12 +61,13 @@ def models(params: SocParams) -> tuple[Path, Path]:
 
 
 def camera(frame: int) -> Array:
-    """The camera's image of a frame, [1, 3, 32, 32]."""
+    """Return the camera's image of a frame, [1, 3, 32, 32]."""
     return image((3, 2 * CELLS, 2 * CELLS), (_VERSION, frame))
 
 
 def parse(scores: npt.NDArray) -> Array:
-    """What the CPU does between the two: scores [1, classes, y, x] to a map, 1.0 in the channel of the best class."""
+    """Return what the CPU does between the two: scores [1, classes, y, x] to a map, 1.0 in the channel of the best
+    class."""
     best = np.argmax(scores, axis=1, keepdims=True)
     return (best == np.arange(scores.shape[1]).reshape(1, -1, 1, 1)).astype(np.float32)
 

@@ -34,7 +34,7 @@ class Workload:
     undisturbed: dict[tuple[str, int], Arrays] = field(default_factory=dict)  #: outputs, by model and frame
 
     def expected(self, model: LoadedModel, frame: int, inputs: Inputs) -> Arrays:
-        """What ``model``, running by itself, makes of a frame."""
+        """Return what ``model``, running by itself, makes of a frame."""
         key = model.name, frame
         if key not in self.undisturbed:
             self.undisturbed[key] = Session(self.device, model).run(inputs)[0]
@@ -125,7 +125,7 @@ class Pipeline:
         return [(cycle_of(p.ended) - cycle_of(s.started)) / self._workload.unit for s, p in pairs]
 
     def equal(self) -> bool:
-        """Whether every output is, bit for bit, that of its model run by itself on the same inputs."""
+        """Return whether every output is, bit for bit, that of its model run by itself on the same inputs."""
         for request in (*self.perceptions, *self.plannings):
             frame, found = self.frame_of[request.number], request.outputs or {}
             if self._alone:  # nothing disturbed it
@@ -137,6 +137,6 @@ class Pipeline:
 
 
 def cycle_of(time: int | None) -> int:
-    """A time that is known by now."""
+    """Return a time that is known by now."""
     assert time is not None
     return time

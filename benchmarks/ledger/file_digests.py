@@ -28,7 +28,7 @@ class FileDigest(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the file still says the same. A model that is not there now is taken to be what it was."""
+        """Return whether the file still says the same. A model that is not there now is taken to be what it was."""
         found = _read(located(self.path))
         if found is None:
             return self.path.startswith(MODELS)
@@ -36,21 +36,21 @@ class FileDigest(NamedTuple):
 
 
 def file_digest(path: str) -> FileDigest:
-    """The digest of a file that is there; raises ``OSError``."""
+    """Return the digest of a file that is there; raises ``OSError``."""
     content = located(path).read_bytes()
     return FileDigest(path, _digest(content), code_digest(content) if path.endswith(".py") else "")
 
 
 def content_digests(paths: Iterable[str]) -> dict[str, str]:
-    """Digests of bytes by path; files that are not there are left out."""
+    """Return the digests of bytes by path; files that are not there are left out."""
     found = {path: _read(located(path)) for path in paths}
     return {path: _digest(content) for path, content in found.items() if content is not None}
 
 
 @functools.cache
 def code_digest(source: bytes) -> str:
-    """A digest of Python code that comments, docstrings and layout leave as it is; empty if it is no Python. Other
-    versions of Python may give other digests."""
+    """Return a digest of Python code that comments, docstrings and layout leave as it is; empty if it is no Python.
+    Other versions of Python may give other digests."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -68,20 +68,20 @@ def code_digest(source: bytes) -> str:
 
 
 def models_folder() -> Path | None:
-    """The folder ``CAESURA_MODELS``; None if it is not told, or not there."""
+    """Return the folder ``CAESURA_MODELS``; None if it is not told, or not there."""
     told = os.environ.get("CAESURA_MODELS")
     return Path(told).resolve() if told and Path(told).is_dir() else None
 
 
 def located(path: str) -> Path:
-    """Where the file of a digest lies."""
+    """Return where the file of a digest lies."""
     if path.startswith(MODELS):
         return (models_folder() or Path(os.devnull)) / path.removeprefix(MODELS)
     return ROOT / path
 
 
 def named(path: Path) -> str | None:
-    """The inverse of :func:`located`; None for a file of neither the project nor its models."""
+    """Return the inverse of :func:`located`; None for a file of neither the project nor its models."""
     models = models_folder()
     if path.is_relative_to(ROOT):
         return path.relative_to(ROOT).as_posix()
@@ -91,18 +91,18 @@ def named(path: Path) -> str | None:
 
 
 def project_files() -> set[str]:
-    """Paths of all files that git knows or would take up. Raises :class:`UsageError` outside a checkout."""
+    """Return the paths of all files that git knows or would take up. Raises :class:`UsageError` outside a checkout."""
     return set(git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")) - {""}
 
 
 def changed_files() -> set[str]:
-    """Paths of files that differ from the last commit."""
+    """Return the paths of files that differ from the last commit."""
     entries = git("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all").split("\0")
     return {entry[3:] for entry in entries if entry}
 
 
 def git(*arguments: str) -> str:
-    """What git says in the project's checkout. Raises :class:`UsageError`."""
+    """Return what git says in the project's checkout. Raises :class:`UsageError`."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     except OSError as error:

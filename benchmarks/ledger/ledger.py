@@ -51,7 +51,8 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path = FILE) -> "Ledger":
-        """What a file holds; empty if there is none. Raises :class:`UsageError` for one that ``write`` did not make."""
+        """Return what a file holds; empty if there is none. Raises :class:`UsageError` for one that ``write`` did not
+        make."""
         if not path.exists():
             return cls()
         try:
@@ -79,7 +80,7 @@ class Ledger:
         draft.replace(path)
 
     def changed(self) -> set[FileDigest]:
-        """All files of the rows that do not say what they said when they ran."""
+        """Return all files of the rows that do not say what they said when they ran."""
         return {one for one in {one for row in self.rows.values() for one in row.files} if not one.holds}
 
 
@@ -112,7 +113,7 @@ def _set_name(files: Sequence[FileDigest]) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers as text: ``0-3,7``."""
+    """Return the numbers as text: ``0-3,7``."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][1] == number - 1:
@@ -123,7 +124,7 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 
 def _numbers(text: str) -> Iterator[int]:
-    """The inverse of :func:`_ranges`."""
+    """Yield the inverse of :func:`_ranges`."""
     for span in filter(None, text.split(",")):
         first, _, last = span.partition("-")
         yield from range(int(first), int(last or first) + 1)

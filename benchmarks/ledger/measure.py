@@ -53,7 +53,7 @@ def _params(entry: PlannedBench) -> SocParams:
 
 
 def _measured(figure: Figure, lab: Lab) -> dict[str, Any]:
-    """The members of a ``RecordedFigure`` that are known here, or the ``error`` for which there is none."""
+    """Return the members of a ``RecordedFigure`` that are known here, or the ``error`` for which there is none."""
     begin = time.monotonic()
     try:
         row = figure.row(lab)

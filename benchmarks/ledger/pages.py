@@ -31,7 +31,7 @@ _UNITS = {"us": "µs"}
 
 
 def pages() -> list[Path]:
-    """All pages that may show figures."""
+    """Return all pages that may show figures."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 
 
@@ -46,7 +46,7 @@ def written(text: str, ledger: Ledger) -> str:
 
 
 def named_figures(text: str) -> list[str]:
-    """The patterns of all markers in ``text``."""
+    """Return the patterns of all markers in ``text``."""
     text = FENCED.sub("", text)
     found = [pattern for block in BLOCK.finditer(text) for pattern, _ in _patterns(block[2])]
     return found + [one[2] for one in INLINE.finditer(text)]
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _patterns(lines: str) -> Iterator[tuple[str, str]]:
-    """Pattern and label, if it has one, of each row."""
+    """Yield pattern and label, if it has one, of each row."""
     for line in filter(None, map(str.strip, lines.splitlines())):
         if not line.startswith(_COLUMNS):
             pattern, _, label = line.partition("=")
@@ -77,7 +77,7 @@ def _patterns(lines: str) -> Iterator[tuple[str, str]]:
 
 
 def _columns(lines: str) -> dict[str, str]:
-    """Titles of more columns, and the member of the figure that each shows."""
+    """Return the titles of more columns, and the member of the figure that each shows."""
     told = [line.strip().removeprefix(_COLUMNS) for line in lines.splitlines() if line.strip().startswith(_COLUMNS)]
     pairs = [column.partition("=") for line in told for column in line.split("|")]
     return {title.strip(): member.strip() for title, _, member in pairs}
@@ -101,7 +101,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _in_order(ledger: Ledger) -> list[str]:
-    """Keys in the order in which benches report their rows."""
+    """Return the keys in the order in which benches report their rows."""
     benches = [entry.name for entry in PLAN]
 
     def place(key: str) -> tuple[int, int, str]:
@@ -151,7 +151,7 @@ def _number(value: float) -> str:
 
 
 def _caption(keys: Iterable[str], ledger: Ledger) -> str:
-    """What measured the rows, and on which machine where they depend on it."""
+    """Return what measured the rows, and on which machine where they depend on it."""
     names = {key.partition("/")[0] for key in keys}
     entries = [entry for entry in PLAN if entry.name in names]
     shown = [ledger.rows[key] for key in keys if key in ledger.rows]

@@ -26,13 +26,13 @@ class PlannedBench:
     timed: tuple[str, ...] = ()
 
     def figures(self) -> list[Figure]:
-        """All rows that are recorded, in the order of the report."""
+        """Return all rows that are recorded, in the order of the report."""
         rows: list[Figure] = importlib.import_module(f"benchmarks.{self.module or self.bench}").figures()
         wanted = [row for row in rows if self.everything or not row.optional]
         return [row for row in wanted if not _any(row.name, self.without)]
 
     def is_timed(self, row: str) -> bool:
-        """Whether a row depends on the machine."""
+        """Return whether a row depends on the machine."""
         return _any(row, self.timed)
 
 
@@ -53,7 +53,7 @@ PLAN = (
 
 
 def planned(bench: str) -> list[PlannedBench]:
-    """All that is recorded of a bench; of ``all``, everything."""
+    """Return all that is recorded of a bench; of ``all``, everything."""
     return [one for one in PLAN if bench in ("all", one.bench)]
 
 

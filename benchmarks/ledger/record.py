@@ -46,7 +46,7 @@ class Recording:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was measured meets what it must, and nothing failed."""
+        """Return whether all that was measured meets what it must, and nothing failed."""
         return not self.failed and all(row.ok for row in self.rows.values())
 
 
@@ -91,7 +91,7 @@ def record(
 
 
 def _chosen(bench: str, only: Sequence[str], path: Path) -> Iterator[tuple[PlannedBench, list[str]]]:
-    """What is to be measured, by bench."""
+    """Yield what is to be measured, by bench."""
     names = {one.name: [figure.name for figure in one.figures()] for one in planned(bench)}
     if not names:
         known = ", ".join(dict.fromkeys(one.bench for one in PLAN))
@@ -129,7 +129,7 @@ def _matches(key: str, row: str, pattern: str, bench: str) -> bool:
 def _measured(
     entry: PlannedBench, rows: Sequence[str], deadline: float, failed: dict[str, str]
 ) -> Iterator[tuple[str, RecordedFigure]]:
-    """Figures as a process of their own measures them. A row that has none is noted in ``failed``."""
+    """Yield the figures as a process of their own measures them. A row that has none is noted in ``failed``."""
     commit, project = git("rev-parse", "HEAD")[:_COMMIT_DIGITS], project_files()
     before, changed = content_digests(project), changed_files()
     models = models_folder()
@@ -171,7 +171,7 @@ def _measured(
 
 
 def _counts(path: str, project: set[str]) -> bool:
-    """Whether a figure depends on a file that was seen: caches and what runs leave behind are no part of it."""
+    """Return whether a figure depends on a file that was seen: caches and what runs leave behind are no part of it."""
     return path.startswith(MODELS) or (path in project and not path.startswith(_OWN))
 
 
@@ -187,7 +187,7 @@ def _figure(
 
 
 def this_machine() -> dict[str, Any]:
-    """What a time depends on: how many processors a process may use, and what they are called."""
+    """Return what a time depends on: how many processors a process may use, and what they are called."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

@@ -27,8 +27,8 @@ class StaleRow:
 
 
 def stale_rows(names: Mapping[str, Sequence[str]] | None = None, *, path: Path = FILE) -> list[StaleRow]:
-    """All figures of the ledger in ``path`` that do not hold. ``names``: rows that exist by planned bench; by default,
-    those of all."""
+    """Return all figures of the ledger in ``path`` that do not hold. ``names``: rows that exist by planned bench; by
+    default, those of all."""
     ledger, plan = Ledger.read(path), {entry.name: entry for entry in PLAN}
     names = names or {entry.name: [figure.name for figure in entry.figures()] for entry in PLAN}
     existing = [f"{name}/{row}" for name, rows in names.items() for row in rows]
@@ -56,7 +56,7 @@ def _other_hardware(row: RecordedFigure, entry: PlannedBench) -> str:
 
 
 def _lacks_models(row: RecordedFigure) -> bool:
-    """Whether a row is missing since a model is, which is not part of the project."""
+    """Return whether a row is missing since a model is, which is not part of the project."""
     return any(one.path.startswith(MODELS) and not located(one.path).is_file() for one in row.files)
 
 

@@ -30,7 +30,7 @@ NAMES = [(compute, memory) for compute in COMPUTE_HEAVY for memory in MEMORY_HEA
 
 
 def pair(compute_heavy: str, memory_heavy: str, *, count: int = 1) -> Scenario:
-    """Both models in closed loops of ``count`` requests on one engine."""
+    """Return both models in closed loops of ``count`` requests on one engine."""
     models = {compute_heavy: COMPUTE_HEAVY[compute_heavy], memory_heavy: MEMORY_HEAVY[memory_heavy]}
     content: dict[str, object] = {
         "name": f"{compute_heavy} x {memory_heavy}",
@@ -57,7 +57,8 @@ def _layers(name: str, count: int, compute: float, load: float) -> list[dict[str
 
 
 def demand(scenario: Scenario) -> tuple[list[float], list[float]]:
-    """Times of memory access and of compute of all layers of all requests of a closed-loop scenario, for the bound."""
+    """Return the times of memory access and of compute of all layers of all requests of a closed-loop scenario, for the
+    bound."""
     loads, computes = [], []
     for stream in scenario.streams:
         for stage in stream.stages:

@@ -10,10 +10,12 @@ SPREAD = Spread(count=6, gap=(1, 100), deadline=(1, 500), arrival=100, cpu=20, t
 
 
 def random_mix(seed: int) -> Scenario:
-    """One to five models, each in a stream of its own, with random layers, arrivals, priorities, engines and memory.
+    """Return one to five models, each in a stream of its own, with random layers, arrivals, priorities, engines and
+    memory.
 
     Every second scenario preempts, every third has true durations that differ from the estimates, every fourth loads
-    before all of its room is free."""
+    before all of its room is free.
+    """
     rng = random.Random(seed)
     memory = rng.choice([100, 300, 1000])
     names = [f"m{number}" for number in range(rng.randint(1, 5))]

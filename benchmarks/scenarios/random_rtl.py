@@ -24,7 +24,8 @@ SPREAD = Spread(count=4, gap=(500, 20_000), deadline=(5000, 100_000), arrival=20
 
 
 def random_rtl(seed: int, preset: str = "tiny") -> Scenario:
-    """One to four models in streams of their own, with random arrivals, priorities and deadlines; a few requests each.
+    """Return one to four models in streams of their own, with random arrivals, priorities and deadlines; a few requests
+    each.
 
     Every second scenario preempts. On presets with several engines every third places each layer on one engine.
     """
@@ -45,7 +46,7 @@ def random_rtl(seed: int, preset: str = "tiny") -> Scenario:
 
 
 def _model(rng: random.Random, name: str) -> dict[str, Any]:
-    """One layer or, less often, a network of a few."""
+    """Return one layer or, less often, a network of a few."""
     if rng.random() < 0.35:
         return {"onnx": rng.choice(models(presets.preset(name)))}
     return {"workload": rng.choice(SMALL)}

@@ -19,7 +19,8 @@ class Spread:
 
 
 def random_stream(rng: random.Random, model: str, spread: Spread) -> dict[str, Any]:
-    """Requests of ``model`` by one of all kinds of arrivals, some with a stage on the CPU and a second run."""
+    """Return the requests of ``model`` by one of all kinds of arrivals, some with a stage on the CPU and a second
+    run."""
     count = rng.randint(1, spread.count)
     arrivals: dict[str, Any] = rng.choice(
         [

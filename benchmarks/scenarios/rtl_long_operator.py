@@ -18,7 +18,8 @@ _VERSION = 1  #: raise it with every change to what is generated
 
 
 def long_operator(rounds: int) -> Scenario:
-    """A long operator every 90 units, ``rounds`` times, and a model of three short ones every 4 units on average.
+    """Return a long operator every 90 units, ``rounds`` times, and a model of three short ones every 4 units on
+    average.
 
     The short model is loaded often enough for what waits to be operators in queues, not requests for a free copy.
     """
@@ -48,7 +49,7 @@ def long_operator(rounds: int) -> Scenario:
 
 
 def _short() -> Path:
-    """Operators of about 1, 3 and 2 units."""
+    """Return the operators of about 1, 3 and 2 units."""
     net = Network("short", (8, 28, 28), input="x")
     x = net.conv("first", net.input, 8, 3, 2, 1)
     x = net.conv("second", x, 16, 3, 1, 1)

@@ -51,7 +51,7 @@ BALANCED = {
 
 
 def pair(compute_heavy: str, memory_heavy: str, *, layers: tuple[int, int], count: int) -> Scenario:
-    """Both models in closed loops of ``count`` requests, two at a time. ``layers``: of each of the two."""
+    """Return both models in closed loops of ``count`` requests, two at a time. ``layers``: of each of the two."""
     chosen = {
         compute_heavy: (*COMPUTE_HEAVY[compute_heavy], layers[0]),
         memory_heavy: (*MEMORY_HEAVY[memory_heavy], layers[1]),

@@ -28,16 +28,16 @@ class Attention:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
+        """Return the multiply-accumulates of one inference."""
         return 2 * self.length * self.length * self.heads * self.width
 
     def problem(self) -> str | None:
-        """What is wrong with the sizes, if anything."""
+        """Return what is wrong with the sizes, if anything."""
         return "sizes must be at least 1" if min(self.heads, self.width, self.length) < 1 else None
 
 
 def parse(name: str) -> Attention | None:
-    """The block that ``attention_HEADSxWIDTH_LENGTH`` stands for; None for other names."""
+    """Return the block that ``attention_HEADSxWIDTH_LENGTH`` stands for; None for other names."""
     match = re.fullmatch(r"attention_(\d+)x(\d+)_(\d+)", name)
     return Attention(*map(int, match.groups())) if match else None
 
@@ -50,7 +50,7 @@ def inputs(block: Attention, seed: int | tuple[int, ...]) -> dict[str, npt.NDArr
 
 
 def model(block: Attention) -> onnx.ModelProto:
-    """The checked model. Scores have a deviation of about one."""
+    """Return the checked model. Scores have a deviation of about one."""
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
 

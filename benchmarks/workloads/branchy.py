@@ -100,8 +100,8 @@ def _shuffle_unit(net: Network, name: str, source: str, channels: int, groups: i
 
 
 def nasnet(channels: int = 32, size: int = 32, cells: int = 4, classes: int = 100) -> Network:
-    """A network of cells like the normal cell of NASNet-A: each reads the results of the two before it, adds pairs of
-    separable convolutions, pools and shortcuts, and joins the five sums."""
+    """Return a network of cells like the normal cell of NASNet-A: each reads the results of the two before it, adds
+    pairs of separable convolutions, pools and shortcuts, and joins the five sums."""
     net = Network("nasnet", (3, size, size))
     before = net.conv("stem1", net.input, channels, 3, pad=1)
     x = net.conv("stem2", before, channels, 3, pad=1)

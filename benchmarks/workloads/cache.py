@@ -10,12 +10,12 @@ from sim.cache_folder import cache_dir
 
 
 def folder() -> Path:
-    """Where generated models are kept; it may not exist yet."""
+    """Return where generated models are kept; it may not exist yet."""
     return cache_dir() / "workloads"
 
 
 def cached(name: str, parameters: object, write: Callable[[Path], None]) -> Path:
-    """The file ``name``.onnx generated from ``parameters``, which are told apart by their ``repr``.
+    """Return the file ``name``.onnx generated from ``parameters``, which are told apart by their ``repr``.
 
     When it is missing, ``write`` is called with a path in the same folder, and what it wrote is renamed into place: a
     generator that fails or is interrupted leaves nothing behind that looks finished.

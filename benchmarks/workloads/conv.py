@@ -29,30 +29,30 @@ class ConvShape:
 
     @property
     def name(self) -> str:
-        """Name of the workload, such as ``conv_64x56x56_64_k3_s1_p1`` (input shape, output channels, kernel, stride,
-        padding) and ``_g64`` at the end for groups."""
+        """Return the name of the workload, such as ``conv_64x56x56_64_k3_s1_p1`` (input shape, output channels, kernel,
+        stride, padding) and ``_g64`` at the end for groups."""
         name = f"conv_{self.cin}x{self.height}x{self.width}_{self.cout}_k{self.kernel}_s{self.stride}_p{self.pad}"
         return name if self.groups == 1 else f"{name}_g{self.groups}"
 
     @property
     def in_shape(self) -> Shape:
-        """Shape of the activations."""
+        """Return the shape of the activations."""
         return (1, self.cin, self.height, self.width)
 
     @property
     def out_shape(self) -> Shape:
-        """Shape of the result."""
+        """Return the shape of the result."""
         sizes = (windows(size + 2 * self.pad, self.kernel, self.stride) for size in (self.height, self.width))
         return (1, self.cout, *sizes)
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates, padding counted as usual."""
+        """Return the multiply-accumulates, padding counted as usual."""
         _, cout, height, width = self.out_shape
         return cout * height * width * self.cin // self.groups * self.kernel**2
 
     def problem(self) -> str | None:
-        """What is wrong with the numbers, if anything."""
+        """Return what is wrong with the numbers, if anything."""
         if min(self.cin, self.height, self.width, self.cout, self.kernel, self.stride, self.groups) < 1:
             return "all numbers but the padding must be at least 1"
         if self.cin % self.groups or self.cout % self.groups:
@@ -63,7 +63,7 @@ class ConvShape:
 
 
 def parse(name: str) -> ConvShape | None:
-    """The convolution that a workload's name stands for; None for other names."""
+    """Return the convolution that a workload's name stands for; None for other names."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -71,7 +71,7 @@ def parse(name: str) -> ConvShape | None:
 
 
 def of_layer(layer: NetworkLayer) -> ConvShape:
-    """The convolution of a network's layer."""
+    """Return the convolution of a network's layer."""
     if layer.kind is not Kind.CONV:
         raise ValueError(f"{layer.name} is a {layer.kind.value}, not a convolution")
     cin, height, width = layer.in_shape

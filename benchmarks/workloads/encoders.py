@@ -47,19 +47,19 @@ class Encoder:
 
     @property
     def in_shape(self) -> Shape:
-        """Shape of ``tokens``."""
+        """Return the shape of ``tokens``."""
         return (1, self.length - 1, self.features) if self.features else (1, self.length, self.width)
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
+        """Return the multiply-accumulates of one inference."""
         tokens, width = self.length, self.width
         layer = tokens * width * (4 * width + 2 * self.hidden + 2 * tokens)
         embedding = (tokens - 1) * self.features * width
         return self.layers * layer + embedding + (width * CLASSES if self.classified else 0)
 
     def problem(self) -> str | None:
-        """What is wrong with the sizes, if anything."""
+        """Return what is wrong with the sizes, if anything."""
         return "sizes must be at least 1" if min(self.length, self.layers) < 1 else None
 
 
@@ -78,8 +78,8 @@ _NAME = re.compile(
 
 
 def parse(name: str) -> Encoder | None:
-    """The encoder that a workload's name stands for, such as ``bert_base``, ``bert_base_1x384`` (one layer, 384 tokens)
-    or ``bert_tiny_2x64_masked_erf``; None for other names."""
+    """Return the encoder that a workload's name stands for, such as ``bert_base``, ``bert_base_1x384`` (one layer, 384
+    tokens) or ``bert_tiny_2x64_masked_erf``; None for other names."""
     match = _NAME.fullmatch(name)
     if not match:
         return None
@@ -101,7 +101,8 @@ def inputs(encoder: Encoder, seed: int | tuple[int, ...]) -> Inputs:
 
 
 def float_model(encoder: Encoder, seed: int) -> onnx.ModelProto:
-    """The encoder with float32 inputs and output, and weights from ``seed``; checked, with all shapes inferred."""
+    """Return the encoder with float32 inputs and output, and weights from ``seed``; checked, with all shapes
+    inferred."""
     graph = _EncoderGraph(encoder, np.random.default_rng(seed))
     x = graph.embedded() if encoder.features else INPUT
     for layer in range(encoder.layers):

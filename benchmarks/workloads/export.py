@@ -18,7 +18,8 @@ Array = npt.NDArray[np.float32]
 
 
 def float_model(network: Network, seed: int) -> onnx.ModelProto:
-    """The network with batch 1, float32 in and out, and weights from ``seed``; checked, with all shapes inferred."""
+    """Return the network with batch 1, float32 in and out, and weights from ``seed``; checked, with all shapes
+    inferred."""
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
     constants: list[onnx.TensorProto] = []
@@ -49,7 +50,7 @@ def float_model(network: Network, seed: int) -> onnx.ModelProto:
 
 
 def parameters(layer: NetworkLayer, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Weights and bias as training and folded batch normalisation leave them.
+    """Return the weights and bias as training and folded batch normalisation leave them.
 
     He initialisation keeps the variance through rectifiers. Filters have no mean: with one, maps of deep layers would
     become constant. Scales differ between the channels, which is what per-channel quantisation is for.

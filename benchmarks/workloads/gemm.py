@@ -21,26 +21,26 @@ class Gemm:
 
     @property
     def name(self) -> str:
-        """Name of the workload, such as ``gemm_512x512x512``."""
+        """Return the name of the workload, such as ``gemm_512x512x512``."""
         return f"gemm_{self.m}x{self.k}x{self.n}"
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates."""
+        """Return the multiply-accumulates."""
         return self.m * self.k * self.n
 
     @property
     def in_shape(self) -> Shape:
-        """Shape of the activations."""
+        """Return the shape of the activations."""
         return (self.m, self.k)
 
     def problem(self) -> str | None:
-        """What is wrong with the sizes, if anything."""
+        """Return what is wrong with the sizes, if anything."""
         return "sizes must be at least 1" if min(self.m, self.k, self.n) < 1 else None
 
 
 def parse(name: str) -> Gemm | None:
-    """The product that a workload's name stands for; None for other names."""
+    """Return the product that a workload's name stands for; None for other names."""
     match = _NAME.fullmatch(name)
     return Gemm(**{key: int(value) for key, value in match.groupdict().items()}) if match else None
 

@@ -7,7 +7,7 @@ from benchmarks.workloads.layers import Shape
 
 
 def image(shape: Shape, seed: int | tuple[int, ...]) -> npt.NDArray[np.float32]:
-    """An image [1, channels, height, width] with mean 0 and standard deviation 1: equal noise at every octave.
+    """Return an image [1, channels, height, width] with mean 0 and standard deviation 1: equal noise at every octave.
 
     White noise would not do: every image has the same statistics, and pooling makes all results alike.
     """

@@ -62,12 +62,13 @@ class NetworkLayer:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates for one sample, padding counted as usual; additions and pooling count nothing."""
+        """Return the multiply-accumulates for one sample, padding counted as usual; additions and pooling count
+        nothing."""
         return math.prod(self.out_shape) * self.fan_in if self.weight_shape else 0
 
     @property
     def is_depthwise(self) -> bool:
-        """Whether each channel is convolved on its own."""
+        """Return whether each channel is convolved on its own."""
         return self.kind is Kind.CONV and self.groups == self.in_shape[0] > 1
 
 
@@ -89,15 +90,15 @@ class Network:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates for one sample."""
+        """Return the multiply-accumulates for one sample."""
         return sum(layer.macs for layer in self.layers)
 
     def shape(self, name: str) -> Shape:
-        """Shape of a layer's output, or of the input."""
+        """Return the shape of a layer's output, or of the input."""
         return self._shapes[name]
 
     def channels(self, name: str) -> int:
-        """Channels of a layer's output, or of the input."""
+        """Return the channels of a layer's output, or of the input."""
         return self._shapes[name][0]
 
     def conv(
@@ -127,15 +128,15 @@ class Network:
         return self._append(name, Kind.MAX_POOL, (source,), (channels, height, width), kernel, stride, pads)
 
     def shuffle(self, name: str, source: str, groups: int) -> str:
-        """Channels dealt out anew: the first of each of ``groups``, then the second of each, and so on."""
+        """Return the channels dealt out anew: the first of each of ``groups``, then the second of each, and so on."""
         return self._append(name, Kind.SHUFFLE, (source,), self._shapes[source], groups=groups)
 
     def global_average_pool(self, name: str, source: str) -> str:
-        """Mean over height and width, which stay as dimensions of one."""
+        """Return the mean over height and width, which stay as dimensions of one."""
         return self._append(name, Kind.GLOBAL_AVERAGE_POOL, (source,), (self.channels(source), 1, 1))
 
     def add(self, name: str, first: str, second: str, activation: Activation = Activation.NONE) -> str:
-        """Sum of two tensors of one shape."""
+        """Return the sum of two tensors of one shape."""
         shape = self._shapes[first]
         return self._append(name, Kind.ADD, (first, second), shape, activation=activation)
 
@@ -146,7 +147,7 @@ class Network:
         return self._append(name, Kind.CONCAT, sources, (channels, height, width))
 
     def flatten(self, name: str, source: str) -> str:
-        """All of a sample's values in one dimension."""
+        """Return all of a sample's values in one dimension."""
         return self._append(name, Kind.FLATTEN, (source,), (math.prod(self._shapes[source]),))
 
     def gemm(self, name: str, source: str, features: int) -> str:
@@ -175,5 +176,5 @@ class Network:
 
 
 def windows(size: int, kernel: int, stride: int) -> int:
-    """Windows of ``kernel`` that fit into ``size`` (padding included), ``stride`` apart."""
+    """Return windows of ``kernel`` that fit into ``size`` (padding included), ``stride`` apart."""
     return (size - kernel) // stride + 1

@@ -48,8 +48,8 @@ def activations(shape: Shape, seed: int | tuple[int, ...]) -> Int8:
 
 
 def model(operator: QdqOperator, seed: int) -> onnx.ModelProto:
-    """The checked model. Weights are uniform and their scales differ between channels. The output's scale is such that
-    for inputs as :func:`activations` makes them the output fills int8 and hardly saturates."""
+    """Return the checked model. Weights are uniform and their scales differ between channels. The output's scale is
+    such that for inputs as :func:`activations` makes them the output fills int8 and hardly saturates."""
     rng = np.random.default_rng(seed)
     channels = operator.weight_shape[operator.channel_axis]
     weight = rng.integers(-WEIGHT_LIMIT, WEIGHT_LIMIT + 1, operator.weight_shape, np.int8)

@@ -35,8 +35,8 @@ class UnknownWorkload(ValueError):
 
 
 def names() -> list[str]:
-    """The workloads of the benchmarks: networks, encoders, products, convolutions. Those of other sizes can be had as
-    well, by names of the same form (:func:`encoders.parse`)."""
+    """Return the workloads of the benchmarks: networks, encoders, products, convolutions. Those of other sizes can be
+    had as well, by names of the same form (:func:`encoders.parse`)."""
     cases = [*tables.first_layers(), *tables.resnet50_convolutions(), *tables.depthwise_convolutions()]
     return [
         *NETWORKS,
@@ -48,7 +48,7 @@ def names() -> list[str]:
 
 
 def workload(name: str) -> Path:
-    """The int8 QDQ ONNX model of a workload, generated on first use. Raises :class:`UnknownWorkload`."""
+    """Return the int8 QDQ ONNX model of a workload, generated on first use. Raises :class:`UnknownWorkload`."""
     subject = _find(name)
     parameters = (VERSION, SEED, subject, onnx.__version__, onnxruntime.__version__)
     if isinstance(subject, Network):
@@ -59,8 +59,8 @@ def workload(name: str) -> Path:
 
 
 def inputs(name: str, index: int = 0) -> Inputs:
-    """Inputs of a workload by tensor name, always the same for one ``index``; none of them calibrated the model.
-    Raises :class:`UnknownWorkload`."""
+    """Return the inputs of a workload by tensor name, always the same for one ``index``; none of them calibrated the
+    model. Raises :class:`UnknownWorkload`."""
     subject = _find(name)
     if isinstance(subject, Network):
         return {subject.input: image(subject.in_shape, (SEED, 1, index))}

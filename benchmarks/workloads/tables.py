@@ -22,28 +22,28 @@ class ConvolutionCase:
 
     @property
     def count(self) -> int:
-        """How often the network contains it."""
+        """Return how often the network contains it."""
         return len(self.layers)
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of all its occurrences."""
+        """Return the multiply-accumulates of all its occurrences."""
         return self.count * self.conv.macs
 
 
 def resnet50_convolutions() -> list[ConvolutionCase]:
-    """Distinct 1×1 and 3×3 convolutions of ResNet-50 with at least 10 MMAC, in order of first use."""
+    """Return the distinct 1×1 and 3×3 convolutions of ResNet-50 with at least 10 MMAC, in order of first use."""
     layers = networks.resnet50().layers
     return _distinct(layer for layer in layers if layer.kernel in (1, 3) and layer.macs >= LARGE_LAYER_MACS)
 
 
 def first_layers() -> list[ConvolutionCase]:
-    """The 7×7 stride 2 convolution of three channels that ResNet-50 begins with."""
+    """Return the 7×7 stride 2 convolution of three channels that ResNet-50 begins with."""
     return _distinct(networks.resnet50().layers[:1])
 
 
 def depthwise_convolutions(stride: int | None = None) -> list[ConvolutionCase]:
-    """Distinct depthwise convolutions of MobileNetV2 in order of first use; of one stride, or of both."""
+    """Return the distinct depthwise convolutions of MobileNetV2 in order of first use; of one stride, or of both."""
     layers = (layer for layer in networks.mobilenetv2().layers if layer.is_depthwise)
     return _distinct(layer for layer in layers if stride in (None, layer.stride))
 

@@ -1,1 +1,1 @@
-"""Commands of the command line that have files of their own."""
+"""This folder holds the commands of the command line that have files of their own."""

@@ -1,4 +1,4 @@
-"""``caesura bench``: figures of a benchmark against what they must reach."""
+"""Defines ``caesura bench``, which holds figures of a benchmark against what they must reach."""
 
 import dataclasses
 import math

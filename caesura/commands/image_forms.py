@@ -1,4 +1,4 @@
-"""``caesura disasm`` and ``export``: an image as assembler text and in flat form."""
+"""Defines ``caesura disasm`` and ``export``, which write an image as assembler text and in flat form."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""``caesura info``: what an image, a model or a machine holds."""
+"""Defines ``caesura info``, which shows what an image, a model or a machine holds."""
 
 from pathlib import Path
 from typing import Annotated

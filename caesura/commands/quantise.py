@@ -1,4 +1,4 @@
-"""``caesura quantise``: a float ONNX model as an 8-bit one that the accelerator runs."""
+"""Defines ``caesura quantise``, which makes of a float ONNX model an 8-bit one that the accelerator runs."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""``caesura scenario``: several models under a policy."""
+"""Defines ``caesura scenario``, which serves several models under a policy."""
 
 from pathlib import Path
 from typing import Annotated

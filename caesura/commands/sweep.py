@@ -1,4 +1,4 @@
-"""``caesura sweep``: many machines, models and policies."""
+"""Defines ``caesura sweep``, which runs many machines, models and policies."""
 
 from pathlib import Path
 from typing import Annotated

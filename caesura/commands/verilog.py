@@ -1,4 +1,4 @@
-"""``caesura verilog``: the accelerator as Verilog."""
+"""Defines ``caesura verilog``, which writes the accelerator as Verilog."""
 
 from pathlib import Path
 from typing import Annotated

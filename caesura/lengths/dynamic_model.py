@@ -1,4 +1,5 @@
-"""A model with a dynamic dimension as one model: for each call a kernel is matched (**Run-time kernel matching**)."""
+"""Serves a model with a dynamic dimension as one model: for each call a kernel is matched (**Run-time kernel
+matching**)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ _NAMED = 3  #: kernels that an error names
 
 @dataclass(frozen=True)
 class ServedCall:
-    """How a call was served. ``exact``: by a kernel for its length that was there; ``range``: by one for a range;
+    """Says how a call was served. ``exact``: by a kernel for its length that was there; ``range``: by one for a range;
     ``ladder``: padded, by one for ``kernel_length``; ``compiled``: by one that it waited for; ``file``: by one that was
     read from the cache folder."""
 
@@ -36,8 +37,8 @@ class ServedCall:
 
 
 class DynamicModel:
-    """A model on a device that takes inputs of any length in ``lengths``: called as a loaded model is. Made by
-    ``caesura.dynamic``. A context manager: at its end its kernels are unloaded.
+    """Is a model on a device that takes inputs of any length in ``lengths``, and is called as a loaded model is.
+    ``caesura.dynamic`` makes it. It is a context manager: at its end its kernels are unloaded.
 
     ``kernel_library``: its kernels; what is added there is used from the next call on, if it fits ``demand``.
     ``served``: how many calls were served how; ``last``: how the last one was.
@@ -68,13 +69,13 @@ class DynamicModel:
         self._at: dict[int, Kernel] = {}  #: by length, what stays loaded
 
     def __call__(self, inputs: Inputs) -> npt.NDArray | Arrays:
-        """One inference, as ``Model`` does it. Raises ``InputError`` for a length outside of the range too, and
+        """Run one inference as ``Model`` does. Raises ``InputError`` for a length outside of the range too, and
         ``CompileError`` if there is no kernel for it and none can be compiled."""
         outputs, _ = self.run(inputs)
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     def run(self, inputs: Inputs) -> tuple[Arrays, RunStats]:
-        """Like calling, but always outputs by name, with the statistics."""
+        """Run one inference as a call does, but always return outputs by name, with the statistics."""
         given, length = self._read(inputs)
         kernel, served = self._match(length)
         if served.kernel_length > length:
@@ -88,7 +89,7 @@ class DynamicModel:
 
     @property
     def stats(self) -> RunStats | None:
-        """Cycles and counters of the last inference; None before the first."""
+        """Return cycles and counters of the last inference, or None before the first."""
         return self._stats
 
     def prepare(self, *lengths: int) -> None:
@@ -118,22 +119,22 @@ class DynamicModel:
         self.kernel_library.add(made)
 
     def at(self, length: int) -> Model:
-        """The loaded model for exactly ``length``, which stays loaded until :meth:`release`: to be scheduled and
+        """Return the loaded model for exactly ``length``, which stays loaded until :meth:`release`: to be scheduled and
         preempted as any other."""
         kernel = self._at.setdefault(length, self._exact(length))
         self.kernels.keep(kernel, length)
         return self.kernels.model(kernel, length)
 
     def release(self, length: int) -> None:
-        """What :meth:`at` gave for ``length`` may be unloaded where others need its room."""
+        """Allow that what :meth:`at` gave for ``length`` is unloaded where others need its room."""
         self._check(length)
         kernel = self._at.pop(length, None)
         if kernel is not None:
             self.kernels.release(kernel, length)
 
     def loaded_for(self, inputs: Inputs) -> LoadedModel:
-        """The loaded model for exactly the length of ``inputs``: what ``Runtime.submit`` asks for. It stays loaded as
-        long as requests for it have not ended."""
+        """Return the loaded model for exactly the length of ``inputs``: what ``Runtime.submit`` asks for. It stays
+        loaded as long as requests for it have not ended."""
         length = self._read(inputs)[1]
         return self.kernels.model(self._exact(length), length).loaded
 
@@ -143,7 +144,7 @@ class DynamicModel:
         return self._result(length, self._makers.want(self.demand, length)) if kernel is None else kernel
 
     def padding_problem(self, length: int, longer: int) -> str | None:
-        """Why a kernel for ``longer`` cannot serve ``length``; None if it can."""
+        """Return why a kernel for ``longer`` cannot serve ``length``, or None if it can."""
         for each in (length, longer):
             self._check(each)
         return self._padding.problem(length, longer)
@@ -179,7 +180,7 @@ class DynamicModel:
         return longer, ServedCall(length, rung, "ladder")
 
     def _found(self, length: int) -> Kernel | None:
-        """The kernel that the library has for ``length``; None for a length that a range kernel leaves out."""
+        """Return the kernel that the library has for ``length``; None for a length that a range kernel leaves out."""
         found = self.kernel_library.find(self.demand, length)
         left_out = found is not None and isinstance(found.content, RangeImage) and length not in found.content
         return None if left_out else found
@@ -200,7 +201,7 @@ class DynamicModel:
         return CompileError(f"{self._told(length)}, and none can be compiled for it: {error}")
 
     def _told(self, length: int) -> str:
-        """The length, the range, and the kernels that come nearest."""
+        """Return as text the length, the range, and the kernels that come nearest."""
         low, high = _ends(self.lengths)
         step = f" in steps of {abs(self.lengths.step)}" if abs(self.lengths.step) > 1 else ""
         covered = (kernel.attributes.covered for kernel in self.kernel_library.candidates(self.demand))
@@ -213,7 +214,7 @@ class DynamicModel:
 
     # -- inputs ----------------------------------------------------------------------------------------------
     def _read(self, inputs: Inputs) -> tuple[Arrays, int]:
-        """Inputs by name, and their length."""
+        """Return inputs by name, and their length."""
         axes = dict(self.dimension.axes)
         names = self.dimension.inputs
         arrays = {name: to_array(name, value) for name, value in by_name(names, inputs).items()}
@@ -238,7 +239,7 @@ class DynamicModel:
 
 
 def _lengths_of(kernel: Kernel) -> list[int]:
-    """The lengths of a range kernel; of others none."""
+    """Return the lengths of a range kernel; another kernel has none."""
     return kernel.content.lengths if isinstance(kernel.content, RangeImage) else []
 
 

@@ -1,4 +1,4 @@
-"""Serving a length by a kernel for a longer one, where that is exact."""
+"""Serves a length by a kernel for a longer one, where that is exact."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 
 
 class ExactPadding:
-    """Of one model: which lengths may be padded to which, and how. Each pair of lengths is proved once."""
+    """Knows of one model which lengths may be padded to which, and how. Each pair of lengths is proved once."""
 
     def __init__(self, source: KernelSource) -> None:
         self._source = source
@@ -21,7 +21,7 @@ class ExactPadding:
         self._outputs: dict[int, dict[str, Shape]] = {}
 
     def problem(self, length: int, longer: int) -> str | None:
-        """Why results for ``length`` are not the beginning of those for ``longer``; None if they are."""
+        """Return why results for ``length`` are not the beginning of those for ``longer``, or None if they are."""
         if (length, longer) not in self._problems:
             short = self._source.graph(length)
             self._problems[length, longer] = padding_problem(short, self._source.graph(longer))
@@ -29,7 +29,7 @@ class ExactPadding:
         return self._problems[length, longer]
 
     def padded(self, inputs: Mapping[str, npt.NDArray], count: int) -> Arrays:
-        """The inputs with ``count`` zeros behind the end."""
+        """Return the inputs with ``count`` zeros behind the end."""
         padded = dict(inputs)
         for name, axis in self._source.dimension.axes:
             pads = [(0, count if each == axis else 0) for each in range(padded[name].ndim)]
@@ -37,6 +37,6 @@ class ExactPadding:
         return padded
 
     def cropped(self, outputs: Arrays, length: int) -> Arrays:
-        """The beginning of outputs that belongs to ``length``, of which :meth:`problem` was asked before."""
+        """Return the beginning of outputs that belongs to ``length``, of which :meth:`problem` was asked before."""
         shapes = self._outputs[length]
         return {name: value[tuple(slice(size) for size in shapes[name])].copy() for name, value in outputs.items()}

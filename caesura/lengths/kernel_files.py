@@ -1,4 +1,4 @@
-"""Kernels on disk, each an image file of its own: a folder that keeps them for the next time."""
+"""Keeps kernels on disk, each an image file of its own, in a folder for the next time."""
 
 import hashlib
 from pathlib import Path
@@ -12,16 +12,16 @@ _SUFFIX, _RANGE_SUFFIX = ".cimg", ".crng"
 
 
 def attributes_of(image: Image) -> KernelAttributes:
-    """The attributes of an image that is a kernel; ``ImageError`` if it has none, ``AttributeProblem`` if they are
-    damaged."""
+    """Return the attributes of an image that is a kernel; raises ``ImageError`` if it has none, ``AttributeProblem`` if
+    they are damaged."""
     if not image.meta.kernel_attributes:
         raise ImageError(f"image {image.meta.model!r} is no kernel: it has no kernel_attributes")
     return KernelAttributes.parse(image.meta.kernel_attributes)
 
 
 def read_kernels(folder: Path) -> list[Image]:
-    """All kernels of ``folder``, by file name. Raises ``ImageError`` for a file that is damaged or no kernel, and names
-    it."""
+    """Return all kernels of ``folder``, by file name. Raises ``ImageError`` for a file that is damaged or no kernel,
+    and names it."""
     images = []
     for path in sorted(folder.glob(f"*{_SUFFIX}")):
         image = Image.load(path)
@@ -32,19 +32,19 @@ def read_kernels(folder: Path) -> list[Image]:
 
 
 class KernelFiles:
-    """A cache of kernels in ``folder``, of ``most`` bytes together: those not used for longest go first. Files are
-    checked when read; a damaged one is removed, so that it is made again."""
+    """Keeps kernels in ``folder``, of ``most`` bytes together: those not used for longest go first. Files are checked
+    when read; a damaged one is removed, so that it is made again."""
 
     def __init__(self, folder: Path, most: int = 512 << 20) -> None:
         self._files = BoundedFolder(folder, most)
 
     @property
     def folder(self) -> Path:
-        """Where they are."""
+        """Return the folder in which the kernels are."""
         return self._files.path
 
     def find(self, origin: str, attributes: KernelAttributes) -> Image | None:
-        """The kernel with these attributes that was made from ``origin`` (all that it depends on, as text)."""
+        """Return the kernel with these attributes that was made from ``origin`` (all that it depends on, as text)."""
         name = _name(origin, attributes)
         raw = self._read(name)
         if raw is None:
@@ -60,7 +60,7 @@ class KernelFiles:
         return image
 
     def find_range(self, origin: str, attributes: KernelAttributes, lengths: range) -> RangeImage | None:
-        """The range kernel with these attributes and ``lengths`` that was made from ``origin``."""
+        """Return the range kernel with these attributes and ``lengths`` that was made from ``origin``."""
         name = _name(origin, attributes, _RANGE_SUFFIX)
         raw = self._read(name)
         if raw is None:

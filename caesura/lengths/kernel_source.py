@@ -1,4 +1,4 @@
-"""Where the kernels of a model with a dynamic dimension come from: the cache folder, or the compiler."""
+"""Gets the kernels of a model with a dynamic dimension from the cache folder, or from the compiler."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -42,12 +42,12 @@ class KernelSource:
         self._files = KernelFiles(cache_dir() / "kernels") if self.cache else None
 
     def demand(self) -> KernelDemand:
-        """What calls of the model ask for, all but the length."""
+        """Return what calls of the model ask for, all but the length."""
         class_1 = {"model": self._origin[:32], "hardware": self.params.digest()}
         return KernelDemand(self.dimension.model, class_1, "length", self.dimension.label)
 
     def make(self, demand: KernelDemand, length: int) -> LibraryKernel[Image | RangeImage]:
-        """The kernel for one length. Raises ``CompileError``."""
+        """Return the kernel for one length. Raises ``CompileError``."""
         name = self.dimension.model
         attributes = KernelAttributes.of(demand.class_1, demand.parameter, length)
         image = self._files.find(self._origin, attributes) if self._files else None
@@ -67,7 +67,7 @@ class KernelSource:
     def make_range(
         self, demand: KernelDemand, lengths: range, told: Told | None = None
     ) -> LibraryKernel[Image | RangeImage]:
-        """The range kernel for ``lengths``, which are more than one. Raises ``CompileError``."""
+        """Return the range kernel for ``lengths``, which are more than one. Raises ``CompileError``."""
         name, covered = self.dimension.model, ValueRange(min(lengths), max(lengths))
         attributes = KernelAttributes.of(demand.class_1, demand.parameter, covered)
         made = self._files.find_range(self._origin, attributes, lengths) if self._files else None
@@ -81,5 +81,5 @@ class KernelSource:
         return LibraryKernel(name, attributes, made)
 
     def graph(self, length: int) -> Graph:
-        """The model for one length as the compiler sees it. Raises ``CompileError``."""
+        """Return the model for one length as the compiler sees it. Raises ``CompileError``."""
         return import_model(self.dimension.fixed(length), fallback=self.fallback, name=self.dimension.model)

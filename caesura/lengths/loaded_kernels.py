@@ -1,4 +1,4 @@
-"""The kernels that are in device memory, of all that a model has."""
+"""Keeps the kernels that are in device memory, of all that a model has."""
 
 from caesura.api import Device, Model
 from hw.contract.image import Image
@@ -12,10 +12,10 @@ Loaded = tuple[Kernel, int]  #: a kernel, and the length for which it is loaded 
 
 
 class LoadedKernels:
-    """At most ``most`` kernels beside those that are kept, or in use by requests that have not ended; those not used
-    for longest make room, also where memory or hardware events run out. Equal weights lie in memory once, and stay in
-    LV2 between calls. A range kernel is loaded for one length at a time, relocated. ``tenant``: as for ``Device.load``.
-    """
+    """Keeps at most ``most`` kernels beside those that are kept, or in use by requests that have not ended; those not
+    used for longest make room, also where memory or hardware events run out. Equal weights lie in memory once, and stay
+    in LV2 between calls. A range kernel is loaded for one length at a time, relocated. ``tenant`` is as for
+    ``Device.load``."""
 
     def __init__(self, device: Device, most: int, tenant: str | None = None) -> None:
         self._device, self._most, self._tenant = device, most, tenant
@@ -27,7 +27,7 @@ class LoadedKernels:
         return len(self._models)
 
     def model(self, kernel: Kernel, length: int) -> Model:
-        """The loaded model of a kernel for ``length``. Raises what ``Device.load`` does."""
+        """Return the loaded model of a kernel for ``length``. Raises what ``Device.load`` does."""
         wanted = _loaded(kernel, length)
         model = self._models.pop(wanted, None)
         if model is None:
@@ -42,11 +42,11 @@ class LoadedKernels:
         self._kept.add(_loaded(kernel, length))
 
     def release(self, kernel: Kernel, length: int) -> None:
-        """A kernel for ``length`` may make room again."""
+        """Allow that a kernel for ``length`` makes room again."""
         self._kept.discard(_loaded(kernel, length))
 
     def close(self) -> None:
-        """Unload all."""
+        """Unload all kernels."""
         while self._models:
             kernel, model = next(iter(self._models.items()))
             self._device.unload(model)
@@ -70,7 +70,7 @@ class LoadedKernels:
                     raise type(error)(f"{error}; {self._in_use()}") from None
 
     def _in_use(self) -> str:
-        """Why nothing makes room."""
+        """Return why nothing makes room."""
         kept = len(self._models.keys() & self._kept)
         return (
             f"of this model {len(self._models)} kernels are loaded, {kept} of them kept until they are released, the "

@@ -1,4 +1,4 @@
-"""The public function ``caesura.dynamic``."""
+"""Defines the public function ``caesura.dynamic``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ def dynamic(
     cache: bool = True,
     tenant: str | None = None,
 ) -> "DynamicModel":
-    """The ONNX model ``path``, which has a dynamic dimension, as one model on ``device`` for all of ``lengths``.
+    """Return the ONNX model ``path``, which has a dynamic dimension, as one model on ``device`` for all of ``lengths``.
 
     Parameters
     ----------

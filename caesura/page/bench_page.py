@@ -1,4 +1,4 @@
-"""The page of ``caesura bench --report``: figures against what they must reach."""
+"""Makes the page of ``caesura bench --report``: figures against what they must reach."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool
 from bokeh.models.ui import UIElement
 from bokeh.plotting import figure
 
+from caesura.bench_table import bench_table
 from caesura.page.document import heading, label, paragraph, table, write_page
 from sim.visible_text import visible
 
@@ -17,20 +18,15 @@ _LINE = 22  #: height of a figure, pixels
 def write_bench_page(path: Path, result: Mapping[str, Any]) -> None:
     """Write the page of a benchmark's ``result``, as ``caesura bench --json`` prints it."""
     title = f"{result['bench']} on {result['preset']} ({result['backend']})"
-    rows = [
-        [row["name"], row["value"], row["unit"], row["must"], row["aim"], "ok" if row["ok"] else "NOT OK"]
-        for row in result["rows"]
-    ]
+    figures = bench_table(result["rows"]).without("ok", "skipped", "explanation")
     parts: list[UIElement] = [heading(title, 1), paragraph(f"Caesura {result['version']}.")]
     for unit in dict.fromkeys(row["unit"] for row in result["rows"]):
         parts += [heading(f"Figures in {unit}"), _plot([row for row in result["rows"] if row["unit"] == unit], unit)]
-    write_page(
-        path, title, [*parts, heading("All figures"), table(("figure", "value", "unit", "must", "aim", ""), rows)]
-    )
+    write_page(path, title, [*parts, heading("All figures"), table(figures)])
 
 
 def _plot(rows: Sequence[Mapping[str, Any]], unit: str) -> figure:
-    """Bars of values, in green what is met; marks where each must be, and would be best."""
+    """Return bars of values, in green what is met; marks tell where each must be, and would be best."""
     known = [row for row in rows if row["value"] is not None]
     names = list(dict.fromkeys(visible(row["name"]) for row in known))
     source = ColumnDataSource(

@@ -1,14 +1,12 @@
-"""A page: headings, paragraphs, tables and plots one below the other, in one file that opens without a network.
+"""Makes a page: headings, paragraphs, tables and plots one below the other, in one file that opens without a network.
 
 Names on it are text: no markup, no formulas (Bokeh would typeset what stands between ``$$``, links and all), and
 characters that would turn the direction of writing are shown escaped. So text gets on a page by :func:`heading`,
 :func:`paragraph`, :func:`table`, :func:`label`, or :func:`sim.visible_text.visible` where Bokeh shows it as it is.
 """
 
-import html
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from bokeh.embed import file_html
 from bokeh.layouts import column
@@ -17,9 +15,10 @@ from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Div
 from bokeh.resources import INLINE
 
+from caesura.page.page_text import escaped
+from caesura.table import ColumnTable
 from sim.visible_text import visible
 
-_LARGE = 1000  #: from here on without a fraction
 _STYLE = (
     "<style>.caesura{font:15px/1.5 system-ui,sans-serif;max-width:75em}.caesura table{border-collapse:collapse;"
     "font-size:14px}.caesura td,.caesura th{padding:.15em .7em;border-bottom:1px solid #ddd;text-align:right}"
@@ -29,55 +28,27 @@ _STYLE = (
 
 
 def heading(text: str, level: int = 2) -> Div:
-    """A heading; 1 is the page's own."""
+    """Return a heading; 1 is the page's own."""
     return _html(f"<h{level}>{escaped(text)}</h{level}>")
 
 
 def paragraph(text: str) -> Div:
-    """Plain text."""
+    """Return plain text as a paragraph."""
     return _html(f"<p>{escaped(text)}</p>")
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Div:
-    """A table that can be selected and copied; the first column is text, numbers get separators."""
-    head = "".join(f"<th>{escaped(name)}</th>" for name in columns)
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
-    return _html(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+def table(shown: ColumnTable) -> Div:
+    """Return a table that can be selected and copied."""
+    return _html(shown.html())
 
 
 def label(text: str) -> PlainText:
-    """The title of a plot or an axis."""
+    """Return the title of a plot or an axis."""
     return PlainText(text=visible(text))
 
 
-def escaped(text: str) -> str:
-    """Text within HTML."""
-    return html.escape(visible(text))
-
-
-def shortened(name: str, most: int = 44) -> str:
-    """A name with its middle left out if it is long."""
-    return name if len(name) <= most else f"{name[: most // 3]}…{name[-(most - most // 3 - 1) :]}"
-
-
-def _cell(value: Any) -> str:
-    text = visible(shown(value))
-    return f'<td title="{escaped(text)}">{escaped(shortened(text))}</td>'
-
-
-def shown(value: Any) -> str:
-    """A cell's text."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.3f}" if abs(value) < _LARGE else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
 def write_page(path: Path, title: str, parts: Sequence[UIElement]) -> None:
-    """Write the page. Raises OSError."""
+    """Write the page; raises OSError."""
     whole = column(*parts, sizing_mode="stretch_width")
     path.write_text(file_html(whole, INLINE, visible(title)), encoding="utf-8")
 

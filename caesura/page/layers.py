@@ -1,10 +1,10 @@
-"""Plots of layers: their cycles against the roofline, and where those were lost."""
+"""Plots layers: their cycles against the roofline, and where those were lost."""
 
 from bokeh.models import ColumnDataSource, DataRange1d, FactorRange, HoverTool, NumeralTickFormatter
 from bokeh.palettes import Category20
 from bokeh.plotting import figure
 
-from caesura.page.document import shortened
+from caesura.page.page_text import shortened
 from caesura.profile import PARTS, LayerProfile, Profile
 from sim.visible_text import visible
 
@@ -12,8 +12,8 @@ _LINE = 22  #: height of a layer, pixels
 
 
 def layer_cycles(profile: Profile) -> figure:
-    """Bars of the layers' cycles, in parts: what peak would have taken, and each cause of loss; a mark where the bound
-    lies."""
+    """Return bars of the layers' cycles, in parts: what peak would have taken, and each cause of loss; a mark tells
+    where the bound lies."""
     names = _names(profile.layers)
     data: dict[str, list] = {
         "layer": names,
@@ -44,22 +44,8 @@ def layer_cycles(profile: Profile) -> figure:
     return plot
 
 
-def layer_rows(profile: Profile) -> list[list[object]]:
-    """A row for each layer, and one for the run."""
-    return [
-        [
-            layer.name, layer.kind, layer.macs, round(layer.cycles), round(layer.bound.cycles), layer.bound.limit,
-            f"{layer.bound.cycles / layer.cycles:.1%}" if layer.cycles else "", round(layer.lost),
-        ]
-        for layer in (*profile.layers, profile.total)
-    ]  # fmt: skip
-
-
-LAYER_COLUMNS = ("layer", "kind", "MACs", "cycles", "roofline", "limited by", "reached", "lost")
-
-
 def _names(layers: list[LayerProfile]) -> list[str]:
-    """Names that differ; the plot knows layers by them."""
+    """Return names that differ; the plot knows layers by them."""
     seen: dict[str, int] = {}
     found = []
     for layer in layers:

@@ -1,4 +1,4 @@
-"""The plot of on-chip memory over time: what of LV2 holds data, and what of it weights."""
+"""Plots on-chip memory over time: what of LV2 holds data, and what of it weights."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from sw.driver import JobResult
 
 
 def lv2_use(jobs: Sequence[JobResult]) -> tuple[list[int], list[int], list[int]]:
-    """When it changes, bytes of tensors that are still needed, and bytes of weight windows that are loaded or being
-    loaded: from the live ranges of the image and the times of the jobs."""
+    """Return, at each time at which they change, bytes of tensors that are still needed, and bytes of weight windows
+    that are loaded or being loaded: from the live ranges of the image and the times of the jobs."""
     tensors: dict[int, int] = {}
     windows: list[tuple[int, int]] = []
     for job in jobs:
@@ -35,12 +35,12 @@ def lv2_use(jobs: Sequence[JobResult]) -> tuple[list[int], list[int], list[int]]
 
 
 def _weights(live: LiveRange) -> bool:
-    """Whether the range is a weight window, loaded ahead."""
+    """Return whether the range is a weight window, loaded ahead."""
     return not live.dirty and live.source_segment == Segment.WEIGHTS
 
 
 def memory_plot(jobs: Sequence[JobResult], lv2_bytes: int) -> figure:
-    """Steps of tensors, and of weights above them."""
+    """Return a plot with steps of tensors, and of weights above them."""
     times, held, loaded = lv2_use(jobs)
     plot = figure(
         height=240, sizing_mode="stretch_width", x_axis_label="cycles", y_axis_label="bytes of LV2",

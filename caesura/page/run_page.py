@@ -1,4 +1,4 @@
-"""The page of ``caesura run --report``: one inference."""
+"""Makes the page of ``caesura run --report``: one inference."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,15 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from caesura.page.document import heading, paragraph, table, write_page
-from caesura.page.layers import LAYER_COLUMNS, layer_cycles, layer_rows
+from caesura.page.layers import layer_cycles
 from caesura.page.memory import memory_plot
 from caesura.page.timeline import timeline
 from caesura.profile import profile
+from caesura.profile_table import layer_table
 from caesura.report import RunReport
 from caesura.run_trace import run_spans
+from caesura.table import pairs_table
 from hw.contract.image import Image
 from sim.timing.runs import InstructionRun
 from sw.driver import HandledInterrupt
+
+#: Columns of the layers' table; where the cycles were lost is in the plot above it.
+_SHOWN = ("name", "kind", "macs", "cycles", "bound", "reached", "lost")
 
 
 def write_run_page(
@@ -28,13 +33,13 @@ def write_run_page(
     stats = report.stats[0]
     where = profile(image, stats.jobs)
     params = image.params
-    facts: list[list[Any]] = [
-        ["cycles on the accelerator", stats.cycles], ["latency in cycles, the host's part included", stats.latency],
-        ["of that steps on the CPU", stats.host], ["MACs", stats.macs],
-        ["utilisation of the MAC peak", f"{stats.utilisation:.1%}"], ["MACs per cycle at the peak", params.macs],
-        ["roofline, cycles", round(where.total.bound.cycles)], ["limited by", where.total.bound.limit],
-        ["instructions", len(image.code) // 64], ["bytes of weights", len(image.weights)],
-        ["bytes of LV2 in use", image.meta.lv2_bytes], ["cancellation points", len(image.meta.cancel_points)],
+    facts: list[tuple[str, Any]] = [
+        ("cycles on the accelerator", stats.cycles), ("latency in cycles, the host's part included", stats.latency),
+        ("of that steps on the CPU", stats.host), ("MACs", stats.macs),
+        ("utilisation of the MAC peak", f"{stats.utilisation:.1%}"), ("MACs per cycle at the peak", params.macs),
+        ("roofline, cycles", round(where.total.bound.cycles)), ("limited by", where.total.bound.limit),
+        ("instructions", len(image.code) // 64), ("bytes of weights", len(image.weights)),
+        ("bytes of LV2 in use", image.meta.lv2_bytes), ("cancellation points", len(image.meta.cancel_points)),
     ]  # fmt: skip
     check = [] if report.check is None else [paragraph(report.check.summary())]
     host = [paragraph(f"on the CPU: {step}") for step in report.host_steps]
@@ -43,11 +48,11 @@ def write_run_page(
     parts = [
         heading(f"{report.model} on {report.preset} ({report.backend})", 1),
         paragraph(f"Inputs: {report.inputs}."), *check, *host,
-        table(("", ""), facts),
+        table(pairs_table("", "", facts)),
         heading("Timeline"), paragraph(f"{lines} Drag to zoom, turn the wheel, reset with the arrow."), timeline(spans),
         heading("Layers: cycles by cause, and the roofline"),
         paragraph("Peak is what the multiply-accumulates take at the peak rate; all else is a loss, by its cause."),
-        layer_cycles(where), table(LAYER_COLUMNS, layer_rows(where)),
+        layer_cycles(where), table(layer_table(where.layers, where.total).only(*_SHOWN)),
         heading("LV2 over time"),
         paragraph("Tensors that are still needed, weight windows from the start of their load on; dashed: all of LV2."),
         memory_plot(stats.jobs, params.lv2_bytes),

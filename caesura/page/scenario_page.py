@@ -1,4 +1,4 @@
-"""The page of ``caesura scenario --report``: requests of several models under a policy."""
+"""Makes the page of ``caesura scenario --report``: requests of several models under a policy."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +12,7 @@ from caesura.page.document import heading, label, paragraph, table, write_page
 from caesura.page.timeline import timeline
 from caesura.scenario.outcome import Frame, Outcome
 from caesura.scenario.timeline import spans
+from caesura.table import Column, ColumnTable, pairs_table
 from sim.visible_text import visible
 
 _METRICS = (
@@ -27,26 +28,27 @@ def write_scenario_page(path: Path, result: Mapping[str, Any], outcome: Outcome)
     unit = result["time_unit"]
     title = f"{result['scenario']} under {result['policy']} ({result['backend']})"
     streams = [
-        [s["name"], s["requests"], s["alone"], *(s["turnaround"].get(key) for key in _TIMES), s["sla_violation_rate"]]
-        for s in result["streams"]
+        {**stream, **{key: stream["turnaround"].get(key) for key in _TIMES}, "late": stream["sla_violation_rate"]}
+        for stream in result["streams"]
     ]
-    columns = ("stream", "requests", f"alone, {unit}", *(f"{key}, {unit}" for key in _TIMES), "late")
+    columns = [Column("name", "stream"), Column("requests"), Column("alone", unit=unit)]
+    columns += [*(Column(key, unit=unit) for key in _TIMES), Column("late")]
     parts = [
         heading(title, 1),
         *(paragraph(f"Note: {note}") for note in result["notes"]),
-        table(("metric", "value"), [[name.replace("_", " "), result[name]] for name in _METRICS]),
+        table(pairs_table("metric", "value", [(name.replace("_", " "), result[name]) for name in _METRICS])),
         heading("Timeline"),
         paragraph("Layers by engine. Drag to zoom, turn the wheel, reset with the arrow."),
         timeline(spans(outcome, unit)),
         heading("Latency"),
         paragraph("Which share of a stream's requests ended within a time, from arrival to end."),
-        latencies(outcome.frames, unit), table(columns, streams),
+        latencies(outcome.frames, unit), table(ColumnTable("", columns, streams)),
     ]  # fmt: skip
     write_page(path, title, parts)
 
 
 def latencies(frames: Sequence[Frame], unit: str) -> figure:
-    """Distribution functions, a line for each stream."""
+    """Return a plot of distribution functions, with a line for each stream."""
     plot = figure(
         height=300, sizing_mode="stretch_width",
         x_axis_label=label(f"turnaround, {unit}"), y_axis_label="share of requests",

@@ -1,4 +1,4 @@
-"""The plot of a timeline: a line for each track, spans as bars in the colour of their kind."""
+"""Plots a timeline: a line for each track, spans as bars in the colour of their kind."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,8 +21,8 @@ _COLOURS = Category20[20]
 
 
 def timeline(spans: Sequence[Span], unit: str = "cycles") -> figure:
-    """A figure to zoom into; what a bar stands for is told under the pointer. Where there are more spans than can be
-    drawn, short ones that follow each other and look alike are one bar."""
+    """Return a figure to zoom into; what a bar stands for is told under the pointer. Where there are more spans than
+    can be drawn, short ones that follow each other and look alike are one bar."""
     spans = [_visible(span) for span in spans]
     drawn = thinned(spans)
     begin, end = min((s.start for s in spans), default=0), max((s.end for s in spans), default=1)
@@ -74,8 +74,8 @@ def _visible(span: Span) -> Span:
 
 
 def thinned(spans: Sequence[Span], most: int = _MOST) -> list[Span]:
-    """At most about ``most`` spans: neighbours of one track, kind and name become one where the gap between them is
-    shorter than a step, and steps grow until few enough are left."""
+    """Return at most about ``most`` spans: neighbours of one track, kind and name become one where the gap between them
+    is shorter than a step, and steps grow until few enough are left."""
     found = sorted(spans, key=lambda span: (span.track, span.start))
     step = 1
     while len(found) > most:
@@ -85,7 +85,7 @@ def thinned(spans: Sequence[Span], most: int = _MOST) -> list[Span]:
 
 
 def _joined(track: Iterable[Span], step: int) -> Iterable[Span]:
-    """Spans of one track; from a step of some size on those of different names are one, too."""
+    """Yield spans of one track; from a step of some size on those of different names are one, too."""
     last: Span | None = None
     for span in track:
         near = last is not None and span.start - last.end < step

@@ -1,4 +1,4 @@
-"""Scenarios: several models served under a policy, and the metrics of that."""
+"""This folder runs scenarios: several models served under a policy, and the metrics of that."""
 
 from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies

@@ -1,4 +1,4 @@
-"""When requests arrive."""
+"""Tells when requests arrive."""
 
 import random
 from itertools import accumulate
@@ -8,7 +8,7 @@ from caesura.scenario.schema import Arrivals, Closed, Periodic, Poisson, Scenari
 
 
 def times(arrivals: Arrivals, rng: random.Random, folder: Path) -> list[float]:
-    """The arrival times of requests that do not wait for others. TraceSpec files are looked up in ``folder``.
+    """Return the arrival times of requests that do not wait for others. TraceSpec files are looked up in ``folder``.
 
     Raises :class:`ScenarioError` for a trace that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""A schedule as lines of text: a letter in each column for what ran, a dot for nothing."""
+"""Draws a schedule as lines of text: a letter in each column for what ran, a dot for nothing."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ MARGIN = _LABEL + 4  #: columns of a line that no bar uses
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that ran on ``line`` from ``start`` to ``end``. ``short``: drawn above all that is not, and in one
-    column at least; it would vanish otherwise."""
+    """Describes what ran on ``line`` from ``start`` to ``end``. With ``short`` it is drawn above all that is not, and
+    in one column at least; it would vanish otherwise."""
 
     line: str
     letter: str
@@ -29,7 +29,7 @@ class Bar:
 def chart(
     bars: Iterable[Bar], lines: Sequence[str], scale: float, begin: int = 0, end: int | None = None
 ) -> list[Text]:
-    """A text for each of ``lines``, and one for the scale.
+    """Return a line of text for each of ``lines``, and one for the scale.
 
     ``scale``: units of time in a column. Columns ``begin`` to ``end``, by default until the last bar, are drawn. Of
     bars that overlap on a line, the one that begins last is seen.
@@ -53,7 +53,7 @@ def _line(label: str, bars: Sequence[Bar], scale: float, begin: int, end: int | 
 
 
 def _scale(begin: int, end: int, scale: float, room: float) -> Text:
-    """Figures that end before column ``room``."""
+    """Return figures that end before column ``room``."""
     step = _step(scale)
     figures, count = "", math.ceil(begin * scale / step)
     while (column := round(count * step / scale)) < end:
@@ -69,6 +69,6 @@ def _figure(value: float) -> str:
 
 
 def _step(scale: float) -> float:
-    """The smallest of 1, 2, 5, 10, 20, ... (or 0.5, 0.2, ...) that takes enough columns."""
+    """Return the smallest of 1, 2, 5, 10, 20, ... (or 0.5, 0.2, ...) that takes enough columns."""
     power = 10.0 ** math.floor(math.log10(_TICK * scale))
     return next(power * digit for digit in (1, 2, 5, 10, 20) if power * digit >= _TICK * scale)

@@ -1,4 +1,4 @@
-"""``caesura scenario``: from command-line arguments to output."""
+"""Runs ``caesura scenario`` from command-line arguments to output."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""All files that the outcome of a scenario depends on, and a digest of what they hold."""
+"""Finds all files that the outcome of a scenario depends on, and a digest of what they hold."""
 
 import contextlib
 import hashlib
@@ -14,8 +14,8 @@ from sim.host.onnx_tensors import all_tensors
 
 
 def dependencies_digest(path: Path, policy: str, backend: str) -> str:
-    """Digest of the scenario in ``path`` with all that it names: models and their data files, arrival times, and the
-    file of a ``policy`` of one's own. What cannot be read counts as missing: to run the scenario tells why."""
+    """Return a digest of the scenario in ``path`` with all that it names: models and their data files, arrival times,
+    and the file of a ``policy`` of one's own. What cannot be read counts as missing: to run the scenario tells why."""
     digest = hashlib.sha256(_content(path))
     with contextlib.suppress(ScenarioError):
         for file in _files(load_scenario(path), path.parent, policy, backend):
@@ -32,7 +32,7 @@ def _content(file: Path) -> bytes:
 
 
 def _files(scenario: Scenario, folder: Path, policy: str, backend: str) -> Iterator[Path]:
-    """Files that the scenario names; of models only where ``backend`` runs them."""
+    """Yield the files that the scenario names, those of models only where ``backend`` runs them."""
     for stream in scenario.streams:
         if isinstance(stream.arrivals, TraceSpec) and stream.arrivals.file is not None:
             yield folder / stream.arrivals.file
@@ -47,7 +47,7 @@ def _files(scenario: Scenario, folder: Path, policy: str, backend: str) -> Itera
 
 
 def _data_files(model: Path) -> list[Path]:
-    """Files that hold tensors of a model."""
+    """Return the files that hold tensors of a model."""
     try:
         tensors = list(all_tensors(onnx.load(str(model), load_external_data=False)))
     except (OSError, ValueError, DecodeError):

@@ -1,4 +1,4 @@
-"""A device and its run time as the model executor of a scenario."""
+"""Makes a device and its run time the model executor of a scenario."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,8 @@ _SAMPLES = 2  #: different inputs of each model, used in turn
 
 
 class Alone(NamedTuple):
-    """Cycles of one inference that runs by itself: memory access and compute of all layers, and as the host sees it."""
+    """Holds cycles of one inference that runs by itself: memory access and compute of all layers, and as the host sees
+    it."""
 
     load: int
     compute: int
@@ -36,7 +37,7 @@ class Alone(NamedTuple):
 
 
 class _Tag(NamedTuple):
-    """What a request to the run time is for. ``sample``: number of its inputs."""
+    """Says what a request to the run time is for. ``sample`` is the number of its inputs."""
 
     run: ModelRun
     sample: int
@@ -44,7 +45,7 @@ class _Tag(NamedTuple):
 
 
 class _Failed(Exception):
-    """A request failed: the run time shall serve no others."""
+    """Says that a request failed: the run time shall serve no others."""
 
 
 class DeviceExecutor:
@@ -98,11 +99,11 @@ class DeviceExecutor:
 
     # -- runs of models --------------------------------------------------------------------------------------
     def announce(self, run: ModelRun, delay: float) -> None:
-        """See ``ModelExecutor``."""
+        """Announce a run as ``ModelExecutor`` describes it."""
         self._announced[run] = self._submit(run, self.env.now + delay, announced=True)
 
     def submit(self, run: ModelRun) -> simpy.Event:
-        """See ``ModelExecutor``."""
+        """Submit a run as ``ModelExecutor`` describes it."""
         return self._announced.pop(run, None) or self._submit(run, self.env.now)
 
     def _submit(self, run: ModelRun, arrival: float, *, announced: bool = False) -> simpy.Event:
@@ -141,7 +142,7 @@ class DeviceExecutor:
 
     # -- time ------------------------------------------------------------------------------------------------
     def run(self, served: simpy.Event) -> None:
-        """See ``ModelExecutor``."""
+        """Let time pass as ``ModelExecutor`` describes it."""
         with contextlib.suppress(_Failed):
             self._runtime.run_until_done(self)
         if self._error is not None:
@@ -150,24 +151,24 @@ class DeviceExecutor:
             raise RuntimeError("a request of the scenario has not ended, and nothing can happen any more")
 
     def next_cycle(self) -> int | None:
-        """When a process of the scenario goes on by itself; see ``RequestSource``."""
+        """Return when a process of the scenario goes on by itself, as ``RequestSource`` describes it."""
         if self._error is not None:
             raise _Failed
         time = self.env.peek()
         return None if time == simpy.core.Infinity else self._cycle(time)
 
     def run_until(self, cycle: int) -> None:
-        """Let processes of the scenario catch up; see ``RequestSource``."""
+        """Let processes of the scenario catch up, as ``RequestSource`` describes it."""
         while (due := self.next_cycle()) is not None and due <= cycle:
             self.env.step()
 
     def _cycle(self, time: float) -> int:
-        """Of the device."""
+        """Return the cycle of the device at ``time``."""
         return self._origin + round(time)
 
     # -- results ---------------------------------------------------------------------------------------------
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
-        """See ``ModelExecutor``."""
+        """Return what ran, as ``ModelExecutor`` describes it."""
         measured, engines = self._runtime.measured, self._device.params.engines
         groups = self._runtime.groups
         traffic = sum(result.traffic.total.bytes for run in groups for result in run.results)
@@ -192,7 +193,7 @@ class DeviceExecutor:
         )
 
     def _timeline(self) -> list[Span]:
-        """Everything since the scenario began, which is cycle 0; kinds are the scenario's names of models."""
+        """Return everything since the scenario began, which is cycle 0; kinds are the scenario's names of models."""
         names: dict[str, set[str]] = {}
         for name, models in self._models.items():
             names.setdefault(models[0].name, set()).add(name)
@@ -232,7 +233,7 @@ def _tag(request: Request) -> _Tag:
 
 
 def cycles_per_unit(scenario: Scenario) -> int:
-    """Raises :class:`ScenarioError` for a unit that is no time."""
+    """Return the cycles of the scenario's unit of time; raises :class:`ScenarioError` for a unit that is no time."""
     if scenario.time_unit not in CYCLES:
         raise ScenarioError(f"time_unit {scenario.time_unit!r} is no time on this backend; use {', '.join(CYCLES)}")
     return CYCLES[scenario.time_unit]

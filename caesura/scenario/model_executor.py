@@ -1,4 +1,4 @@
-"""What a scenario is executed by: the interface behind which stand a device and the synthetic machine."""
+"""Defines what a scenario is executed by: the interface behind which stand a device and the synthetic machine."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 
 @dataclass(frozen=True, eq=False)
 class ModelRun:
-    """One run of a model that a stage of ``frame`` asks for."""
+    """Describes one run of a model that a stage of ``frame`` asks for."""
 
     frame: Frame
     model: str
@@ -43,5 +43,5 @@ class ModelExecutor(Protocol):
         ...
 
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
-        """What ran, and ``frames``, which it ran for."""
+        """Return what ran, and ``frames``, which it ran for."""
         ...

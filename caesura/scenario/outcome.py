@@ -1,4 +1,4 @@
-"""What happened in a run of a scenario: the same records whichever backend ran it."""
+"""Records what happened in a run of a scenario, in the same way whichever backend ran it."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from sim.trace import Span
 
 @dataclass
 class Frame:
-    """A request of a stream, through all its stages. ``end`` is infinite until it has ended."""
+    """Describes a request of a stream, through all its stages. ``end`` is infinite until it has ended."""
 
     stream: str
     number: int
@@ -19,13 +19,13 @@ class Frame:
 
     @property
     def turnaround(self) -> float:
-        """From arrival to end."""
+        """Return the time from arrival to end."""
         return self.end - self.arrival
 
 
 @dataclass
 class LayerRun:
-    """A layer that ran: what was expected when it was decided on, and what was measured."""
+    """Describes a layer that ran: what was expected when it was decided on, and what was measured."""
 
     stream: str
     model: str
@@ -46,13 +46,13 @@ class LayerRun:
 
     @property
     def wait(self) -> float:
-        """In the queue, with all inputs there."""
+        """Return the time for which the layer waited in the queue, with all inputs there."""
         return self.start - self.ready
 
 
 @dataclass(frozen=True)
 class CpuRun:
-    """A ``stage`` of a request that the CPU of that number computed."""
+    """Describes a ``stage`` of a request that the CPU of that number computed."""
 
     stream: str
     stage: str
@@ -63,7 +63,7 @@ class CpuRun:
 
 @dataclass
 class Outcome:
-    """A whole run. Times in the scenario's unit."""
+    """Holds a whole run. Times are in the scenario's unit."""
 
     engines: int
     queues: int  #: that layers are placed in; 1 if every layer runs on all engines
@@ -81,5 +81,5 @@ class Outcome:
 
     @property
     def makespan(self) -> float:
-        """From the first arrival to the last end."""
+        """Return the time from the first arrival to the last end."""
         return max(frame.end for frame in self.frames) - min(frame.arrival for frame in self.frames)

@@ -1,4 +1,4 @@
-"""What ran when in a scenario, as lines of text: one for each engine and CPU, a letter for each model."""
+"""Draws what ran when in a scenario, as lines of text: one for each engine and CPU, a letter for each model."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -18,8 +18,8 @@ _COLUMNS = 6  #: for half of what runs, about, where that takes no more blocks
 
 
 def outcome_chart(outcome: Outcome, time_unit: str, width: int) -> Group:
-    """Lines of ``width`` columns, in as many blocks, one below the other, as make models visible, but not in more than
-    six; and what the letters mean. Dumps and restores take a column at least."""
+    """Return lines of ``width`` columns, in as many blocks, one below the other, as make models visible, but not in
+    more than six; and what the letters mean. Dumps and restores take a column at least."""
     ran, moved = _ran(outcome, time_unit)
     models = _letters((name for _, name, *_ in ran), ascii_uppercase + digits)
     stages = _letters((run.stage for run in outcome.cpu), [c for c in ascii_lowercase if c not in _MOVES.values()])
@@ -48,7 +48,7 @@ _Ran = tuple[str, str, float, float]  #: line, name, start and end
 
 
 def _ran(outcome: Outcome, time_unit: str) -> tuple[list[_Ran], list[_Ran]]:
-    """Models, and dumps and restores: of a device as its timeline has them."""
+    """Return the models that ran, and dumps and restores, which a device has in its timeline."""
     if not outcome.timeline:
         layers = [(f"engine {run.engine}", run.model, run.start, run.end) for run in outcome.layers]
         return layers, [(f"engine {move.engine}", move.kind, move.begin, move.end) for move in outcome.moves]
@@ -66,7 +66,7 @@ def _cpu(outcome: Outcome, number: int) -> str:
 
 
 def _letters(names: Iterable[str], letters: Sequence[str]) -> dict[str, str]:
-    """A letter for each name: one of its own that is free, else any, else ``#``."""
+    """Return a letter for each name: one of its own that is free, else any, else ``#``."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(names):
         free = [letter for letter in letters if letter not in found.values()]
@@ -76,7 +76,7 @@ def _letters(names: Iterable[str], letters: Sequence[str]) -> dict[str, str]:
 
 
 def _layout(bars: Sequence[Bar], columns: int) -> tuple[int, float]:
-    """Blocks of ``columns``, and units of time in a column."""
+    """Return the blocks of ``columns``, and units of time in a column."""
     whole = max((bar.end for bar in bars), default=0.0) or 1.0
     lengths = [bar.end - bar.start for bar in bars if not bar.short and bar.end > bar.start]
     wanted = median(lengths) / _COLUMNS if lengths else whole

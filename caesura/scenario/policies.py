@@ -1,4 +1,4 @@
-"""The policies that a scenario is served under, by name."""
+"""Finds the policies that a scenario is served under, by name."""
 
 import importlib.util
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from sw.runtime.policies.fcfs import Fcfs
 
 @dataclass(frozen=True)
 class Policies:
-    """What decides: the order of layers, and the queue that each joins.
+    """Says what decides: the order of layers, and the queue that each joins.
 
     ``at_arrival``: all operators of a request are placed when it arrives, as queue balancers do; otherwise each time a
     layer starts, the next one is chosen.
@@ -27,7 +27,8 @@ class Policies:
 
     @classmethod
     def named(cls, name: str, placement: str = "queue_time", options: Mapping[str, Any] | None = None) -> "Policies":
-        """The policy ``name`` with its ``options``. One for the order of layers is joined by one for ``placement``.
+        """Return the policy ``name`` with its ``options``. One for the order of layers is joined by one for
+        ``placement``.
 
         Raises ``UsageError`` for a name or an option that does not exist.
         """
@@ -57,7 +58,7 @@ class Policies:
 
 
 def from_file(text: str) -> str:
-    """The name under which the policy ``file.py:Class`` can be found from now on. The class is an
+    """Return the name under which the policy ``file.py:Class`` can be found from now on. The class is an
     :class:`~sw.runtime.policies.OrderPolicy`. Raises ``UsageError`` if it cannot be loaded."""
     path, _, name = text.rpartition(":")
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)

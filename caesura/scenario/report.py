@@ -1,4 +1,4 @@
-"""From what happened in a scenario to the metrics of the field."""
+"""Computes the metrics of the field from what happened in a scenario."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,8 @@ _OF_THE_RUN = (
 def report(
     scenario: Scenario, policy: str, backend: str, outcome: Outcome, alone: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Plain data for JSON. ``alone``: turnaround of one request of each stream with nothing else on the machine.
+    """Return the metrics as plain data for JSON. ``alone``: turnaround of one request of each stream with nothing else
+    on the machine.
 
     ``antt``, ``stp`` and ``fairness`` compare with that; a program in their definitions is a stream. Waits are those of
     operators whose inputs exist. Errors of prediction are mean absolute errors; those of idle times also as a share of
@@ -81,7 +82,7 @@ def _distribution(values: Sequence[float]) -> dict[str, float]:
 
 
 def _prediction(layers: Sequence[LayerRun]) -> dict[str, float]:
-    """How far expectations were off."""
+    """Return how far expectations were off."""
     error = metrics.prediction_error
     idle = error([sum(layer.expected_idle) for layer in layers], [sum(layer.idle) for layer in layers])
     duration = sum(layer.end - layer.start for layer in layers) / len(layers)
@@ -93,7 +94,7 @@ def _prediction(layers: Sequence[LayerRun]) -> dict[str, float]:
 
 
 def to_table(result: Mapping[str, Any]) -> Group:
-    """For a terminal."""
+    """Return the metrics as a table for a terminal."""
     unit = result["time_unit"]
     head = line(
         f"{result['scenario']} under {result['policy']} ({result['backend']}): {result['requests']} requests in "
@@ -116,7 +117,7 @@ def to_table(result: Mapping[str, Any]) -> Group:
 
 
 def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
-    """Several policies side by side, for a terminal."""
+    """Return several policies side by side, for a terminal."""
     first = results[0]
     unit = first["time_unit"]
     head = line(f"{first['scenario']} ({first['backend']}): {first['requests']} requests, times in {unit}")
@@ -135,7 +136,7 @@ def comparison(results: Sequence[Mapping[str, Any]]) -> Group:
 
 
 def to_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A row for each policy and stream; what is of the run as a whole is in each of its rows."""
+    """Return a row for each policy and stream; what is of the run as a whole is in each of its rows."""
     return [
         {
             **{name: one[name] for name in ("scenario", "policy", "backend", "time_unit")},
@@ -151,5 +152,5 @@ def to_rows(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _time(value: float) -> str:
-    """With one decimal where that is of interest."""
+    """Return a time as text, with one decimal where that is of interest."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"

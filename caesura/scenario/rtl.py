@@ -1,4 +1,4 @@
-"""Scenarios on the RTL: real models, compiled to lie side by side in LV2 where that has room."""
+"""Runs scenarios on the RTL: real models, compiled to lie side by side in LV2 where that has room."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,8 +41,8 @@ class RtlRunner:
         self.alone: dict[str, Alone] = {}  #: by model, of the latest runs
 
     def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
-        """See ``Runner``. Raises :class:`ScenarioError` for a model without a file, and what compiler and driver raise;
-        the error of a request that fails."""
+        """Run a scenario as ``Runner`` describes it. Raises :class:`ScenarioError` for a model without a file, and what
+        compiler and driver raise; the error of a request that fails."""
         params = api.resolve(scenario.machine.preset).replace(**scenario.machine.params)
         images = self._compile(scenario, params, folder)
         self._progress.rest()  # a simulator may be built
@@ -102,7 +102,8 @@ class RtlRunner:
 
 
 def copies(scenario: Scenario, model: str) -> int:
-    """How often ``model`` is loaded: as told, or so that requests of a closed loop need not wait for each other."""
+    """Return how often ``model`` is loaded: as told, or so that requests of a closed loop need not wait for each
+    other."""
     told = scenario.models[model].copies
     if told is not None:
         return told
@@ -115,8 +116,8 @@ def copies(scenario: Scenario, model: str) -> int:
 
 
 def model_file(name: str, model: ModelSpec, folder: Path) -> Path:
-    """The ONNX file of ``model``, called ``name``, of a scenario in ``folder``; that of a workload is generated. Raises
-    :class:`ScenarioError` if it has none."""
+    """Return the ONNX file of ``model``, called ``name``, of a scenario in ``folder``; that of a workload is generated.
+    Raises :class:`ScenarioError` if it has none."""
     if model.onnx is not None:
         return folder / model.onnx
     if model.workload is not None:

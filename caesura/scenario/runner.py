@@ -1,4 +1,4 @@
-"""Running a scenario under a policy on a backend."""
+"""Runs a scenario under a policy on a backend."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,7 +20,7 @@ from sim.trace import write_trace
 
 
 class Runner(Protocol):
-    """A backend that can run scenarios."""
+    """Is a backend that can run scenarios."""
 
     def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
         """Serve all requests. ``folder``: where the scenario's file lies, for the paths in it."""
@@ -90,13 +90,14 @@ def run_scenario(
 
 
 def backend_of(scenario: Scenario) -> str:
-    """``synthetic`` if all models have durations, otherwise the fast model of the hardware, which needs no build."""
+    """Return ``synthetic`` if all models have durations, otherwise the fast model of the hardware, which needs no
+    build."""
     used = {stage.model for stream in scenario.streams for stage in stream.stages if stage.model is not None}
     return "synthetic" if all(scenario.models[name].layers for name in used) else "model"
 
 
 def _on_machine(scenario: Scenario, params: Path | None, changes: Sequence[str]) -> Scenario:
-    """The scenario with other hardware."""
+    """Return the scenario with other hardware."""
     spec = scenario.machine
     base = read_machine(params) if params else resolve(spec.preset).replace(**spec.params)
     fields = {name: value for name, value in changed(base, changes).to_dict().items() if name != "name"}
@@ -104,7 +105,7 @@ def _on_machine(scenario: Scenario, params: Path | None, changes: Sequence[str])
 
 
 def _alone(runner: Runner, scenario: Scenario, stream: Stream, folder: Path) -> float:
-    """Turnaround of one request of ``stream`` with nothing else on the machine."""
+    """Return the turnaround of one request of ``stream`` with nothing else on the machine."""
     single = stream.model_copy(update={"arrivals": TraceSpec(kind="trace", times=[0.0])})
     alone = scenario.model_copy(update={"name": f"one request of {stream.name}", "streams": [single]})
     outcome = runner.run(alone, Policies.named("fcfs"), folder)

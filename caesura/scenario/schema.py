@@ -1,4 +1,4 @@
-"""Scenario files: several models, their requests, and the machine that serves them. TOML, validated."""
+"""Reads scenario files: several models, their requests, and the machine that serves them. They are TOML, validated."""
 
 import tomllib
 from pathlib import Path
@@ -16,7 +16,7 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
 class ScenarioError(UsageError):
-    """A scenario that cannot be used; names the file, the key, what is wrong and the way out."""
+    """Says why a scenario cannot be used; names the file, the key, what is wrong and the way out."""
 
 
 class _Table(pydantic.BaseModel):
@@ -24,7 +24,8 @@ class _Table(pydantic.BaseModel):
 
 
 class LayerSpec(_Table):
-    """A layer of a model for the synthetic machine, or ``repeat`` equal ones. Times in the scenario's unit."""
+    """Describes a layer of a model for the synthetic machine, or ``repeat`` equal ones. Times are in the scenario's
+    unit."""
 
     load: NotNegative = 0.0
     compute: NotNegative
@@ -35,7 +36,8 @@ class LayerSpec(_Table):
 
 
 class ModelSpec(_Table):
-    """A model: ``layers`` for the synthetic machine, ``onnx`` (a path) or ``workload`` (a name) for the others."""
+    """Describes a model: ``layers`` for the synthetic machine, ``onnx`` (a path) or ``workload`` (a name) for the
+    others."""
 
     layers: list[LayerSpec] = []
     onnx: Path | None = None
@@ -64,12 +66,12 @@ class ModelSpec(_Table):
 
     @property
     def flat_layers(self) -> list[LayerSpec]:
-        """``layers`` with repetitions written out."""
+        """Return ``layers`` with repetitions written out."""
         return [layer for layer in self.layers for _ in range(layer.repeat)]
 
     @property
     def dependencies(self) -> list[tuple[int, ...]]:
-        """Of each of :attr:`flat_layers`, the earlier layers it reads."""
+        """Return of each of :attr:`flat_layers` the earlier layers that it reads."""
         return [
             tuple(layer.after) if layer.after is not None else ((number - 1,) if number else ())
             for number, layer in enumerate(self.flat_layers)
@@ -77,7 +79,7 @@ class ModelSpec(_Table):
 
 
 class PreemptionSpec(_Table):
-    """What preemption costs, within a layer as between two. ``interval``: time between cancellation points."""
+    """Says what preemption costs, within a layer as between two. ``interval``: time between cancellation points."""
 
     dump: NotNegative
     restore: NotNegative
@@ -85,7 +87,7 @@ class PreemptionSpec(_Table):
 
 
 class MachineSpec(_Table):
-    """The synthetic machine. Other backends take engines and memory from their preset."""
+    """Describes the synthetic machine. Other backends take engines and memory from their preset."""
 
     engines: Annotated[int, Field(ge=1, le=64)] = 1
     memory: Annotated[int, Field(ge=1)] = 1 << 20
@@ -102,7 +104,7 @@ class MachineSpec(_Table):
 
 
 class Periodic(_Table):
-    """One request each ``period``, the first at ``start``."""
+    """Sends one request each ``period``, the first at ``start``."""
 
     kind: Literal["periodic"]
     period: Positive
@@ -111,7 +113,7 @@ class Periodic(_Table):
 
 
 class Poisson(_Table):
-    """Requests at random, ``interval`` apart on average, from ``start`` on."""
+    """Sends requests at random, ``interval`` apart on average, from ``start`` on."""
 
     kind: Literal["poisson"]
     interval: Positive
@@ -120,7 +122,8 @@ class Poisson(_Table):
 
 
 class Closed(_Table):
-    """``concurrency`` requests at any time: the next arrives when one has ended, or has ended its stage ``after``."""
+    """Keeps ``concurrency`` requests at any time: the next arrives when one has ended, or has ended its stage
+    ``after``."""
 
     kind: Literal["closed"]
     count: Count
@@ -130,7 +133,7 @@ class Closed(_Table):
 
 
 class TraceSpec(_Table):
-    """Requests at ``times``, or at the times in ``file``: one number per line."""
+    """Sends requests at ``times``, or at the times in ``file``: one number per line."""
 
     kind: Literal["trace"]
     times: list[NotNegative] = []
@@ -141,7 +144,7 @@ Arrivals = Annotated[Periodic | Poisson | Closed | TraceSpec, Field(discriminato
 
 
 class StageSpec(_Table):
-    """A step of a request: a ``model`` on the accelerator, or ``cpu`` work of a ``duration``."""
+    """Describes a step of a request: a ``model`` on the accelerator, or ``cpu`` work of a ``duration``."""
 
     model: str | None = None
     cpu: str | None = None
@@ -162,12 +165,12 @@ class StageSpec(_Table):
 
     @property
     def name(self) -> str:
-        """Name of the model, or of the work on the CPU."""
+        """Return the name of the model, or of the work on the CPU."""
         return self.model or self.cpu or ""
 
 
 class Stream(_Table):
-    """Requests of one kind. Each runs through ``stages`` in order; several models make a cascade."""
+    """Describes requests of one kind. Each runs through ``stages`` in order; several models make a cascade."""
 
     name: str
     stages: Annotated[list[StageSpec], Field(min_length=1)]
@@ -188,7 +191,7 @@ CYCLES = {"cycles": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000
 
 
 class Scenario(_Table):
-    """A whole file."""
+    """Holds a whole scenario file."""
 
     name: str
     description: str = ""

@@ -1,4 +1,4 @@
-"""The scenario runner: requests of all streams, from arrival through their stages to the end, on any model executor."""
+"""Runs a scenario: requests of all streams, from arrival through their stages to the end, on any model executor."""
 
 import heapq
 import random
@@ -20,7 +20,7 @@ def serve(scenario: Scenario, executor: ModelExecutor, folder: Path) -> Outcome:
 
 
 class _Serving:
-    """Streams, CPUs and frames of one run, as processes in the model executor's simulated time."""
+    """Runs streams, CPUs and frames of one run, as processes in the model executor's simulated time."""
 
     def __init__(self, scenario: Scenario, executor: ModelExecutor) -> None:
         self._scenario, self._executor = scenario, executor
@@ -50,13 +50,13 @@ class _Serving:
         yield self._env.all_of(frames)
 
     def _closed(self, stream: Stream, arrivals: list[float]) -> Process:
-        """One user for each of ``arrivals``; together they send as many requests as the stream has."""
+        """Run one user for each of ``arrivals``; together they send as many requests as the stream has."""
         assert isinstance(stream.arrivals, Closed)
         later = iter(range(stream.arrivals.count - len(arrivals)))
         yield self._env.all_of([self._env.process(self._user(stream, later, at)) for at in arrivals])
 
     def _user(self, stream: Stream, later: Iterator[int], arrival: float) -> Process:
-        """Sends one request after the other from ``arrival`` on, while there are some left to be sent ``later``."""
+        """Send one request after the other from ``arrival`` on, while there are some left to be sent ``later``."""
         assert isinstance(stream.arrivals, Closed)
         frames = []
         yield self._env.timeout(arrival * self._ticks)
@@ -72,7 +72,7 @@ class _Serving:
 
     # -- stages ----------------------------------------------------------------------------------------------
     def _frame(self, stream: Stream, passed: simpy.Event) -> Process:
-        """A request through all its stages; ``passed`` when the next one of a closed loop may arrive."""
+        """Take a request through all its stages; ``passed`` happens when the next one of a closed loop may arrive."""
         frame = self._arrived(stream)
         waited_for = stream.arrivals.after if isinstance(stream.arrivals, Closed) else None
         runs = [self._model_run(stream, stage, frame) for stage in stream.stages]
@@ -100,7 +100,7 @@ class _Serving:
         return ModelRun(frame, stage.model, stream.priority if stage.priority is None else stage.priority)
 
     def _compute(self, stream: Stream, stage: StageSpec, following: ModelRun | None) -> Process:
-        """Work on a CPU, in the order in which it became ready."""
+        """Do work on a CPU, in the order in which it became ready."""
         with self._cpus.request() as cpu:
             yield cpu
             number, begin = heapq.heappop(self._free_cpus), self._env.now

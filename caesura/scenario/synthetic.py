@@ -1,4 +1,4 @@
-"""Scenarios on the synthetic machine."""
+"""Runs scenarios on the synthetic machine."""
 
 import random
 import time
@@ -27,7 +27,7 @@ class SyntheticRunner:
     """Serves scenarios whose models are given as layers with durations."""
 
     def run(self, scenario: Scenario, policies: Policies, folder: Path) -> Outcome:
-        """See ``Runner``. Raises :class:`ScenarioError` for a model without layers."""
+        """Run a scenario as ``Runner`` describes it. Raises :class:`ScenarioError` for a model without layers."""
         for name, model in scenario.models.items():
             if not model.layers:
                 raise ScenarioError(f"model {name!r} has no layers with durations, which the synthetic backend needs")
@@ -36,7 +36,8 @@ class SyntheticRunner:
 
 @dataclass
 class _OpenRun:
-    """A run of a model. ``done`` happens when its last layer has ended; ``begun``: its layers are scheduled."""
+    """Describes a run of a model. ``done`` happens when its last layer has ended; ``begun``: its layers are
+    scheduled."""
 
     run: ModelRun
     done: simpy.Event
@@ -45,7 +46,7 @@ class _OpenRun:
 
 
 class SyntheticExecutor:
-    """The synthetic machine, and a layer scheduler that decides as the machine reports what happens.
+    """Joins the synthetic machine and a layer scheduler that decides as the machine reports what happens.
 
     A ``ModelExecutor`` whose ticks are the scenario's units.
     """
@@ -86,13 +87,14 @@ class SyntheticExecutor:
 
     # -- runs of models --------------------------------------------------------------------------------------
     def announce(self, run: ModelRun, delay: float) -> None:
-        """See ``ModelExecutor``. The switch to it begins so long ahead that a dump has ended when it arrives."""
+        """Announce a run as ``ModelExecutor`` describes it. The switch to it begins so long ahead that a dump has ended
+        when it arrives."""
         self._announced[run] = self._add(run)
         if self._switch is not None:
             self.env.process(self._switch_ahead(self._announced[run], self.env.now + delay, self._switch))
 
     def submit(self, run: ModelRun) -> simpy.Event:
-        """See ``ModelExecutor``."""
+        """Submit a run as ``ModelExecutor`` describes it."""
         number = self._announced.pop(run, None)
         number = self._add(run) if number is None else number
         if not self._runs[number].begun:
@@ -104,18 +106,18 @@ class SyntheticExecutor:
         return len(self._runs) - 1
 
     def _begin(self, number: int, arrival: float) -> None:
-        """Its layers are scheduled from now on; none loads before ``arrival``."""
+        """Schedule the layers of a run from now on; none loads before ``arrival``."""
         run = self._runs[number].run
         self._runs[number].begun = True
         self._scheduler.open(LayerChain(number, run.model, arrival, run.priority, run.frame.deadline))
         self._decide()
 
     def run(self, served: simpy.Event) -> None:
-        """See ``ModelExecutor``."""
+        """Let time pass as ``ModelExecutor`` describes it."""
         self.env.run(until=served)
 
     def outcome(self, frames: Sequence[Frame]) -> Outcome:
-        """See ``ModelExecutor``."""
+        """Return what ran, as ``ModelExecutor`` describes it."""
         machine = self._machine
         engines = len(machine.compute_busy)
         return Outcome(
@@ -132,15 +134,15 @@ class SyntheticExecutor:
             self._begin(number, self.env.now)
 
     def _switch_ahead(self, number: int, arrival: float, switch: SwitchCost) -> Process:
-        """To a run that arrives then."""
+        """Switch to a run that arrives at ``arrival`` ahead of that."""
         yield self.env.timeout(max(0.0, arrival - switch.dump - switch.interval / 2 - self.env.now))
         notice = arrival - self.env.now
         if notice and self._choice(number, notice) is Mechanism.DUMP:
             self._begin(number, arrival)
 
     def _choice(self, number: int, notice: float) -> Mechanism | None:
-        """What to do about less urgent runs for one that arrives in ``notice``, by the same rule as on a device; None
-        if none is in its way. On several engines the first that would be free counts."""
+        """Return what to do about less urgent runs for one that arrives in ``notice``, by the same rule as on a device;
+        None if none is in its way. On several engines the first that would be free counts."""
         below = max((run.run.priority for run in self._runs if run.begun and run.left), default=0)
         if self._switch is None or self._runs[number].run.priority <= below:
             return None
@@ -151,7 +153,7 @@ class SyntheticExecutor:
         return choose(Situation(min(waits), 0.0, halt, dump, restore, 1.0, 0.0, killable=False, notice=notice))
 
     def _left(self, job: SyntheticJob) -> float:
-        """Estimated time that the request of ``job``, the latest that has begun, needs until its end."""
+        """Return the estimated time that the request of ``job``, the latest that has begun, needs until its end."""
         model, now = self._records[job].model, self.env.now
         next_layer = len(self._truth[model]) - self._runs[job.request].left
         elapsed = 0.0 if job.start is None or job.end is not None else now - job.start
@@ -197,20 +199,20 @@ class SyntheticExecutor:
     # -- reports of the machine (``sim.synthetic.MachineObserver``) --------------------------------------------
 
     def load_started(self, job: SyntheticJob) -> None:
-        """The loader will be free next: choose what it loads then."""
+        """Choose what the loader, which will be free next, loads then."""
         record = self._records[job]
         record.idle = record.idle[0], self.env.now - max(self._last_load, record.decided)
         self._forecast.load_started((job.request, job.layer), self.env.now)
         self._decide()
 
     def load_ended(self, job: SyntheticJob) -> None:
-        """Correct the estimate."""
+        """Correct the estimate of the load."""
         self._last_load = self.env.now
         self._forecast.load_ended((job.request, job.layer), self.env.now)
         self._estimates.correct(self._records[job].model, job.layer, load=job.load)
 
     def rolled_back(self, job: SyntheticJob) -> None:
-        """It will be loaded again."""
+        """Note that the layer will be loaded again."""
         self._forecast.rolled_back((job.request, job.layer))
 
     def started(self, job: SyntheticJob) -> None:
@@ -222,7 +224,7 @@ class SyntheticExecutor:
         self._forecast.started((job.request, job.layer), now)
 
     def ended(self, job: SyntheticJob) -> None:
-        """Correct the estimate; the request may have ended."""
+        """Correct the estimate of the compute; the request may have ended."""
         record, now = self._records[job], self.env.now
         record.end, record.preempted = now, job.preempted
         record.load_start, record.load_end = job.load_start or 0.0, job.load_end or 0.0
@@ -241,7 +243,7 @@ class SyntheticExecutor:
 
 
 def _blocks(model: ModelSpec) -> list[int | None]:
-    """Of each layer the number of its block: neighbours with the same name."""
+    """Return of each layer the number of its block: neighbours with the same name."""
     names = [layer.block for layer in model.flat_layers]
     numbers = list(accumulate((a != b for a, b in pairwise(names)), initial=0))
     return [None if name is None else number for name, number in zip(names, numbers, strict=False)]
@@ -252,7 +254,7 @@ def _costs(model: ModelSpec) -> list[LayerCost]:
 
 
 def _durations(scenario: Scenario) -> dict[str, list[LayerCost]]:
-    """True costs: the given ones, each off by up to ``machine.estimate_error`` in either direction."""
+    """Return true costs: the given ones, each off by up to ``machine.estimate_error`` in either direction."""
     rng, error = random.Random(scenario.seed), scenario.machine.estimate_error
     return {
         name: [

@@ -1,4 +1,4 @@
-"""A run of a scenario as spans for a trace."""
+"""Turns a run of a scenario into spans for a trace."""
 
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.schema import CYCLES
@@ -6,9 +6,9 @@ from sim.trace import Span
 
 
 def spans(outcome: Outcome, time_unit: str) -> list[Span]:
-    """Stages of requests on CPUs, and a device's timeline as it is. Otherwise spans for each layer's compute, on a line
-    per engine, for its memory access, and for dumps and restores; a colour for each model. Units of time that say
-    nothing count as cycles."""
+    """Return spans for stages of requests on CPUs, and a device's timeline as it is. Otherwise there are spans for each
+    layer's compute, on a line per engine, for its memory access, and for dumps and restores; a colour for each model.
+    Units of time that say nothing count as cycles."""
     scale = CYCLES.get(time_unit, 1)
     result = [
         Span(("host", f"CPU {run.cpu}"), run.stage, round(run.start * scale), round(run.end * scale), run.stage,

@@ -1,16 +1,15 @@
-"""``caesura sweep``: from command-line arguments to output."""
+"""Runs ``caesura sweep`` from command-line arguments to output."""
 
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from caesura.comma_separated import to_csv
 from caesura.json_text import json_text
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import Point, load_sweep
 from caesura.sweep.store import Store
-from caesura.sweep.table import rows, to_table
+from caesura.sweep.table import label_names, sweep_table, to_terminal
 from caesura.terminal import line, say, tell, write
 from compiler.backend.objects.workers import cpus
 from sim.visible_text import visible
@@ -19,7 +18,7 @@ from sim.visible_text import visible
 def sweep_command(
     file: Path, output: Path | None, scheduler: str | None, jobs: int | None, as_json: bool, as_csv: bool
 ) -> int:
-    """Run the sweep in ``file`` and write its table and picture to the folder ``output``. Returns the number of points
+    """Run the sweep in ``file`` and write its table and picture to the folder ``output``. Return the number of points
     that ended with an error."""
     sweep, points = load_sweep(file)
     folder, title = output or Path("out") / file.stem, sweep.name or file.stem
@@ -35,17 +34,18 @@ def sweep_command(
                 console.print(line(f"{done} of {whole} points known{what}"), soft_wrap=True)
 
         figures = run_sweep(points, Store(folder), scheduler=scheduler, jobs=jobs or cpus(), told=told)
-    found = rows(points, figures)
-    (folder / "table.csv").write_text(to_csv(found))
+    table = sweep_table(title, points, figures)
+    found = table.fields()
+    (folder / "table.csv").write_text(table.csv())
     (folder / "table.json").write_text(json_text(found, indent=1))
     from caesura.sweep.picture import write_picture
 
-    write_picture(folder / "picture.html", title, found, list(dict.fromkeys(n for p in points for n in p.labels)))
+    write_picture(folder / "picture.html", title, found, label_names(points))
     if as_json:
         write(json_text(found))
     elif as_csv:
-        write(to_csv(found))
+        write(table.csv())
     else:
-        tell(to_table(title, points, found))
+        tell(to_terminal(table, points))
         say(f"{folder}: table.csv, table.json, picture.html")
     return sum(bool(one["error"]) for one in found)

@@ -1,4 +1,4 @@
-"""Run one point of a sweep: in a process of its own, on this computer or another."""
+"""Runs one point of a sweep in a process of its own, on this computer or another."""
 
 import tempfile
 from dataclasses import fields, replace
@@ -21,8 +21,8 @@ SCENARIO_FIGURES = (
 
 
 def measure(point: Point, content: bytes) -> dict[str, Any]:
-    """The figures of ``point`` by name, the same each time; ``content``: of its model's file. What a user can cause,
-    such as a model that does not fit, is given as ``error``."""
+    """Return the figures of ``point`` by name, the same each time; ``content`` is that of its model's file. What a user
+    can cause, such as a model that does not fit, is given as ``error``."""
     try:
         return _model(point, content) if point.model else _scenario(point)
     except UnsupportedModel as error:

@@ -1,4 +1,4 @@
-"""The picture of a sweep: one self-contained page with a plot of any figure over any other."""
+"""Draws a sweep: one self-contained page with a plot of any figure over any other."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,7 +12,8 @@ from bokeh.palettes import Category10
 from bokeh.plotting import figure
 from bokeh.transform import factor_cmap
 
-from caesura.page.document import escaped, label, write_page
+from caesura.page.document import label, write_page
+from caesura.page.page_text import escaped
 from sim.visible_text import visible
 
 _FIRST = (("onchip_bytes", "cycles"), ("antt", "stp"))  #: what is drawn until the reader chooses, if it is there
@@ -69,8 +70,8 @@ def _plot(title: str, shown: Sequence[dict[str, Any]], numbers: list[str], label
 
 
 def _columns(names: Iterable[str]) -> dict[str, str]:
-    """Columns of a plot's data by what they are called: what is written in templates, where names could be read as
-    something else."""
+    """Return the columns of a plot's data by what they are called: what is written in templates, where names could be
+    read as something else."""
     return {name: f"c{number}" for number, name in enumerate(names)}
 
 

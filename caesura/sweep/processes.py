@@ -1,4 +1,4 @@
-"""Processes of this computer that run points of a sweep.
+"""Starts processes of this computer that run points of a sweep.
 
 They are told what to do through pipes: nothing listens, so that nobody else can have something run by them. They end
 with the process that started them.
@@ -23,11 +23,11 @@ Task = tuple[Point, bytes]  #: what :func:`measure` is given
 
 
 class ProcessDied(RuntimeError):
-    """The process that ran a point ended in the middle of it."""
+    """Says that the process that ran a point ended in the middle of it."""
 
 
 def in_processes(tasks: Sequence[Task], count: int) -> Iterator[tuple[Point, Figures | BaseException]]:
-    """Points as they end, ``count`` at a time, with their figures, or the exception instead. When a process dies,
+    """Yield points as they end, ``count`` at a time, with their figures, or the exception instead. When a process dies,
     those that ran at that time run again one by one, so that it is known which one it died of."""
     left = deque(tasks)
     while left:
@@ -39,7 +39,7 @@ def in_processes(tasks: Sequence[Task], count: int) -> Iterator[tuple[Point, Fig
 def _until_one_dies(
     left: deque[Task], count: int
 ) -> Generator[tuple[Point, Figures | BaseException], None, list[Task]]:
-    """Run what is ``left``; returns the points that ran when a process died."""
+    """Run what is ``left``; return the points that ran when a process died."""
     running: dict[Future[dict[str, Any]], Task] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(count, len(left)), mp_context=context, initializer=_end_with_parent) as pool:

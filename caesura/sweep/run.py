@@ -1,4 +1,4 @@
-"""Run the points of a sweep, as many at a time as there are cores, or on the workers of a Dask scheduler."""
+"""Runs the points of a sweep, as many at a time as there are cores, or on the workers of a Dask scheduler."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,9 @@ Measured = Iterator[tuple[Point, Figures | BaseException]]  #: points as they en
 def run_sweep(
     points: Sequence[Point], store: Store, *, scheduler: str | None = None, jobs: int, told: Told
 ) -> list[Figures]:
-    """Figures of all ``points``, in their order; what ``store`` knows is not run again. ``scheduler``: the address of
-    a Dask scheduler; otherwise ``jobs`` processes of this computer. Raises :class:`SweepError` if no scheduler answers.
-    """
+    """Return the figures of all ``points``, in their order; what ``store`` knows is not run again. ``scheduler``: the
+    address of a Dask scheduler; otherwise ``jobs`` processes of this computer. Raises :class:`SweepError` if no
+    scheduler answers."""
     contents = {path: path.read_bytes() for path in {point.model for point in points} if path}
     digests = _Digests(contents)
     keys = [key_of(point, digests.of(point), sources_digest(*_SOURCES)) for point in points]
@@ -51,14 +51,14 @@ def run_sweep(
 
 
 class _Digests:
-    """Digests of what points depend on, each found once."""
+    """Finds digests of what points depend on, each once."""
 
     def __init__(self, contents: dict[Path, bytes]) -> None:
         self._models = {path: hashlib.sha256(raw).hexdigest() for path, raw in contents.items()}
         self._scenarios: dict[tuple[Path, str, str], str] = {}
 
     def of(self, point: Point) -> str:
-        """That of one point."""
+        """Return the digest of what ``point`` depends on."""
         if point.model:
             return self._models[point.model]
         assert point.scenario is not None

@@ -1,4 +1,4 @@
-"""Sweep files: what varies, and what is run. TOML, validated.
+"""Reads sweep files: what varies, and what is run. They are TOML, validated.
 
 A file names ``models`` (ONNX files) or ``scenarios`` with ``policies``. In ``machine`` and ``options`` a list stands
 for values that vary; all combinations are run, the last key fastest.
@@ -26,11 +26,11 @@ Values = Value | Annotated[list[Value], Field(min_length=1)]
 
 
 class SweepError(UsageError):
-    """A sweep that cannot be run; names the file, the key and the way out."""
+    """Says why a sweep cannot be run; names the file, the key and the way out."""
 
 
 class Sweep(pydantic.BaseModel):
-    """A whole file."""
+    """Holds a whole sweep file."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
@@ -60,7 +60,7 @@ class Sweep(pydantic.BaseModel):
 
 @dataclass(frozen=True)
 class Point:
-    """One run. ``labels``: what of it varies, for the table, in the order of the file."""
+    """Describes one run. ``labels``: what of it varies, for the table, in the order of the file."""
 
     number: int
     backend: str
@@ -75,7 +75,7 @@ class Point:
 
 
 def load_sweep(path: Path) -> tuple[Sweep, list[Point]]:
-    """A sweep file and its points. Raises :class:`SweepError`."""
+    """Return a sweep file and its points. Raises :class:`SweepError`."""
     try:
         sweep = Sweep.model_validate(tomllib.loads(path.read_text()))
     except OSError as error:
@@ -116,7 +116,7 @@ def _points(path: Path, sweep: Sweep) -> list[Point]:
 def _runs(
     folder: Path, sweep: Sweep, options: list[dict[str, Value]], varied: set[str]
 ) -> list[tuple[dict[str, Any], dict[str, Value]]]:
-    """What is run on each machine: fields of a point, and labels."""
+    """Return what is run on each machine: fields of a point, and labels."""
     if sweep.models:
         return [
             (
@@ -139,7 +139,7 @@ def _runs(
 
 
 def _count(table: dict[str, Any]) -> int:
-    """How many combinations there are."""
+    """Return how many combinations there are."""
     return math.prod(len(value) for value in table.values() if _varies(value))
 
 
@@ -153,7 +153,7 @@ def _varies(value: object) -> bool:
 
 
 def _machine(path: Path, fields: dict[str, Value], sweep: Sweep) -> SocParams | None:
-    """None where a scenario keeps its own machine."""
+    """Return the machine, or None where a scenario keeps its own."""
     if sweep.scenarios and fields == {"preset": "tiny"} and "machine" not in sweep.model_fields_set:
         return None
     if sweep.backend == "synthetic":

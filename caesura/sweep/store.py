@@ -1,4 +1,4 @@
-"""What a sweep has found so far, in a file that survives being killed: a line of JSON for each point."""
+"""Keeps what a sweep has found so far in a file that survives being killed: a line of JSON for each point."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ Figures = dict[str, Any]
 
 
 class Store:
-    """Figures by point in ``folder``. Points are known by what they run, not by their place in a sweep: a sweep that
-    has grown keeps what was measured. A line that was cut off when a sweep was killed does not count."""
+    """Keeps figures by point in ``folder``. Points are known by what they run, not by their place in a sweep: a sweep
+    that has grown keeps what was measured. A line that was cut off when a sweep was killed does not count."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,7 @@ class Store:
                 continue
 
     def get(self, key: str) -> Figures | None:
-        """The figures of a point, None if it has not been run."""
+        """Return the figures of a point, or None if it has not been run."""
         return self._known.get(key)
 
     def put(self, key: str, point: Point, figures: Figures) -> None:
@@ -45,8 +45,8 @@ class Store:
 
 
 def key_of(point: Point, content: str, version: str) -> str:
-    """What tells a point's figures from others: machine, options, policy, ``content`` (a digest of all files that it
-    depends on), and the ``version`` of what runs it."""
+    """Return what tells a point's figures from others: machine, options, policy, ``content`` (a digest of all files
+    that it depends on), and the ``version`` of what runs it."""
     what = {
         "version": version,
         "backend": point.backend,

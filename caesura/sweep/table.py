@@ -1,29 +1,26 @@
-"""The one table of a sweep, and how a terminal shows it."""
+"""Makes the one table of a sweep, of which a terminal shows some columns."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Group
-from rich.text import Text
 
 from caesura.sweep.spec import Point
 from caesura.sweep.store import Figures
-from caesura.terminal import line, table
+from caesura.table import Column, ColumnTable, percent, shown
+from caesura.terminal import line
 from sim.visible_text import visible
 
 _PERCENT = {"utilisation", "sla_violation_rate"}
 #: On a terminal: few columns, so that they have room.
 _SHOWN = {"cycles", "utilisation", "antt", "stp", "fairness", "sla_violation_rate", "preemptions"}
-_LARGE = 1000  #: from here on without a fraction
 _NAMES = {"model", "scenario", "policy", "placement"}
 
 
-def rows(points: Sequence[Point], figures: Sequence[Figures]) -> list[dict[str, Any]]:
-    """A row for each point, all with the same columns: labels, figures, and ``error``, which is empty where all went
-    well."""
-    labels = list(dict.fromkeys(name for point in points for name in point.labels))
+def sweep_table(title: str, points: Sequence[Point], figures: Sequence[Figures]) -> ColumnTable:
+    """Return a table with a row for each point: labels, figures, and ``error``, which is empty where all went well."""
+    labels = label_names(points)
     columns = list(dict.fromkeys(name for one in figures for name in one if name != "error"))
-    return [
+    rows = [
         {
             **{name: point.labels.get(name) for name in labels},
             **{name: one.get(name) for name in columns},
@@ -31,41 +28,32 @@ def rows(points: Sequence[Point], figures: Sequence[Figures]) -> list[dict[str, 
         }
         for point, one in zip(points, figures, strict=True)
     ]
+    return ColumnTable(title, [_column(name) for name in dict.fromkeys((*labels, *columns, "error"))], rows)
 
 
-def to_table(title: str, points: Sequence[Point], found: Sequence[dict[str, Any]]) -> Group:
-    """For a terminal: a table without columns that are empty throughout, and below it what went wrong."""
-    labels = {name for point in points for name in point.labels}
+def label_names(points: Sequence[Point]) -> list[str]:
+    """Return the keys of the labels, which name what varies."""
+    return list(dict.fromkeys(name for point in points for name in point.labels))
+
+
+def to_terminal(table: ColumnTable, points: Sequence[Point]) -> Group:
+    """Return what a terminal shows: the table without columns that are empty, and below it what went wrong."""
+    known = {*label_names(points), *_SHOWN}
     names = [
-        name for name in (found[0] if found else [])
-        if name in labels | _SHOWN and any(row[name] not in (None, "") for row in found)
-    ]  # fmt: skip
-    shown = table(title, *(f">{name}" for name in names))
-    for column, name in zip(shown.columns, names, strict=True):
-        column.header = line(visible(name).replace("_", "\n"), lines=True)
-        if name in _NAMES:  # cut where there is little room; numbers are not
-            column.justify, column.no_wrap, column.max_width = "left", False, None
-    for row in found:
-        shown.add_row(*(_shown(name, row[name]) for name in names))
-    wrong = [line(f"{_label(point)}: {row['error']}") for point, row in zip(points, found, strict=True) if row["error"]]
-    return Group(shown, *wrong)
+        column.key
+        for column in table.columns
+        if column.key in known and any(row[column.key] not in (None, "") for row in table.rows)
+    ]
+    wrong = [
+        line(f"{_label(point)}: {row['error']}") for point, row in zip(points, table.rows, strict=True) if row["error"]
+    ]
+    return Group(table.only(*names).rich(), *wrong)
+
+
+def _column(name: str) -> Column:
+    title = visible(name).replace("_", "\n")
+    return Column(name, title, number=name not in _NAMES, cut=True, text=percent if name in _PERCENT else shown)
 
 
 def _label(point: Point) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.labels.items())
-
-
-def _shown(name: str, value: Any) -> Text:
-    return line(_cell(name, value), no_wrap=True, overflow="ellipsis")
-
-
-def _cell(name: str, value: Any) -> str:
-    if value is None:
-        return ""
-    if name in _PERCENT:
-        return f"{value:.1%}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.3f}" if value < _LARGE else f"{value:,.0f}"
-    return str(value)

@@ -39,7 +39,7 @@ class LengthPlan:
         return cls(_kinds(layers), tuple(steps), budget, placement)
 
     def with_free_tiles(self) -> "LengthPlan":
-        """The same, but each length takes the tiles that are best for it."""
+        """Return the same, but each length takes the tiles that are best for it."""
         free = (replace(step, tiles=(None,) * len(step.tiles)) for step in self.steps)
         return replace(self, steps=tuple(free))
 

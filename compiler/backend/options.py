@@ -19,23 +19,39 @@ _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
 
 @dataclass(frozen=True)
 class Options:
-    """What a model is compiled for.
+    """The options of the compiler say what a model is compiled for.
 
-    ``observe``: every operator's result also goes to DRAM, as a tensor of the image, so that a checker can read it.
-    ``engines``: engines of the device that share each layer. ``placed``: they do not share layers, each layer runs on
-    one of them, and waits for the layers that it reads alone; which one, the run time decides. ``lv2_limit``: bytes of
-    LV2 the model may use (0: all), so that another model finds room beside it.
+    Each but the first two is also a flag of the command line, whose help is the first sentence on it here
+    (``caesura/compilation.py``). Placed and observed models are not split, have no regions, and keep their order.
 
-    ``split``: operators whose tensors do not fit on chip become several on parts of an image, where a price says that
-    it pays. ``regions``: some layers become one step of the model, with instructions that run side by side. ``order``:
-    one of ``ORDERS``, in which layers come, so that regions are good; a search ends after ``order_seconds``, and is
-    then not reproducible. Placed and observed models are not split, have no regions, and keep their order.
+    ``observe``: store every operator's result in DRAM too, as a tensor of the image, so that a checker can read it.
 
-    ``cancel_interval``: cycles a pause should wait for HALTED at most (0: no points): points lie a part of it apart,
-    and long instructions are cut (:class:`compiler.backend.preempt.points.PointLimits`). ``cancel_at``: which of the
-    two strategies place points, one of ``STRATEGIES``. ``cancel_max_live``: dirty bytes, all that would have to move,
-    that a point should not exceed (0: any). ``cancel_spill_bound``: bytes that the compiler moved to DRAM for want of
-    room on chip after which the next empty buffer is a point at spills (0: none is).
+    ``engines``: engines of the device that share each layer.
+
+    ``placed``: run each layer on one engine, branches side by side. The run time decides which engine it is, and the
+    layer waits for the layers that it reads alone.
+
+    ``lv2_limit``: bytes of LV2 the model may use. Another model finds room beside it; 0 stands for all of LV2.
+
+    ``split``: split operators whose tensors do not fit on chip. They become several on parts of an image, where a price
+    says that it pays.
+
+    ``regions``: let layers run side by side. Some layers then become one step of the model, with instructions that run
+    side by side.
+
+    ``order``: order of layers and regions. It is one of ``ORDERS``.
+
+    ``order_seconds``: time after which the order search ends. The image is then not reproducible.
+
+    ``cancel_interval``: cycles a pause may wait for HALTED (0: no points). Points lie a part of it apart, and long
+    instructions are cut (:class:`compiler.backend.preempt.points.PointLimits`).
+
+    ``cancel_at``: where cancellation points lie. It is one of ``STRATEGIES``.
+
+    ``cancel_max_live``: dirty bytes that a point should not exceed (0: any). All of them would have to move.
+
+    ``cancel_spill_bound``: bytes spilled to DRAM before a point at spills (0: none). A spill is what the compiler moved
+    to DRAM for want of room on chip, and the next empty buffer after so many bytes is a point.
     """
 
     observe: bool = False
@@ -53,14 +69,14 @@ class Options:
 
     @property
     def search_limits(self) -> SearchLimits | None:
-        """How far to search for an order; None: not at all."""
+        """Return how far to search for an order; None: not at all."""
         if self.order == "source":
             return None
         few, tries = (_ALL, _ALL) if self.order == "exhaustive" else (_FEW, _FEW)
         return SearchLimits(few=few, samples=tries // 4, tries=tries, seconds=self.order_seconds)
 
     def lv2_bytes(self, params: SocParams) -> int:
-        """Bytes of LV2 that the model may use, in whole words."""
+        """Return the bytes of LV2 that the model may use, in whole words."""
         return self.lv2_limit // params.lv1_word * params.lv1_word or params.lv2_bytes
 
     def check(self, model: str, params: SocParams) -> None:

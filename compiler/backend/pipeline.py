@@ -160,7 +160,7 @@ def _compiled(
     graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], blank: _Blank, orders: Sequence[OrderReport],
     desk: Desk, plan: LengthPlan | None = None,
 ) -> _Built:  # fmt: skip
-    """The image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
+    """Return the image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
     several, :class:`PlanError` if ``plan`` does not do."""
     params, options = blank.params, blank.options
     if plan is None:

@@ -43,17 +43,17 @@ class CompileReport:
 
     @property
     def jobs(self) -> int:
-        """Jobs of one inference."""
+        """Return how many jobs one inference has."""
         return sum(layer.jobs for layer in self.layers)
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
+        """Return the multiply-accumulates of one inference."""
         return sum(layer.macs for layer in self.layers)
 
     @property
     def estimated_cycles(self) -> int:
-        """Estimated cycles of all bodies, one after the other."""
+        """Return the estimated cycles of all bodies, one after the other."""
         return sum(layer.estimated_cycles for layer in self.layers)
 
 
@@ -61,7 +61,7 @@ def compile_report(
     graph: ir.Graph, codes: Iterable[LayerCode], placement: TensorPlacement, meta: ImageMeta,
     orders: Sequence[OrderReport], plan: Plan,
 ) -> CompileReport:  # fmt: skip
-    """The report of a compilation that made an image with ``meta``."""
+    """Return the report of a compilation that made an image with ``meta``."""
     layers = [_layer(graph, one, placement) for one in codes]
     return CompileReport(
         graph.name, layers, sum(meta.segment_sizes[: Segment.LV2]), meta.lv2_bytes, plan, tuple(orders)

@@ -22,7 +22,7 @@ def import_model(
     batch: int = 1,
     sizes: Sizes | None = None,
 ) -> Graph:
-    """The IR of a quantised ONNX model (QDQ or QOperator form, operator sets 10 and later).
+    """Return the IR of a quantised ONNX model (QDQ or QOperator form, operator sets 10 and later).
 
     ``shapes`` fixes dynamic input dimensions by input, ``sizes`` by name (a dynamic batch is ``batch`` otherwise).
     With ``fallback``, nodes that the accelerator cannot run become host operators. Raises :class:`CompileError` on a

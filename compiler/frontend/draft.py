@@ -38,7 +38,7 @@ class Pending:
         return True
 
     def clamped(self, low: float, high: float) -> Self:
-        """The same, clamped further."""
+        """Return the same, clamped further."""
         return dataclasses.replace(self, low=max(self.low, low), high=max(low, min(self.high, high)))
 
     def emit(self, draft: "Draft", target: Quantisation, name: str) -> Quant:
@@ -62,11 +62,11 @@ class Draft:
     # What handlers read.
 
     def value(self, name: str) -> Value:
-        """What is known about an ONNX tensor."""
+        """Return what is known about an ONNX tensor."""
         return self.values[name]
 
     def constant(self, node: onnx.NodeProto, index: int, what: str) -> npt.NDArray | None:
-        """The constant input ``index`` of a node, None if it is absent; Unsupported if it is computed."""
+        """Return the constant input ``index`` of a node, None if it is absent; Unsupported if it is computed."""
         if index >= len(node.input) or not node.input[index]:
             return None
         value = self.value(node.input[index])
@@ -75,7 +75,7 @@ class Draft:
         return value.array
 
     def real(self, name: str) -> Real:
-        """The dequantised 8-bit tensor ``name``; Unsupported if it is anything else."""
+        """Return the dequantised 8-bit tensor ``name``; Unsupported if it is anything else."""
         value = self.value(name)
         if isinstance(value, Real):
             return value
@@ -95,7 +95,7 @@ class Draft:
     # What handlers and pending values add.
 
     def new_tensor(self, onnx_name: str, shape: Shape, layout: TensorLayout, quant: Quantisation) -> Quant:
-        """An 8-bit tensor in memory for ONNX tensor ``onnx_name`` of ``shape``."""
+        """Return an 8-bit tensor in memory for ONNX tensor ``onnx_name`` of ``shape``."""
         name = self.unique(onnx_name)
         self.graph.tensors[name] = Tensor(
             name, layout.physical, quant.dtype, float(quant.scale), quant.zero_point,
@@ -106,7 +106,7 @@ class Draft:
         return Quant(name, shape, layout, quant.dtype)
 
     def new_constant(self, name: str, data: npt.NDArray, quant: Quantisation) -> str:
-        """A constant 8-bit tensor, already in memory order."""
+        """Return a constant 8-bit tensor, already in memory order."""
         name = self.unique(name)
         self.graph.tensors[name] = Tensor(
             name, data.shape, quant.dtype, float(quant.scale), quant.zero_point, data=np.ascontiguousarray(data)
@@ -141,7 +141,8 @@ class Draft:
         return [node.name for node in self.source.between([end], begin)]
 
     def origin(self, tensor: str) -> str:
-        """The ONNX tensor that ``tensor`` holds, maybe moved and padded since; empty if its values are not in ONNX."""
+        """Return the ONNX tensor that ``tensor`` holds, maybe moved and padded since; empty if its values are not in
+        ONNX."""
         while not self.graph.tensors[tensor].onnx_name:
             op = self.graph.producer(tensor)
             if not isinstance(op, Permute | Reshape | Pad):
@@ -150,14 +151,14 @@ class Draft:
         return self.graph.tensors[tensor].onnx_name
 
     def quantisation(self, tensor: str) -> Quantisation:
-        """Parameters of an IR tensor."""
+        """Return the parameters of an IR tensor."""
         info = self.graph.tensors[tensor]
         return Quantisation(np.float32(info.scale), info.zero_point, info.dtype)
 
     # Layouts.
 
     def dense(self, quant: Quant) -> Quant:
-        """The tensor with its padding in memory."""
+        """Return the tensor with its padding in memory."""
         if quant.padding is None:
             return quant
         top, left, bottom, right = quant.padding.pads
@@ -171,7 +172,7 @@ class Draft:
         return Quant(name, quant.shape, TensorLayout(quant.shape, NHWC), quant.dtype)
 
     def relayout(self, quant: Quant, layout: TensorLayout) -> str:
-        """The IR tensor that holds ``quant`` as ``layout`` says; moves data only if it must."""
+        """Return the IR tensor that holds ``quant`` as ``layout`` says; moves data only if it must."""
         quant = self.dense(quant)
         if not quant.layout.same_order(layout):
             if quant.layout.view == layout.view:
@@ -189,7 +190,8 @@ class Draft:
         return self.reshaped(quant.tensor, layout.physical)
 
     def image(self, quant: Quant) -> str:
-        """The IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on images."""
+        """Return the IR tensor (N, H, W, C) of an NCHW ONNX tensor, or (N, L, C) of NCL: one row for operators on
+        images."""
         if len(quant.shape) == 3:
             return self.relayout(quant, TensorLayout(quant.shape, (0, 2, 1)))
         return self.relayout(quant, TensorLayout(quant.shape, NHWC))
@@ -223,7 +225,7 @@ class Draft:
         return name
 
     def alias(self, quant: Quant, params: Quantisation) -> Quant:
-        """The same bytes under other quantisation parameters."""
+        """Return the same bytes under other quantisation parameters."""
         before = self.graph.tensors[quant.tensor]
         name = self.unique(f"{quant.tensor}:reinterpreted")
         self.graph.tensors[name] = Tensor(

@@ -134,7 +134,7 @@ class Importer:
         self.draft.graph.outputs.append(Port(name, dtype, value.shape, tensor, back, isinstance(value, Real)))
 
     def _kind(self, name: str) -> str:
-        """What a result in no memory is, in words."""
+        """Return what a result in no memory is, in words."""
         known = self.source.inferred.get(name)
         return "an int32 result" if known and known.elem_type == onnx.TensorProto.INT32 else "a float result"
 
@@ -157,8 +157,8 @@ class Importer:
 
 
 def _all_refused(source: OnnxSource, found: list[NodeProblem]) -> list[NodeProblem]:
-    """All nodes of a model that the accelerator cannot run, in its order: ``found``, and what the walk finds behind
-    them if the CPU takes them over."""
+    """Return all nodes of a model that the accelerator cannot run, in its order: ``found``, and what the walk finds
+    behind them if the CPU takes them over."""
     survey = Importer(source, fallback=True)
     survey._walk()
     problems = {node.name: node for node in (*survey.problems, *survey.fallbacks, *found)}

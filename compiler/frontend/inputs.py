@@ -40,7 +40,7 @@ def declare(draft: Draft) -> None:
 
 
 def declare_float(draft: Draft, name: str) -> Float:
-    """A port that hands the tensor to host operators as it is."""
+    """Return a port that hands the tensor to host operators as it is."""
     signature = draft.source.signatures[name]
     dtype = dtype_of(signature.elem_type)
     rank = tuple(range(len(signature.shape)))
@@ -53,8 +53,8 @@ def declare_float(draft: Draft, name: str) -> Float:
 
 
 def quantised_port(draft: Draft, value: Float, name: str, quantised: str, target: Quantisation) -> Quant:
-    """A port that quantises a float input on the host to ONNX tensor ``quantised``. ``value`` is the input itself, or
-    what Transposes make of it, by the ``name`` of its tensor: the port stores it in their order."""
+    """Return a port that quantises a float input on the host to ONNX tensor ``quantised``. ``value`` is the input
+    itself, or what Transposes make of it, by the ``name`` of its tensor: the port stores it in their order."""
     layout = TensorLayout(value.shape, _perm(draft, name, value.shape))
     axes = tuple(range(len(value.shape)))
     while (node := draft.source.producers.get(name)) is not None:
@@ -67,7 +67,7 @@ def quantised_port(draft: Draft, value: Float, name: str, quantised: str, target
 
 
 def transposed_axes(node: onnx.NodeProto, rank: int) -> Shape:
-    """The order that a Transpose of ``rank`` axes brings them into."""
+    """Return the order that a Transpose of ``rank`` axes brings them into."""
     return tuple(attributes(node).get("perm", tuple(reversed(range(rank)))))
 
 
@@ -91,7 +91,7 @@ def _only_quantised(draft: Draft, name: str) -> bool:
 
 
 def _parameters(draft: Draft, name: str) -> tuple[float, int]:
-    """Scale and zero point by the first reader that names them, behind nodes that do not change values."""
+    """Return the scale and zero point by the first reader that names them, behind nodes that do not change values."""
     todo = [name]
     while todo:
         name = todo.pop(0)

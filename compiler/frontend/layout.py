@@ -13,7 +13,7 @@ NHWC = (0, 2, 3, 1)
 
 
 def default_perm(rank: int) -> Shape:
-    """The layout operators prefer: channels last for images, the ONNX order otherwise."""
+    """Return the layout operators prefer: channels last for images, the ONNX order otherwise."""
     return NHWC if rank == 4 else tuple(range(rank))
 
 
@@ -26,17 +26,17 @@ class TensorLayout:
 
     @classmethod
     def plain(cls, shape: Shape) -> "TensorLayout":
-        """Memory in the order of ONNX."""
+        """Return the layout of memory in the order of ONNX."""
         return cls(shape, tuple(range(len(shape))))
 
     @classmethod
     def default(cls, shape: Shape) -> "TensorLayout":
-        """What operators prefer for this rank."""
+        """Return the layout that operators prefer for this rank."""
         return cls(shape, default_perm(len(shape)))
 
     @property
     def physical(self) -> Shape:
-        """Shape in memory, where a scalar is a vector of one element."""
+        """Return the shape in memory, where a scalar is a vector of one element."""
         return tuple(self.view[axis] for axis in self.perm) or (1,)
 
     def canonical(self) -> tuple[Shape, Shape]:
@@ -58,5 +58,5 @@ class TensorLayout:
         return self.canonical() == other.canonical()
 
     def transposed(self, axes: Shape) -> "TensorLayout":
-        """The layout of ``transpose(x, axes)`` in the same memory (``view`` must be x's shape)."""
+        """Return the layout of ``transpose(x, axes)`` in the same memory (``view`` must be x's shape)."""
         return TensorLayout(tuple(self.view[a] for a in axes), tuple(axes.index(p) for p in self.perm))

@@ -139,12 +139,12 @@ def _fix_inputs(
 
 
 def label_of(value: onnx.ValueInfoProto, axis: int) -> str:
-    """What a dynamic dimension of an input is called: its name, or its place if it has none."""
+    """Return what a dynamic dimension of an input is called: its name, or its place if it has none."""
     return value.type.tensor_type.shape.dim[axis].dim_param or f"{value.name}[{axis}]"
 
 
 def open_axes(value: onnx.ValueInfoProto) -> list[int]:
-    """The dimensions of an input that have no size."""
+    """Return the dimensions of an input that have no size."""
     return [axis for axis, dim in enumerate(value.type.tensor_type.shape.dim) if dim.dim_value <= 0]
 
 

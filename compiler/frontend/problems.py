@@ -33,7 +33,7 @@ class OpenDimension(CompileError):
         )
 
     def told(self, way: str | None) -> str:
-        """The message where ``way`` gives a size, such as an option; None: nothing does."""
+        """Return the message where ``way`` gives a size, such as an option; None: nothing does."""
         return f"{self._problem}; {f'give its size, {way} or ' if way else ''}export the model with a fixed one"
 
 
@@ -49,7 +49,7 @@ class UnsupportedModel(CompileError):
         super().__init__(self.told("fallback=True"))
 
     def told(self, fallback: str | None) -> str:
-        """The message where ``fallback`` allows the CPU to run nodes, such as an option; None: nothing does."""
+        """Return the message where ``fallback`` allows the CPU to run nodes, such as an option; None: nothing does."""
         advice = self._advice
         if "{fallback}" in advice:
             advice = advice.format(fallback=fallback) if fallback else "Nothing runs on the CPU here."

@@ -19,7 +19,7 @@ _STATIC = ("QuantizeLinear", "QGemm", "ConvInteger", "MatMulInteger")
 
 
 def quantised_form(model: onnx.ModelProto) -> QuantisedForm:
-    """The form of a model."""
+    """Return the form of a model."""
     kinds = {node.op_type for node in model.graph.node}
     if kinds.intersection(_DYNAMIC):
         return QuantisedForm.DYNAMIC
@@ -39,8 +39,8 @@ _ADVICE = {
 
 
 def advice(model: onnx.ModelProto, fallback: bool) -> str:
-    """What helps a model that has nodes which cannot run; ``fallback``: the CPU was allowed to run nodes already. Where
-    that is what helps, ``{fallback}`` stands for how to allow it."""
+    """Return what helps a model that has nodes which cannot run; ``fallback``: the CPU was allowed to run nodes
+    already. Where that is what helps, ``{fallback}`` stands for how to allow it."""
     form = quantised_form(model)
     if fallback and form is QuantisedForm.STATIC:
         return "The CPU cannot take them over either; change these nodes in the model, or leave them out."

@@ -37,7 +37,7 @@ def operator(*op_types: str, domain: str = "") -> Callable[[Handler], Handler]:
 
 
 def attributes(node: onnx.NodeProto) -> dict:
-    """A node's attributes as Python values; strings decoded."""
+    """Return a node's attributes as Python values; strings decoded."""
     values = {}
     for attribute in node.attribute:
         value = onnx.helper.get_attribute_value(attribute)

@@ -43,7 +43,7 @@ class Multipliers:
 
 
 def add_multipliers(a: Quantisation, b: Quantisation, target: Quantisation, sign: int = 1) -> Multipliers:
-    """The multipliers of a + sign * b that agree best with QLinearAdd over all pairs of 8-bit operands."""
+    """Return the multipliers of a + sign * b that agree best with QLinearAdd over all pairs of 8-bit operands."""
     ra, rb = np.float32(a.scale / target.scale), np.float32(b.scale / target.scale)
     wanted = _qlinear_add(a, b, target, ra, np.float32(sign) * rb)
     left, right = _operands(a)[:, None], _operands(b)[None, :]
@@ -79,7 +79,7 @@ def _add_candidates(ra: float, rb: float, target: Quantisation) -> list[Multipli
 
 
 def mul_multipliers(a: Quantisation, b: Quantisation, target: Quantisation) -> Multipliers:
-    """Scale and bias of a * b that agree best with QLinearMul over all pairs of 8-bit operands."""
+    """Return the scale and bias of a * b that agree best with QLinearMul over all pairs of 8-bit operands."""
     scale = np.float32(np.float32(a.scale * b.scale) / target.scale)
     product = _operands(a)[:, None] * _operands(b)[None, :]
     real = product.astype(np.float32) * scale + np.float32(target.zero_point)
@@ -92,7 +92,7 @@ def mul_multipliers(a: Quantisation, b: Quantisation, target: Quantisation) -> M
 
 
 def pool_bias(source: Quantisation, target: Quantisation) -> int:
-    """What to add per pixel so that the zero point is added before rounding; 0 if no integer does."""
+    """Return what to add per pixel so that the zero point is added before rounding; 0 if no integer does."""
     bias = target.zero_point * float(np.float32(target.scale)) / float(np.float32(source.scale))
     nearest = round(bias)
     return nearest if abs(bias - nearest) < 1e-5 and abs(nearest) < 2**14 else 0
@@ -109,7 +109,7 @@ def _stored(total: npt.NDArray, by: Multipliers, target: Quantisation) -> npt.ND
 
 
 def _qlinear_add(a: Quantisation, b: Quantisation, target: Quantisation, ra: np.float32, rb: np.float32) -> npt.NDArray:
-    """What onnxruntime's kernel computes, step by step in float32."""
+    """Return what onnxruntime's kernel computes, step by step in float32."""
     fixed = np.float32(target.zero_point) - (ra * np.float32(a.zero_point) + rb * np.float32(b.zero_point))
     left = (_operands(a) + a.zero_point).astype(np.float32)[:, None] * ra
     right = (_operands(b) + b.zero_point).astype(np.float32)[None, :] * rb

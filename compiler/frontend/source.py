@@ -54,7 +54,7 @@ class OnnxSource:
 
     @cached_property
     def inferred(self) -> dict[str, Signature]:
-        """Types and shapes that ONNX's inference finds, of tensors where it finds both."""
+        """Return the types and shapes that ONNX's inference finds, of tensors where it finds both."""
         values = onnx.shape_inference.infer_shapes(self.model).graph.value_info
         found = {}
         for value in (*values, *self.model.graph.output):
@@ -102,7 +102,7 @@ class OnnxSource:
         return helper.make_model(graph, opset_imports=imports, ir_version=min(self.model.ir_version, 10))
 
     def evaluate(self, node: onnx.NodeProto) -> list[npt.NDArray]:
-        """Outputs of a node whose inputs are all constants."""
+        """Return the outputs of a node whose inputs are all constants."""
         model = self.submodel([node], [], [name for name in node.output if name])
         return session(model).run(None, {})
 

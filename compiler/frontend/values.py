@@ -21,7 +21,7 @@ class Quantisation:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """Smallest and largest stored value."""
+        """Return the smallest and largest stored value."""
         info = np.iinfo(self.dtype)
         return int(info.min), int(info.max)
 
@@ -33,7 +33,7 @@ class Quantisation:
         return lo, hi
 
     def stored(self, real: float) -> int:
-        """The stored value of a real number, as QuantizeLinear rounds it."""
+        """Return the stored value of a real number, as QuantizeLinear rounds it."""
         value = float(np.rint(np.float32(real) / self.scale)) + self.zero_point
         return int(np.clip(value, *self.limits))
 

@@ -16,9 +16,9 @@ _STALE = 200  #: steps to known orders after which there is nothing more to find
 def annealed(
     graph: OrderGraph, price: Price, order: Order, tries: int, seed: int = 0, over: Callable[[], bool] = lambda: False
 ) -> Order:  # fmt: skip
-    """The cheapest order found from ``order`` on by moving operators, at most ``tries`` orders being priced; worse ones
-    are gone on from less and less as tries run out. Never worse than ``order``. ``over``: whether time is up. The same
-    arguments give the same result unless time runs out."""
+    """Return the cheapest order found from ``order`` on by moving operators, at most ``tries`` orders being priced;
+    worse ones are gone on from less and less as tries run out. Never worse than ``order``. ``over``: whether time is
+    up. The same arguments give the same result unless time runs out."""
     rng = random.Random(seed)
     here = best = order
     known = {order: price(order)}

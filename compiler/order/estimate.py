@@ -15,13 +15,13 @@ TILE = 0.125  #: part of an operator that a reader waits for: kernels cut most l
 
 
 def chip_model(params: SocParams) -> ChipModel:
-    """The chip of ``params`` with a reserve of LV2."""
+    """Return the chip of ``params`` with a reserve of LV2."""
     return ChipModel(threshold(params.lv2_bytes), params.dram_bytes_per_cycle, TILE, ahead=params.job_slots)
 
 
 def order_graph(graph: ir.Graph, params: SocParams) -> OrderGraph:
-    """The operators of ``graph`` but its reshapes, which cost nothing. Matrix and vector times are those of all engines
-    at their peaks; inputs of the model and parameters are loaded; outputs of the model leave the chip."""
+    """Return the operators of ``graph`` but its reshapes, which cost nothing. Matrix and vector times are those of all
+    engines at their peaks; inputs of the model and parameters are loaded; outputs of the model leave the chip."""
     roots = graph.roots()
     inputs, outputs = ({roots[port.tensor] for port in ports} for ports in (graph.inputs, graph.outputs))
     operations = [op for op in graph.ops if not isinstance(op, ir.Reshape)]
@@ -51,7 +51,7 @@ def _parameter_bytes(graph: ir.Graph, op: ir.Operation) -> int:
 
 
 def _compute(graph: ir.Graph, op: ir.Operation, params: SocParams) -> tuple[float, float]:
-    """Cycles of the matrix and of the vector units."""
+    """Return the cycles of the matrix and of the vector units."""
     matrix, vector = 0.0, 0.0
     size = graph.tensors[op.output].size
     lanes = params.vec_lanes * params.engines
@@ -74,7 +74,7 @@ def _compute(graph: ir.Graph, op: ir.Operation, params: SocParams) -> tuple[floa
 def _convolved(
     graph: ir.Graph, op: ir.Operation, weights: tuple[int, ...], groups: int, params: SocParams
 ) -> float:  # fmt: skip
-    """A cycle for each pixel, block of output channels, and block of the kernel: ``rows`` input channels, or in
+    """Return a cycle for each pixel, block of output channels, and block of the kernel: ``rows`` input channels, or in
     depthwise layers as many columns of the kernel."""
     outs, height, width, depth = weights
     pixels = int(np.prod(graph.tensors[op.output].nhwc[:3]))

@@ -43,8 +43,9 @@ class HeldTensor:
 
 @dataclass(frozen=True)
 class OrderGraph:
-    """Operators and the flow of data between them: ``edges`` are (producer, reader). The results of ``kept`` operators
-    are needed after the last operator. ValueError if an edge does not lead from a lower number to a higher."""
+    """Holds operators and the flow of data between them: ``edges`` are (producer, reader). The results of ``kept``
+    operators are needed after the last operator. ValueError if an edge does not lead from a lower number to a
+    higher."""
 
     name: str
     operators: tuple[OperatorNode, ...]
@@ -65,12 +66,12 @@ class OrderGraph:
 
     @property
     def source(self) -> Order:
-        """The source order."""
+        """Return the source order."""
         return tuple(range(len(self)))
 
     @property
     def everything(self) -> int:
-        """All operators, as a mask."""
+        """Return all operators, as a mask."""
         return (1 << len(self)) - 1
 
     @cached_property
@@ -103,11 +104,11 @@ class OrderGraph:
         return tuple(found)
 
     def ready(self, done: int) -> list[int]:
-        """Operators that may come next when those of mask ``done`` have come."""
+        """Return the operators that may come next when those of mask ``done`` have come."""
         return [i for i, before in enumerate(self.predecessors) if not (done >> i) & 1 and before & ~done == 0]
 
     def is_order(self, order: Iterable[int]) -> bool:
-        """Whether ``order`` names every operator once, each behind all that it reads."""
+        """Return whether ``order`` names every operator once, each behind all that it reads."""
         done = 0
         for number in order:
             if not 0 <= number < len(self) or (done >> number) & 1 or self.predecessors[number] & ~done:
@@ -116,15 +117,15 @@ class OrderGraph:
         return done == self.everything
 
     def flow(self) -> nx.DiGraph:
-        """The numbers as nodes of a graph to walk."""
+        """Return the numbers as nodes of a graph to walk."""
         flow: nx.DiGraph = nx.DiGraph()
         flow.add_nodes_from(self.source)
         flow.add_edges_from(sorted(self.edges))
         return flow
 
     def part(self, numbers: Iterable[int], name: str) -> "OrderGraph":
-        """The operators ``numbers`` as a graph of their own, numbered anew in source order, where all that must come
-        before them has come and nothing else. What earlier operators leave for these or later ones is held."""
+        """Return the operators ``numbers`` as a graph of their own, numbered anew in source order, where all that must
+        come before them has come and nothing else. What earlier operators leave for these or later ones is held."""
         inside = sorted(numbers)
         place = {number: i for i, number in enumerate(inside)}
         mask = sum(1 << number for number in inside)
@@ -157,7 +158,7 @@ class OrderGraph:
 
 
 def members(mask: int) -> Iterator[int]:
-    """The operators of a mask, ascending."""
+    """Yield the operators of a mask, ascending."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

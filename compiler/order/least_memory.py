@@ -7,9 +7,9 @@ WIDTH = 512  #: sets of operators that are followed side by side
 
 
 def least_peak_order(graph: OrderGraph, width: int = WIDTH) -> Order:
-    """The order with the smallest peak, by dynamic programming over downsets: what is alive depends on which operators
-    have come, not on their order. Of each size the ``width`` sets with the smallest peak so far are followed, so the
-    answer is exact where no more exist, and good elsewhere. Of equals, critical paths go first."""
+    """Return the order with the smallest peak, by dynamic programming over downsets: what is alive depends on which
+    operators have come, not on their order. Of each size the ``width`` sets with the smallest peak so far are followed,
+    so the answer is exact where no more exist, and good elsewhere. Of equals, critical paths go first."""
     paths = critical_paths(graph)
     level: dict[int, tuple[int, float, Order]] = {0: (0, 0.0, ())}  # by set: peak, late critical paths, order
     for position in range(len(graph)):
@@ -30,7 +30,7 @@ def least_peak_order(graph: OrderGraph, width: int = WIDTH) -> Order:
 
 
 def _alive(graph: OrderGraph, done: int) -> int:
-    """Bytes that are still needed when the operators of mask ``done`` have come."""
+    """Return the bytes that are still needed when the operators of mask ``done`` have come."""
     total = sum(
         graph.operators[number].out_bytes
         for number in members(done)

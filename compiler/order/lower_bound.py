@@ -24,7 +24,8 @@ class LowerBound:
 
 
 def quick_bound(graph: OrderGraph, chip: ChipModel) -> float:
-    """The longest chain of operators, and for each unit all its work with the least that comes before and after it."""
+    """Return the longest chain of operators, and for each unit all its work with the least that comes before and after
+    it."""
     if not len(graph):
         return 0.0
     first, ended = _unhindered(graph, chip.tile)
@@ -41,9 +42,9 @@ def quick_bound(graph: OrderGraph, chip: ChipModel) -> float:
 
 
 def exact_bound(graph: OrderGraph, chip: ChipModel, seconds: float = 10.0, workers: int = 1) -> LowerBound:
-    """The smallest price of any order, where nothing is spilled, ``chip.window`` is 1 and loads may run ahead as far as
-    they like; otherwise a bound, as these only make orders cost more. After ``seconds`` the bound reached so far.
-    Raises :class:`NoSolverError`."""
+    """Return the smallest price of any order, where nothing is spilled, ``chip.window`` is 1 and loads may run ahead as
+    far as they like; otherwise a bound, as these only make orders cost more. After ``seconds`` the bound reached so
+    far. Raises :class:`NoSolverError`."""
     try:
         from ortools.sat.python import cp_model
     except ImportError:
@@ -169,7 +170,7 @@ def _unhindered(graph: OrderGraph, tile: float) -> tuple[list[float], list[float
 
 
 def _head(graph: OrderGraph, first: list[float], tile: float, number: int, unit: str) -> float:
-    """When ``unit`` may begin with an operator at the earliest."""
+    """Return when ``unit`` may begin with an operator at the earliest."""
     if unit == "load":
         return 0.0
     node = graph.operators[number]
@@ -179,7 +180,7 @@ def _head(graph: OrderGraph, first: list[float], tile: float, number: int, unit:
 
 
 def _after(node: OperatorNode, tile: float, unit: str) -> float:
-    """The least that follows inside an operator when ``unit`` has ended."""
+    """Return the least that follows inside an operator when ``unit`` has ended."""
     later = UNITS[UNITS.index(unit) + 1 :]
     return tile * sum(getattr(node, other) for other in later)
 

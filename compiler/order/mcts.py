@@ -37,7 +37,7 @@ class TreeSearch:
 
     @property
     def exhausted(self) -> bool:
-        """Whether every order was tried."""
+        """Return whether every order was tried."""
         return self._root.closed
 
     def step(self) -> tuple[Order, float]:
@@ -67,7 +67,7 @@ class TreeSearch:
         return found, cycles
 
     def _chosen(self, node: TreeNode) -> int:
-        """The branch with the highest bound among those that are open."""
+        """Return the branch with the highest bound among those that are open."""
         scale = max(self._high - self._low, 1e-9)
         spread = math.log(node.visits + 1)
 

@@ -7,8 +7,8 @@ from compiler.order.graph import Order, OrderGraph
 
 
 def places(graph: OrderGraph, order: Order, place: int) -> range:
-    """Where the operator at ``place`` may stand among the others: its own place, and those around it up to the nearest
-    operand and the nearest reader."""
+    """Return where the operator at ``place`` may stand among the others: its own place, and those around it up to the
+    nearest operand and the nearest reader."""
     number = order[place]
     low = high = place
     while low and not (graph.predecessors[number] >> order[low - 1]) & 1:
@@ -25,7 +25,7 @@ def moved(order: Order, place: int, to: int) -> Order:
 
 
 def neighbours(graph: OrderGraph, order: Order) -> Iterator[Order]:
-    """The orders that differ in the place of one operator, each once."""
+    """Yield the orders that differ in the place of one operator, each once."""
     for place in range(len(order)):
         for to in places(graph, order, place):
             if to < place or to > place + 1:  # to change places with the next one is that one's move, too
@@ -33,7 +33,7 @@ def neighbours(graph: OrderGraph, order: Order) -> Iterator[Order]:
 
 
 def random_move(graph: OrderGraph, order: Order, rng: random.Random) -> Order:
-    """A neighbour drawn at random: first the operator, then its place. The order itself if nothing can move."""
+    """Return a neighbour drawn at random: first the operator, then its place. The order itself if nothing can move."""
     for place in rng.sample(range(len(order)), len(order)):
         choice = [to for to in places(graph, order, place) if to != place]
         if choice:

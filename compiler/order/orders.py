@@ -17,7 +17,7 @@ class OrderCount:
     exact: bool
 
     def at_most(self, limit: int) -> bool:
-        """Whether there are at most ``limit``, for all that is known."""
+        """Return whether there are at most ``limit``, for all that is known."""
         return self.exact and self.value <= limit
 
     def __str__(self) -> str:
@@ -25,9 +25,9 @@ class OrderCount:
 
 
 def count(graph: OrderGraph, downsets: int = DOWNSETS) -> OrderCount:
-    """The number of topological orders, by dynamic programming over downsets: sets that may have come first. An order
-    of n operators passes through n + 1 of them, and as many orders lead to one as to all those together that have one
-    operator less. Gives up beyond ``downsets``: there are then at least as many orders as beginnings seen."""
+    """Return the number of topological orders, by dynamic programming over downsets: sets that may have come first. An
+    order of n operators passes through n + 1 of them, and as many orders lead to one as to all those together that have
+    one operator less. Gives up beyond ``downsets``: there are then at least as many orders as beginnings seen."""
     level, seen = {0: 1}, 1
     for _ in range(len(graph)):
         following: dict[int, int] = {}
@@ -42,7 +42,7 @@ def count(graph: OrderGraph, downsets: int = DOWNSETS) -> OrderCount:
 
 
 def has_choice(graph: OrderGraph) -> bool:
-    """Whether there is more than one order."""
+    """Return whether there is more than one order."""
     done = 0
     for _ in range(len(graph)):
         ready = graph.ready(done)
@@ -69,7 +69,7 @@ def completions(graph: OrderGraph, downsets: int = DOWNSETS) -> dict[int, int] |
 
 
 def every_order(graph: OrderGraph) -> Iterator[Order]:
-    """All topological orders, in lexicographic order: the source order first."""
+    """Yield all topological orders, in lexicographic order: the source order first."""
     prefix: list[int] = []
 
     def extended(done: int) -> Iterator[Order]:
@@ -85,8 +85,8 @@ def every_order(graph: OrderGraph) -> Iterator[Order]:
 
 
 def depth_first(graph: OrderGraph) -> Iterator[Order]:
-    """The orders that follow a branch to where it meets another before they begin the next: of the operators that may
-    come next, one that reads the latest result is taken first. All such orders, each once."""
+    """Yield the orders that follow a branch to where it meets another before they begin the next: of the operators that
+    may come next, one that reads the latest result is taken first. All such orders, each once."""
     prefix: list[int] = []
 
     def extended(done: int) -> Iterator[Order]:
@@ -108,8 +108,8 @@ def depth_first(graph: OrderGraph) -> Iterator[Order]:
 
 
 def random_order(graph: OrderGraph, rng: random.Random, ways: Mapping[int, int] | None = None) -> Order:
-    """A random order. With ``ways`` (see :func:`completions`) all orders are equally likely; without, each operator is
-    drawn from those that may come next."""
+    """Return a random order. With ``ways`` (see :func:`completions`) all orders are equally likely; without, each
+    operator is drawn from those that may come next."""
     done, order = 0, []
     for _ in range(len(graph)):
         ready = graph.ready(done)

@@ -8,7 +8,7 @@ from compiler.order.residency import peak_bytes, spills, total_bytes
 
 
 class Price(Protocol):
-    """What an order costs. The search needs no more, so a compiled program or a measurement can be a price too."""
+    """Says what an order costs. The search needs no more, so a compiled program or a measurement can be a price too."""
 
     def __call__(self, order: Order) -> float:
         """Cycles; less is better. ``order`` is a topological order of the graph that the price is for."""
@@ -77,13 +77,13 @@ class OrderPrice:
         return self._walk(order, None)[0]
 
     def timeline(self, order: Order) -> OrderTimeline:
-        """All about one order."""
+        """Return all about one order."""
         spans: list[OperatorSpan] = []
         cycles, spilled = self._walk(order, spans)
         return OrderTimeline(cycles, peak_bytes(self.graph, order), spilled, spans)
 
     def _walk(self, order: Order, spans: list[OperatorSpan] | None) -> tuple[float, int]:
-        """Cycles and bytes spilled; notes in ``spans`` who works when."""
+        """Return the cycles and bytes spilled; notes in ``spans`` who works when."""
         graph, chip = self.graph, self.chip
         tile, bandwidth, window, ahead = chip.tile, chip.dram_bytes_per_cycle, chip.window, chip.ahead
         traffic = [] if self._fits else spills(graph, order, chip.on_chip_bytes)

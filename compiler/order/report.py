@@ -29,7 +29,7 @@ class SubgraphReport:
 
     @property
     def gap(self) -> float:
-        """Percent by which the best exceeds the lower bound."""
+        """Return the percent by which the best exceeds the lower bound."""
         return 100 * (self.best / self.lower_bound - 1) if self.lower_bound else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class OrderReport:
 
     @property
     def gain(self) -> float:
-        """Percent of cycles less than the better of source order and greedy, subgraph by subgraph."""
+        """Return the percent of cycles less than the better of source order and greedy, subgraph by subgraph."""
         before = sum(min(part.source, part.greedy) for part in self.subgraphs)
         return 100 * (1 - sum(part.best for part in self.subgraphs) / before) if before else 0.0
 

@@ -26,13 +26,13 @@ def alive_bytes(graph: OrderGraph, order: Order) -> list[int]:
 
 
 def total_bytes(graph: OrderGraph) -> int:
-    """Bytes of all that the graph holds or makes, with the largest parameters: no order has more alive."""
+    """Return the bytes of all that the graph holds or makes, with the largest parameters: no order has more alive."""
     made = sum(node.out_bytes for node in graph.operators) + sum(tensor.size for tensor in graph.held)
     return made + max((node.param_bytes for node in graph.operators), default=0)
 
 
 def peak_bytes(graph: OrderGraph, order: Order) -> int:
-    """The most bytes alive at a time."""
+    """Return the most bytes alive at a time."""
     return max(alive_bytes(graph, order), default=0)
 
 
@@ -49,7 +49,7 @@ def spills(graph: OrderGraph, order: Order, capacity: int) -> list[int]:
 
 
 def _last(graph: OrderGraph, place: dict[int, int], number: int) -> int:
-    """The position of the last operator that needs the result of ``number``."""
+    """Return the position of the last operator that needs the result of ``number``."""
     if number in graph.kept:
         return len(place) - 1
     return max((place[reader] for reader in members(graph.successors[number])), default=place[number])
@@ -105,7 +105,7 @@ class _Spilling:
         return moved
 
     def _put_out(self, tensor: int) -> int:
-        """Bytes that go to DRAM for it: none if it was there before."""
+        """Return the bytes that go to DRAM for it: none if it was there before."""
         self._on_chip.discard(tensor)
         again = tensor in self._in_dram
         self._in_dram.add(tensor)

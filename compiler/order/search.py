@@ -61,8 +61,8 @@ class FoundOrder:
 def search_order(
     graph: OrderGraph, price: Price, limits: SearchLimits = DEFAULT_LIMITS, progress: SearchProgress | None = None
 ) -> FoundOrder:
-    """The order with the smallest price among those tried. Beginning with the source order and the greedy ones, the
-    result is never worse than these. The same arguments give the same result unless time runs out."""
+    """Return the order with the smallest price among those tried. Beginning with the source order and the greedy ones,
+    the result is never worse than these. The same arguments give the same result unless time runs out."""
     return _Searching(graph, price, limits, progress).run()
 
 
@@ -99,7 +99,7 @@ class _Searching:
 
     @property
     def _over(self) -> bool:
-        """Whether the result is good enough, or time is up."""
+        """Return whether the result is good enough, or time is up."""
         return self._known[self._best] <= self._limits.good_enough or time.monotonic() > self._ends
 
     @property

@@ -66,12 +66,12 @@ class SplitOperator:
         return boxes
 
     def bytes_of(self, part: Box4) -> int:
-        """Input, parameters and output of a part of the result. Parameters belong to output channels."""
+        """Return input, parameters and output of a part of the result. Parameters belong to output channels."""
         data = sum(_volume(box) for box in (*self.needs(part), part)) * self.element_bytes
         return data + self.parameters_of(part)
 
     def parameters_of(self, part: Box4) -> int:
-        """Bytes of the parameters that a part needs."""
+        """Return the bytes of the parameters that a part needs."""
         first, end = part[CHANNELS]
         return -(-self.node.param_bytes * (end - first) // self.result[CHANNELS])
 
@@ -85,8 +85,8 @@ class SplitGraph:
     parts: tuple[tuple[Box4, ...], ...]
 
     def order_graph(self, part_cycles: float = 0.0) -> OrderGraph:
-        """What the search sees: a node for each part, which waits for the parts that hold what it needs. Times are
-        shared out by results, loads by parameters; each part of a split operator costs ``part_cycles`` more."""
+        """Return what the search sees: a node for each part, which waits for the parts that hold what it needs. Times
+        are shared out by results, loads by parameters; each part of a split operator costs ``part_cycles`` more."""
         nodes: list[OperatorNode] = []
         edges: set[tuple[int, int]] = set()
         made: dict[str, list[tuple[int, Box4]]] = {}
@@ -106,12 +106,12 @@ Pays = Callable[[OrderGraph, OrderGraph], bool]  #: whether the second graph, wi
 
 
 def threshold(on_chip_bytes: int, reserve: float = RESERVE) -> int:
-    """What the data of one operator may take: on-chip memory less a reserve."""
+    """Return what the data of one operator may take: on-chip memory less a reserve."""
     return int(on_chip_bytes * (1 - reserve))
 
 
 def split_operator(operator: SplitOperator, limit: int, along: Sequence[Dimension] | None = None) -> tuple[Box4, ...]:
-    """The fewest, nearly equal parts of an operator's result whose data take at most ``limit`` bytes each.
+    """Return the fewest, nearly equal parts of an operator's result whose data take at most ``limit`` bytes each.
 
     The first dimension of its type is cut along which that can succeed: what does not become smaller with it, such as
     the weights with the number of frames, must fit by itself. When it is cut to single elements, the next follows. If
@@ -143,9 +143,9 @@ def split(
     pays: Pays | None = None,
     part_cycles: float = 0.0,
 ) -> SplitGraph:
-    """All operators, each in parts of at most ``limit`` bytes. Those that tiling makes fit are split only where that
-    ``pays``: all of them are tried at once, as a split pays by what a chain of operators keeps on chip, then each is
-    left out in turn. Without ``pays`` they stay whole."""
+    """Return all operators, each in parts of at most ``limit`` bytes. Those that tiling makes fit are split only where
+    that ``pays``: all of them are tried at once, as a split pays by what a chain of operators keeps on chip, then each
+    is left out in turn. Without ``pays`` they stay whole."""
     needed = {i: split_operator(op, limit) for i, op in enumerate(operators) if not op.tiled}
     best = _split_graph(name, operators, needed)
     extra = {i: split_operator(op, limit) for i, op in enumerate(operators) if pays and op.tiled}
@@ -176,7 +176,7 @@ def _split_graph(name: str, operators: Sequence[SplitOperator], cuts: Mapping[in
 
 
 def _boxes(extents: Extents, pieces: Mapping[Dimension, int]) -> Iterator[Box4]:
-    """The parts of ``extents`` in so many pieces along each dimension, larger ones first."""
+    """Yield the parts of ``extents`` in so many pieces along each dimension, larger ones first."""
     yield from product(*(even_pieces(extents[d], pieces.get(d, 1)) for d in Dimension))
 
 
@@ -192,7 +192,7 @@ def _largest(operator: SplitOperator, pieces: Mapping[Dimension, int]) -> int:
 
 
 def _fixed(operator: SplitOperator, pieces: Mapping[Dimension, int], dimension: Dimension) -> int:
-    """Bytes of a part that do not become smaller along ``dimension``."""
+    """Return the bytes of a part that do not become smaller along ``dimension``."""
     part = list(next(_boxes(operator.result, pieces)))
     middle = operator.result[dimension] // 2
     sizes = []
@@ -204,8 +204,8 @@ def _fixed(operator: SplitOperator, pieces: Mapping[Dimension, int], dimension: 
 
 
 def _more(extent: int, pieces: int, excess: float) -> int:
-    """The next number of pieces that may do, when the largest of ``pieces`` is too large by the factor ``excess``: with
-    fewer, even what shrinks in proportion would not fit."""
+    """Return the next number of pieces that may do, when the largest of ``pieces`` is too large by the factor
+    ``excess``: with fewer, even what shrinks in proportion would not fit."""
     longest = -(-extent // pieces)
     return min(extent, max(pieces + 1, -(-extent // max(1, int(longest / excess)))))
 

@@ -11,8 +11,8 @@ SMALLEST = 2  #: operators of a subgraph, where it has a neighbour to merge with
 
 
 def on_every_path(graph: OrderGraph) -> list[int]:
-    """Operators on every path from an input to an output, in order: the dominators of the end, seen from the beginning,
-    that are post-dominators of the beginning as well."""
+    """Return the operators on every path from an input to an output, in order: the dominators of the end, seen from the
+    beginning, that are post-dominators of the beginning as well."""
     if not len(graph):
         return []
     flow = graph.flow()
@@ -25,7 +25,7 @@ def on_every_path(graph: OrderGraph) -> list[int]:
 
 
 def branch_points(graph: OrderGraph) -> list[int]:
-    """Operators at which at least two paths branch or meet."""
+    """Return the operators at which at least two paths branch or meet."""
     return [
         number
         for number in graph.source
@@ -34,8 +34,9 @@ def branch_points(graph: OrderGraph) -> list[int]:
 
 
 def key_nodes(graph: OrderGraph) -> list[int]:
-    """The operators at which the sequence may be cut, in order: those :func:`on_every_path`, and :func:`branch_points`
-    that an edge passes by, as in a dense block, while every other operator must come before or after them."""
+    """Return the operators at which the sequence may be cut, in order: those :func:`on_every_path`, and
+    :func:`branch_points` that an edge passes by, as in a dense block, while every other operator must come before or
+    after them."""
     apart = {
         number
         for number in branch_points(graph)
@@ -45,14 +46,14 @@ def key_nodes(graph: OrderGraph) -> list[int]:
 
 
 def subgraphs(graph: OrderGraph, smallest: int = SMALLEST) -> list[list[int]]:
-    """The operators in sequence, cut before every key node, each list in source order. A part with fewer operators than
-    ``smallest``, or with one order alone, is merged into its predecessor or successor, the one with fewer operators,
-    until every part has a choice of orders, or none has."""
+    """Return the operators in sequence, cut before every key node, each list in source order. A part with fewer
+    operators than ``smallest``, or with one order alone, is merged into its predecessor or successor, the one with
+    fewer operators, until every part has a choice of orders, or none has."""
     return _merged(graph, _between(graph, key_nodes(graph)), smallest)
 
 
 def link(parts: Sequence[Sequence[int]], orders: Sequence[Order]) -> Order:
-    """The order of the whole graph, from one order for each of its ``parts``."""
+    """Return the order of the whole graph, from one order for each of its ``parts``."""
     return tuple(part[number] for part, order in zip(parts, orders, strict=True) for number in order)
 
 
@@ -66,7 +67,7 @@ def _chain(immediate: dict[int, int | None], start: int) -> set[int]:
 
 
 def _between(graph: OrderGraph, keys: Sequence[int]) -> list[list[int]]:
-    """What comes before the first key node, then each key node with what comes between it and the next."""
+    """Return what comes before the first key node, then each key node with what comes between it and the next."""
     key_mask = sum(1 << number for number in keys)
     parts: dict[int, list[int]] = {}
     for number in graph.source:

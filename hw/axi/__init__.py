@@ -1,1 +1,1 @@
-"""AXI4: the interconnect between the DRAM clients of the SoC and its one memory port."""
+"""This folder holds the AXI4 interconnect between the DRAM clients of the SoC and its one memory port."""

@@ -1,4 +1,4 @@
-"""Round-robin arbiter."""
+"""Defines the round-robin arbiter of the interconnect."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring

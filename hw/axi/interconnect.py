@@ -1,4 +1,4 @@
-"""The AXI4 master of the SoC: many DRAM clients behind one port."""
+"""Defines the AXI4 master of the SoC, which joins many DRAM clients to one port."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -73,7 +73,7 @@ class AxiInterconnect(wiring.Component):
             ]
 
     def _request(self, m: Module, channel: str, requests: list, room: Value) -> tuple[Signal, Signal]:
-        """Arbitrate ``requests`` into the registers of an address channel; returns (grant, accepted)."""
+        """Arbitrate ``requests`` into the registers of an address channel; return (grant, accepted)."""
         axi = self.axi
         valid, ready = getattr(axi, f"{channel}valid"), getattr(axi, f"{channel}ready")
         m.submodules[f"{channel}_arbiter"] = arbiter = RoundRobinArbiter(len(requests))
@@ -120,7 +120,7 @@ class AxiInterconnect(wiring.Component):
             ]
 
     def _write_address(self, m: Module, requests: list) -> tuple[Signal, Signal]:
-        """Returns the one-hot owner of the W channel, zero for none, and the signal that retires it."""
+        """Return the one-hot owner of the W channel, zero for none, and the signal that retires it."""
         owner, following = Signal(self.writers), Signal(self.writers)
         owner_taken = Signal()
         grant, accepted = self._request(m, "aw", requests, ~following.any())
@@ -166,7 +166,7 @@ class AxiInterconnect(wiring.Component):
 
     @staticmethod
     def _route(m: Module, clients: list, select: Signal, payload) -> Signal:
-        """Offer ``payload`` to the client in one-hot ``select``; returns "the register may be loaded"."""
+        """Offer ``payload`` to the client in one-hot ``select``; return whether the register may be loaded."""
         taken = Signal()
         m.d.comb += taken.eq((select & ~Cat(client.ready for client in clients)) == 0)
         for i, client in enumerate(clients):
@@ -175,7 +175,7 @@ class AxiInterconnect(wiring.Component):
 
 
 def one_hot_mux(select: Value, values: list[Value]) -> Value:
-    """The value whose bit of ``select`` is set, zero for none."""
+    """Return the value whose bit of ``select`` is set, zero for none."""
     result = values[0] & select[0].replicate(len(values[0]))
     for i, value in enumerate(values[1:], 1):
         result |= value & select[i].replicate(len(value))
@@ -183,11 +183,11 @@ def one_hot_mux(select: Value, values: list[Value]) -> Value:
 
 
 def one_hot_index(select: Value) -> Value:
-    """Position of the bit that is set, zero for none."""
+    """Return the position of the bit that is set, zero for none."""
     width = max(1, (len(select) - 1).bit_length())
     return Cat(Cat(select[i] for i in range(len(select)) if i >> bit & 1).any() for bit in range(width))
 
 
 def decode(index: Value, count: int) -> Value:
-    """One-hot of ``index``; zero if it is ``count`` or more."""
+    """Return ``index`` as a one-hot number of ``count`` bits; it is zero if ``index`` is ``count`` or more."""
     return Cat(index == i for i in range(count))

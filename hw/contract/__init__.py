@@ -1,1 +1,1 @@
-"""What hardware and software agree on, each fact in one table: nothing in this folder imports Amaranth."""
+"""This folder holds what hardware and software agree on, each fact in one table; nothing in it imports Amaranth."""

@@ -1,10 +1,10 @@
-"""Assembler text: one instruction a line, fields by name, derived from the formats of ``isa``."""
+"""Reads and writes assembler text: one instruction a line, fields by name, derived from the formats of ``isa``."""
 
 from hw.contract.isa import ENUMERATED, FORMATS, INSN_BYTES, MASKS, Insn, IsaError, Op
 
 
 def assemble(text: str) -> list[Insn]:
-    """Instructions from assembler text: ``MNEMONIC field=value ...`` per line, ``#`` comments.
+    """Return the instructions in assembler text: each line is ``MNEMONIC field=value ...``, ``#`` begins a comment.
 
     Masks are comma-separated bit numbers (``wait=3,5``); enumerated fields also take their names
     (``mode=DEPTHWISE``). Raises :class:`IsaError` with the line number.
@@ -54,7 +54,7 @@ def _assemble_line(words: list[str]) -> Insn:
 
 
 def disassemble(code: bytes) -> str:
-    """Assembler text of encoded instructions, one line each, with the PC as a comment."""
+    """Return encoded instructions as assembler text, one line each, with the PC as a comment."""
     if len(code) % INSN_BYTES:
         raise IsaError(f"code length {len(code)} is not a multiple of {INSN_BYTES}")
     lines = []

@@ -1,4 +1,4 @@
-"""The flat form of an image, for drivers that have no JSON: records of fixed size, in one file, little endian.
+"""The flat form of an image is for drivers that have no JSON: records of fixed size, in one file, little endian.
 
 A file begins with the header. Tables, code, weights and names lie where the header says, at multiples of 64 bytes.
 Descriptors of jobs are complete but for the first bytes of segments and the numbers of events: a driver adds the base
@@ -92,7 +92,7 @@ RELOCATION = Record(
 
 
 def flat(image: Image) -> bytes:
-    """The flat form of ``image``. Raises :class:`ImageError` for an image that has none."""
+    """Return the flat form of ``image``. Raises :class:`ImageError` for an image that has none."""
     meta = image.meta
     if meta.parts or any(step.kind != "jobs" for step in meta.steps):
         why = "its layers are placed by a run time" if meta.parts else "it has steps that run on the CPU"
@@ -129,7 +129,7 @@ def flat(image: Image) -> bytes:
 
 
 def _jobs(image: Image) -> list[bytes]:
-    """Descriptors, in the order of submission. The last of each engine interrupts."""
+    """Return the descriptors in the order of submission. The last one of each engine interrupts."""
     jobs, made = image.meta.jobs, []
     last = {job.engine: number for number, job in enumerate(jobs)}
     before = dict.fromkeys(last, 0)
@@ -168,7 +168,8 @@ def _relocations(image: Image) -> list[bytes]:
 
 
 def _port(image: Image, port: PortInfo, name: int, *, output: bool) -> bytes:
-    """An input is transposed before it is stored, an output behind."""
+    """Return the record of an input or output. An input is transposed before it is stored, an output after it was
+    read."""
     tensor = image.tensor(port.tensor)
     perm = port.perm or list(range(len(tensor.shape if output else port.shape)))
     if len(perm) > MOST_AXES:

@@ -1,4 +1,4 @@
-"""The image container (``.cimg``): everything a driver needs to run one compiled model on one parameter set.
+"""Defines the image container (``.cimg``): everything a driver needs to run one compiled model on one parameter set.
 
 Layout: a 64-byte header, then four sections back to back: metadata (JSON, the dataclasses of ``image_tables``), code
 (64-byte instructions, segment 0), weights (segment 1) and host models (ONNX parts that run on the CPU). The header
@@ -36,7 +36,7 @@ assert _HEADER.size == 64
 
 
 class ImageError(ValueError):
-    """An image that cannot be used; names the part of the file, what is wrong and the way out."""
+    """Says why an image cannot be used; names the part of the file, what is wrong and the way out."""
 
 
 _PER_PE = (Space.LV0_ACT, Space.LV0_WGT)  #: ranges of these count bytes of each PE
@@ -44,19 +44,19 @@ _META = pydantic.TypeAdapter(ImageMeta)
 
 
 def meta_to_dict(meta: ImageMeta) -> dict[str, Any]:
-    """Metadata as values of JSON."""
+    """Return metadata as values of JSON."""
     values: dict[str, Any] = _META.dump_python(meta, mode="json")
     return values
 
 
 def meta_from_dict(values: object) -> ImageMeta:
-    """Metadata from values of JSON; ``ValueError`` if they are none."""
+    """Return the metadata that values of JSON stand for; raises ``ValueError`` if they are none."""
     return _META.validate_python(values)
 
 
 @dataclass(config=pydantic.ConfigDict(arbitrary_types_allowed=True))
 class Image:
-    """A compiled model. ``code`` and ``weights`` go to segments 0 and 1 as they are."""
+    """Holds a compiled model. ``code`` and ``weights`` go to segments 0 and 1 as they are."""
 
     meta: ImageMeta
     code: bytes
@@ -65,25 +65,25 @@ class Image:
 
     @property
     def params(self) -> SocParams:
-        """The parameters the image was built for."""
+        """Return the parameters the image was built for."""
         return SocParams.from_dict(dict(self.meta.params))
 
     def tensor(self, name: str) -> TensorInfo:
-        """The tensor called ``name``; KeyError if there is none."""
+        """Return the tensor called ``name``; KeyError if there is none."""
         for tensor in self.meta.tensors:
             if tensor.name == name:
                 return tensor
         raise KeyError(f"image {self.meta.model!r} has no tensor {name!r}")
 
     def live_bytes(self, point: CancelPoint, *, dirty: bool) -> int:
-        """Bytes of all memories and PEs together that are live at ``point``: those that a dump moves (``dirty``), or
-        those that are loaded again."""
+        """Return the bytes of all memories and PEs together that are live at ``point``: those that a dump moves
+        (``dirty``), or those that are loaded again."""
         pes = self.params.pes
         sizes = (r.size * (pes if r.space in _PER_PE else 1) for r in point.live if r.dirty == dirty)
         return sum(sizes)
 
     def to_bytes(self) -> bytes:
-        """The file's content."""
+        """Return the content of the file."""
         self.meta.host_sizes = [len(m) for m in self.host_models]
         host = b"".join(self.host_models)
         meta = _META.dump_json(self.meta)
@@ -95,7 +95,7 @@ class Image:
 
     @classmethod
     def from_bytes(cls, raw: bytes, where: str = "image") -> "Image":
-        """Parse and validate everything; raises :class:`ImageError`."""
+        """Read and validate the content of a file; raises :class:`ImageError`."""
         if len(raw) < _HEADER.size or raw[:4] != MAGIC:
             raise ImageError(f"{where}: not a Caesura image (no {MAGIC.decode()} header); compile the model again")
         _, version, flags, n_meta, n_code, n_weights, n_host, reserved, digest = _HEADER.unpack_from(raw)

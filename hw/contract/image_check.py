@@ -1,4 +1,4 @@
-"""What makes an image consistent: every table refers to things that exist, every size fits.
+"""Checks that an image is consistent: every table refers to things that exist, and every size fits.
 
 Each check yields problems as text that names the place; ``Image.validate`` turns the first into an error.
 """
@@ -19,7 +19,7 @@ _LOADS = (Op.LD2, Op.LD1, Op.LD0)
 
 
 def problems(image: Contents) -> Iterator[str]:
-    """Everything that is wrong with ``image``, worst first; later checks rely on earlier ones."""
+    """Yield everything that is wrong with ``image``, worst first; later checks rely on earlier ones."""
     try:
         params = image.params
     except (ParamError, TypeError) as error:
@@ -108,7 +108,7 @@ def _jobs(image: Contents, params: SocParams) -> Iterator[str]:
 
 
 def _edges(image: Contents, number: int, params: SocParams) -> Iterator[str]:
-    """What is wrong with a job of a placed image."""
+    """Yield what is wrong with a job of a placed image."""
     meta, job = image.meta, image.meta.jobs[number]
     if any(not 0 <= earlier < number for earlier in job.after):
         yield f"job {number}: it waits for jobs {job.after}, which are not all before it"
@@ -161,7 +161,8 @@ def _points(image: Contents, params: SocParams) -> Iterator[str]:
 
 
 class _Memories:
-    """Sizes of what live ranges lie in, and of the DRAM segments that clean ones are loaded from."""
+    """Holds the sizes of the memories in which live ranges lie, and of the DRAM segments from which clean ones are
+    loaded."""
 
     def __init__(self, image: Contents, params: SocParams) -> None:
         self._segments = image.meta.segment_sizes

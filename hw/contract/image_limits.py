@@ -1,5 +1,5 @@
-"""Which numbers in the metadata of an image mean something: none is negative where it counts, none is beyond what any
-device could hold or do, none is NaN.
+"""Checks that the numbers in the metadata of an image mean something: none is negative where it counts, none is beyond
+what any device could hold or do, none is NaN.
 
 ``image_check`` asks whether tables refer to things that exist; numbers that pass both can be calculated with.
 """
@@ -27,7 +27,8 @@ _RELOCATABLE = ("src", "dst")
 
 
 def impossible_numbers(image: Contents, params: SocParams) -> Iterator[str]:
-    """All numbers of ``image`` without a meaning, as text that names the place. Its tables are consistent."""
+    """Yield every number of ``image`` that has no meaning, as text that names the place. Its tables must be
+    consistent."""
     meta = image.meta
     for i, size in enumerate(meta.segment_sizes):
         if size > max(params.dram_bytes, params.lv2_bytes):
@@ -62,7 +63,7 @@ def _tensor(tensor: TensorInfo) -> Iterator[str]:
 
 
 def _port(port: PortInfo, tensor: TensorInfo, transposed: list[int]) -> Iterator[str]:
-    """``transposed``: the shape to which the permutation applies."""
+    """Yield what is wrong with a port; ``transposed`` is the shape to which its permutation applies."""
     place = f"port {port.name!r}"
     if port.dtype not in _PORT_TYPES:
         yield f"{place}: unknown type {port.dtype!r}; known are {', '.join(_PORT_TYPES)}"
@@ -117,7 +118,7 @@ def _points(image: Contents) -> Iterator[str]:
 
 
 def _masks(image: Contents, params: SocParams) -> Iterator[str]:
-    """Semaphores and PEs that the code names and the hardware has not."""
+    """Yield the semaphores and PEs that the code names and the hardware does not have."""
     beyond: dict[int, dict[str, int]] = {}  #: by opcode and field: bits of an instruction that must be zero
     for op, parts in FORMATS.items():
         at = 0

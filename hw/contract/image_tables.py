@@ -1,4 +1,4 @@
-"""The tables of an image: tensors, ports, layers, jobs, steps, cancellation points."""
+"""Defines the tables of an image: tensors, ports, layers, jobs, steps and cancellation points."""
 
 from typing import Any, Literal, Protocol
 
@@ -13,18 +13,18 @@ _STRICT = pydantic.ConfigDict(extra="forbid")
 
 
 def _nothing(value: object) -> bool:
-    """Whether a field is left out of the file: what only some images have."""
+    """Return whether a field has no value, and is left out of the file: only some images have it."""
     return not value
 
 
 def _no_bytes(value: tuple[int, int]) -> bool:
-    """Likewise of a range."""
+    """Return whether a range is empty, and is left out of the file."""
     return value == (0, 0)
 
 
 @dataclass(config=_STRICT)
 class TensorInfo:
-    """A tensor with a home in DRAM: dense, row-major, channels last, at ``offset`` of ``segment`` (2 to 5)."""
+    """Describes a tensor that lies in DRAM: dense, row-major, channels last, at ``offset`` of ``segment`` (2 to 5)."""
 
     name: str
     dtype: Literal["int8", "uint8", "float32", "int64", "int32"]
@@ -37,7 +37,7 @@ class TensorInfo:
 
 @dataclass(config=_STRICT)
 class PortInfo:
-    """A model input or output as the user sees it, and how the host converts it to or from ``tensor``.
+    """Describes a model input or output as the user sees it, and how the host converts it to or from ``tensor``.
 
     Input: x (``shape``, ``dtype``) is quantised if ``quantise`` (saturate(round_half_even(x / scale) + zero_point)),
     then transposed by ``perm`` and stored. Output: the inverse order (transpose by ``perm``, dequantise), then
@@ -54,7 +54,7 @@ class PortInfo:
 
 @dataclass(config=_STRICT)
 class LayerInfo:
-    """A layer (operator after fusion). Durations in cycles; measured ones are None until it ran alone.
+    """Describes a layer (operator after fusion). Durations are cycles; measured ones are None until it ran alone.
 
     ``load``: memory access of its prologues, before it computes; ``stream``: that of its bodies, meanwhile (weights,
     inputs and results that come from or go to DRAM). Both together are its memory access.
@@ -78,7 +78,8 @@ class LayerInfo:
 
 @dataclass(config=_STRICT)
 class LiveRange:
-    """On-chip bytes needed after a cancellation point. ``dirty``: no copy elsewhere, so dump and restore.
+    """Describes on-chip bytes that are needed after a cancellation point. ``dirty`` ones have no copy elsewhere, so
+    they are dumped and restored.
 
     Clean ranges of LV2 are reloaded from ``source_offset`` of DRAM segment ``source_segment``, all others by the
     point's ``reload`` instructions. Offsets: in ``segment`` (LV2), in LV1, in the memory of each PE (``lv0_act``,
@@ -96,8 +97,8 @@ class LiveRange:
 
 @dataclass(config=_STRICT)
 class JobInfo:
-    """A job to submit, in ring order of its ``engine`` slot. Events are numbered within the image; the driver maps
-    them to hardware events: before the body starts event ``wait[i][0]`` must have been signalled ``wait[i][1]``
+    """Describes a job to submit, in ring order of its ``engine`` slot. Events are numbered within the image; the driver
+    maps them to hardware events: before the body starts event ``wait[i][0]`` must have been signalled ``wait[i][1]``
     times since the inference began. ``live``: ranges of LV2 that hold data before the body starts, the job's own weight
     window (``window``: offset in segment 7 and size, filled by the prologue) left out. ``after``, in a placed image:
     earlier jobs that must have retired before the body starts, whichever engine runs them."""
@@ -117,8 +118,8 @@ class JobInfo:
 
 @dataclass(config=_STRICT)
 class StepInfo:
-    """One step of an inference, in order: jobs ``first`` to ``first + count`` of the job table on the accelerator, or
-    ONNX model ``host`` (index into the host models) on the CPU, reading and writing tensors by name."""
+    """Describes one step of an inference, in order: jobs ``first`` to ``first + count`` of the job table on the
+    accelerator, or ONNX model ``host`` (index into the host models) on the CPU, reading and writing tensors by name."""
 
     kind: Literal["jobs", "host"]
     first: int = 0
@@ -131,7 +132,8 @@ class StepInfo:
 
 @dataclass(config=_STRICT)
 class CancelPoint:
-    """A cancellation point: CANCEL instruction ``point`` (its index in the table) at ``pc`` of job ``job``.
+    """Describes a cancellation point: the instruction CANCEL ``point`` (its index in the table) at ``pc`` of job
+    ``job``.
 
     Once dirty ranges are back and ``reload`` (PCs of LD2, LD1 and LD0 instructions) has run again in this order, waits
     and signals left out, the job goes on at ``pc`` + 1 with ``semaphores`` (number, count; the others zero).
@@ -149,7 +151,7 @@ class CancelPoint:
 
 @dataclass(config=_STRICT)
 class Relocation:
-    """A field of the instruction at ``pc`` to which the loader adds the value of ``symbol``."""
+    """Names a field of the instruction at ``pc`` to which the loader adds the value of ``symbol``."""
 
     pc: int
     field: str
@@ -158,7 +160,7 @@ class Relocation:
 
 @dataclass(config=_STRICT)
 class ImageMeta:
-    """The metadata section."""
+    """Holds the metadata section of an image."""
 
     model: str
     params: dict[str, int | str]
@@ -188,13 +190,13 @@ class ImageMeta:
 
     @property
     def lv2_bytes(self) -> int:
-        """Bytes of LV2 that segments 6 and 7 take together."""
+        """Return the bytes of LV2 that segments 6 and 7 take together."""
         tensors, windows = (self.segment_sizes[i] for i in LV2_SEGMENTS)
         return windows if self.overlaid else tensors + windows
 
 
 class Contents(Protocol):
-    """All of an image, as its checks see it."""
+    """Holds all parts of an image, as its checks see it."""
 
     meta: ImageMeta
     code: bytes
@@ -203,4 +205,4 @@ class Contents(Protocol):
 
     @property
     def params(self) -> SocParams:
-        """The parameters that the image was built for."""
+        """Return the parameters that the image was built for."""

@@ -1,5 +1,5 @@
-"""The instruction set: one table per format, from which encoder, decoder, assembler, RTL layouts and the
-reference page derive.
+"""The instruction set is one table per format, from which encoder, decoder, assembler, RTL layouts and the reference
+page derive.
 
 An instruction is 512 bits, little endian, and *self-contained*: a macro operation of hundreds of cycles on a
 whole tile. No unit keeps configuration between instructions. Instructions of one unit run in program order;
@@ -26,7 +26,7 @@ INSN_BYTES = INSN_BITS // 8
 
 
 class Segment(enum.IntEnum):
-    """The segments of a job: what a base and a limit in its descriptor stand for. All but the last two lie in DRAM."""
+    """Names the segments of a job, for which its descriptor has base and limit. All but the last two lie in DRAM."""
 
     CODE = 0
     WEIGHTS = 1  #: constants
@@ -45,11 +45,11 @@ STORE_SEGMENTS = tuple(segment for segment in DRAM_SEGMENTS if segment not in (S
 
 
 class IsaError(ValueError):
-    """An instruction that cannot be encoded or decoded; names mnemonic, field, value and limit."""
+    """Says why an instruction cannot be encoded or decoded; names mnemonic, field, value and limit."""
 
 
 class Op(enum.IntEnum):
-    """Opcodes. The suffix of a copy names the level it loads or stores; 0 is illegal on purpose."""
+    """Names the opcodes. The suffix of a copy names the level it loads or stores; 0 is illegal on purpose."""
 
     END = 0x01
     CANCEL = 0x02
@@ -63,7 +63,7 @@ class Op(enum.IntEnum):
 
 
 class Unit(enum.IntEnum):
-    """The in-order unit queues of one engine; END and CANCEL belong to the sequencer itself."""
+    """Each engine has these in-order unit queues; END and CANCEL belong to the sequencer itself."""
 
     LD2 = 0  #: DRAM → LV2
     ST2 = 1  #: LV2 → DRAM
@@ -86,7 +86,7 @@ DESTINATION_SEGMENTS = {Op.LD2: LV2_SEGMENTS, Op.ST2: STORE_SEGMENTS, Op.ST1: LV
 
 
 class Lv0Space(enum.IntEnum):
-    """Which LV0 memory an LD0 writes."""
+    """An LD0 writes one of these LV0 memories."""
 
     ACT = 0
     WGT = 1
@@ -94,21 +94,21 @@ class Lv0Space(enum.IntEnum):
 
 
 class Lv0View(enum.IntEnum):
-    """How an LD0 destination offset X maps to PEs (R = ``rows``, P = ``pes``)."""
+    """An LD0 destination offset X maps to PEs in one of these ways (R = ``rows``, P = ``pes``)."""
 
     MULTICAST = 0  #: byte X of every PE selected by ``pe_mask``
     INTERLEAVED = 1  #: PE (X // R) % P, byte (X // (P*R)) * R + X % R
 
 
 class MacMode(enum.IntEnum):
-    """What the rows of the array multiply."""
+    """The rows of the array multiply one of these."""
 
     DENSE = 0  #: row r takes byte r (input channel r) of one activation word, in every column
     DEPTHWISE = 1  #: row r takes, in column c, byte c of the r-th of ``lv0_banks`` consecutive words
 
 
 class VecOp(enum.IntEnum):
-    """What a vector lane computes before requantisation (A, B are operands minus their zero points)."""
+    """A vector lane computes one of these before requantisation (A, B are operands minus their zero points)."""
 
     LIN = 0  #: accumulator, or A*ma + B*mb from LV1
     MUL = 1  #: A * B
@@ -122,7 +122,7 @@ class VecOp(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """One bit field. ``default`` is what the assembler assumes and the disassembler leaves out."""
+    """Describes one bit field. ``default`` is what the assembler assumes and the disassembler leaves out."""
 
     name: str
     width: int
@@ -133,14 +133,14 @@ class Field:
 
     @property
     def minimum(self) -> int:
-        """Smallest legal value."""
+        """Return the smallest legal value."""
         if self.low is not None:
             return self.low
         return -(1 << (self.width - 1)) if self.signed else 0
 
     @property
     def maximum(self) -> int:
-        """Largest legal value."""
+        """Return the largest legal value."""
         return (1 << (self.width - self.signed)) - 1
 
 
@@ -307,12 +307,12 @@ WIDE_BYTES = 3  #: of a number in planes
 
 
 def format_bits(fields: tuple[Field, ...]) -> int:
-    """Bits a format uses; the rest of the instruction is reserved and must be zero."""
+    """Return how many bits a format uses; the rest of the instruction is reserved and must be zero."""
     return sum(f.width for f in fields)
 
 
 class _Layout:
-    """Where the fields of an operation lie. ``word`` is an instruction with all at their ``defaults``; ``places``:
+    """Says where the fields of an operation lie. ``word`` is an instruction with all at their ``defaults``; ``places``:
     smallest and largest value, offset, mask and default of each field; ``limits``: offset, mask and legal values of
     those of which not every value is legal; ``bits``: of all fields together."""
 
@@ -340,13 +340,13 @@ _BY_OPCODE = {int(op): layout for op, layout in _LAYOUTS.items()}
 
 @dataclass(frozen=True)
 class Insn:
-    """One instruction: an opcode and the fields that differ from their defaults."""
+    """Holds one instruction: an opcode and the fields that differ from their defaults."""
 
     op: Op
     fields: dict[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> int:
-        """Value of a field, its default if it was not given."""
+        """Return the value of a field, or its default if it was not given."""
         if name == "opcode":
             return int(self.op)
         defaults = _LAYOUTS[self.op].defaults
@@ -355,7 +355,7 @@ class Insn:
         return self.fields.get(name, defaults[name])
 
     def encode(self) -> bytes:
-        """64 bytes; raises :class:`IsaError` on an unknown field, a value out of range, or a segment out of reach."""
+        """Return 64 bytes; raises :class:`IsaError` on an unknown field, a wrong value, or a segment out of reach."""
         layout = _LAYOUTS[self.op]
         word = layout.word
         for name, given in self.fields.items():
@@ -372,7 +372,7 @@ class Insn:
 
     @classmethod
     def check(cls, raw: bytes) -> None:
-        """Raise what :meth:`decode` raises, in a fraction of its time."""
+        """Raise what :meth:`decode` raises, in a fraction of the time that it takes."""
         layout, word = _BY_OPCODE.get(raw[0] if raw else 0), int.from_bytes(raw, "little")
         if (
             layout is None
@@ -384,7 +384,7 @@ class Insn:
 
     @classmethod
     def decode(cls, raw: bytes) -> "Insn":
-        """The inverse of :meth:`encode`; raises :class:`IsaError` on anything the hardware calls illegal."""
+        """Return the inverse of :meth:`encode`; raises :class:`IsaError` on anything the hardware calls illegal."""
         if len(raw) != INSN_BYTES:
             raise IsaError(f"an instruction has {INSN_BYTES} bytes, not {len(raw)}")
         word = int.from_bytes(raw, "little")
@@ -425,7 +425,7 @@ class Insn:
 
 
 def field_place(op: Op, name: str) -> tuple[int, int]:
-    """First bit and width of a field in the word of ``op``. KeyError if it has none of that name."""
+    """Return first bit and width of a field in the word of ``op``; raises KeyError if it has none of that name."""
     _, _, offset, mask, _ = _LAYOUTS[op].places[name]
     return offset, mask.bit_length()
 

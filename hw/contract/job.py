@@ -1,4 +1,4 @@
-"""Job descriptors, completions and fault codes: what the host and an engine exchange through DRAM rings.
+"""Job descriptors, completions and fault codes are what the host and an engine exchange through DRAM rings.
 
 Each engine reads descriptors from its job ring and writes one completion per job to its completion ring.
 Ring indices are free-running 32-bit counts; entry i lives at slot i modulo the ring size.
@@ -11,7 +11,7 @@ from hw.contract.layout import Member, Record, consecutive
 
 
 class Fault(enum.IntEnum):
-    """Why an engine stopped. Reported in the completion and in the engine's FAULT registers."""
+    """An engine stops for one of these reasons, which stands in the completion and in its FAULT registers."""
 
     NONE = 0
     ILLEGAL = 1  #: opcode, reserved bits, a zero count, or a field the unit cannot execute
@@ -25,7 +25,7 @@ class Fault(enum.IntEnum):
 
 
 class FaultUnit(enum.IntEnum):
-    """Which part of the engine reported a fault; the first seven are ``hw.contract.isa.Unit``."""
+    """One of these parts of the engine reports a fault; the first seven are ``hw.contract.isa.Unit``."""
 
     LD2 = 0
     ST2 = 1
@@ -40,7 +40,7 @@ class FaultUnit(enum.IntEnum):
 
 
 class JobFlag(enum.IntFlag):
-    """Bits of ``flags`` in a job descriptor."""
+    """These are the bits of ``flags`` in a job descriptor."""
 
     PROLOGUE = 1  #: there is a prologue at ``prologue_pc``
     INTERRUPT = 2  #: raise the completion interrupt when the job retires
@@ -98,7 +98,7 @@ SEMAPHORE_CLASSES = 4  #: waiting cycles are counted by the number of the missin
 
 
 def _missing(unit: str) -> tuple[tuple[str, str], ...]:
-    """Where the waiting cycles of ``unit`` went, by class: these parts add up to the whole."""
+    """Return the counters that say, by class, where the waiting cycles of ``unit`` went; they add up to the whole."""
     what = f"of {unit}_waiting: a missing semaphore's number modulo {SEMAPHORE_CLASSES} was"
     rest = ("", *[", and none lower"] * (SEMAPHORE_CLASSES - 1))
     return tuple((f"{unit}_missing{c}", f"{what} {c}{rest[c]}") for c in range(SEMAPHORE_CLASSES))

@@ -1,4 +1,4 @@
-"""What an image says of itself as a kernel, for **Run-time kernel matching**: the field ``kernel_attributes``.
+"""Defines what an image says of itself as a kernel, for **Run-time kernel matching**: the field ``kernel_attributes``.
 
 ``{"class_1": {name: value, ...}, "class_2": {name: value or range}}``. Class-1 values are single ones (head size,
 data type, causal or not): text, whole numbers, true or false. There is one class-2 parameter (sequence length): a whole
@@ -23,44 +23,44 @@ Class1Value = bool | int | str
 
 
 class AttributeProblem(ValueError):
-    """Attributes that describe no kernel; names the attribute, its value, and what is allowed."""
+    """Says why attributes describe no kernel; names the attribute, its value, and what is allowed."""
 
 
 @dataclass(frozen=True)
 class ValueRange:
-    """The class-2 values ``low`` to ``high``, both included; an exact value is a range of one. ``universal`` ones cover
-    all values."""
+    """Holds the class-2 values from ``low`` to ``high``, both included; an exact value is a range of one. A
+    ``universal`` range covers all values."""
 
     low: int
     high: int
 
     @property
     def exact(self) -> bool:
-        """Whether it is a single value."""
+        """Return whether the range is a single value."""
         return self.low == self.high
 
     @property
     def universal(self) -> bool:
-        """Whether it is the marker alone."""
+        """Return whether the range was written as the marker alone."""
         return (self.low, self.high) == (1, LARGEST)
 
     def covers(self, value: int) -> bool:
-        """Whether ``value`` lies in it."""
+        """Return whether ``value`` lies in the range."""
         return self.low <= value <= self.high
 
     def distance(self, value: int) -> int:
-        """How far ``value`` is from the nearest value in it."""
+        """Return how far ``value`` is from the nearest value in the range."""
         return max(self.low - value, value - self.high, 0)
 
     def written(self) -> int | str:
-        """As attributes write it."""
+        """Return the range as attributes write it."""
         if self.exact:
             return self.low
         return MARKER if self.universal else f"{self.low}{MARKER}{self.high}"
 
     @classmethod
     def read(cls, written: object, name: str = "value") -> "ValueRange":
-        """From a value or a range as attributes write it. Raises :class:`AttributeProblem`."""
+        """Return the range that a value or a range in attributes stands for. Raises :class:`AttributeProblem`."""
         if isinstance(written, str):
             if written == MARKER:
                 return EVERYTHING
@@ -85,8 +85,8 @@ EVERYTHING = ValueRange(1, LARGEST)
 
 @dataclass(frozen=True)
 class KernelAttributes:
-    """Checked attributes. ``key``: the text of the class-1 values and the name of the class-2 parameter. It is the same
-    object for the same attributes: it carries its hash, and is compared by identity."""
+    """Holds checked attributes. ``key`` is the text of the class-1 values and the name of the class-2 parameter. It is
+    the same object for the same attributes: it carries its hash, and is compared by identity."""
 
     class_1: Mapping[str, Class1Value]
     parameter: str  #: name of the class-2 parameter
@@ -97,7 +97,7 @@ class KernelAttributes:
     def of(
         cls, class_1: Mapping[str, Class1Value], parameter: str, covered: ValueRange | int | str
     ) -> "KernelAttributes":
-        """Attributes from their parts; ``covered`` as :meth:`ValueRange.read` takes it. Raises
+        """Return attributes made from their parts; ``covered`` is given as :meth:`ValueRange.read` takes it. Raises
         :class:`AttributeProblem`."""
         key = class_1_key(class_1, parameter)
         found = covered if isinstance(covered, ValueRange) else ValueRange.read(covered, parameter)
@@ -105,7 +105,7 @@ class KernelAttributes:
 
     @classmethod
     def parse(cls, raw: object) -> "KernelAttributes":
-        """From the field of an image. Raises :class:`AttributeProblem`."""
+        """Return the attributes in that field of an image. Raises :class:`AttributeProblem`."""
         if not isinstance(raw, Mapping) or set(raw) != {"class_1", "class_2"}:
             given = sorted(map(str, raw)) if isinstance(raw, Mapping) else raw
             raise AttributeProblem(f"attributes have the entries 'class_1' and 'class_2', not {_shown(given)}")
@@ -118,12 +118,12 @@ class KernelAttributes:
         return cls.of(class_1, parameter, ValueRange.read(written, str(parameter)))
 
     def to_dict(self) -> dict[str, dict[str, Class1Value]]:
-        """As an image holds them."""
+        """Return the attributes as an image holds them."""
         return {"class_1": dict(self.class_1), "class_2": {self.parameter: self.covered.written()}}
 
 
 def class_1_key(class_1: Mapping[str, Class1Value], parameter: str) -> str:
-    """The key of class-1 values by name, in any order. Raises :class:`AttributeProblem`."""
+    """Return the key of class-1 values by name, in any order. Raises :class:`AttributeProblem`."""
     if len(class_1) > _MOST_ATTRIBUTES:
         raise AttributeProblem(f"class_1 holds {len(class_1)} values; at most {_MOST_ATTRIBUTES} are allowed")
     for name in (*class_1, parameter):
@@ -137,7 +137,7 @@ def class_1_key(class_1: Mapping[str, Class1Value], parameter: str) -> str:
 
 
 def check_class_2(value: object, name: str) -> int:
-    """``value`` if a request may have it in class 2. Raises :class:`AttributeProblem`."""
+    """Return ``value`` if a request may have it in class 2. Raises :class:`AttributeProblem`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST:
         raise AttributeProblem(f"class-2 value {name!r} must be a whole number of 1 to {LARGEST}, not {_shown(value)}")
     return value

@@ -1,4 +1,4 @@
-"""Byte layouts of records that hardware and software share in DRAM, from one table each."""
+"""Lays out the bytes of records that hardware and software share in DRAM, each from one table."""
 
 import struct
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ _FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}  #: of ``struct``, by size in bytes
 
 
 class LayoutError(ValueError):
-    """A record that cannot be packed or unpacked; names record, field, value and limit."""
+    """Says why a record cannot be packed or unpacked; names record, field, value and limit."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """``size`` bytes at byte ``offset`` of a record, an unsigned little-endian number."""
+    """Describes a member of a record: an unsigned little-endian number of ``size`` bytes at byte ``offset``."""
 
     name: str
     offset: int
@@ -25,7 +25,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Record:
-    """A fixed-size record: bytes that no member covers are reserved and zero."""
+    """Describes a record of fixed size, in which bytes that no member covers are reserved and zero."""
 
     name: str
     size: int
@@ -42,7 +42,7 @@ class Record:
 
     @cached_property
     def _coding(self) -> struct.Struct:
-        """All members in order."""
+        """Return the coding of all members, in order."""
         parts, end = ["<"], 0
         for m in self.members:
             parts.append(f"{m.offset - end}x{_FORMATS[m.size]}")
@@ -60,7 +60,7 @@ class Record:
             raise LayoutError(f"{self.name} has no member {name!r}") from None
 
     def pack(self, **values: int) -> bytes:
-        """Encode; members that are not given are zero."""
+        """Return the bytes of a record; members that are not given are zero."""
         if not values.keys() <= self._by_name.keys():
             raise LayoutError(f"{self.name} has no member {min(values.keys() - self._by_name.keys())!r}")
         try:
@@ -73,12 +73,12 @@ class Record:
             raise
 
     def unpack(self, raw: bytes) -> dict[str, int]:
-        """Decode every member."""
+        """Return every member of the record in ``raw``."""
         if len(raw) != self.size:
             raise LayoutError(f"{self.name} has {self.size} bytes, not {len(raw)}")
         return dict(zip(self._by_name, self._coding.unpack(raw), strict=True))
 
 
 def consecutive(offset: int, size: int, names: Iterable[tuple[str, str]]) -> tuple[Member, ...]:
-    """Members of ``size`` bytes each, one after another from ``offset``, from (name, doc) pairs."""
+    """Return the members of ``size`` bytes each, one after another from ``offset``, from (name, doc) pairs."""
     return tuple(Member(name, offset + i * size, size, doc) for i, (name, doc) in enumerate(names))

@@ -1,4 +1,4 @@
-"""Numbers that depend on a length, and values that hold such numbers, written down once for a run of lengths.
+"""Writes numbers that depend on a length, and values that hold such numbers, down once for a run of lengths.
 
 A number is a *curve* where it is c0 + c1*k + c2*k*(k-1)/2 for the k-th length: three integers, exact for sizes, strides
 and products of two of them. A number that is none is a *column*: one value for each length.
@@ -17,9 +17,9 @@ _WORD = np.dtype("<u4")
 
 @dataclass(frozen=True)
 class WordFamily:
-    """Byte strings as words of four bytes. ``base``: words of the first; of those numbered ``curved`` the rows of
-    ``curves`` (3 x words, modulo 2^32), of those numbered ``listed`` the rows of ``columns`` (words x lengths) hold the
-    values. ``sizes``: bytes of each string."""
+    """Holds byte strings of a run of lengths as words of four bytes. ``base`` is the words of the first; of words
+    numbered ``curved`` the rows of ``curves`` (3 x words, modulo 2^32), of words numbered ``listed`` the rows of
+    ``columns`` (words x lengths) hold the values. ``sizes`` is the bytes of each string."""
 
     base: npt.NDArray[np.uint32]
     curved: npt.NDArray[np.uint32]
@@ -30,7 +30,7 @@ class WordFamily:
 
     @classmethod
     def of(cls, strings: Sequence[bytes]) -> "WordFamily":
-        """All of ``strings``, at least one."""
+        """Return the family of all ``strings``, of which there is at least one."""
         most = -(-max(map(len, strings)) // 4) * 4
         rows = [np.frombuffer(each + bytes(most - len(each)), _WORD) for each in strings]
         changed = np.zeros(most // 4, np.bool_)
@@ -44,14 +44,14 @@ class WordFamily:
         return cls(rows[0].copy(), where[fits], curves[:, fits], where[~fits], values[~fits], sizes)
 
     def at(self, k: int) -> bytes:
-        """The ``k``-th string."""
+        """Return the ``k``-th string."""
         words = self.base.copy()
         words[self.curved] = _at(self.curves, k)
         words[self.listed] = self.columns[:, k]
         return words.astype(_WORD, copy=False).tobytes()[: int(self.sizes[k])]
 
     def problem(self, count: int) -> str | None:
-        """What is inconsistent, if anything, in a family of ``count`` strings."""
+        """Return what is inconsistent, if anything, in a family of ``count`` strings."""
         words = len(self.base)
         shapes = (self.curves.shape, self.columns.shape, self.sizes.shape)
         if shapes != ((3, len(self.curved)), (len(self.listed), count), (count,)):
@@ -64,7 +64,7 @@ class WordFamily:
 
 
 def _differences(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """The curves (3 x rows) through the first three values of each row, modulo 2^32."""
+    """Return the curves (3 x rows) through the first three values of each row, modulo 2^32."""
     first, second, third = (values[:, min(k, values.shape[1] - 1)] for k in range(3))
     bend = third - second - (second - first) if values.shape[1] > 2 else np.zeros_like(first)
     return np.stack([first, second - first, bend])
@@ -82,8 +82,8 @@ def _at_all(curves: npt.NDArray[np.uint32], count: int) -> npt.NDArray[np.uint32
 
 @dataclass(frozen=True)
 class ValueFamily:
-    """Values of JSON. ``base``: the first; ``changes``: where others differ, the path there, and a curve (three
-    numbers) or the values, one for each length."""
+    """Holds values of JSON for a run of lengths. ``base`` is the first; ``changes`` says where others differ: the path
+    there, and a curve (three numbers) or the values, one for each length."""
 
     base: Any
     curves: list[tuple[Path, tuple[int, int, int]]]
@@ -91,7 +91,7 @@ class ValueFamily:
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> "ValueFamily":
-        """All of ``values``, at least one."""
+        """Return the family of all ``values``, of which there is at least one."""
         curves, columns = list[tuple[Path, tuple[int, int, int]]](), list[tuple[Path, list[Any]]]()
         for path, found in _changes((), values):
             curve = _curve(found) if path else None
@@ -102,8 +102,8 @@ class ValueFamily:
         return cls(values[0], curves, columns)
 
     def set_in(self, value: Any, k: int) -> Any:
-        """The ``k``-th value, made of ``value``, a copy of the base. Raises ``LookupError`` or ``TypeError`` for paths
-        that lead nowhere."""
+        """Return the ``k``-th value, made of ``value``, a copy of the base. Raises ``LookupError`` or ``TypeError`` for
+        paths that lead nowhere."""
         for path, (first, slope, bend) in self.curves:
             _set(value, path, first + slope * k + bend * (k * (k - 1) // 2))
         for path, column in self.columns:
@@ -114,7 +114,7 @@ class ValueFamily:
 
 
 def _changes(path: Path, values: Sequence[Any]) -> Iterator[tuple[Path, list[Any]]]:
-    """Paths of the smallest parts in which ``values`` differ, with these parts."""
+    """Yield the paths of the smallest parts in which ``values`` differ, with these parts."""
     first = values[0]
     if all(value == first and type(value) is type(first) for value in values):
         return

@@ -1,4 +1,4 @@
-"""Structural parameters of the accelerator, their presets, and what follows from them.
+"""Defines the structural parameters of the accelerator, their presets, and what follows from them.
 
 One frozen dataclass holds every number that shapes the hardware. The RTL, the compiler, the simulators and
 the image format read it; nothing else defines a size.
@@ -21,7 +21,7 @@ DRAM_TIMING = ("dram_latency", "dram_row_miss", "dram_bandwidth")
 
 
 class ParamError(ValueError):
-    """A parameter set that no hardware can be built for; the message names field, value, limit and way out."""
+    """Says why no hardware can be built for a parameter set; names field, value, limit and way out."""
 
 
 def _is_pow2(value: int) -> bool:
@@ -30,7 +30,7 @@ def _is_pow2(value: int) -> bool:
 
 @dataclass(frozen=True)
 class SocParams:
-    """Everything that shapes one SoC. Sizes are bytes unless the name says otherwise.
+    """Holds everything that shapes one SoC. Sizes are bytes unless the name says otherwise.
 
     Derived widths (see the properties) keep bandwidth in step with the number of MACs: the LV1 and LV2 word is
     ``pes * rows`` bytes, one activation word for every PE.
@@ -126,63 +126,63 @@ class SocParams:
     # -- derived sizes ---------------------------------------------------------------------------------------
     @property
     def lv1_word(self) -> int:
-        """Bytes of one LV1 and one LV2 word (W): one ``rows``-byte activation word per PE."""
+        """Return the bytes of one LV1 and of one LV2 word (W): one ``rows``-byte activation word for each PE."""
         return self.pes * self.rows
 
     @property
     def lv0_banks(self) -> int:
-        """Banks of one LV0 memory, each ``rows`` bytes wide; a full LV1 word enters in one cycle."""
+        """Return the banks of one LV0 memory, each ``rows`` bytes wide; a full LV1 word enters in one cycle."""
         return self.pes
 
     @property
     def depthwise_taps(self) -> int:
-        """Kernel columns that a block of a depthwise convolution covers: a word from each bank, a row of the array for
-        each."""
+        """Return the kernel columns that a block of a depthwise convolution covers. Each takes a word from a bank, and
+        a row of the array."""
         return min(self.lv0_banks, self.rows)
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates per cycle, all engines."""
+        """Return the multiply-accumulates per cycle of all engines."""
         return self.engines * self.pes * self.rows * self.cols
 
     @property
     def lv0_bytes(self) -> int:
-        """All LV0 memories of all engines, accumulators included."""
+        """Return the bytes of all LV0 memories of all engines, accumulators included."""
         accumulators = 4 * self.lv0_acc_rows * self.cols
         return self.engines * self.pes * (self.lv0_act_bytes + self.lv0_wgt_bytes + accumulators)
 
     @property
     def onchip_bytes(self) -> int:
-        """LV0, LV1 and LV2 of the whole machine."""
+        """Return the bytes of LV0, LV1 and LV2 of the whole machine."""
         return self.lv0_bytes + self.engines * self.lv1_bytes + self.lv2_bytes
 
     @property
     def job_slot_bits(self) -> int:
-        """Low bits of a job's index that name its slot."""
+        """Return the low bits of a job's index that name its slot."""
         return (self.job_slots - 1).bit_length()
 
     @property
     def out_channels(self) -> int:
-        """Output channels one engine computes side by side (``pes * cols``)."""
+        """Return how many output channels one engine computes side by side (``pes * cols``)."""
         return self.pes * self.cols
 
     @property
     def vec_groups(self) -> int:
-        """Vectors of ``vec_lanes`` that cover the output channels of an engine."""
+        """Return how many vectors of ``vec_lanes`` cover the output channels of an engine."""
         return self.out_channels // self.vec_lanes
 
     @property
     def dram_bytes_per_cycle(self) -> float:
-        """Bytes the DRAM moves per cycle, refresh and opening of rows left out."""
+        """Return the bytes the DRAM moves per cycle, refresh and opening of rows left out."""
         return self.dram_word * self.dram_bandwidth / 100
 
     @property
     def vec_header_bytes(self) -> int:
-        """Bytes of the scalar header of a VEC parameter block (see ``hw.contract.isa.VEC_HEADER``)."""
+        """Return the bytes of the scalar header of a VEC parameter block (see ``hw.contract.isa.VEC_HEADER``)."""
         return max(32, self.lv1_word)
 
     def replace(self, **changes) -> "SocParams":
-        """A copy with some fields changed; unknown names raise :class:`ParamError`."""
+        """Return a copy with some fields changed; unknown names raise :class:`ParamError`."""
         known = {field.name for field in dataclasses.fields(self)}
         for name in changes:
             if name not in known:
@@ -190,18 +190,18 @@ class SocParams:
         return dataclasses.replace(self, **changes)
 
     def with_nominal_dram(self) -> "SocParams":
-        """A copy with the defaults of ``DRAM_TIMING``: equal copies may share one simulator, which takes the three
-        values when it runs."""
+        """Return a copy with the defaults of ``DRAM_TIMING``: equal copies may share one simulator, which takes the
+        three values when it runs."""
         nominal = {field.name: field.default for field in dataclasses.fields(self) if field.name in DRAM_TIMING}
         return self.replace(**nominal)
 
     def to_dict(self) -> dict:
-        """Plain fields, for JSON."""
+        """Return the plain fields, for JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, fields: dict) -> "SocParams":
-        """The inverse of :meth:`to_dict`; unknown or missing names raise :class:`ParamError`."""
+        """Return the inverse of :meth:`to_dict`; unknown or missing names raise :class:`ParamError`."""
         known = {field.name for field in dataclasses.fields(cls)}
         if set(fields) != known:
             odd = ", ".join(sorted(set(fields) ^ known))
@@ -209,7 +209,8 @@ class SocParams:
         return cls(**fields)
 
     def digest(self) -> str:
-        """Hex digest over every field but the name and ``DRAM_TIMING``: equal digests mean interchangeable images.
+        """Return a hex digest over every field but the name and ``DRAM_TIMING``: equal digests mean interchangeable
+        images.
 
         ``dram_latency``, ``dram_row_miss`` and ``dram_bandwidth`` are properties of the memory outside the chip: an
         image runs on any of them, with the same results. What the compiler estimated and bounded in cycles (durations,
@@ -242,7 +243,7 @@ PRESETS = {
 
 
 def preset(name: str) -> SocParams:
-    """The preset called ``name``; an unknown name raises :class:`ParamError` with the list of known ones."""
+    """Return the preset called ``name``; an unknown name raises :class:`ParamError` with the list of known ones."""
     try:
         return PRESETS[name]
     except KeyError:

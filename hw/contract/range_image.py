@@ -1,4 +1,5 @@
-"""The container of a range kernel (``.crng``): the images of a model for all lengths of a range, written down once.
+"""Defines the container of a range kernel (``.crng``): the images of a model for all lengths of a range, written down
+once.
 
 Lengths come in *stretches*, whose images have the same structure. A stretch holds one image, and how each number in
 its code, weights, host models and metadata follows from the length (:mod:`hw.contract.length_family`). So the image for
@@ -39,7 +40,7 @@ _MOST_LENGTHS = 1 << 16
 
 @dataclass(frozen=True)
 class Stretch:
-    """Images of one structure, for ``lengths``, which go up."""
+    """Holds images of one structure, for ``lengths``, which go up."""
 
     lengths: range
     meta: ValueFamily
@@ -49,8 +50,8 @@ class Stretch:
 
     @classmethod
     def of(cls, images: Mapping[int, Image]) -> "Stretch":
-        """That of images by length. Raises ``ValueError`` unless the lengths are evenly spaced and the images have
-        equally many host models."""
+        """Return the stretch of images given by length. Raises ``ValueError`` unless the lengths are evenly spaced and
+        the images have equally many host models."""
         lengths = sorted(images)
         step = lengths[1] - lengths[0] if len(lengths) > 1 else 1
         covered, sorted_images = range(lengths[0], lengths[-1] + 1, step), [images[length] for length in lengths]
@@ -66,7 +67,7 @@ class Stretch:
         )
 
     def image(self, length: int) -> Image:
-        """The image for one of the lengths, not yet checked."""
+        """Return the image for one of the lengths; it is not checked yet."""
         k = self.lengths.index(length)
         meta = meta_from_dict(self.meta.set_in(copy.deepcopy(self.meta.base), k))
         return Image(meta, self.code.at(k), self.weights.at(k), [model.at(k) for model in self.host_models])
@@ -74,22 +75,22 @@ class Stretch:
 
 @dataclass(frozen=True)
 class RangeImage:
-    """Images for all lengths of a range: ``stretches`` from short to long, and the ``kernel_attributes`` of all."""
+    """Holds images for all lengths of a range: ``stretches`` from short to long, and the ``attributes`` of all."""
 
     attributes: KernelAttributes
     stretches: tuple[Stretch, ...]
 
     @property
     def lengths(self) -> list[int]:
-        """All lengths, going up."""
+        """Return all lengths in rising order."""
         return [length for stretch in self.stretches for length in stretch.lengths]
 
     def __contains__(self, length: int) -> bool:
         return any(length in stretch.lengths for stretch in self.stretches)
 
     def image(self, length: int) -> Image:
-        """The image for ``length``, relocated and checked. Raises ``KeyError`` for one that there is none for, and
-        :class:`ImageError` if it is no image."""
+        """Return the image for ``length``, relocated and checked. Raises ``KeyError`` if no image has that length, and
+        :class:`ImageError` if what was made is no valid image."""
         for stretch in self.stretches:
             if length in stretch.lengths:
                 where = f"range kernel, length {length}"
@@ -102,7 +103,7 @@ class RangeImage:
         raise KeyError(f"there is no image for length {length}")
 
     def to_bytes(self) -> bytes:
-        """The file's content."""
+        """Return the content of the file."""
         arrays = _Arrays()
         index = {
             "kernel_attributes": self.attributes.to_dict(),
@@ -126,7 +127,7 @@ class RangeImage:
 
     @classmethod
     def from_bytes(cls, raw: bytes, where: str = "range kernel") -> "RangeImage":
-        """Parse and validate; raises :class:`ImageError`."""
+        """Read and validate the content of a file; raises :class:`ImageError`."""
         if len(raw) < _HEADER.size or raw[:4] != MAGIC:
             raise ImageError(f"{where}: not a range kernel (no {MAGIC.decode()} header); build it again")
         _, version, flags, packed, unpacked, rest, digest = _HEADER.unpack_from(raw)
@@ -194,7 +195,8 @@ def _paths(entries: Sequence[Any]) -> list[tuple[tuple[str | int, ...], Any]]:
 
 
 class _Arrays:
-    """Arrays on their way to a file, equal ones once: ``sizes`` of each (its shape), and its bytes, compressed."""
+    """Collects arrays on their way to a file, equal ones once: ``sizes`` of each (its shape), and its bytes,
+    compressed."""
 
     def __init__(self) -> None:
         self.sizes: list[list[int]] = []
@@ -202,7 +204,7 @@ class _Arrays:
         self._known: dict[tuple[bytes, tuple[int, ...]], int] = {}
 
     def added(self, words: WordFamily) -> list[int]:
-        """The numbers of the arrays of ``words``."""
+        """Return the numbers of the arrays of ``words``."""
         return [self._number(getattr(words, field.name)) for field in fields(words)]
 
     def _number(self, array: npt.NDArray[np.uint32]) -> int:
@@ -241,7 +243,7 @@ def _read(sizes: Sequence[Sequence[int]], raw: bytes) -> list[npt.NDArray[np.uin
 
 
 def _unpacked(raw: bytes, size: int) -> bytes:
-    """``raw``, which must be ``size`` bytes."""
+    """Return ``raw`` unpacked; that must be ``size`` bytes."""
     data = zlib.decompressobj().decompress(raw, size + 1)
     if len(data) != size:
         raise ValueError(f"{len(data)} bytes in place of {size}")

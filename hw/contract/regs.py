@@ -1,4 +1,4 @@
-"""The register map: every 32-bit register and bit once. RTL, driver, C header and reference page derive from it.
+"""The register map has every 32-bit register and bit once. RTL, driver, C header and reference page derive from it.
 
 Global registers start at 0, those of engine e at ``ENGINE_BASE + e * ENGINE_STRIDE``. Accesses are whole
 aligned words over AXI4-Lite; an address that is not in the map answers SLVERR.
@@ -16,7 +16,7 @@ VERSION_VALUE = 0x0001_0001  # major 16, minor 16
 
 
 class Access(enum.Enum):
-    """What software may do with a register."""
+    """Names what software may do with a register."""
 
     RO = "ro"  #: read only
     RW = "rw"  #: read and write
@@ -25,7 +25,7 @@ class Access(enum.Enum):
 
 
 class EngineState(enum.IntEnum):
-    """STATUS.state of an engine."""
+    """An engine is in one of these states, which STATUS.state shows."""
 
     DISABLED = 0  #: CONTROL.enable is clear and nothing runs
     IDLE = 1  #: no job
@@ -39,7 +39,7 @@ class EngineState(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Bits:
-    """A bit field of a register."""
+    """Describes a bit field of a register."""
 
     name: str
     low: int
@@ -49,8 +49,8 @@ class Bits:
 
 @dataclass(frozen=True)
 class Reg:
-    """A register, or ``count`` consecutive ones. ``bits`` empty means one 32-bit number. ``reset``: the value that a
-    register of settings has at power-on."""
+    """Describes a register, or ``count`` consecutive ones. ``bits`` empty means one 32-bit number. ``reset``: the value
+    that a register of settings has at power-on."""
 
     name: str
     offset: int
@@ -62,7 +62,7 @@ class Reg:
 
     @property
     def mask(self) -> int:
-        """The bits that mean something."""
+        """Return a mask of the bits that mean something."""
         return sum(((1 << b.width) - 1) << b.low for b in self.bits) if self.bits else 0xFFFFFFFF
 
 
@@ -147,7 +147,7 @@ ENGINE_REGS: tuple[Reg, ...] = (
 
 
 def register_map(engines: int) -> dict[str, int]:
-    """Byte address of every register by name: ``ID``, ``EVENT[3]``, ``E0.CONTROL``, ``E1.SEM[5]``."""
+    """Return the byte address of every register by name: ``ID``, ``EVENT[3]``, ``E0.CONTROL``, ``E1.SEM[5]``."""
     result = {}
     blocks = [("", 0, GLOBAL_REGS)]
     blocks += [(f"E{e}.", ENGINE_BASE + e * ENGINE_STRIDE, ENGINE_REGS) for e in range(engines)]
@@ -160,7 +160,7 @@ def register_map(engines: int) -> dict[str, int]:
 
 
 def engine_reg(engine: int, name: str, index: int = 0) -> int:
-    """Byte address of one engine register."""
+    """Return the byte address of one engine register."""
     for reg in ENGINE_REGS:
         if reg.name == name:
             return ENGINE_BASE + engine * ENGINE_STRIDE + reg.offset + 4 * index
@@ -168,7 +168,7 @@ def engine_reg(engine: int, name: str, index: int = 0) -> int:
 
 
 def global_reg(name: str, index: int = 0) -> int:
-    """Byte address of one global register."""
+    """Return the byte address of one global register."""
     for reg in GLOBAL_REGS:
         if reg.name == name:
             return reg.offset + 4 * index

@@ -1,4 +1,4 @@
-"""The factor in the record of a row: a reciprocal, or that of a square root, of an integer of up to 48 bits.
+"""Defines the factor in the record of a row: a reciprocal, or that of a square root, of an integer of up to 48 bits.
 
 Both are a look-up and a parabola, as units for special functions compute them (Oberman and Siu, "A high-performance
 area-efficient multifunction interpolator", ARITH 2005). The integer is ``2**e * x`` with x in [1, 2). The upper bits of
@@ -28,8 +28,8 @@ RECIPROCAL, ROOT_EVEN, ROOT_ODD = range(3)  #: the ROMs
 
 @functools.cache
 def coefficients(rom: int) -> npt.NDArray[np.int64]:
-    """The (128, 3) numbers c0, c1, c2 of a ROM: the parabola through three points of each interval, the outer of which
-    lie where Chebyshev's polynomial puts them."""
+    """Return the (128, 3) numbers c0, c1, c2 of a ROM: the parabola through three points of each interval, the outer of
+    which lie where Chebyshev's polynomial puts them."""
     intervals = 1 << INTERVAL_BITS
     nodes = (1 - np.cos((2 * np.arange(3) + 1) * np.pi / 6)) / 2  # in [0, 1] of an interval
     x = 1 + (np.arange(intervals)[:, None] + nodes) / intervals
@@ -41,8 +41,8 @@ def coefficients(rom: int) -> npt.NDArray[np.int64]:
 
 
 def row_factor(value: npt.NDArray[np.int64], root: bool, exponent: int) -> npt.NDArray[np.float32]:
-    """``2**exponent / value``, or with ``root`` ``2**exponent / sqrt(value)``; 0 where ``value``, taken as an unsigned
-    integer of 48 bits, is 0."""
+    """Return ``2**exponent / value``, or with ``root`` ``2**exponent / sqrt(value)``; it is 0 where ``value``, taken as
+    an unsigned integer of 48 bits, is 0."""
     value = np.asarray(value, np.int64) & ((1 << ARGUMENT_BITS) - 1)
     zero = value == 0
     places = np.frexp(np.where(zero, 1, value).astype(np.float64))[1] - 1  # 48 bits are exact in float64

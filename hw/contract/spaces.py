@@ -1,11 +1,12 @@
-"""Names of the memories that instructions read and write."""
+"""Names the memories that instructions read and write."""
 
 import enum
 from typing import Literal
 
 
 class Space(enum.StrEnum):
-    """A memory as tables of live ranges, checks and the driver name it. The LV1 and LV0 spaces exist once an engine."""
+    """Names a memory as tables of live ranges, checks and the driver do. The LV1 and LV0 spaces exist once an
+    engine."""
 
     DRAM = "dram"
     LV2 = "lv2"

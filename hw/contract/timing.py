@@ -1,4 +1,4 @@
-"""Constants of the hardware's pipelines and queues, each stated once.
+"""Holds the constants of the hardware's pipelines and queues, each stated once.
 
 The RTL is built with those that shape it; bounds, estimates and orders read the same numbers. They are cycles unless
 the comment says otherwise.

@@ -1,4 +1,5 @@
-"""Weights that are still in LV2 when the next inference begins: which bytes of segment 7 an image leaves to them.
+"""Finds the weights that are still in LV2 when the next inference begins: the bytes of segment 7 that an image leaves
+to them.
 
 ``ImageMeta.weights_only`` is a promise: the only code that writes there is prologues that load the window of their job
 from the weights, and each job has its window to itself. So a driver that knows that these bytes still hold what a
@@ -28,7 +29,8 @@ _SIGNED = 1 << field_place(Op.LD2, "src_s0")[1]
 
 @dataclass(frozen=True)
 class WindowWeights:
-    """What the prologue of a job leaves in LV2: bytes from ``offset`` to ``end`` of segment 7, with this ``digest``."""
+    """Describes what the prologue of a job leaves in LV2: bytes from ``offset`` to ``end`` of segment 7, with this
+    ``digest``."""
 
     offset: int
     end: int
@@ -36,11 +38,11 @@ class WindowWeights:
 
 
 class _Promise(ValueError):
-    """What is wrong with a prologue."""
+    """Says what is wrong with a prologue."""
 
 
 def window_weights(image: Contents) -> dict[int, WindowWeights]:
-    """By job, what its prologue leaves in LV2 for the next inference. Of a valid image."""
+    """Return by job what its prologue leaves in LV2 for the next inference. The image must be valid."""
     kept = {}
     for number in _keeping(image):
         start, length = image.meta.jobs[number].window
@@ -49,7 +51,7 @@ def window_weights(image: Contents) -> dict[int, WindowWeights]:
 
 
 def _keeping(image: Contents) -> list[int]:
-    """Jobs whose prologues load into the part of segment 7 that is theirs."""
+    """Return the jobs whose prologues load into the part of segment 7 that is theirs."""
     low, size = image.meta.weights_only
     return [
         number
@@ -59,7 +61,7 @@ def _keeping(image: Contents) -> list[int]:
 
 
 def promise_problems(image: Contents) -> Iterator[str]:
-    """How ``image`` breaks its promise, if it gives one. Its tables are consistent."""
+    """Yield how ``image`` breaks its promise, if it gives one. Its tables must be consistent."""
     meta = image.meta
     low, size = meta.weights_only
     if not size and not low:
@@ -81,7 +83,7 @@ def promise_problems(image: Contents) -> Iterator[str]:
 
 
 def _relocations(image: Contents, place: str) -> Iterator[str]:
-    """Instructions that write to LV2, and of which the driver changes an address."""
+    """Yield the relocations that change an address of an instruction that writes to LV2."""
     for i, entry in enumerate(image.meta.relocations):
         if image.code[entry.pc * INSN_BYTES] in _WRITES:
             yield f"{place} cannot be known: relocation {i} changes what PC {entry.pc} writes there"
@@ -99,7 +101,7 @@ def _windows(image: Contents, low: int, high: int, place: str) -> Iterator[str]:
 
 
 def _writes(image: Contents, low: int, high: int, place: str) -> Iterator[str]:
-    """What writes between ``low`` and ``high`` and is no prologue that loads its own window there."""
+    """Yield what writes between ``low`` and ``high`` and is no prologue that loads its own window there."""
     checked = _code_of_prologues(image, _keeping(image))
     for pc in range(len(image.code) // INSN_BYTES):
         if image.code[pc * INSN_BYTES] not in _WRITES or pc in checked:
@@ -115,7 +117,7 @@ def _writes(image: Contents, low: int, high: int, place: str) -> Iterator[str]:
 
 
 def _code_of_prologues(image: Contents, jobs: list[int]) -> set[int]:
-    """PCs of the prologues of ``jobs``, which have an END."""
+    """Return the PCs of the prologues of ``jobs``, each of which has an END."""
     found: set[int] = set()
     for number in jobs:
         pc = image.meta.jobs[number].prologue_pc
@@ -126,7 +128,8 @@ def _code_of_prologues(image: Contents, jobs: list[int]) -> set[int]:
 
 
 def _digest(image: Contents, number: int) -> bytes:
-    """Of what the prologue of job ``number`` brings. It has to load the window from its first byte to its last."""
+    """Return the digest of what the prologue of job ``number`` brings. It has to load the window from its first byte to
+    its last."""
     job, code, weights = image.meta.jobs[number], image.code, image.weights
     start, length = job.window
     pc, at, digest = job.prologue_pc, start, hashlib.sha256()
@@ -144,7 +147,7 @@ def _digest(image: Contents, number: int) -> bytes:
 
 
 def _runs(fields: dict[str, int], at: int, room: int) -> Iterator[tuple[int, int]]:
-    """Source and size of what a load writes from ``at`` on without a gap, in ``room`` bytes at most."""
+    """Yield source and size of what a load writes from ``at`` on without a gap, in ``room`` bytes at most."""
     counts, size = [fields[f"n{loop}"] for loop in _LOOPS], fields["len"]
     whole = fields["lo"] == fields["lo1"] == fields["lo0"] == 0 and fields["hi"] >= size
     whole = whole and fields["hi1"] >= counts[1] and fields["hi0"] >= counts[2]
@@ -166,7 +169,7 @@ def _runs(fields: dict[str, int], at: int, room: int) -> Iterator[tuple[int, int
 
 
 def _fields(image: Contents, pc: int) -> dict[str, int]:
-    """The fields of a copy that say what it moves."""
+    """Return the fields of a copy that say what it moves."""
     word = int.from_bytes(image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES], "little")
     values = {name: word >> offset & (1 << width) - 1 for name, offset, width in _PLACES}
     for loop in _LOOPS:

@@ -1,4 +1,4 @@
-"""Instruction decoding: which unit, and whether the instruction is legal."""
+"""Decodes instructions: which unit an instruction is for, and whether it is legal."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ MASKS = ("wait", "signal")
 
 
 def field_bits(insn: Value, op: Op, name: str) -> Value:
-    """The bits of one field of ``op`` in an instruction word."""
+    """Return the bits of one field of ``op`` in an instruction word."""
     low = 0
     for f in FORMATS[op]:
         if f.name == name:

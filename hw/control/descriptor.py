@@ -1,4 +1,4 @@
-"""Job descriptors as the sequencers see them: 64-bit words in a small local RAM of ``job_slots`` slots."""
+"""Defines job descriptors as the sequencers see them: 64-bit words in a small local RAM of ``job_slots`` slots."""
 
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
@@ -19,7 +19,7 @@ JOB_FAULT = data.StructLayout({"code": 8, "unit": 8, "pc": PC, "addr": ADDR})
 
 
 class RamRead(wiring.Signature):
-    """A read port of a local RAM, seen from the reader: ``data`` follows ``addr`` one cycle later."""
+    """Carries reads of a local RAM, seen from the reader: ``data`` follows ``addr`` one cycle later."""
 
     def __init__(self, addr_width: int, shape) -> None:
         super().__init__({"addr": Out(addr_width), "data": In(shape)})
@@ -40,11 +40,11 @@ class SegmentRead(RamRead):
 
 
 def word_of(name: str) -> int:
-    """Number of the 64-bit word of a descriptor that holds member ``name``."""
+    """Return the number of the 64-bit word of a descriptor that holds member ``name``."""
     return JOB[name].offset // 8
 
 
 def member(word: Value, name: str) -> Value:
-    """The bits of member ``name`` within its 64-bit word."""
+    """Return the bits of member ``name`` within its 64-bit word."""
     low = JOB[name].offset % 8 * 8
     return word[low : low + 8 * JOB[name].size]

@@ -1,4 +1,4 @@
-"""Everything of an engine that is not a unit or a memory: the sequencers and their registers."""
+"""Joins everything of an engine that is neither a unit nor a memory: the sequencers and their registers."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -26,7 +26,7 @@ _OTHERS = tuple(unit for unit in Unit if unit != Unit.LD2)
 
 
 class EngineControl(wiring.Component):
-    """Job ring, loader, executor, unit queues, semaphores, counters and registers of one engine.
+    """Joins job ring, loader, executor, unit queues, semaphores, counters and registers of one engine.
 
     Members
     -------
@@ -146,7 +146,7 @@ class EngineControl(wiring.Component):
         return m
 
     def _connect_units(self, m: Module, executor, loader, ld2, queues, semaphores, faults) -> None:
-        """Queues between dispatch and the units, with LD2 shared between body and loader."""
+        """Connect dispatch to the units through their queues, with LD2 shared between body and loader."""
         abort = Signal()
         m.d.comb += abort.eq(executor.abort | self.halt)
         for unit, queue in zip(Unit, queues, strict=True):

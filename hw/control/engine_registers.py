@@ -1,4 +1,4 @@
-"""What the registers of an engine hold, and what they show."""
+"""Defines what the registers of an engine hold, and what they show."""
 
 from amaranth.hdl import Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
@@ -111,7 +111,7 @@ class EngineRegisters(wiring.Component):
         ]
 
     def _job(self, m: Module) -> None:
-        """What runs, and what went wrong."""
+        """Show which job runs, and what went wrong."""
         regs, status, fault, completions = self.regs, self.status, self.ended.fault, self.completions
         job_id = Signal(32)
         dead = status.state == EngineState.FAULT
@@ -147,8 +147,8 @@ class EngineRegisters(wiring.Component):
         ]
 
     def _register(self, m: Module, name: str, *, kept: bool, legal: int | None = None):
-        """A plain read and write register. ``kept``: only a reset of the whole clock domain clears it. ``legal``: bits
-        that can be set."""
+        """Connect a plain register that is read and written. ``kept``: only a reset of the whole clock domain clears
+        it. ``legal``: bits that can be set."""
         element = getattr(self.regs, name)
         value = Signal(element.w_data.shape(), name=name, reset_less=kept)
         m.d.comb += element.r_data.eq(value)

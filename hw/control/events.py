@@ -1,4 +1,4 @@
-"""SoC-wide event counters that order jobs of different engines without the host."""
+"""Defines the event counters of the SoC, which order jobs of different engines without the host."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -10,7 +10,7 @@ from hw.control.signatures import EVENT_BITS, EventPort
 
 
 class EventCounters(wiring.Component):
-    """``params.events`` 32-bit counters in one RAM; engines and host take turns, one operation in two cycles.
+    """Keeps ``params.events`` 32-bit counters in one RAM; engines and host take turns, one operation in two cycles.
 
     An engine's request is served within ``2 * (2 * engines + 1)`` cycles. Signals of several engines in one cycle are
     served one after another, so none is lost.

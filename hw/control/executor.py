@@ -1,4 +1,4 @@
-"""The executor: runs bodies in ring order."""
+"""Defines the executor, which runs bodies in ring order."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring

@@ -1,4 +1,4 @@
-"""Instruction fetch: reads ahead over a bus port and delivers whole instructions."""
+"""Fetches instructions: reads ahead over a bus port and delivers whole instructions."""
 
 from amaranth.hdl import Cat, Module, Mux, ResetInserter, Signal
 from amaranth.lib import data, stream, wiring
@@ -16,7 +16,8 @@ FETCHED = data.StructLayout({"insn": INSN_BITS, "pc": PC, "fault": 8})
 
 
 def burst_words(params: SocParams, limit: int = FETCH_BURST_BYTES) -> int:
-    """Bus words of the bursts that fetch instructions and descriptors: a power of two, at most ``limit`` bytes."""
+    """Return the bus words of the bursts that fetch instructions and descriptors: a power of two, at most ``limit``
+    bytes."""
     return min(params.axi_burst_beats, limit // params.dram_word)
 
 

@@ -1,4 +1,4 @@
-"""One LV2 load unit for two command streams: the body's and the prologues'."""
+"""Shares one LV2 load unit between two command streams, the body's and the prologues'."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""The loader: runs prologues in ring order, ahead of the bodies."""
+"""Defines the loader, which runs prologues in ring order, ahead of the bodies."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring

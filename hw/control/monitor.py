@@ -1,4 +1,4 @@
-"""Per-job counters of the body."""
+"""Counts per job what the units do while its body runs."""
 
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -72,8 +72,8 @@ class Monitor(wiring.Component):
         return m
 
     def _waiting(self, m: Module, unit: Unit) -> dict[str, Value]:
-        """Counters of a compute unit that waits in this cycle, each with whether it counts: ``*_waiting``, and exactly
-        one of the others, so that they add up to it."""
+        """Return the counters of a compute unit that waits in this cycle, each with whether it counts: ``*_waiting``,
+        and exactly one of the others, so that they add up to it."""
         name, missing = unit.name.lower(), self.missing[_COMPUTE.index(unit)]
         waiting, starved = Signal(name=f"{name}_waits"), Signal(name=f"{name}_starves")
         first = missing & ~(missing - 1)[:SEMAPHORE_CLASSES]  # the lowest bit that is set

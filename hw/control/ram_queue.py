@@ -1,4 +1,4 @@
-"""A first-in, first-out queue whose head is the read register of a block RAM."""
+"""Defines a first-in, first-out queue whose head is the read register of a block RAM."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring

@@ -1,4 +1,4 @@
-"""Two bus readers on one port."""
+"""Puts two bus readers on one port."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring

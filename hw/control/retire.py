@@ -188,7 +188,7 @@ class Retirer(wiring.Component):
         m.d.comb += self.prologue.addr.eq(Cat(number, self.ended.info.index[: self.params.job_slot_bits]))
 
     def _words(self) -> list:
-        """The completion of the current job, word by word."""
+        """Return the completion of the current job, word by word."""
         info = self.ended.info
         job, fault = info.job, info.fault
         members = {

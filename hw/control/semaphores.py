@@ -1,4 +1,4 @@
-"""Counting semaphores of one engine."""
+"""Defines the counting semaphores of one engine."""
 
 from functools import reduce
 from operator import or_
@@ -16,27 +16,27 @@ Planes = list[Value]  #: a vector of numbers as bit planes: element b holds bit 
 
 
 class _Words:
-    """Logic on words of one bit per semaphore. Each result that is used twice is a signal: Amaranth copies a shared
+    """Computes on words of one bit per semaphore. Each result that is used twice is a signal: Amaranth copies a shared
     expression to every place that uses it."""
 
     def __init__(self, m: Module, width: int) -> None:
         self._m, self._width = m, width
 
     def named(self, value: Value, name: str) -> Signal:
-        """A signal that carries ``value``."""
+        """Return a signal that carries ``value``."""
         signal = Signal(self._width, name=name)
         self._m.d.comb += signal.eq(value)
         return signal
 
     def add(self, x: Value, y: Value, carry: Value | None, name: str) -> tuple[Value, Value]:
-        """Sum and carry of two or three bits in each position."""
+        """Return the sum and carry of two or three bits in each position."""
         if carry is None:
             return x ^ y, x & y
         half = self.named(x ^ y, f"{name}_half")
         return half ^ carry, (x & y) | (half & carry)
 
     def population(self, masks: list[Value], planes: int) -> Planes:
-        """How many of ``masks`` are set at each position: a tree of full adders."""
+        """Return how many of ``masks`` are set at each position: a tree of full adders."""
         total: Planes = []
         column = list(masks)
         for b in range(planes):
@@ -52,7 +52,7 @@ class _Words:
         return total
 
     def subtract_bit(self, a: Planes, bit: Value) -> tuple[Planes, Value]:
-        """Element-wise ``a - bit``, and the borrows out."""
+        """Return ``a - bit`` element by element, and the borrows out."""
         result, borrow = [], bit
         for b, x in enumerate(a):
             result.append(self.named(x ^ borrow, f"change{b}"))
@@ -60,7 +60,7 @@ class _Words:
         return result, borrow
 
     def sum(self, a: Planes, b: Planes) -> tuple[Planes, Value]:
-        """Element-wise sum of two vectors with equally many planes, and the carries out."""
+        """Return the element-wise sum of two vectors with equally many planes, and the carries out."""
         total: Planes = []
         carry: Value | None = None
         for k, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -72,7 +72,7 @@ class _Words:
 
 
 def _above(a: Planes, limit: int) -> Value:
-    """Positions where the number is larger than the constant ``limit``."""
+    """Return the positions where the number is larger than the constant ``limit``."""
     greater: Value | None = None
     for b, plane in enumerate(a):
         if limit >> b & 1:
@@ -83,7 +83,7 @@ def _above(a: Planes, limit: int) -> Value:
 
 
 class SemaphoreFile(wiring.Component):
-    """Counters with all-or-nothing waits and simultaneous signals.
+    """Keeps counters with all-or-nothing waits and simultaneous signals.
 
     In one cycle at most one unit is granted (in turn), and only when every semaphore of its mask is above zero:
     all of them are then decremented. Any number of units may signal in the same cycle. The counters are kept as bit

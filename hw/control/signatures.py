@@ -1,4 +1,5 @@
-"""Signatures between the parts of an engine's control, each named after what passes, and the records they carry."""
+"""Defines the signatures between the parts of an engine's control, each named after what passes, and the records they
+carry."""
 
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -28,7 +29,7 @@ ENDED = data.StructLayout({"index": 32, "job": JOB_INFO, "fault": JOB_FAULT, "st
 
 
 class Slots(wiring.Signature):
-    """Read ports of the job slots, seen from the sequencer that reads: the header, and two segments at a time."""
+    """Reads the job slots, seen from the sequencer that reads: the header, and two segments at a time."""
 
     def __init__(self, params: SocParams) -> None:
         super().__init__(
@@ -37,14 +38,15 @@ class Slots(wiring.Signature):
 
 
 class StoredJobs(wiring.Signature):
-    """Ring to loader: ``count`` descriptors are here and valid; the next is ``bad`` for the reason ``bad_code``."""
+    """Tells the loader what the ring has: ``count`` descriptors are here and valid; the next is ``bad`` for the reason
+    ``bad_code``."""
 
     def __init__(self) -> None:
         super().__init__({"count": Out(32), "bad": Out(1), "bad_code": Out(8)})
 
 
 class LoadedJobs(wiring.Signature):
-    """Loader to executor.
+    """Tells the executor what the loader has done.
 
     * ``count``: jobs handed over. ``failed`` (level): the next cannot run, ``fault`` tells why.
     * ``resting``: the loader is held, between two instructions, with nothing in the LD2 unit.
@@ -55,7 +57,7 @@ class LoadedJobs(wiring.Signature):
 
 
 class EndedJob(wiring.Signature):
-    """Executor to retirer.
+    """Tells the retirer which job the executor has ended.
 
     * ``valid``: ``info`` describes a job that has ended, and it and the counters hold still until ``copied``. Only
       while ``free``.
@@ -67,29 +69,30 @@ class EndedJob(wiring.Signature):
 
 
 class EventWait(wiring.Signature):
-    """A wait for an event, seen from who waits: while ``request`` is set with stable ``id`` and ``value``, ``reached``
-    pulses when the counter is at or past the value (modulo 2^32, signed distance)."""
+    """Asks to be told of an event, seen from who waits: while ``request`` is set with stable ``id`` and ``value``,
+    ``reached`` pulses when the counter is at or past the value (modulo 2^32, signed distance)."""
 
     def __init__(self) -> None:
         super().__init__({"request": Out(1), "id": Out(EVENT_BITS), "value": Out(32), "reached": In(1)})
 
 
 class EventPort(wiring.Signature):
-    """An engine's access to the events: ``signal`` is a stream of event numbers, each of which adds one."""
+    """Gives an engine access to the events: ``signal`` is a stream of event numbers, each of which adds one."""
 
     def __init__(self) -> None:
         super().__init__({"signal": Out(stream.Signature(EVENT_BITS)), "wait": Out(EventWait())})
 
 
 class Dispatch(wiring.Signature):
-    """Executor to unit queues: ``command`` goes to the unit whose bit of ``push`` is set, once its ``ready`` is."""
+    """Hands commands from the executor to the unit queues: ``command`` goes to the unit whose bit of ``push`` is set,
+    once its ``ready`` is."""
 
     def __init__(self) -> None:
         super().__init__({"command": Out(COMMAND), "push": Out(len(Unit)), "ready": In(len(Unit))})
 
 
 class SemaphoreSetup(wiring.Signature):
-    """Executor to semaphores: ``clear`` all, or ``load`` the eight of ``group`` with the bytes of ``counts``.
+    """Lets the executor ``clear`` all semaphores, or ``load`` the eight of ``group`` with the bytes of ``counts``.
     ``nonzero``: those above zero."""
 
     def __init__(self, params: SocParams) -> None:
@@ -106,7 +109,7 @@ class SemaphoreSetup(wiring.Signature):
 
 
 class ExecutorStatus(wiring.Signature):
-    """Executor to registers.
+    """Tells the registers what the executor does.
 
     * ``state``: ``EngineState``. ``in_job``: HALTED at a cancellation point.
     * ``point``, ``pc``: the last CANCEL's number, and the PC after it. ``next_pc``: of the next instruction.
@@ -128,7 +131,7 @@ class ExecutorStatus(wiring.Signature):
 
 
 class PrologueLoads(wiring.Signature):
-    """Loader to the LD2 unit that it shares with the body.
+    """Hands commands from the loader to the LD2 unit that it shares with the body.
 
     * ``cmd``, ``done``, ``fault``, ``fault_info``: as in ``UnitPort``, for the loader's commands alone.
     * ``active``: its commands are in the unit; ``activity``: what the unit does. ``present``: they are in the unit, on
@@ -152,8 +155,8 @@ class PrologueLoads(wiring.Signature):
 
 
 class JobRingControl(wiring.Signature):
-    """Registers to job ring: where it lies, and the doorbell. ``tail``, ``fetched``: jobs submitted, and jobs whose
-    descriptor fetch has begun."""
+    """Tells the job ring what the registers hold: where it lies, and the doorbell. ``tail``, ``fetched``: jobs
+    submitted, and jobs whose descriptor fetch has begun."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -169,7 +172,7 @@ class JobRingControl(wiring.Signature):
 
 
 class CompletionRingControl(wiring.Signature):
-    """Registers to retirer.
+    """Connects the registers and the retirer.
 
     * ``base``, ``size_log2``, ``consumed``: the completion ring, and how much of it the host has read.
     * ``retired``: jobs retired = completions written. ``interrupt``: pulse.

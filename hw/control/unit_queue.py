@@ -1,4 +1,4 @@
-"""The queue in front of one unit."""
+"""Defines the queue in front of one unit."""
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring

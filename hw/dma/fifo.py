@@ -1,4 +1,4 @@
-"""A queue with stream interfaces."""
+"""Defines a queue with stream interfaces."""
 
 from amaranth.hdl import Module, Shape
 from amaranth.lib import stream, wiring
@@ -7,7 +7,8 @@ from amaranth.lib.wiring import In, Out
 
 
 class StreamFifo(wiring.Component):
-    """First in, first out; ``depth`` entries in a memory with synchronous reads, two cycles from ``i`` to ``o``.
+    """Passes entries on first in, first out: ``depth`` of them in a memory with synchronous reads, two cycles from
+    ``i`` to ``o``.
 
     Members: ``i``: In(stream), ``o``: Out(stream), both of ``shape``; ``busy``: Out, there are entries, at ``o`` or on
     their way.

@@ -1,4 +1,4 @@
-"""What the stages of a copy unit pass on: runs, source words, destination beats.
+"""Defines what the stages of a copy unit pass on: runs, source words and destination beats.
 
 W is the word of the unit's memories in bytes, L = log2(W). A run is described in its *frame*: byte 0 of the frame
 is byte 0 of the first destination word, so run byte j has frame position x + j with x = destination modulo W. The
@@ -14,17 +14,17 @@ LEN = next(f.width for f in FORMATS[Op.LD1] if f.name == "len")  #: bits of a ru
 
 
 def log2(word_bytes: int) -> int:
-    """L: bits of a byte's position within a word."""
+    """Return L, the bits of a byte's position within a word."""
     return word_bytes.bit_length() - 1
 
 
 def word_index(word_bytes: int) -> int:
-    """Bits of a word's number within a run, one more word than the longest run has."""
+    """Return the bits that number the words of a run, and one word more than the longest run has."""
     return LEN + 2 - log2(word_bytes)
 
 
 def run_layout(word_bytes: int, tag: dict) -> data.StructLayout:
-    """One run. ``tag`` names further command fields that travel to the destination."""
+    """Return the layout of one run. ``tag`` names further command fields that travel to the destination."""
     low, index = log2(word_bytes), word_index(word_bytes)
     return data.StructLayout(
         {
@@ -46,7 +46,7 @@ def run_layout(word_bytes: int, tag: dict) -> data.StructLayout:
 
 
 def beat_layout(word_bytes: int, tag: dict) -> data.StructLayout:
-    """One destination word, ready to be written."""
+    """Return the layout of one destination word, ready to be written."""
     return data.StructLayout(
         {
             "addr": ADDR - log2(word_bytes),
@@ -60,5 +60,5 @@ def beat_layout(word_bytes: int, tag: dict) -> data.StructLayout:
 
 
 def word_layout(word_bytes: int) -> data.StructLayout:
-    """One source word."""
+    """Return the layout of one source word."""
     return data.StructLayout({"data": 8 * word_bytes, "error": 1})

@@ -1,4 +1,5 @@
-"""From a copy command to its runs: loops, clips, limits, addresses. One run per cycle, no multipliers."""
+"""Plans the runs of a copy command: loops, clips, limits, addresses. It makes one run per cycle, without
+multipliers."""
 
 from collections.abc import Callable
 
@@ -188,7 +189,8 @@ class Planner(wiring.Component):
         return m
 
     def _side(self, size: MemorySize | None, insn, base, limit):
-        """Base and limit of one side: those of the segment, or those of a memory that offsets address directly."""
+        """Return base and limit of one side: those of the segment, or those of a memory that offsets address
+        directly."""
         return (base, limit) if size is None else (0, size(insn))
 
     def _describe(self, m: Module, insn, pc, src_at, dst_at, checked, last_written, last_read) -> None:
@@ -242,7 +244,7 @@ def _advance(m: Module, at_end: list, here: Signal, rows: list[Signal], strides:
 
 
 def _beyond(m: Module, name: str, first, last, limit):
-    """Whether some byte of first..last (modulo 2^32) is not below ``limit``, and the first such byte."""
+    """Return whether some byte of first..last (modulo 2^32) is not below ``limit``, and the first such byte."""
     wholly = Signal(name=f"{name}_wholly_beyond")
     m.d.comb += wholly.eq(first >= limit)
     return wholly | (last >= limit) | (last < first), Mux(wholly, first, limit)

@@ -1,4 +1,4 @@
-"""From runs and source words to destination words: a byte funnel, one destination word per cycle."""
+"""Turns runs and source words into destination words: a byte funnel that makes one destination word per cycle."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -136,11 +136,11 @@ class Realign(wiring.Component):
 
 
 def _up_to(position, width: int):
-    """Bit mask of the bytes 0..position of a word. Shifting a constant right needs no more than a decoder."""
+    """Return a bit mask of the bytes 0..position of a word. Shifting a constant right needs no more than a decoder."""
     return Const((1 << 8 * width) - 1, 8 * width) >> Cat(Const(0, 3), (~position)[: log2(width)])
 
 
 def _between(first, last, width: int):
-    """Bit mask of the bytes first..last of a word."""
+    """Return a bit mask of the bytes first..last of a word."""
     below = Const((1 << 8 * (width - 1)) - 1, 8 * width) >> Cat(Const(0, 3), (~first)[: log2(width)])
     return _up_to(last, width) & ~below

@@ -1,4 +1,5 @@
-"""Destinations of a copy unit: put finished words into a scratchpad, LV0 or DRAM, and say when a command is done."""
+"""Defines the destinations of a copy unit, which put finished words into a scratchpad, LV0 or DRAM, and say when a
+command is done."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring

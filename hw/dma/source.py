@@ -1,4 +1,4 @@
-"""Sources of a copy unit: fetch the words that runs read, ahead of their use."""
+"""Defines the sources of a copy unit, which fetch the words that runs read, ahead of their use."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -14,7 +14,7 @@ BUS_SOURCE_TAG = {"pc": PC, "src": ADDR}  #: what a run from DRAM carries, to na
 
 
 class ScratchpadSource(wiring.Component):
-    """Fetches from a scratchpad, one word per cycle. A credit per queue entry, since responses cannot wait.
+    """Fetches from a scratchpad, one word per cycle. It has a credit per queue entry, since responses cannot wait.
 
     Members: ``run``: In(stream of runs that read), ``word``: Out(stream), ``port``: Out(ReadPort), ``stop``: In, ask
     for nothing more; ``stalled``: Out, a request is refused this cycle; ``busy``: Out, requests or words are pending.

@@ -1,4 +1,5 @@
-"""The N-D strided copy engine behind every load and store unit: planner, source, realigner and sink in a row."""
+"""Defines the N-D strided copy engine behind every load and store unit: planner, source, realigner and sink in a
+row."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring

@@ -1,4 +1,4 @@
-"""The five load and store units of an engine: one copy engine between different memories.
+"""Defines the five load and store units of an engine, each a copy engine between two different memories.
 
 Every unit has the members ``unit``: Out(UnitPort), ``src`` and ``dst``: Out(port), named in its docstring.
 """
@@ -18,7 +18,7 @@ _WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "ds
 
 
 class Ld1Unit(CopyUnit):
-    """LD1: LV2 (``src``: ReadPort of LV1 words) → LV1 (``dst``: WritePort)."""
+    """Copies LV2 (``src``: ReadPort of LV1 words) → LV1 (``dst``: WritePort): the unit LD1."""
 
     def __init__(self, params: SocParams) -> None:
         word = params.lv1_word
@@ -33,7 +33,7 @@ class Ld1Unit(CopyUnit):
 
 
 class St1Unit(CopyUnit):
-    """ST1: LV1 (``src``: ReadPort) → LV2 (``dst``: WritePort of LV1 words)."""
+    """Copies LV1 (``src``: ReadPort) → LV2 (``dst``: WritePort of LV1 words): the unit ST1."""
 
     def __init__(self, params: SocParams) -> None:
         word = params.lv1_word
@@ -48,13 +48,13 @@ class St1Unit(CopyUnit):
 
 
 class Ld0Unit(CopyUnit):
-    """LD0: LV1 (``src``: ReadPort) → LV0 of the PEs, or their accumulators (``dst``: Lv0WritePort)."""
+    """Copies LV1 (``src``: ReadPort) → LV0 of the PEs, or their accumulators (``dst``: Lv0WritePort): the unit LD0."""
 
     def __init__(self, params: SocParams) -> None:
         word = params.lv1_word
 
         def lv0_size(insn):
-            """Bytes of the destination as the view shows it: one PE's memory, or all of them interleaved."""
+            """Return the bytes of the destination as the view shows it: one PE's memory, or all of them interleaved."""
             act, wgt = params.lv0_act_bytes, params.lv0_wgt_bytes
             interleaved = insn.view == Lv0View.INTERLEAVED
             lv0 = Mux(
@@ -65,7 +65,7 @@ class Ld0Unit(CopyUnit):
             return Mux(insn.space == Lv0Space.ACC, 4 * params.out_channels * params.lv0_acc_rows, lv0)
 
         def forbidden(insn) -> Value:
-            """There is no such memory or PE, or the accumulators would not take whole words."""
+            """Return whether there is no such memory or PE, or the accumulators would not take whole words."""
             low = word.bit_length() - 1
             parts = [insn[name][:low] for name in _WHOLE_WORDS]
             parts += [Mux(insn[name] < insn.len, insn[name], insn.len)[:low] for name in ("lo", "hi")]
@@ -85,7 +85,8 @@ class Ld0Unit(CopyUnit):
 
 
 class Ld2Unit(CopyUnit):
-    """LD2: DRAM (``src``: BusReadPort) → LV2 (``dst``: WritePort of DRAM words, see ``hw.scratchpad.NarrowWrite``)."""
+    """Copies DRAM (``src``: BusReadPort) → LV2 (``dst``: WritePort of DRAM words, see ``hw.scratchpad.NarrowWrite``):
+    the unit LD2."""
 
     def __init__(self, params: SocParams) -> None:
         word = params.dram_word
@@ -100,7 +101,8 @@ class Ld2Unit(CopyUnit):
 
 
 class St2Unit(CopyUnit):
-    """ST2: LV2 (``src``: ReadPort of DRAM words, see ``hw.scratchpad.NarrowRead``) → DRAM (``dst``: BusWritePort)."""
+    """Copies LV2 (``src``: ReadPort of DRAM words, see ``hw.scratchpad.NarrowRead``) → DRAM (``dst``: BusWritePort):
+    the unit ST2."""
 
     def __init__(self, params: SocParams) -> None:
         word = params.dram_word

@@ -1,1 +1,1 @@
-"""The MAC unit of an engine: LV0 memories, PE arrays, accumulators and their sequencer."""
+"""This folder holds the MAC unit of an engine: LV0 memories, PE arrays, accumulators and their sequencer."""

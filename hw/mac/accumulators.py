@@ -1,4 +1,4 @@
-"""Accumulators of all PEs of an engine: two banks, so that VEC drains one while MAC fills the other."""
+"""Keeps the accumulators of all PEs of an engine in two banks, so that VEC drains one while MAC fills the other."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
@@ -11,7 +11,7 @@ _ROW_WORDS = 4  #: LV1 words of a row: arrays are square, and an accumulator has
 
 
 class AccReadPort(wiring.Signature):
-    """A read of ``vec_lanes`` accumulators, seen from VEC: lane l of group g is output channel g*vec_lanes + l.
+    """Carries reads of ``vec_lanes`` accumulators, seen from VEC: lane l of group g is output channel g*vec_lanes + l.
 
     Channel n belongs to PE ``n // cols``, column ``n % cols``. ``data`` comes exactly one cycle after ``req`` was
     accepted.
@@ -29,7 +29,7 @@ class AccReadPort(wiring.Signature):
 
 
 class Accumulators(wiring.Component):
-    """Two banks of rows of ``out_channels`` int32; bank 1 holds the upper half of the rows.
+    """Keeps two banks of rows of ``out_channels`` int32; bank 1 holds the upper half of the rows.
 
     Members: ``issue`` with ``row``, ``keep``: In, a row of sums will come: read the row first if ``keep``;
     ``addend``: In, ``out_channels`` sums, one cycle after ``issue``; ``landed``: Out, the row is written at the end

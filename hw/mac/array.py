@@ -1,4 +1,4 @@
-"""The multiply-accumulate array of one PE, without its accumulators."""
+"""Defines the multiply-accumulate array of one PE, without its accumulators."""
 
 from amaranth.hdl import Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -8,7 +8,7 @@ WIDE = 9  #: bits of an operand after its zero point was subtracted
 
 
 class PeArray(wiring.Component):
-    """``rows`` x ``cols`` products and the sum of each column, fully pipelined.
+    """Computes ``rows`` x ``cols`` products and the sum of each column, fully pipelined.
 
     Bytes arrive with their sign bit flipped where they are signed, zero points likewise, so that both are unsigned.
     Weights enter a shadow array word by word, as in a shift register, along the rows or along the columns: after
@@ -55,7 +55,7 @@ class PeArray(wiring.Component):
         return m
 
     def _weights(self, m) -> list[list[Signal]]:
-        """The active array per row and column."""
+        """Return the active array per row and column."""
         rows, cols = self._rows, self._cols
         shadow, active = (
             [[Signal(signed(WIDE), name=f"{name}{r}_{c}") for c in range(cols)] for r in range(rows)]
@@ -74,7 +74,7 @@ class PeArray(wiring.Component):
         return active
 
     def _operands(self, m) -> list[list]:
-        """Activations per row and column; rows that no tap reaches share one register over the columns."""
+        """Return the activations per row and column; rows that no tap reaches share one register over the columns."""
         rows, cols = self._rows, self._cols
         operands = []
         for r in range(rows):
@@ -92,5 +92,5 @@ class PeArray(wiring.Component):
 
 
 def sign_flip(bytes_: int) -> Const:
-    """The mask whose exclusive or turns ``bytes_`` int8 into uint8 of the same order."""
+    """Return the mask whose exclusive or turns ``bytes_`` int8 into uint8 of the same order."""
     return Const(int.from_bytes(b"\x80" * bytes_, "little"), 8 * bytes_)

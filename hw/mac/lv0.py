@@ -1,4 +1,4 @@
-"""LV0: the activation and weight memories of all PEs of an engine."""
+"""Defines LV0: the activation and weight memories of all PEs of an engine."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -11,7 +11,7 @@ from hw.interfaces import Lv0WritePort
 
 
 class Lv0Memory(wiring.Component):
-    """One LV0 space of every PE of an engine.
+    """Keeps one LV0 space of every PE of an engine.
 
     The PEs read and write in lockstep, so bank b of all PEs is one memory, ``lv1_word`` bytes wide, with byte enables:
     PE p owns bytes [p*rows, (p+1)*rows). Word w of a PE lies in bank ``w % lv0_banks`` at index ``w // lv0_banks``.
@@ -66,7 +66,8 @@ class Lv0Memory(wiring.Component):
         return m
 
     def _write(self, m, port, b: int) -> None:
-        """Both views: an interleaved word belongs to one bank, a multicast word has a part for each bank."""
+        """Write bank ``b`` in either view: an interleaved word belongs to one bank, a multicast word has a part for
+        each bank."""
         rows, pes = self._params.rows, self._params.pes
         bank_bits = (self._params.lv0_banks - 1).bit_length()
         part = slice(b * rows, (b + 1) * rows)

@@ -1,4 +1,4 @@
-"""Control of the MAC unit: which weight word, activation word and accumulator row each cycle."""
+"""Controls the MAC unit: it names the weight word, activation word and accumulator row of each cycle."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring

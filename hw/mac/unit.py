@@ -1,4 +1,4 @@
-"""The MAC unit of one engine."""
+"""Defines the MAC unit of one engine."""
 
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ from hw.mac.sequencer import MacSequencer
 
 
 class MacUnit(wiring.Component):
-    """Sequencer, LV0 memories, PE arrays and accumulators of one engine; all PEs work in lockstep.
+    """Joins sequencer, LV0 memories, PE arrays and accumulators of one engine; all PEs work in lockstep.
 
     A block of p pixels takes max(p, rows) cycles; between blocks and between queued commands no cycle is lost. A pixel
     is in its accumulator eight cycles after it was issued.

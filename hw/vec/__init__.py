@@ -1,1 +1,1 @@
-"""The vector unit of an engine: walker, parameter loader, lanes, write combiner."""
+"""This folder holds the vector unit of an engine: walker, parameter loader, lanes and write combiner."""

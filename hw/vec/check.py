@@ -1,4 +1,4 @@
-"""What the fields of a VEC instruction alone tell: whether it can run."""
+"""Tells from the fields of a VEC instruction alone whether it can run."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
@@ -12,8 +12,8 @@ _D = ("d", "d_s2", "d_s1", "d_s0")
 
 
 def illegal(m: Module, insn, params: SocParams) -> Signal:
-    """Whether the fields of ``insn`` do not fit together, or its addresses and strides are not aligned; the rules of
-    ``sim.functional.vector``."""
+    """Return whether the fields of ``insn`` do not fit together, or its addresses and strides are not aligned; the
+    rules of ``sim.functional.vector``."""
     word_low, lane_low = (params.lv1_word - 1).bit_length(), (params.vec_lanes - 1).bit_length()
     names = ("raw", "lin", "lookup", "window", "reduces", "crosses", "flags", "bad")
     raw, lin, lookup, window, reduces, crosses, flags, bad = (Signal(name=name) for name in names)
@@ -53,7 +53,8 @@ def illegal(m: Module, insn, params: SocParams) -> Signal:
 
 
 def beyond(m: Module, insn, params: SocParams) -> tuple[Value, Signal]:
-    """Whether the parameter block or the table of a legal ``insn`` does not lie in LV1, and where that begins."""
+    """Return whether the parameter block or the table of a legal ``insn`` does not lie in LV1, and where that
+    begins."""
     raw, lookup = insn.op == VecOp.RAW, insn.op == VecOp.LOOKUP
     block = params.vec_header_bytes + VEC_CHANNEL_BYTES * params.vec_lanes * Mux(insn.per_channel, insn.n0, 1)
     block_beyond, table_beyond, culprit = Signal(), Signal(), Signal.like(insn.p)

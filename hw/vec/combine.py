@@ -1,4 +1,4 @@
-"""Write combining: consecutive result vectors that share an LV1 word leave as one write."""
+"""Combines writes: consecutive result vectors that share an LV1 word leave as one write."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring

@@ -1,4 +1,4 @@
-"""From operand vectors to result vectors: the lanes, the records of rows, and what travels beside them."""
+"""Turns operand vectors into result vectors: the lanes, the records of rows, and what travels beside them."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -20,11 +20,11 @@ _NUMBER = 32  #: bits of a record's number, before its factor
 
 
 class Datapath(wiring.Component):
-    """Everything moves when ``en`` is high. ``step`` and the vectors ``a``, ``b`` and ``acc`` enter together; a window
-    leaves as ``result`` and ``vector``: at once for RAW, ``lane.LATENCY`` enabled cycles after its last operand
-    otherwise, and later with ``across``. ``insn`` and ``header`` must hold meanwhile. ``group`` asks for the channel
-    ``entries`` that arrive an enabled cycle later. ``clear`` drops all steps. ``table_*`` fill the tables.
-    """
+    """Computes result vectors from operand vectors. Everything moves when ``en`` is high. ``step`` and the vectors
+    ``a``, ``b`` and ``acc`` enter together; a window leaves as ``result`` and ``vector``: at once for RAW,
+    ``lane.LATENCY`` enabled cycles after its last operand otherwise, and later with ``across``. ``insn`` and ``header``
+    must hold meanwhile. ``group`` asks for the channel ``entries`` that arrive an enabled cycle later. ``clear`` drops
+    all steps. ``table_*`` fill the tables."""
 
     def __init__(self, params: SocParams) -> None:
         self._params = params
@@ -119,5 +119,5 @@ class Datapath(wiring.Component):
 
 
 def _across_latency(lanes: int) -> int:
-    """Enabled cycles from the last operand of a row to its record."""
+    """Return the enabled cycles from the last operand of a row to its record."""
     return lane.PARAM_LATENCY + records.latency(lanes)

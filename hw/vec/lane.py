@@ -1,4 +1,4 @@
-"""One vector lane: operands, arithmetic, window reduction, requantisation, table."""
+"""Defines one vector lane: operands, arithmetic, window reduction, requantisation, table."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring

@@ -1,11 +1,11 @@
-"""The leading one of a number, found by binary search while the number is shifted."""
+"""Finds the leading one of a number by binary search while the number is shifted."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 
 def normalise(m: Module, value: Signal) -> tuple[Signal, Value]:
-    """``value`` shifted left until its highest bit is set, and how many zeros stood before the leading one. Of 0 the
-    first stays 0, and the second means nothing."""
+    """Return ``value`` shifted left until its highest bit is set, and how many zeros stood before the leading one. For
+    a ``value`` of 0 the first is 0, and the second means nothing."""
     width = len(value)
     zeros: list[Signal] = []
     shifted = value

@@ -1,4 +1,4 @@
-"""The parameter block and the table of a VEC instruction: read from LV1 before its first operand."""
+"""Reads the parameter block and the table of a VEC instruction from LV1 before its first operand."""
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring

@@ -1,4 +1,4 @@
-"""The records of rows: what the lanes have of a window becomes a number and a factor."""
+"""Computes the records of rows: what the lanes have of a window becomes a number and a factor."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +17,7 @@ _HALF = 16  #: bits of an int32 that one product takes
 
 
 def latency(lanes: int) -> int:
-    """Enabled cycles from the totals of ``lanes`` lanes to their record."""
+    """Return the enabled cycles from the totals of ``lanes`` lanes to their record."""
     return (lanes - 1).bit_length() + _ARGUMENT + row_function.LATENCY
 
 
@@ -64,7 +64,7 @@ class Records(wiring.Component):
         return m
 
     def _argument(self, m: Module, total: Value, square: Value) -> Signal:
-        """Of the row function: the total as uint32, or that of MOMENTS."""
+        """Return the argument of the row function: the total as uint32, or for MOMENTS what follows from both sums."""
         ma = self.ma
         low, high = total[:_HALF], total[_HALF:].as_signed()
         # 1: products of halves. 2: put them together. 3: subtract.

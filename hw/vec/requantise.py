@@ -1,4 +1,4 @@
-"""Requantisation of one lane, equal to NumPy float32 bit for bit."""
+"""Requantises in one lane, equal to NumPy float32 bit for bit."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -12,13 +12,14 @@ LATENCY = 6  #: enabled cycles from operands to result
 
 
 def _round_half_even(value, drop: int):
-    """``value`` without its lowest ``drop`` bits, rounded to nearest, ties to even; one bit wider than the rest."""
+    """Return ``value`` without its lowest ``drop`` bits, rounded to nearest, ties to even; it is one bit wider than the
+    rest."""
     kept, half, below = value[drop:], value[drop - 1], value[: drop - 1].any()
     return kept + (half & (below | kept[0]))
 
 
 class Requantise(wiring.Component):
-    """``clip(rint(float32(s + bias) * scale) + zp_y, lo, hi)`` with float32 steps, all rounded half to even.
+    """Computes ``clip(rint(float32(s + bias) * scale) + zp_y, lo, hi)`` with float32 steps, all rounded half to even.
 
     ``scale`` is the bit pattern of a float32; zero and subnormal numbers act as zero. The pipeline moves when
     ``en`` is high; ``y`` belongs to the operands of ``LATENCY`` enabled cycles ago. ``zp_y``, ``lo`` and ``hi`` must

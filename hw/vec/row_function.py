@@ -1,4 +1,4 @@
-"""The factor in the record of a row; see ``hw.contract.row_function``, which it equals bit for bit."""
+"""Computes the factor in the record of a row; see ``hw.contract.row_function``, which it equals bit for bit."""
 
 from itertools import pairwise
 
@@ -30,7 +30,7 @@ _BIAS = 127  #: of its exponent
 
 
 class RowFunction(wiring.Component):
-    """``2**exponent / value``, or with ``root`` ``2**exponent / sqrt(value)``, as a float32; 0 for 0.
+    """Computes ``2**exponent / value``, or with ``root`` ``2**exponent / sqrt(value)``, as a float32; 0 for 0.
 
     The pipeline moves when ``en`` is high; ``factor`` belongs to the ``value`` of ``LATENCY`` enabled cycles ago.
     ``root`` and ``exponent`` must hold while values are under way.

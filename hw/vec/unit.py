@@ -1,4 +1,4 @@
-"""The vector unit of an engine."""
+"""Defines the vector unit of an engine."""
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
@@ -191,8 +191,9 @@ class VecUnit(wiring.Component):
         return m
 
     def _operand(self, m: Module, name: str, port, asks, wanted, start):
-        """One operand's reads: whether to ask for the current step's word, the word of the step before, which arrives
-        now or stays in a register, and whether the step need not wait. The word asked for last is not read again."""
+        """Return for the reads of one operand: whether to ask for the word of the current step, the word of the step
+        before, which arrives now or stays in a register, and whether the step need not wait. The word asked for last is
+        not read again."""
         here, known = Signal.like(wanted, name=f"{name}_here"), Signal(name=f"{name}_known")
         held = Signal(8 * self._params.lv1_word, name=f"{name}_held")
         word = Signal.like(held, name=f"{name}_word")

@@ -1,4 +1,4 @@
-"""The loops of a VEC instruction: one operand vector per step, addresses by addition only."""
+"""Walks the loops of a VEC instruction: one operand vector per step, addresses by addition only."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
@@ -61,7 +61,7 @@ class Walker(wiring.Component):
         return m
 
     def _pointer(self, m: Module, here, first, strides, at_end, step) -> None:
-        """``here`` follows the loops with ``strides``, innermost first; one adder."""
+        """Move ``here`` along the loops with ``strides``, innermost first, by one adder."""
         starts = [here, *(Signal(LV1_ADDR) for _ in strides[1:])]  # where each loop's current iteration began
         base, stride = Signal(LV1_ADDR), Signal(signed(LV1_ADDR))
         carry: Value | int = 1

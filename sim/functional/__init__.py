@@ -1,1 +1,1 @@
-"""Models of the accelerator that execute the same images as the RTL."""
+"""This folder holds models of the accelerator that execute the same images as the RTL."""

@@ -1,4 +1,4 @@
-"""Memories whose accesses are checked and noted."""
+"""Checks and notes every access to the memories."""
 
 import numpy.typing as npt
 
@@ -12,7 +12,7 @@ ADDRESS_SPACE = 1 << 32
 
 
 class CheckedMemories:
-    """What all units share: ``accesses`` is what the latest instruction touched."""
+    """Checks accesses of all units; ``accesses`` is what the latest instruction touched."""
 
     def __init__(self, params: SocParams) -> None:
         self.params = params
@@ -36,6 +36,6 @@ class CheckedMemories:
         return moved
 
     def _view(self, memory: npt.NDArray, space: Space, box: Box, write: bool, base: int = 0, limit: int | None = None):
-        """A view of ``box`` in ``memory`` after the limit check."""
+        """Return a view of ``box`` in ``memory`` after the limit check."""
         limit = memory.size - base if limit is None else limit
         return self._touch(space, box, write, limit, base).view(memory)

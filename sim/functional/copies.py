@@ -1,4 +1,4 @@
-"""What copies read, what they write, and how the bytes get there."""
+"""Says what copies read, what they write, and how the bytes get there."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,8 +16,8 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def source_box(f: dict) -> Box:
-    """What a copy reads, the part of (n2, n1, n0, len) bytes that is inside the clip box; counted from where its memory
-    or segment begins."""
+    """Return the box that a copy reads: the part of (n2, n1, n0, len) bytes that is inside the clip box, counted from
+    where its memory or segment begins."""
     (lo1, hi1), (lo0, hi0), (lo, hi) = _clips(f)
     inner = (f["n2"], max(0, hi1 - lo1), max(0, hi0 - lo0), max(0, hi - lo))
     start = source_start(f) + lo1 * f["src_s1"] + lo0 * f["src_s0"] + lo
@@ -25,13 +25,13 @@ def source_box(f: dict) -> Box:
 
 
 def target_box(f: dict) -> Box:
-    """What a copy writes, likewise."""
+    """Return the box that a copy writes, counted from where its memory or segment begins."""
     return Box(f["dst"], (f["n2"], f["n1"], f["n0"], f["len"]), (f["dst_s2"], f["dst_s1"], f["dst_s0"], 1))
 
 
 def moving(f: dict, data: Bytes, targets: Sequence[Bytes]) -> Work:
-    """What writes the (n2, n1, n0, len) bytes of a copy to ``targets``, which may have a loop more around these:
-    ``data`` inside the clip box, fill elsewhere."""
+    """Return a function that writes the (n2, n1, n0, len) bytes of a copy to ``targets``, which may have a loop more
+    around these: ``data`` inside the clip box, fill elsewhere."""
     shape = (f["n2"], f["n1"], f["n0"], f["len"])
     if data.shape == shape:
         return partial(_assign, targets, data) if len(targets) != 1 else partial(targets[0].__setitem__, ..., data)
@@ -51,7 +51,7 @@ def _assign(targets: Sequence[Bytes], data: Bytes) -> None:
 
 
 def _filling(f: dict, data: Bytes, targets: Sequence[Bytes], piece: Piece) -> Work:
-    """What writes a piece of a copy that reads but a part."""
+    """Return a function that writes a piece of a copy of which only a part is read, and the rest is fill."""
     loops, fill = (f["n2"], f["n1"], f["n0"]), f["fill"]
     (lo1, hi1), (lo0, hi0), (lo, hi) = _clips(f)
     i2, i1, i0 = whole(piece, loops)
@@ -72,7 +72,7 @@ def _filling(f: dict, data: Bytes, targets: Sequence[Bytes], piece: Piece) -> Wo
 
 
 def _clips(f: dict) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Where a copy reads: from which to before which i1, i0 and byte of a run."""
+    """Return where a copy reads: for i1, i0 and the byte of a run, the first and the end."""
     return (
         (f["lo1"], min(f["hi1"], f["n1"])),
         (f["lo0"], min(f["hi0"], f["n0"])),

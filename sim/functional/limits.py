@@ -1,4 +1,4 @@
-"""Which byte a copy faults on: the first one beyond a limit, as the hardware meets them, run by run."""
+"""Finds the byte that a copy faults on: the first one beyond a limit, as the hardware meets them, run by run."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ _LOOPS = ("2", "1", "0")
 
 
 def source_start(f: dict[str, int]) -> int:
-    """Offset of the source where all counts are zero, as a number without a modulus.
+    """Return the offset of the source where all counts are zero, as a number without a modulus.
 
     Offsets count modulo 2^32. The first byte that is read lies in the first 4 GiB then, and from one run that is read
     to the next there is one stride, too little to get around them: only the way to the first may do so, under padding.
@@ -16,7 +16,8 @@ def source_start(f: dict[str, int]) -> int:
 
 
 def wholly_within(f: dict[str, int], src_limit: int, dst_limit: int) -> bool:
-    """Whether the box around all runs of a copy, clipped or not, stays within both limits. False proves nothing."""
+    """Return whether the box around all runs of a copy, clipped or not, stays within both limits. False proves
+    nothing."""
     src = source_start(f)
     for at, side, limit in ((src, "src", src_limit), (f["dst"], "dst", dst_limit)):
         low, high = at, at + f["len"]
@@ -32,7 +33,7 @@ def wholly_within(f: dict[str, int], src_limit: int, dst_limit: int) -> bool:
 
 
 def first_beyond(fields: dict[str, int], src_limit: int, dst_limit: int) -> int | None:
-    """Offset (modulo 2^32) of the first byte at or beyond its limit, or None.
+    """Return the offset (modulo 2^32) of the first byte at or beyond its limit, or None.
 
     Runs count in loop order; within a run the source, of which only bytes that are read matter, comes before the
     destination. ``fields`` are those of a copy instruction. The loops are not walked: at each level the reach of what
@@ -65,7 +66,7 @@ def first_beyond(fields: dict[str, int], src_limit: int, dst_limit: int) -> int 
 
 
 def _reach(f: dict[str, int], side: str, loops: tuple[str, ...], ranges: dict, size: int) -> tuple[int, int]:
-    """Lowest offset and end of what ``loops`` touch, relative to where all their counts are zero."""
+    """Return the lowest offset and end of what ``loops`` touch, relative to where all their counts are zero."""
     low, high = 0, size
     for loop in loops:
         stride, (first, end) = f[f"{side}_s{loop}"], ranges[loop]

@@ -1,4 +1,5 @@
-"""What MAC instructions do to the accumulators: the definition of ``MAC_FORMAT`` in ``hw.contract.isa`` in NumPy."""
+"""Says what MAC instructions do to the accumulators: the definition of ``MAC_FORMAT`` in ``hw.contract.isa`` in
+NumPy."""
 
 from collections.abc import Callable
 from math import prod
@@ -22,7 +23,7 @@ Put = Callable[[npt.NDArray], None]
 
 
 class MacArrays(CheckedMemories):
-    """The MAC arrays of all engines, one instruction at a time."""
+    """Computes on the MAC arrays of all engines, one instruction at a time."""
 
     def _mac(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> Work:
         p, rows = self.params, self.params.rows
@@ -65,14 +66,14 @@ class MacArrays(CheckedMemories):
 
 
 def _dense(x: npt.NDArray, w: npt.NDArray) -> npt.NDArray:
-    """Sums of products for the pixels of ``x`` (pe, pixel loops, block loops, tap, byte) with the weights ``w``
-    (pe, block, row, column), as (pe, pixel, channel)."""
+    """Return the sums of products for the pixels of ``x`` (pe, pixel loops, block loops, tap, byte) with the weights
+    ``w`` (pe, block, row, column), as (pe, pixel, channel)."""
     pes, blocks, rows, _ = w.shape
     return _whole(x.reshape(pes, -1, blocks * rows) @ w.reshape(pes, blocks * rows, rows))
 
 
 def _depthwise(x: npt.NDArray, w: npt.NDArray) -> npt.NDArray:
-    """Likewise, where each byte has a channel of its own."""
+    """Return the sums as :func:`_dense` does, where each byte has a channel of its own."""
     pes, blocks, rows, _ = w.shape
     taps = x.shape[-2]
     x = x.reshape(pes, -1, blocks, taps, rows)
@@ -80,13 +81,14 @@ def _depthwise(x: npt.NDArray, w: npt.NDArray) -> npt.NDArray:
 
 
 def _whole(total: npt.NDArray) -> npt.NDArray:
-    """Sums that are exact as integers; what float32 holds exactly, int32 does."""
+    """Return exact sums as integers: int32 if they are float32, which holds no more digits, otherwise int64."""
     return total.astype(np.int32 if total.dtype == np.float32 else np.int64)
 
 
 def _putting(f: dict, first: int, loops: tuple[int, int], channels: int, before: npt.NDArray, acc: npt.NDArray) -> Put:
-    """What puts (pe, pixel, channel) numbers into the accumulators ``acc``, from row ``first`` of the instruction's on;
-    where it adds, to what was there ``before``. Sums are exact; the accumulator wraps as int32 does."""
+    """Return a function that puts (pe, pixel, channel) numbers into the accumulators ``acc``, from row ``first`` of the
+    instruction's on; where it adds, to what was there ``before``. Sums are exact; the accumulator wraps as int32
+    does."""
     (height, length), width, adds = loops, acc.shape[1], f["accumulate"]
     shape, row = (width // channels, height, length, channels), f["acc"] + first
     if f["acc_s"] >= length or height == 1:
@@ -112,7 +114,7 @@ def _zero_point(signed: int, raw: int) -> int:
 
 
 def _widen(raw: npt.NDArray, zero_point: int, exact: npt.DTypeLike) -> npt.NDArray:
-    """Numbers minus their zero point, as floats so that BLAS multiplies them."""
+    """Return numbers minus their zero point, as floats so that BLAS multiplies them."""
     data: npt.NDArray = raw.astype(exact, order="C")
     if zero_point:
         data -= zero_point

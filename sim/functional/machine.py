@@ -1,8 +1,8 @@
-"""An untimed, bit-exact executor of programs: what they compute, without when.
+"""Executes programs without timing, bit for bit: what they compute, not when.
 
 Instructions run in program order on NumPy memories. Because every wait of a legal program is satisfied by signals
-earlier in program order, the result equals that of the hardware, whose units overlap; whether a program is legal in
-that sense (no data races hidden by the order) is what :mod:`sim.check.races` checks, as an observer of this machine.
+earlier in program order, the result equals that of the hardware, whose units overlap. Whether a program is legal in
+that sense (no data races hidden by the order) is for an observer of this machine to check.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ class Machine(Units):
         stop_at: int | None = None,
         semaphores: Sequence[int] = (),
     ) -> Halt | None:
-        """Prologue, then body, of one job whose code is segment 0; raises :class:`FunctionalFault`.
+        """Run prologue, then body, of one job whose code is segment 0; raises :class:`FunctionalFault`.
 
         ``stop_at``: cancellation point at which to stop; the result says where the body stands, or is None if it
         reached END. It goes on as a job with ``body_pc`` = ``halt.pc + 1`` and ``halt.semaphores``.
@@ -63,7 +63,7 @@ class Machine(Units):
         return Halt(insn["point"], pc, tuple(self.engines[engine].semaphores))
 
     def run_prologue(self, code: bytes, pc: int, segments: Segments, engine: int = 0) -> int:
-        """Execute a prologue: LD2 without semaphores up to END. Returns the PC of END."""
+        """Execute a prologue: LD2 without semaphores up to END. Return the PC of END."""
         while True:
             insn = self.fetch(code, pc, FaultUnit.LOADER)
             if insn.op is Op.END:
@@ -83,9 +83,10 @@ class Machine(Units):
         stop_at: int | None = None,
         semaphores: Sequence[int] = (),
     ) -> int:
-        """Execute a body from ``pc`` to END, or to the CANCEL of point ``stop_at``, in program order; returns its PC.
+        """Execute a body from ``pc`` to END, or to the CANCEL of point ``stop_at``, in program order; return its PC.
 
-        ``semaphores``: first counts, those beyond its end zero. Raises :class:`FunctionalFault`."""
+        ``semaphores``: first counts, those beyond its end zero. Raises :class:`FunctionalFault`.
+        """
         counts = self.engines[engine].semaphores
         counts[:] = [*semaphores, *[0] * (len(counts) - len(semaphores))]
         while True:
@@ -101,7 +102,7 @@ class Machine(Units):
         return pc
 
     def step(self, insn: Insn, segments: Segments, engine: int = 0, pc: int = 0) -> None:
-        """One LD2 ... VEC of a body with its waits and signals; raises :class:`FunctionalFault`."""
+        """Run one LD2 ... VEC of a body with its waits and signals; raises :class:`FunctionalFault`."""
         self._refuse_unknown_semaphores(insn, pc)
         self._take(insn, pc, engine)
         self.execute(insn, segments, engine, pc)
@@ -110,7 +111,7 @@ class Machine(Units):
             self.observer.instruction(pc, engine, insn, self.accesses)
 
     def finish(self, engine: int, pc: int) -> None:
-        """END at ``pc``: a fault unless all semaphores of the engine are zero."""
+        """Take END at ``pc``, which is a fault unless all semaphores of the engine are zero."""
         left = _mask(number for number, count in enumerate(self.engines[engine].semaphores) if count)
         if left:
             raise FunctionalFault(Fault.SEMAPHORE_RESIDUE, pc, left, why=f"semaphores {bits(left)} are not zero at END")
@@ -119,7 +120,7 @@ class Machine(Units):
 
     @staticmethod
     def fetch(code: bytes, pc: int, unit: FaultUnit = FaultUnit.EXECUTOR) -> Insn:
-        """The instruction at ``pc``; a LIMIT or ILLEGAL fault of ``unit`` if there is none."""
+        """Return the instruction at ``pc``; raises a LIMIT or ILLEGAL fault of ``unit`` if there is none."""
         raw = code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
         if len(raw) < INSN_BYTES:
             raise FunctionalFault(Fault.LIMIT, pc, pc * INSN_BYTES, unit, "beyond the code segment")

@@ -1,4 +1,5 @@
-"""Instructions in pieces: what they do to the memories takes no more room than a piece, however much they ask for."""
+"""Cuts instructions in pieces, so that what they do to the memories takes no more room than a piece, however much they
+ask for."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -9,9 +10,9 @@ MOST = 1 << 20  #: elements of a piece
 
 
 def pieces(loops: Sequence[int], inner: int, most: int = MOST) -> Iterator[Piece]:
-    """Parts of nested ``loops``, whose counts are given outermost first and of which each turn takes ``inner``
-    elements, in order. Each has ``most`` elements at most, or a single turn; there is one, of no slices, if all of it
-    is little."""
+    """Yield parts of nested ``loops`` in order. Counts are given outermost first, and each turn takes ``inner``
+    elements. Each part has ``most`` elements at most, or is a single turn; there is one part, of no slices, if
+    everything fits in it."""
     if not loops or prod(loops) * inner <= most:
         yield ()
         return
@@ -24,12 +25,12 @@ def pieces(loops: Sequence[int], inner: int, most: int = MOST) -> Iterator[Piece
 
 
 def whole(piece: Piece, loops: Sequence[int]) -> list[slice]:
-    """A slice for each of ``loops``."""
+    """Return a slice for each of ``loops``."""
     return [*piece, *(slice(0, count) for count in loops[len(piece) :])]
 
 
 def cut(here: slice, low: int, high: int) -> tuple[slice, slice]:
-    """Of what goes from ``low`` to before ``high``, the part in ``here``: counted from its beginning, and from
-    ``low``."""
+    """Return the part in ``here`` of what goes from ``low`` to before ``high``, counted from the beginning of ``here``,
+    and from ``low``."""
     first, end = max(here.start, low), max(min(here.stop, high), max(here.start, low))
     return slice(first - here.start, end - here.start), slice(first - low, end - low)

@@ -1,4 +1,5 @@
-"""Units that are given the same instructions over and over, as a model of the hardware does for every inference."""
+"""Serves units that are given the same instructions over and over, as a model of the hardware does for every
+inference."""
 
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ KEPT = 2048  #: prepared instructions
 
 
 class _Known(NamedTuple):
-    """``insn`` is held, so that no other has its id; ``named``: segments that it names, as they were then."""
+    """Remembers an instruction that was checked. ``insn`` is held, so that no other has its id; ``named`` is the
+    segments that it names, as they were then."""
 
     insn: Insn
     named: tuple[tuple[int, tuple[int, int]], ...]
@@ -22,7 +24,7 @@ class _Known(NamedTuple):
 
 
 class RepeatedUnits(Units):
-    """Checks an instruction once for each engine, and again where a segment that it names has changed: nothing else
+    """Checks an instruction once for each engine, and again where a segment that it names has changed, as nothing else
     that is checked ever changes. Whoever sets memories sets them in place."""
 
     def __init__(self, params: SocParams, dram: npt.NDArray[np.uint8] | None = None) -> None:

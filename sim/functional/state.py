@@ -1,4 +1,4 @@
-"""State of the functional model, what it reports while it runs, and how a program goes wrong."""
+"""Holds the state of the functional model, what it reports while it runs, and how a program goes wrong."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ Segments = Sequence[tuple[int, int]]  #: (base, limit) of each of the eight segm
 
 
 class FunctionalFault(Exception):
-    """A program did what the hardware answers with a fault; ``addr`` is the offset in the segment or memory."""
+    """Says that a program did what the hardware answers with a fault; ``addr`` is the offset in the segment or
+    memory."""
 
     def __init__(self, code: Fault, pc: int, addr: int = 0, unit: int = FaultUnit.EXECUTOR, why: str = "") -> None:
         name = FaultUnit(unit).name
@@ -27,7 +28,8 @@ class FunctionalFault(Exception):
 
 @dataclass(frozen=True)
 class Halt:
-    """Where a body was stopped: cancellation point ``point``, PC of its CANCEL, and the count of every semaphore."""
+    """Says where a body was stopped: cancellation point ``point``, PC of its CANCEL, and the count of every
+    semaphore."""
 
     point: int
     pc: int
@@ -36,7 +38,8 @@ class Halt:
 
 @dataclass(frozen=True)
 class MemoryAccess:
-    """Bytes (``lv1``, ``lv2``, ``dram``), words (``act``, ``wgt``) or rows (``acc``) an instruction touched."""
+    """Names the bytes (``lv1``, ``lv2``, ``dram``), words (``act``, ``wgt``) or rows (``acc``) that an instruction
+    touched."""
 
     space: Space
     where: Box
@@ -47,12 +50,12 @@ Work = Callable[[], None]  #: what an instruction does to the memories
 
 
 def nothing() -> None:
-    """The work of an instruction that was only checked."""
+    """Do nothing: the work of an instruction that was only checked."""
 
 
 class Prepared(NamedTuple):
-    """An instruction that has passed its checks. ``work`` may be called any number of times, as what was checked does
-    not depend on what the memories hold; ``accesses`` is what it touches, ``read`` how many bytes a copy reads."""
+    """Holds an instruction that has passed its checks. ``work`` may be called any number of times, as what was checked
+    does not depend on what the memories hold; ``accesses`` is what it touches, ``read`` how many bytes a copy reads."""
 
     op: Op
     work: Work
@@ -61,18 +64,18 @@ class Prepared(NamedTuple):
 
 
 class AccessObserver(Protocol):
-    """Told of every instruction after it has executed, with what it read and wrote."""
+    """An observer is told of every instruction after it has executed, with what it read and wrote."""
 
     def instruction(self, pc: int, engine: int, insn: Insn, accesses: list[MemoryAccess]) -> None:
-        """One instruction of the body of a job."""
+        """Hear of one instruction of the body of a job."""
 
     def end(self, engine: int) -> None:
-        """The body has drained."""
+        """Hear that the body has drained."""
 
 
 @dataclass
 class EngineMemories:
-    """On-chip state of one engine. ``act``/``wgt``: (PEs, bytes); ``acc``: (rows, PEs * cols) int32."""
+    """Holds the on-chip state of one engine. ``act``/``wgt``: (PEs, bytes); ``acc``: (rows, PEs * cols) int32."""
 
     lv1: npt.NDArray[np.uint8]
     act: npt.NDArray[np.uint8]
@@ -82,7 +85,7 @@ class EngineMemories:
 
     @classmethod
     def blank(cls, params: SocParams) -> "EngineMemories":
-        """All memories zero."""
+        """Return memories that are all zero."""
         return cls(
             np.zeros(params.lv1_bytes, np.uint8),
             np.zeros((params.pes, params.lv0_act_bytes), np.uint8),

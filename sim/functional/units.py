@@ -1,4 +1,4 @@
-"""What each instruction does to the memories: the definitions of ``hw.contract.isa`` in NumPy."""
+"""Says what each instruction does to the memories: the definitions of ``hw.contract.isa`` in NumPy."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -35,7 +35,7 @@ _LV0 = {Lv0Space.ACT: Space.LV0_ACT, Lv0Space.WGT: Space.LV0_WGT}
 
 
 class Units(VectorUnit, MacArrays):
-    """The memories of one SoC and the units that work on them, one instruction at a time.
+    """Holds the memories of one SoC and the units that work on them, one instruction at a time.
 
     ``dram`` is used in place when given (``bytearray`` or a uint8 array), otherwise ``params.dram_bytes`` of zeros.
     ``accesses`` is what the latest instruction touched, ``bytes_read`` how many bytes copies of each kind have read so
@@ -83,7 +83,7 @@ class Units(VectorUnit, MacArrays):
     def _segment(
         self, segments: Segments, number: int, allowed: Collection[Segment]
     ) -> tuple[npt.NDArray, Space, int, int]:
-        """Memory, its name, base and limit of a segment that must be one of ``allowed``."""
+        """Return the memory, its name, base and limit of a segment that must be one of ``allowed``."""
         if number not in allowed:
             raise self._fault(Fault.ILLEGAL, 0, f"segment {number}, where only {[*map(int, allowed)]} may be named")
         memory, space = (self.lv2, Space.LV2) if number in LV2_SEGMENTS else (self.dram, Space.DRAM)
@@ -98,7 +98,7 @@ class Units(VectorUnit, MacArrays):
             raise self._fault(Fault.LIMIT, culprit, f"limits: source {src_limit}, destination {dst_limit}")
 
     def _source(self, f: dict, memory, space: Space, base: int, limit: int) -> npt.NDArray[np.uint8]:
-        """A view of the bytes that a copy reads, (n2, n1, n0, len) of them inside the clip box."""
+        """Return a view of the bytes that a copy reads, (n2, n1, n0, len) of them inside the clip box."""
         return self._view(memory, space, source_box(f), False, base, limit)
 
     def _move(self, f: dict, data: npt.NDArray[np.uint8], targets: Sequence[npt.NDArray[np.uint8]]) -> Work:
@@ -154,7 +154,8 @@ class Units(VectorUnit, MacArrays):
         return work
 
     def _load_accumulators(self, f: dict, engine: EngineMemories) -> Work:
-        """LD0 with space ACC: whole LV1 words to the little-endian bytes of the accumulators, row after row."""
+        """Carry out LD0 with space ACC: whole LV1 words go to the little-endian bytes of the accumulators, row after
+        row."""
         word, length = self.params.lv1_word, f["len"]
         for name, value in [
             *((n, f[n]) for n in _WHOLE_WORDS),
@@ -178,18 +179,18 @@ _WHOLE_WORDS = ("src", "dst", "len", "src_s2", "src_s1", "src_s0", "dst_s2", "ds
 
 
 def _multicast(box: Box, memory: npt.NDArray[np.uint8], pe: int, count: int) -> npt.NDArray[np.uint8]:
-    """The bytes of ``box`` in each of ``count`` PEs from ``pe`` on."""
+    """Return the bytes of ``box`` in each of ``count`` PEs from ``pe`` on."""
     size = memory.shape[1]
     return strided(memory, pe * size + box.offset, (count, *box.shape), (size, *box.strides))
 
 
 def _ranges(mask: int) -> Iterator[tuple[int, int]]:
-    """Bits that are set, as ranges: the first, and how many there are side by side."""
+    """Yield the bits that are set as ranges: the first, and how many there are side by side."""
     for bit in bits(mask & ~(mask << 1)):
         above = ~(mask >> bit)
         yield bit, (above & -above).bit_length() - 1
 
 
 def bits(mask: int) -> list[int]:
-    """Numbers of the bits that are set."""
+    """Return the numbers of the bits that are set."""
     return [bit for bit in range(mask.bit_length()) if mask >> bit & 1]

@@ -1,5 +1,5 @@
-"""What VEC instructions read and write: the definition of ``VEC_FORMAT`` in ``hw.contract.isa``. What they compute from
-it is in :mod:`sim.functional.vector_results`."""
+"""Says what VEC instructions read and write: the definition of ``VEC_FORMAT`` in ``hw.contract.isa``. What they compute
+from it is in :mod:`sim.functional.vector_results`."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,7 +34,7 @@ _WINDOWS = (VecOp.MAX, VecOp.SUM, VecOp.MOMENTS, VecOp.WIDE)  #: and LOOKUP with
 
 
 class VectorUnit(CheckedMemories):
-    """The vector units of all engines, one instruction at a time."""
+    """Runs the vector units of all engines, one instruction at a time."""
 
     def _vec(self, f: dict, segments: Segments, engine: EngineMemories, op: Op) -> Work:
         why = self._illegal(f)
@@ -57,7 +57,7 @@ class VectorUnit(CheckedMemories):
         return work
 
     def _boxes(self, f: dict) -> dict[str, tuple[Space, Box]]:
-        """What an instruction reads and, as ``d``, writes, in the order in which it is checked."""
+        """Return what an instruction reads and, as ``d``, writes, in the order in which it is checked."""
         shape, lanes, boxes = (f["n2"], f["n1"], f["n0"]), self.params.vec_lanes, dict[str, tuple[Space, Box]]()
         if f["op"] != VecOp.RAW:
             groups, header = f["n0"] if f["per_channel"] else 1, self.params.vec_header_bytes
@@ -78,7 +78,8 @@ class VectorUnit(CheckedMemories):
         return boxes
 
     def _vectors(self, f: dict, engine: EngineMemories, into: npt.NDArray[np.uint8]) -> Vectors:
-        """Views of what an instruction reads, and of what it writes in ``into``, by the names of :meth:`_boxes`."""
+        """Return views of what an instruction reads, and of what it writes in ``into``, by the names of
+        :meth:`_boxes`."""
         found = {}
         for name, (space, box) in self._boxes(f).items():
             if space is Space.LV1:
@@ -92,7 +93,8 @@ class VectorUnit(CheckedMemories):
         return found
 
     def _illegal(self, f: dict) -> str:
-        """Why the fields of an instruction do not fit together; empty if they do. The rules of ``hw/vec/unit.py``."""
+        """Return why the fields of an instruction do not fit together, or nothing if they do, by the rules of
+        ``hw/vec/unit.py``."""
         p, op = self.params, f["op"]
         window, acc, across = f["k1"] * f["k0"] != 1, f["src_acc"], f["across"]
         if op == VecOp.RAW:
@@ -139,8 +141,8 @@ class VectorUnit(CheckedMemories):
 
 
 def _parts(f: dict, lanes: int) -> Iterator[dict]:
-    """Instructions that do pieces of the one with the fields ``f``, one after the other. Planes stay together, and so
-    do channels where they are told apart."""
+    """Yield the fields of instructions that do pieces of the one with the fields ``f``, one after the other. Planes
+    stay together, and so do channels where they are told apart."""
     together = ("2" if f["planes"] or f["op"] == VecOp.RAW else "") + ("0" if f["per_channel"] or f["src_acc"] else "")
     loops = [k for k in "210" if k not in together]
     turn = prod(f[name] for name in ("k1", "k0", *(f"n{k}" for k in together))) * lanes

@@ -1,4 +1,4 @@
-"""What VEC instructions compute: the results that ``VEC_FORMAT`` in ``hw.contract.isa`` defines, in NumPy."""
+"""Computes what VEC instructions result in, as ``VEC_FORMAT`` in ``hw.contract.isa`` defines it, in NumPy."""
 
 from collections.abc import Mapping
 from struct import Struct
@@ -49,14 +49,14 @@ def write_results(f: dict, v: Vectors) -> None:
 
 
 def _raw(a: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
-    """RAW: vector i2 takes bytes i2 * lanes ... of the accumulators of each lane group."""
+    """Return the result of RAW: vector i2 takes bytes i2 * lanes ... of the accumulators of each lane group."""
     raw = np.ascontiguousarray(a, "<i4").view(np.uint8).reshape(*a.shape[:3], 4, a.shape[3])
     quarters = np.arange(4)
     return raw[quarters, :, :, quarters]
 
 
 def _operand(f: dict, v: Vectors, head: dict[str, int]) -> npt.NDArray[np.int64]:
-    """Operand A from LV1, (n2, n1, n0, k1, k0, lanes), less its zero point but for WIDE."""
+    """Return operand A from LV1, (n2, n1, n0, k1, k0, lanes), less its zero point but for WIDE."""
     raw = v["a"]
     if f["op"] != VecOp.WIDE:
         return _signed(raw, f["a_signed"]) - head["zp_a"]
@@ -67,7 +67,7 @@ def _operand(f: dict, v: Vectors, head: dict[str, int]) -> npt.NDArray[np.int64]
 
 
 def _total(f: dict, v: Vectors, head: dict[str, int], record: npt.NDArray | None) -> npt.NDArray[np.int64]:
-    """What is requantised, (n2, n1, n0, lanes)."""
+    """Return what is requantised, (n2, n1, n0, lanes)."""
     if f["src_acc"]:
         return v["a"]
     a, op = _operand(f, v, head), f["op"]
@@ -92,7 +92,7 @@ def _total(f: dict, v: Vectors, head: dict[str, int], record: npt.NDArray | None
 
 
 def _records(f: dict, v: Vectors, record: npt.NDArray | None, head: dict[str, int], bias: int) -> npt.NDArray:
-    """The records of all rows."""
+    """Return the records of all rows."""
     a = _operand(f, v, head)
     counts = np.ones(a.shape[3:], bool)
     if f["tail"]:
@@ -124,8 +124,8 @@ def _looked_up(v: Vectors, a: npt.NDArray, number: npt.NDArray) -> npt.NDArray[n
 def _requantise(
     s: npt.NDArray, scale: npt.NDArray[np.float32], zero_point: int, lo: int, hi: int
 ) -> npt.NDArray[np.int32]:
-    """``clamp(rint(float32(s) * scale) + zero_point, lo, hi)`` with ``s`` as a wrapping int32. In float32 a sum is
-    rounded only where it is far beyond the limits, which have 16 bits."""
+    """Return ``clamp(rint(float32(s) * scale) + zero_point, lo, hi)`` with ``s`` as a wrapping int32. In float32 a sum
+    is rounded only where it is far beyond the limits, which have 16 bits."""
     y = _product(s, scale)
     y += zero_point
     np.maximum(y, lo, out=y)
@@ -134,7 +134,7 @@ def _requantise(
 
 
 def _product(s: npt.NDArray, scale: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """``rint(float32(s) * scale)`` with ``s`` as a wrapping int32."""
+    """Return ``rint(float32(s) * scale)`` with ``s`` as a wrapping int32."""
     y = s.astype(np.int32, copy=False).astype(np.float32) * scale
     return np.rint(y, out=y)
 

@@ -1,4 +1,4 @@
-"""What the CPU does: steps of an image run by onnxruntime, and the cycles that they take."""
+"""This folder holds what the CPU does: onnxruntime runs steps of an image, which take it a number of cycles."""
 
 from sim.host.contained import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError, HostStepError
 from sim.host.cost import HostWork, work_of

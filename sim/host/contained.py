@@ -1,4 +1,5 @@
-"""Steps of an image on the CPU, in a process of their own: a model inside an image comes from whoever made the image.
+"""Runs steps of an image on the CPU in a process of their own: a model inside an image comes from whoever made the
+image.
 
 The process may use so much memory and time; a step that takes more ends with an error, the process with it, and the
 next step gets a new one. It runs in the root folder with no way to write a file, and models that name external files
@@ -29,11 +30,12 @@ _PROGRAM = "from sim.host.worker import serve; serve({seconds}, {memory})"
 
 
 class HostStepError(RuntimeError):
-    """A step on the CPU failed, took too long or too much memory, or gave something else than the image says."""
+    """Says that a step on the CPU failed, took too long or too much memory, or gave something else than the image
+    says."""
 
 
 class HostModelError(ValueError):
-    """A model is refused; ``number``: which of the image's."""
+    """Says why a model is refused; ``number`` says which of the image's it is."""
 
     def __init__(self, number: int, reason: str) -> None:
         super().__init__(reason)
@@ -42,7 +44,8 @@ class HostModelError(ValueError):
 
 @dataclass(frozen=True)
 class HostLimits:
-    """What a process of steps may use: ``seconds`` of real time for each step, and ``memory`` bytes of addresses."""
+    """Bounds what a process of steps may use: ``seconds`` of real time for each step, and ``memory`` bytes of
+    addresses."""
 
     seconds: float = 60.0
     memory: int = 8 << 30
@@ -52,7 +55,7 @@ DEFAULT_LIMITS = HostLimits()
 
 
 class ContainedModels:
-    """Serialised ONNX ``models`` in one process. Raises :class:`HostModelError` for one that cannot be opened."""
+    """Runs serialised ONNX ``models`` in one process. Raises :class:`HostModelError` for one that cannot be opened."""
 
     def __init__(self, models: Sequence[bytes], limits: HostLimits = DEFAULT_LIMITS) -> None:
         for number, model in enumerate(models):
@@ -65,7 +68,7 @@ class ContainedModels:
     def run(
         self, number: int, arrays: Mapping[str, npt.NDArray], outputs: Mapping[str, tuple[np.dtype, tuple[int, ...]]]
     ) -> frames.Arrays:
-        """``outputs`` of model ``number``, given as dtype and shape by name. Raises :class:`HostStepError`."""
+        """Return ``outputs`` of model ``number``, given as dtype and shape by name. Raises :class:`HostStepError`."""
         try:
             if self._process.ended:
                 self._process.start()
@@ -92,7 +95,7 @@ class ContainedModels:
 
 
 class _Key:
-    """Models as a key that compares digests instead of megabytes."""
+    """Stands for models as a key that compares digests instead of megabytes."""
 
     def __init__(self, models: tuple[bytes, ...]) -> None:
         self.models, self.digest = models, [hashlib.sha256(model).digest() for model in models]
@@ -110,8 +113,8 @@ def _process(key: _Key, limits: HostLimits) -> "_Process":
 
 
 class _Process:
-    """A contained process with models, which it is started with. Threads take turns; a fork of this process gets one of
-    its own."""
+    """Is a contained process with models, which it is started with. Threads take turns; a fork of this process gets one
+    of its own."""
 
     def __init__(self, models: tuple[bytes, ...], limits: HostLimits) -> None:
         self._models, self._limits, self._turn = models, limits, threading.Lock()
@@ -119,11 +122,11 @@ class _Process:
 
     @property
     def ended(self) -> bool:
-        """Whether it must be started again."""
+        """Return whether the process must be started again."""
         return self._process.ended
 
     def start(self) -> None:
-        """Start it and have it open the models. Raises :class:`HostModelError`."""
+        """Start the process and have it open the models. Raises :class:`HostModelError`."""
         self._process = ContainedProcess(
             _PROGRAM.format(seconds=math.ceil(self._limits.seconds), memory=self._limits.memory)
         )
@@ -149,7 +152,7 @@ class _Process:
             return self._process.receive(end, most)
 
     def kill(self) -> None:
-        """End it now."""
+        """End the process now."""
         self._process.kill()
 
 

@@ -1,4 +1,4 @@
-"""A process with limits of its own, for work on what a stranger made; it talks to this one in frames."""
+"""Runs a process with limits of its own, for work on what a stranger made; it talks to this one in frames."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from sim.host import frames
 
 
 class ContainedProcess:
-    """An interpreter that runs ``program``, Python whose standard input is a socket to this process; it ends when the
+    """Runs ``program``, Python whose standard input is a socket to this process, in an interpreter that ends when the
     socket closes. :func:`sim.host.worker.confine` gives it its limits. ``environment`` is added to that of this
     process."""
 
@@ -31,7 +31,7 @@ class ContainedProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether it does not run any more, or is that of a process that this one was forked from."""
+        """Return whether the process does not run any more, or belongs to a process that this one was forked from."""
         return self._owner != os.getpid() or self._child.poll() is not None
 
     def send(self, header: Mapping, arrays: Mapping[str, npt.NDArray], end: float) -> None:
@@ -40,12 +40,12 @@ class ContainedProcess:
         frames.send(self._socket, header, arrays)
 
     def receive(self, end: float, most: int = 0) -> tuple[dict, frames.Arrays]:
-        """The next frame, with arrays of up to ``most`` bytes, until ``end``. Raises what :mod:`sim.host.frames`
+        """Return the next frame, with arrays of up to ``most`` bytes, until ``end``. Raises what :mod:`sim.host.frames`
         raises."""
         return frames.receive(self._socket, end, most)
 
     def kill(self) -> None:
-        """End it now."""
+        """End the process now."""
         _end(self._child, self._socket, self._owner)
 
 

@@ -1,4 +1,5 @@
-"""What a step of a model costs a CPU, from the operators of its ONNX model: the same every time, whatever the computer.
+"""Counts what a step of a model costs a CPU from the operators of its ONNX model: the same every time, whatever the
+computer.
 
 Each operator counts for one of these; ``sim.bus.HostCosts`` says how many cycles each of them takes:
 
@@ -35,7 +36,7 @@ _RECURRENT = {"LSTM", "GRU", "RNN"}
 
 @dataclass(frozen=True)
 class HostWork:
-    """What the operators of one model add up to; see the module."""
+    """Adds up what the operators of one model do; the module says how."""
 
     elements: int = 0
     functions: int = 0
@@ -46,7 +47,7 @@ class HostWork:
 
 
 def work_of(model: bytes) -> HostWork:
-    """The work of one run of a serialised ONNX model with fixed shapes."""
+    """Return the work of one run of a serialised ONNX model with fixed shapes."""
     parsed = onnx.load_from_string(model)
     shapes = _shapes(parsed)
     largest = max(map(math.prod, shapes.values()), default=1)
@@ -54,7 +55,7 @@ def work_of(model: bytes) -> HostWork:
 
 
 def _shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """Of all tensors whose shapes are known."""
+    """Return the shapes of all tensors whose shapes are known."""
     graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
     found = {value.name: tuple(value.dims) for value in graph.initializer}
     for value in (*graph.input, *graph.value_info, *graph.output):
@@ -74,7 +75,7 @@ def _work(node: onnx.NodeProto, shapes: dict[str, tuple[int, ...]], largest: int
 
 
 def _macs(node: onnx.NodeProto, shapes: dict[str, tuple[int, ...]]) -> int | None:
-    """Multiply-accumulates of a product; None for what is none, or whose shapes are unknown."""
+    """Return the multiply-accumulates of a product, or None for another operator, or where shapes are unknown."""
 
     def shape(names: Sequence[str], index: int) -> tuple[int, ...]:
         return shapes[names[index]]

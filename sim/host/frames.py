@@ -1,4 +1,4 @@
-"""Arrays between two processes that do not trust each other: a JSON header, then the bytes of each array.
+"""Passes arrays between two processes that do not trust each other: a JSON header, then the bytes of each array.
 
 A frame is the length of the header (4 bytes, little-endian), the header, and the arrays that the header lists under
 ``arrays`` as name, dtype and shape, one behind the other. Nothing in a frame is executed or unpickled.
@@ -22,7 +22,7 @@ Arrays = dict[str, npt.NDArray]
 
 
 class FrameError(ValueError):
-    """What came is no frame, or one that is too long."""
+    """Says that what came is no frame, or one that is too long."""
 
 
 def send(to: socket.socket, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray]) -> None:
@@ -39,9 +39,9 @@ def send(to: socket.socket, header: Mapping[str, Any], arrays: Mapping[str, npt.
 
 
 def receive(source: socket.socket, end: float | None = None, most: int = _MOST_BYTES) -> tuple[dict[str, Any], Arrays]:
-    """The next frame: header and arrays by name; ``end``: until when, on :func:`time.monotonic`; ``most``: bytes that
-    its arrays may have, before any is read. Raises EOFError when the other side has closed, :class:`FrameError`, and
-    TimeoutError."""
+    """Return header and arrays by name of the next frame. It waits until ``end``, on :func:`time.monotonic`, and
+    refuses arrays of more than ``most`` bytes before any is read. Raises EOFError when the other side has closed,
+    :class:`FrameError`, and TimeoutError."""
     size = int.from_bytes(_exactly(source, 4, end), "little")
     if size > MOST_HEADER:
         raise FrameError(f"a header of {size} bytes")

@@ -1,4 +1,4 @@
-"""The tensors of ONNX models, wherever they are."""
+"""Finds the tensors of ONNX models, wherever they are."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from google.protobuf.message import Message
 
 
 def all_tensors(message: Message) -> Iterator[onnx.TensorProto]:
-    """All tensors anywhere in a message: of attributes, branches, functions, and the parts of sparse ones."""
+    """Yield all tensors anywhere in a message: of attributes, branches, functions, and the parts of sparse ones."""
     if isinstance(message, onnx.TensorProto):
         yield message
     for field, value in message.ListFields():

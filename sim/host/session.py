@@ -1,4 +1,4 @@
-"""Execution of ONNX models on the CPU with onnxruntime, in one way everywhere: compiler, checks and run time."""
+"""Runs ONNX models on the CPU with onnxruntime, in one way everywhere: compiler, checks and run time."""
 
 import functools
 import hashlib
@@ -18,7 +18,7 @@ _SESSIONS = 64  #: models kept ready
 
 
 def session_options(*, precise: bool = False) -> onnxruntime.SessionOptions:
-    """Options of every onnxruntime session here: integer kernels for QDQ graphs, one thread, errors only.
+    """Return the options of every onnxruntime session here: integer kernels for QDQ graphs, one thread, errors only.
 
     ``precise``: products of uint8 and int8 do not saturate at 16 bits, as they otherwise do on x86 processors that have
     AVX2 but no VNNI. Models with int8 activations cannot be opened so there, and need not.
@@ -35,7 +35,7 @@ def session_options(*, precise: bool = False) -> onnxruntime.SessionOptions:
 def session(
     model: onnx.ModelProto | bytes, optimised: Path | None = None, *, as_written: bool = False
 ) -> onnxruntime.InferenceSession:
-    """A CPU session with :func:`session_options`, precise where that can be had. ``optimised``: a file for what
+    """Return a CPU session with :func:`session_options`, precise where that can be had. ``optimised``: a file for what
     onnxruntime makes of the model. ``as_written``: it makes nothing of it, and computes node by node in float32."""
     raw = model if isinstance(model, bytes) else model.SerializeToString()
 
@@ -56,7 +56,7 @@ def session(
 
 
 class HostSession:
-    """A serialised ONNX model that runs on the CPU. Call it with arrays by name."""
+    """Runs a serialised ONNX model on the CPU. Call it with arrays by name."""
 
     def __init__(self, model: bytes):
         self._session: onnxruntime.InferenceSession = session(model)
@@ -64,13 +64,13 @@ class HostSession:
         self.outputs = [value.name for value in self._session.get_outputs()]
 
     def __call__(self, arrays: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
-        """Outputs by name. KeyError if an input is missing; further arrays are ignored."""
+        """Return outputs by name; raises KeyError if an input is missing, and ignores further arrays."""
         feed = {name: np.ascontiguousarray(arrays[name]) for name in self.inputs}
         return dict(zip(self.outputs, self._session.run(None, feed), strict=True))
 
 
 class _Key:
-    """A model as a cache key that compares digests instead of megabytes."""
+    """Stands for a model as a cache key that compares digests instead of megabytes."""
 
     def __init__(self, model: bytes):
         self.model, self.digest = model, hashlib.sha256(model).digest()

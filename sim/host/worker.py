@@ -1,4 +1,5 @@
-"""The process in which steps of an image run on the CPU; what it says is not trusted. See :mod:`sim.host.contained`."""
+"""Is the process in which steps of an image run on the CPU; what it says is not trusted. See
+:mod:`sim.host.contained`."""
 
 import contextlib
 import os
@@ -31,7 +32,7 @@ def serve(seconds: int, memory: int) -> None:
 
 
 def _opened(parent: socket.socket) -> list[HostSession] | None:
-    """Sessions of the models that the first frame holds; None if one is refused."""
+    """Return the sessions of the models that the first frame holds, or None if one is refused."""
     _, models = frames.receive(parent)
     sessions: list[HostSession] = []
     for model in models.values():

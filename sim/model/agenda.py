@@ -1,4 +1,4 @@
-"""What happens when: the events of a model in order of time."""
+"""Keeps what happens when: the events of a model in order of time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +9,8 @@ Action = Callable[[int, Any], None]  #: told its time and what was scheduled wit
 
 
 class Agenda:
-    """Events in order of time, those of one cycle in the order in which they were scheduled, but for those of the
-    memory that go ahead of all others or behind them. ``core`` holds them, and runs what is its own."""
+    """Runs events in order of time, those of one cycle in the order in which they were scheduled. Some of the memory go
+    ahead of all others of their cycle, or behind them. ``core`` holds the events, and runs what is its own."""
 
     def __init__(self) -> None:
         self.core = Core()
@@ -21,13 +21,13 @@ class Agenda:
 
     @property
     def stopped(self) -> int | None:
-        """When an event asked for an end by :meth:`stop`."""
+        """Return the cycle at which an event asked for an end by :meth:`stop`."""
         at: int = self._state.stopped
         return None if at == NOBODY else at
 
     @property
     def planned(self) -> int:
-        """Events that were ever scheduled, those of the core included."""
+        """Return how many events were ever scheduled, those of the core included."""
         count: int = self._state.events_planned
         return count
 

@@ -1,4 +1,4 @@
-"""The fast model behind ``Bus``."""
+"""Puts the fast model behind ``Bus``."""
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ _SLICE = 100_000  #: cycles between two calls of ``progress``
 
 
 class ModelBus:
-    """:class:`sim.bus.Bus` over the fast model.
+    """Is a :class:`sim.bus.Bus` over the fast model.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class ModelBus:
     # -- Bus -------------------------------------------------------------------------------------------------
     @property
     def cycle(self) -> int:
-        """Cycles simulated since power-on."""
+        """Return the cycles simulated since power-on."""
         return self._cycle
 
     def read_reg(self, address: int) -> int:
@@ -119,21 +119,21 @@ class ModelBus:
 
     # -- more than a Bus -------------------------------------------------------------------------------------
     def set_dram_fault(self, kind: int, base: int = 0, size: int = 1 << 32, *, after: int = 0, cycles: int = 1) -> None:
-        """As :meth:`sim.rtl.base.RtlBus.set_dram_fault`."""
+        """Let the DRAM go wrong, as :meth:`sim.rtl.base.RtlBus.set_dram_fault` does."""
         check_fault(kind, base, size, after, cycles)
         self._check_open()
         begin = self._cycle + after
         self._soc.shared.memory.set_fault(self._cycle, kind, base, base + size - 1, begin, begin + cycles)
 
     def set_stalls(self, seed: int, per_256: int) -> None:
-        """As :meth:`sim.rtl.base.RtlBus.set_stalls`, with the same draws; bursts that were taken before are not held
-        up."""
+        """Stall DRAM channels as :meth:`sim.rtl.base.RtlBus.set_stalls` does, with the same draws; bursts that were
+        taken before are not held up."""
         check_stalls(seed, per_256)
         self.advance(1)
         self._soc.shared.memory.set_stalls(self._cycle, seed, per_256)
 
     def set_dram_timing(self, params: SocParams) -> None:
-        """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be as in
+        """Give the DRAM the latency, the row miss and the bandwidth of ``params`` from now on; all else must be as in
         the parameters of this bus."""
         check_timing(self.params, params)
         self._check_open()
@@ -141,8 +141,7 @@ class ModelBus:
         self._soc.shared.memory.set_timing(params)
 
     def record(self, *, bursts: bool = False) -> None:
-        """From now on keep when instructions run; with ``bursts`` also the bursts at the DRAM, as
-        :mod:`sim.retiming` needs them."""
+        """Keep from now on when instructions run; with ``bursts`` also the bursts at the DRAM."""
         shared = self._soc.shared
         shared.recorder.enabled = True
         if bursts:
@@ -150,7 +149,7 @@ class ModelBus:
 
     @property
     def history(self) -> History:
-        """What was recorded."""
+        """Return what was recorded."""
         shared = self._soc.shared
         history = shared.recorder.history
         log, ends = shared.memory.noted()
@@ -160,12 +159,12 @@ class ModelBus:
 
     @property
     def runs(self) -> list[InstructionRun]:
-        """What was recorded, of prologues and bodies that have ended."""
+        """Return what was recorded of prologues and bodies that have ended."""
         return as_runs(self.run_table)
 
     @property
     def run_table(self) -> npt.NDArray[np.int64]:
-        """The same as a table, for ``sim.timing.runs.save_runs``: a row for each instruction."""
+        """Return what was recorded as a table, for ``sim.timing.runs.save_runs``: it has a row for each instruction."""
         return self._soc.shared.recorder.table()
 
     # -- time ------------------------------------------------------------------------------------------------
@@ -186,7 +185,7 @@ class ModelBus:
 
     # -- checks ----------------------------------------------------------------------------------------------
     def _touch(self, what: str, address: int) -> int:
-        """The cycle in which an access that begins now reads or writes the register."""
+        """Return the cycle in which an access that begins now reads or writes the register."""
         self._check_open()
         check_register(what, address)
         return self._registers.touched(address, self._cycle + REGISTER_TOUCHED)

@@ -1,4 +1,4 @@
-"""Completions and counters: ``hw/control/monitor.py``, from when instructions began and ended."""
+"""Makes completions and counters as ``hw/control/monitor.py`` does, from when instructions began and ended."""
 
 from array import array
 from bisect import bisect_left
@@ -21,7 +21,8 @@ _KEPT = 128  #: counters of bodies of a program
 
 
 class Spans(NamedTuple):
-    """Instructions of a unit in order: their PCs, and the cycles in which they were accepted and signalled."""
+    """Holds the instructions of a unit in order: their PCs, and the cycles in which they were accepted and
+    signalled."""
 
     pcs: Sequence[int]
     begins: Sequence[int]
@@ -29,7 +30,7 @@ class Spans(NamedTuple):
 
 
 def completion_of(job: Job, fault: JobFault | None, counters: Mapping[str, int]) -> bytes:
-    """The record that goes to DRAM."""
+    """Return the completion record that goes to DRAM."""
     members = {"job_id": job.members["job_id"], "tag": job.members["tag"], "index": job.index & 0xFFFFFFFF}
     if fault is not None:
         members |= {"status": fault.code, "unit": fault.unit, "pc": fault.pc, "address": fault.address & 0xFFFFFFFF}
@@ -38,8 +39,8 @@ def completion_of(job: Job, fault: JobFault | None, counters: Mapping[str, int])
 
 
 def copy_counters(prefix: str, spans: Spans, program: ProgramTable) -> dict[str, int]:
-    """``bytes``, ``busy`` and ``occupancy`` of a unit that copies. What it was held up is part of ``busy``; how much of
-    it is not known."""
+    """Return ``bytes``, ``busy`` and ``occupancy`` of a unit that copies. Cycles in which it was held up are part of
+    ``busy``; how many they are is not known."""
     return {
         f"{prefix}_bytes": _sum(program.amount, spans.pcs),
         f"{prefix}_busy": _union(spans.begins, spans.ends),
@@ -48,8 +49,8 @@ def copy_counters(prefix: str, spans: Spans, program: ProgramTable) -> dict[str,
 
 
 class BodyCounters:
-    """Counters of the bodies of a SoC. Those of a body that goes as an earlier one did, cycle by cycle from its start
-    on, are not worked out again: inferences repeat themselves."""
+    """Works out the counters of the bodies of a SoC. A body that goes as an earlier one did, cycle by cycle from its
+    start on, is not worked out again: inferences repeat themselves."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[ProgramTable, dict[tuple[int, bytes], Mapping[str, int]]] = WeakKeyDictionary()
@@ -57,7 +58,7 @@ class BodyCounters:
     def counted(
         self, queues: Sequence[QueueModel], program: ProgramTable, job: Job, loads: Spans, now: int
     ) -> Mapping[str, int]:
-        """See :func:`body_counters`."""
+        """Return what :func:`body_counters` returns, worked out once."""
         known, key = self._known.setdefault(program, {}), (program.forgotten, _course(queues, job, loads, now))
         found = known.get(key)
         if found is None:
@@ -68,7 +69,7 @@ class BodyCounters:
 
 
 def _course(queues: Sequence[QueueModel], job: Job, loads: Spans, now: int) -> bytes:
-    """A digest of all that counters of a body follow from, times counted from its start."""
+    """Return a digest of all that counters of a body follow from, times counted from its start."""
     start, numbers = job.times["start"], list[int]()
     columns = [[now], loads.begins, loads.ends]
     for queue in queues:
@@ -86,7 +87,8 @@ def _course(queues: Sequence[QueueModel], job: Job, loads: Spans, now: int) -> b
 def body_counters(
     queues: Sequence[QueueModel], program: ProgramTable, job: Job, loads: Spans, now: int
 ) -> dict[str, int]:
-    """Counters of the body of ``job``, as they stand in cycle ``now``; ``loads``: what the loader had LD2 do."""
+    """Return the counters of the body of ``job``, as they stand in cycle ``now``; ``loads``: what the loader had LD2
+    do."""
     counters = dict(_ZEROS)
     for queue in queues:
         spans = _spans(queue, queue.taken, now)
@@ -107,7 +109,7 @@ def body_counters(
 
 
 def _spans(queue: QueueModel, begins: Sequence[int], now: int) -> Spans:
-    """What ``queue`` has done, as it stands in cycle ``now``; each began at ``begins``, which are in order."""
+    """Return what ``queue`` has done, as it stands in cycle ``now``; each began at ``begins``, which are in order."""
     count = bisect_left(begins, now, 0, len(queue.done))
     return Spans(queue.pcs[:count], begins[:count], [end if end < now else now for end in queue.done[:count]])
 
@@ -117,7 +119,7 @@ def _sum(column: Sequence[int], pcs: Sequence[int]) -> int:
 
 
 def _union(begins: Sequence[int], ends: Sequence[int]) -> int:
-    """Cycles in which any of the spans, which begin in order, is under way."""
+    """Return the cycles in which any of the spans, which begin in order, is under way."""
     total, last = 0, 0
     for begin, end in zip(begins, ends, strict=True):
         if begin < last:

@@ -1,4 +1,5 @@
-"""Dispatches the instructions of a body to the queues of their units, ahead of time: see :mod:`sim.model.queues`."""
+"""Dispatches the instructions of a body to the queues of their units, ahead of time; :mod:`sim.model.queues` says why
+it can."""
 
 from collections.abc import Callable
 from enum import Enum, auto
@@ -24,7 +25,7 @@ _UNITS = len(Unit)
 
 
 class Why(Enum):
-    """What ends dispatch for now."""
+    """Names what ends dispatch for now."""
 
     SPECIAL = auto()  #: an instruction that no unit executes
     BLOCKED = auto()  #: a queue without room
@@ -34,7 +35,7 @@ class Why(Enum):
 
 
 class Stop(NamedTuple):
-    """Why dispatch ended, in which cycle; of a fault, which queue and what is wrong."""
+    """Says why dispatch ended, and in which cycle; of a fault, which queue it is and what is wrong."""
 
     why: Why
     at: int
@@ -46,7 +47,7 @@ _BLOCKED = Stop(Why.BLOCKED, 0)
 
 
 class DispatchModel:
-    """Fetch, queues and semaphores of one engine, and the instruction at hand.
+    """Models fetch, queues and semaphores of one engine, and the instruction at hand.
 
     ``pc``: the next instruction; ``latest``: when the last was dispatched; ``soonest``: when the next may be. ``wake``
     is called when instructions have come, ``progress`` when LD2 or ST2 has begun or ended one.
@@ -62,7 +63,7 @@ class DispatchModel:
         self.reset()
 
     def reset(self) -> None:
-        """The state after a reset of the engine."""
+        """Go to the state after a reset of the engine."""
         self.fetch.stop()
         self.semaphores.clear()
         self.program = ProgramTable(np.empty(0, np.uint8), self._engine.params)
@@ -89,13 +90,13 @@ class DispatchModel:
         return self._engine.bases(self.program, pc, self._segments)
 
     def clear(self) -> None:
-        """A job begins: nothing is queued."""
+        """Empty the queues as a job begins."""
         self.semaphores.clear()
         for queue in self.queues:
             queue.clear()
 
     def begin(self, time: int, job: Job, program: ProgramTable) -> None:
-        """The body of ``job`` begins."""
+        """Begin the body of ``job``."""
         self.program, self._job, self._segments = program, job, job.segments
         self._patience = job.members["cycle_limit"]
         self.pc = self._first = self._decoded = job.members["body_pc"]
@@ -111,7 +112,7 @@ class DispatchModel:
         self.latest = time - self.fetch.per_insn
 
     def run(self) -> Stop | None:
-        """Dispatch what is there and has room; None where the next instruction has not come."""
+        """Dispatch what is there and has room; return None where the next instruction has not come."""
         program, queues, fetch, depth = self.program, self.queues, self.fetch, self._depth
         units, per_insn, executes = program.units, fetch.per_insn, self._engine.data
         whole, assembled, first, soonest = fetch.whole, fetch.assembled, self._first, self.soonest
@@ -169,21 +170,21 @@ class DispatchModel:
 
     # -- what has been dispatched ----------------------------------------------------------------------------
     def next_pc(self, time: int) -> int:
-        """The first instruction that has not been dispatched before cycle ``time``."""
+        """Return the first instruction that has not been dispatched before cycle ``time``."""
         return self.pc - sum(issued >= time for queue in self.queues for issued in queue.issued)
 
     @property
     def idle(self) -> bool:
-        """Whether all that was dispatched has an end that is known."""
+        """Return whether the end of all that was dispatched is known."""
         return all(queue.idle for queue in self.queues)
 
     @property
     def last_signal(self) -> int:
-        """When the last instruction of the body has signalled, as far as is known; 0 before the first."""
+        """Return when the last instruction of the body has signalled, as far as is known; 0 before the first."""
         return max((queue.done[-1] for queue in self.queues if queue.done), default=0)
 
     def deadlock(self) -> tuple[Unit, int, int] | None:
-        """A wait that nothing can satisfy any more: of which unit, at which instruction, for which semaphores."""
+        """Return a wait that nothing can satisfy any more: its unit, its instruction, and its semaphores."""
         stuck = [queue for queue in self.queues if queue.stuck]
         if not stuck or not all(queue.stuck or queue.idle for queue in self.queues):
             return None

@@ -1,4 +1,4 @@
-"""DRAM and the way to it: ``sim/dram.py`` behind ``hw/axi/interconnect.py``, burst by burst."""
+"""Models DRAM and the way to it, ``sim/dram.py`` behind ``hw/axi/interconnect.py``, burst by burst."""
 
 import ctypes
 from typing import Any
@@ -25,7 +25,8 @@ _END = 3
 
 
 class MemoryModel:
-    """The memory port of the SoC: one address per cycle, reads in order, writes in order, turns between them.
+    """Models the memory port of the SoC: it takes one address per cycle, reads in order, writes in order, with turns
+    between them.
 
     A request goes through the register of its address channel, for which requests of one cycle are chosen round robin,
     to a queue of ``DRAM_QUEUE_BURSTS`` behind the burst in service. While the queue is full, it stays in the register.
@@ -51,8 +52,8 @@ class MemoryModel:
     def request(
         self, time: int, client: Client, write: bool, address: int, beats: int, served: Served, subject: Any
     ) -> int:
-        """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Returns the
-        cycle from which it may offer the next, or ``HELD``: it will be told."""
+        """``client`` offers a burst from cycle ``time`` on; the data of a write follows without a gap. Return the cycle
+        from which it may offer the next, or ``HELD``: then it will be told."""
         known = self._clients.get((client.port, write))
         if known is None:
             state = ClientState(IN_PYTHON, client.port, 0, 0, None)
@@ -73,35 +74,35 @@ class MemoryModel:
 
     @property
     def failed(self) -> bool:
-        """Whether the burst that has just ended was answered with an error."""
+        """Return whether the burst that has just ended was answered with an error."""
         return bool(self._state.failed)
 
     @property
     def resumed(self) -> int:
-        """Beats of the burst that has just ended that moved behind an interruption."""
+        """Return how many beats of the burst that has just ended moved behind an interruption."""
         beats: int = self._state.resumed
         return beats
 
     @property
     def bursts(self) -> int:
-        """Bursts that were ever accepted."""
+        """Return how many bursts were ever accepted."""
         count: int = self._state.bursts_accepted
         return count
 
     # -- commands of units -----------------------------------------------------------------------------------
     def carried_by(self, carrier: Carrier) -> int:
-        """``carrier`` is a unit; returns its number."""
+        """Return the number that the unit ``carrier`` gets."""
         self._carriers.append(carrier)
         return len(self._carriers) - 1
 
     def command(self, carrier: Carrier, transfer: Transfer) -> int:
-        """Returns the number of a command that ``carrier`` gets."""
+        """Return the number of a command that ``carrier`` gets."""
         self._number = number = self._number + 1
         self._commands[number] = (carrier, transfer)
         return number
 
     def forget_commands(self, carrier: Carrier, side: int | None = None) -> None:
-        """The commands of ``carrier``, or those of a ``side``, will not be done."""
+        """Forget the commands of ``carrier``, or those of a ``side``: they will not be done."""
         for number, (known, transfer) in list(self._commands.items()):
             if known is carrier and side in (None, transfer.side):
                 del self._commands[number]
@@ -120,26 +121,27 @@ class MemoryModel:
 
     # -- what the memory is like -----------------------------------------------------------------------------
     def set_timing(self, params: SocParams) -> None:
-        """From now on the DRAM has the latency, the row miss and the bandwidth of ``params``."""
+        """Give the DRAM the latency, the row miss and the bandwidth of ``params`` from now on."""
         self.core.call.set_timing(self._address, params.dram_latency, params.dram_row_miss, params.dram_bandwidth)
 
     def set_fault(self, now: int, kind: int, base: int, last: int, begin: int, end: int) -> None:
-        """From cycle ``begin`` to before ``end`` there is a fault of this ``kind``; ``base`` to ``last``: bytes."""
+        """Let the DRAM fail from cycle ``begin`` to before ``end`` with this ``kind``; ``base`` to ``last`` are
+        bytes."""
         fails = kind in (DramFault.SLVERR, DramFault.DECERR)
         self.core.call.set_fault(self._address, now, fails, kind == DramFault.FREEZE, base, last, begin, end)
         self.core.check()
 
     def set_stalls(self, now: int, seed: int, rate: int) -> None:
-        """From cycle ``now`` on each channel stalls in ``rate`` of 256 cycles."""
+        """Stall each channel in ``rate`` of 256 cycles from cycle ``now`` on."""
         self.core.call.set_stalls(self._address, now, seed, rate)
 
     # -- what is kept of it ----------------------------------------------------------------------------------
     def note(self) -> None:
-        """From now on keep what :meth:`noted` tells."""
+        """Keep what :meth:`noted` tells from now on."""
         self._state.logging = 1
 
     def noted(self) -> tuple[BurstLog, ServedLog]:
-        """The bursts that were accepted and those that ended since it was last asked."""
+        """Return the bursts that were accepted and those that ended since it was last asked."""
         log: BurstLog = []
         for kind, carrier, number, *entry in self._numbers(False, _ENTRY):
             client, subject = self._noted.pop(number) if kind == IN_PYTHON else (self._carriers[carrier], None)
@@ -157,7 +159,7 @@ class MemoryModel:
 
 
 def _numbers(p: SocParams) -> ctypes.Structure:
-    """What the core has to know of a machine."""
+    """Return what the core has to know of a machine."""
     return Params(
         p.dram_latency, p.dram_row_miss, p.dram_bandwidth, p.dram_row_bytes.bit_length() - 1, p.dram_banks,
         p.dram_banks.bit_length() - 1, p.dram_refresh_interval, p.dram_refresh_cycles, timing.DRAM_QUEUE_BURSTS,

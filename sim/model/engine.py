@@ -1,4 +1,4 @@
-"""One engine: ``hw/engine.py`` and ``hw/control/engine_control.py``."""
+"""Models one engine: ``hw/engine.py`` and ``hw/control/engine_control.py``."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ _IRQS = {"completion": 1, "fault": 2, "halted": 4}
 
 
 class EngineModel:
-    """Ring, loader, executor, retirer and units, with the registers that the host writes (``regs``)."""
+    """Joins ring, loader, executor, retirer and units, with the registers that the host writes (``regs``)."""
 
     def __init__(self, shared: Shared, number: int) -> None:
         self.shared, self.number = shared, number
@@ -47,7 +47,7 @@ class EngineModel:
 
     # -- what the parts use ----------------------------------------------------------------------------------
     def read_dram(self, address: int, size: int) -> bytes:
-        """Bytes of the DRAM, zeros beyond its end."""
+        """Return the bytes of the DRAM, zeros beyond its end."""
         return self.shared.dram[address : address + size].tobytes().ljust(size, b"\0")
 
     def write_dram(self, address: int, data: bytes) -> None:
@@ -55,7 +55,7 @@ class EngineModel:
         self.shared.store(address, data)
 
     def program(self, job: Job) -> ProgramTable:
-        """The code segment of a job."""
+        """Return the code segment of a job."""
         return self.shared.programs.at(*job.segments[0])
 
     def execute(self, program: ProgramTable, pc: int, job: Job, patience: int = 0) -> None:
@@ -65,7 +65,7 @@ class EngineModel:
 
     @staticmethod
     def bases(program: ProgramTable, pc: int, segments: Segments) -> tuple[int, int]:
-        """What the offsets of an instruction's bursts count from, and what it writes in LV2."""
+        """Return what the offsets of an instruction's bursts count from, and what it writes in LV2."""
         into = segments[program.into_segment[pc]][0] + program.into[pc]
         return segments[program.segment[pc]][0] + program.at[pc], into
 
@@ -90,7 +90,7 @@ class EngineModel:
             job.counters = copy_counters("prologue", self.loader.counted(), self.program(job))
 
     def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
-        """COUNTER registers in cycle ``now``."""
+        """Return the COUNTER registers in cycle ``now``."""
         counters = self.shared.counters.counted(queues, queues[0].program, job, self.loader.counted(), now)
         return {**counters, "fetch_stalled": self.executor.dispatch.starved, **job.counters}
 
@@ -106,7 +106,7 @@ class EngineModel:
         self.executor.struck(time, self._bus_fault(self.executor.job, transfer.pc, FaultUnit.ST2, number))
 
     def _bus_fault(self, job: Job, pc: int, unit: FaultUnit, number: int) -> JobFault:
-        """What the completion tells: it names the run to which the burst belongs."""
+        """Return the fault that the completion tells, which names the run to which the burst belongs."""
         fields = self.program(job).insn(pc).fields
         loads = unit is FaultUnit.LD2
         base = job.segments[fields["src_seg" if loads else "dst_seg"]][0]
@@ -116,7 +116,7 @@ class EngineModel:
 
     # -- what the host does ----------------------------------------------------------------------------------
     def control(self, time: int, value: int) -> None:
-        """CONTROL was written; takes effect in cycle ``time``."""
+        """Write CONTROL, which takes effect in cycle ``time``."""
         enabled, paused = bool(value & 1), bool(value & 4)
         was_paused = self.paused
         self.enabled, self.paused = enabled, paused
@@ -136,18 +136,18 @@ class EngineModel:
             self.executor.consider(time)
 
     def state(self, time: int) -> EngineState:
-        """STATUS.state."""
+        """Return STATUS.state."""
         if self.resetting:
             return EngineState.HUNG if time - self._reset_at >= RESET_PATIENCE else EngineState.RESETTING
         return self.executor.state(time)
 
     def stop(self) -> None:
-        """The engine stands still until it is reset."""
+        """Stand still until the engine is reset."""
         self.stopped = True
         self.loader.stop()
 
     def quiet(self) -> bool:
-        """No transaction is outstanding."""
+        """Return whether no transaction is outstanding."""
         parts = self.executor.dispatch.fetch.outstanding + self.loader.fetch.outstanding + self.retirer.writing
         return not (parts + self.ld2.outstanding + self.st2.outstanding + self.ring.fetching)
 

@@ -1,4 +1,4 @@
-"""Runs bodies: ``hw/control/executor.py``.
+"""Runs bodies as ``hw/control/executor.py`` does.
 
 What depends on the host, a cancellation point or the end of a body, happens in its own cycle.
 """
@@ -43,20 +43,20 @@ class ExecutorModel(Part):
     # -- what registers show ---------------------------------------------------------------------------------
     @property
     def dead(self) -> bool:
-        """Whether the engine has stopped on a fault."""
+        """Return whether the engine has stopped on a fault."""
         return self._state == _DEAD
 
     def fetching(self, time: int) -> bool:
-        """Whether instructions of the body at hand are still to be dispatched."""
+        """Return whether instructions of the body at hand are still to be dispatched."""
         return self._state in (_BODY, _QUIESCE, _HALTED) or (self._state == _DRAIN and time <= self.dispatch.latest)
 
     @property
     def in_job(self) -> bool:
-        """HALTED at a cancellation point."""
+        """Return whether the engine is HALTED at a cancellation point."""
         return self._state == _HALTED
 
     def state(self, time: int) -> EngineState:
-        """STATUS.state."""
+        """Return STATUS.state."""
         if self._state == _DEAD:
             return EngineState.FAULT
         if self._state in (_HALTED, _BETWEEN):
@@ -68,7 +68,7 @@ class ExecutorModel(Part):
         return EngineState.IDLE if self.engine.enabled else EngineState.DISABLED
 
     def next_pc(self, time: int) -> int:
-        """CURRENT_PC."""
+        """Return CURRENT_PC."""
         if self._state not in (_BODY, _QUIESCE, _HALTED, _DRAIN):
             return self.dispatch.pc
         return self.dispatch.next_pc(time)
@@ -92,11 +92,11 @@ class ExecutorModel(Part):
         self.engine.interrupt(time, "halted")
 
     def pause(self, time: int) -> None:
-        """CONTROL.pause was set."""
+        """Take note that CONTROL.pause was set."""
         self.later(time, lambda at, _: self.consider(at))
 
     def resume(self, time: int) -> None:
-        """CONTROL.pause was cleared."""
+        """Take note that CONTROL.pause was cleared."""
         if self._state == _BETWEEN:
             self._state = _IDLE
             self.later(time + 1, lambda at, _: self.consider(at))
@@ -113,7 +113,7 @@ class ExecutorModel(Part):
         self.preparer.prepare(time)
 
     def retirer_free(self, time: int) -> None:
-        """The retirer can take the next job."""
+        """Take note that the retirer can take the next job."""
         if self._state == _RETIRE:
             self._retire(time)
         elif self._state == _REPORT:
@@ -186,7 +186,7 @@ class ExecutorModel(Part):
             self._special(stop.at, self.dispatch.pc)
 
     def _special(self, at: int, pc: int) -> None:
-        """An instruction that no unit executes."""
+        """Carry out an instruction that no unit executes."""
         unit = self.dispatch.program.units[pc]
         if unit == END:
             self.dispatch.latest = at
@@ -237,7 +237,7 @@ class ExecutorModel(Part):
         self.later(time + 2, self._halted)
 
     def _drained(self) -> None:
-        """The end of a body is known once that of its last instruction is."""
+        """End the body once the end of its last instruction is known."""
         if not self.dispatch.idle:
             self._look_for_deadlock()
             return
@@ -286,11 +286,11 @@ class ExecutorModel(Part):
 
     # -- faults ----------------------------------------------------------------------------------------------
     def _fault_at(self, time: int, pc: int, code: Fault) -> None:
-        """A fault of the executor itself."""
+        """Fail with a fault of the executor itself."""
         self._trap(time, JobFault(code, FaultUnit.EXECUTOR, pc, pc * INSN_BYTES))
 
     def struck(self, time: int, fault: JobFault) -> None:
-        """An instruction of the body was answered with an error by the memory, which is known at ``time``."""
+        """Take note that the memory answered an instruction of the body with an error, which is known at ``time``."""
         if self._state in (_BODY, _QUIESCE, _DRAIN):
             self._trap(time, fault)
 
@@ -326,7 +326,7 @@ class ExecutorModel(Part):
             self._die(time)
 
     def _look_for_deadlock(self) -> None:
-        """A wait that nothing can satisfy any more."""
+        """Fail if an instruction waits for what nothing can satisfy any more."""
         if self._trapped:
             return
         deadlock = self.dispatch.deadlock()

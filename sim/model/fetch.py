@@ -1,4 +1,4 @@
-"""Instruction fetch: ``hw/control/fetch.py``, burst by burst."""
+"""Fetches instructions as ``hw/control/fetch.py`` does, burst by burst."""
 
 from collections.abc import Callable
 
@@ -91,7 +91,8 @@ class FetchModel:
             self.accepted(accepted)
 
     def accepted(self, time: int) -> None:
-        """See ``Client``. The next burst is asked for when there is room for it."""
+        """Take note that a burst was accepted, as a ``Client`` does. The next one is asked for when there is room for
+        it."""
         self._offered = False
         if self._next >= self._last:
             return

@@ -1,4 +1,4 @@
-"""A job as the parts of an engine pass it on, and what makes it fail."""
+"""Describes a job as the parts of an engine pass it on, and what makes it fail."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +18,7 @@ _SEMAPHORES = tuple(f"sem{i}" for i in range(SEMAPHORES))
 
 @dataclass(frozen=True)
 class JobFault:
-    """Why a job failed, as its completion tells it."""
+    """Says why a job failed, as its completion tells it."""
 
     code: int
     unit: int
@@ -28,7 +28,8 @@ class JobFault:
 
 @dataclass
 class Job:
-    """A descriptor that was fetched. ``times``: members of its completion of that name, filled on the way."""
+    """Holds a descriptor that was fetched. ``times`` is the members of its completion of that name, filled on the
+    way."""
 
     index: int
     members: dict[str, int]
@@ -38,16 +39,16 @@ class Job:
 
     @cached_property
     def segments(self) -> list[tuple[int, int]]:
-        """Base and limit of each segment."""
+        """Return base and limit of each segment."""
         return [(self.members[base], self.members[limit]) for base, limit, _ in _SEGMENTS]
 
     def has(self, flag: JobFlag) -> bool:
-        """Whether the descriptor has ``flag``."""
+        """Return whether the descriptor has ``flag``."""
         return bool(self.members["flags"] & int(flag))
 
 
 def read_job(index: int, raw: bytes, params: SocParams) -> Job | None:
-    """The descriptor in ``raw``, or None if it is not valid: the checks of ``hw/control/ring.py``."""
+    """Return the descriptor in ``raw``, or None if it does not pass the checks of ``hw/control/ring.py``."""
     m = JOB.unpack(raw)
     wrong = m["magic"] != JOB_MAGIC or m["flags"] & ~_KNOWN_FLAGS or m["base0"] % INSN_BYTES
     wrong |= any(m[name] >= _PCS for name in ("body_pc", "prologue_pc"))
@@ -61,7 +62,7 @@ def read_job(index: int, raw: bytes, params: SocParams) -> Job | None:
 
 
 def no_job(index: int = -1) -> Job:
-    """What stands where there is no job, or no descriptor of it: a record of zeros."""
+    """Return what stands where there is no job, or no descriptor of it: a record of zeros."""
     return Job(index, JOB.unpack(bytes(JOB.size)))
 
 

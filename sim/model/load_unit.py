@@ -1,4 +1,4 @@
-"""LD2: ``hw/dma/source.py`` and ``hw/control/ld2_share.py``, burst by burst."""
+"""Models LD2, ``hw/dma/source.py`` and ``hw/control/ld2_share.py``, burst by burst."""
 
 import ctypes
 
@@ -9,7 +9,7 @@ from sim.model.transfer import LOADER, Struck, Told, Transfer
 
 
 class LoadUnit:
-    """LD2, for the body and the loader of one engine, which are told when a burst of theirs was ``struck``.
+    """Loads for the body and the loader of one engine, which are told when a burst of theirs was ``struck``.
 
     It holds ``UNIT_IN_FLIGHT`` commands, all of one of the two. Bursts are asked for in order, as many as may be in
     flight; a command is done when its words have come, and the realigner has taken its steps.
@@ -23,13 +23,13 @@ class LoadUnit:
 
     @property
     def outstanding(self) -> int:
-        """Bursts that are asked for and have not come."""
+        """Return how many bursts were asked for and have not come."""
         count: int = self._call.load_outstanding(self._unit)
         return count
 
     @property
     def recovering(self) -> bool:
-        """Whether commands of the loader are being taken out."""
+        """Return whether commands of the loader are being taken out."""
         return self._recovered is not None
 
     def offer(self, time: int, transfer: Transfer) -> None:
@@ -39,7 +39,8 @@ class LoadUnit:
             raise RuntimeError("LD2 was offered more commands than it holds")
 
     def abandon(self, time: int, recovered: Told) -> bool:
-        """Take the loader's commands out; ``recovered`` is told when the unit was reset. False if there are none."""
+        """Take the loader's commands out; ``recovered`` is told when the unit was reset. Return False if there are
+        none."""
         taken_out = bool(self._call.load_abandon(self._unit, time))
         self._memory.forget_commands(self, LOADER)
         if taken_out:
@@ -53,11 +54,11 @@ class LoadUnit:
         recovered(time)
 
     def clear(self) -> None:
-        """The engine is reset: nothing is outstanding."""
+        """Reset with the engine: nothing is outstanding then."""
         self._call.load_clear(self._unit)
         self._recovered = None
         self._memory.forget_commands(self)
 
     def stop(self) -> None:
-        """Abort: nothing more is asked for."""
+        """Abort: ask for nothing more."""
         self._call.load_stop(self._unit)

@@ -1,4 +1,4 @@
-"""Runs prologues ahead of the bodies: ``hw/control/loader.py``."""
+"""Runs prologues ahead of the bodies as ``hw/control/loader.py`` does."""
 
 from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.job import Fault, FaultUnit, JobFlag
@@ -39,17 +39,17 @@ class LoaderModel(Part):
 
     @property
     def job(self) -> Job:
-        """The job at hand."""
+        """Return the job at hand."""
         return self._job
 
     @property
     def busy(self) -> bool:
-        """STATUS.loader_busy."""
+        """Return STATUS.loader_busy."""
         return self._looking or self._state in (_FETCHING, _OFFERED, _DRAIN, _HELD, _ABANDON)
 
     @property
     def resting(self) -> bool:
-        """Whether a pause finds the loader between two loads, with nothing in the LD2 unit."""
+        """Return whether a pause finds the loader between two loads, with nothing in the LD2 unit."""
         if self._looking or not self.engine.paused:
             return False
         if self._state == _STOPPED:
@@ -202,7 +202,7 @@ class LoaderModel(Part):
 
     # -- pause and faults ------------------------------------------------------------------------------------
     def pause(self, time: int) -> None:
-        """CONTROL.pause was set: abandon the loads of the prologue that runs."""
+        """Abandon the loads of the prologue that runs, as CONTROL.pause was set."""
         if self._state in (_FETCHING, _OFFERED, _DRAIN) and (self._unfinished or self._state != _FETCHING):
             self.generation += 1
             self.fetch.stop()
@@ -224,7 +224,7 @@ class LoaderModel(Part):
             self.resume(time)
 
     def resume(self, time: int) -> None:
-        """CONTROL.pause was cleared."""
+        """Go on, as CONTROL.pause was cleared."""
         if self._state == _HELD:
             self._fetch_from(time + 1)
         elif self._state == _FETCHING:
@@ -233,7 +233,7 @@ class LoaderModel(Part):
             self.consider(time)
 
     def stop(self) -> None:
-        """The engine stops for good, or until it is reset."""
+        """Stop for good, or until the engine is reset."""
         self.generation += 1
         self._looking = False
         self._state = _STOPPED
@@ -254,6 +254,6 @@ class LoaderModel(Part):
             self.engine.executor.consider(time)
 
     def counted(self) -> Spans:
-        """The loads of the prologue at hand that have landed."""
+        """Return the loads of the prologue at hand that have landed."""
         landed = self._begun[: len(self._ended)]
         return Spans([pc for pc, _ in landed], [begin for _, begin in landed], self._ended[:])

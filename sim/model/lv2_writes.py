@@ -1,4 +1,4 @@
-"""The write ports of LV2: ``hw/scratchpad.py``, where loads of LD2 meet stores of ST1 at a bank."""
+"""Models the write ports of LV2, ``hw/scratchpad.py``, where loads of LD2 meet stores of ST1 at a bank."""
 
 from array import array
 from collections import deque
@@ -16,13 +16,13 @@ NOWHERE = -1  #: no bank
 
 @lru_cache(maxsize=1 << 8)
 def _banks(word: int, banks: int, first: int, fields: tuple[int, ...]) -> "array[int]":
-    """To which of ``banks`` each step of a copy writes a word, or NOWHERE; ``first``: that of byte 0."""
+    """Return to which of ``banks`` each step of a copy writes a word, or NOWHERE; ``first`` is the bank of byte 0."""
     words = np.asarray(written_words(word, fields))
     return array("i", np.where(words < 0, NOWHERE, (first + words) % banks).tolist())
 
 
 class Lv2Writes:
-    """Who writes which bank when. Stores are known ahead of time, loads burst by burst as their words come.
+    """Knows who writes which bank when. Stores are known ahead of time, loads burst by burst as their words come.
 
     A bank takes the first port from a turn that moves on in every cycle in which some port must wait. A load that waits
     holds up the data behind it; a store goes on later, though it has been told when it ends. Stores that meet each
@@ -36,7 +36,7 @@ class Lv2Writes:
         core.tell(banks=self._banks)
 
     def store(self, engine: int, done: int, into: int, work: CopySteps) -> None:
-        """A copy of ST1 to byte ``into`` of LV2 will signal at ``done``."""
+        """Enter a copy of ST1 to byte ``into`` of LV2 that will signal at ``done``."""
         left = self._core.call.lv2_store(self._core.address, engine, done - work.steps, work.steps)
         stores = self._stores[engine]
         stores.append((into // self._word, work))
@@ -44,7 +44,7 @@ class Lv2Writes:
             stores.popleft()
 
     def forget(self, engine: int) -> None:
-        """The ST1 of ``engine`` has nothing to write any more."""
+        """Forget the stores of the ST1 of ``engine``, which has nothing to write any more."""
         self._core.call.lv2_forget(self._core.address, engine)
         self._stores[engine].clear()
 

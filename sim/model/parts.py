@@ -1,4 +1,4 @@
-"""What the parts of an engine share: the engine as they see it, and events that a reset takes back."""
+"""Defines what the parts of an engine share: the engine as they see it, and events that a reset takes back."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from sim.timing.program import ProgramTable
 
 
 class Surroundings(Protocol):
-    """An engine as its parts see it. ``ring``, ``loader``, ``executor`` and ``retirer`` are the other parts."""
+    """Is an engine as its parts see it. ``ring``, ``loader``, ``executor`` and ``retirer`` are the other parts."""
 
     params: SocParams
     number: int
@@ -39,19 +39,19 @@ class Surroundings(Protocol):
     retirer: Any
 
     def read_dram(self, address: int, size: int) -> bytes:
-        """Bytes of the DRAM."""
+        """Return the bytes of the DRAM."""
 
     def write_dram(self, address: int, data: bytes) -> None:
         """Set bytes of the DRAM."""
 
     def program(self, job: Job) -> ProgramTable:
-        """The code segment of a job."""
+        """Return the code segment of a job."""
 
     def execute(self, program: ProgramTable, pc: int, job: Job, patience: int = 0) -> None:
         """Carry out what an instruction of a job, which has ``patience`` cycles, does; raises ``FunctionalFault``."""
 
     def bases(self, program: ProgramTable, pc: int, segments: Segments) -> tuple[int, int]:
-        """What the offsets of an instruction's bursts count from, and what it writes in LV2."""
+        """Return what the offsets of an instruction's bursts count from, and what it writes in LV2."""
 
     def event_changed(self, time: int) -> None:
         """An event counter was changed."""
@@ -66,7 +66,7 @@ class Surroundings(Protocol):
         """A prologue has ended."""
 
     def counters(self, job: Job, queues: list[QueueModel], now: int) -> dict[str, int]:
-        """Counters of a job in cycle ``now``."""
+        """Return the counters of a job in cycle ``now``."""
 
     def stop(self) -> None:
         """Stand still until a reset."""
@@ -76,7 +76,7 @@ class Surroundings(Protocol):
 
 
 class Part:
-    """A part of ``engine``. What it plans by :meth:`later` does not happen once ``generation`` has changed."""
+    """Is a part of ``engine``. What it plans by :meth:`later` does not happen once ``generation`` has changed."""
 
     def __init__(self, engine: Surroundings) -> None:
         self.engine = engine
@@ -88,7 +88,7 @@ class Part:
         """Make what a reset leaves alone."""
 
     def reset(self) -> None:
-        """The state after a reset of the engine."""
+        """Go to the state after a reset of the engine."""
         raise NotImplementedError
 
     def later(self, time: int, action: Callable[[int, Any], None], subject: Any = None) -> None:

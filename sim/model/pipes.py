@@ -1,4 +1,4 @@
-"""The units that stay on the chip as pipelines: when they take a command, and when they signal that it is done.
+"""Models the units that stay on the chip as pipelines: when they take a command, and when they signal that it is done.
 
 ``CopyPipe``: ``hw/dma/unit.py`` between scratchpads. ``MacPipe``: ``hw/mac/sequencer.py``. ``VecPipe``:
 ``hw/vec/unit.py``. All take a command that is valid from a cycle on and what the formulas of :mod:`sim.timing` say of
@@ -18,7 +18,7 @@ from sim.timing.pipelines import MacBlocks, VecSteps
 
 
 class CopyPipe:
-    """Planner, source and realigner. ``end``: first cycle in which the realigner is free."""
+    """Models planner, source and realigner. ``end`` is the first cycle in which the realigner is free."""
 
     __slots__ = ("end", "ready")
 
@@ -26,7 +26,7 @@ class CopyPipe:
         self.ready = self.end = 0
 
     def run(self, valid: int, work: CopySteps) -> tuple[int, int]:
-        """See the module."""
+        """Take a copy and return when it is accepted and when it signals."""
         begin = valid if valid > self.ready else self.ready
         end = begin + COPY_PLANNED + COPY_FILLED
         if end < self.end:
@@ -46,7 +46,8 @@ class CopyPipe:
 
 
 class MacPipe:
-    """Loader of weights and pixels. ``fires``: when the last block began, ``end``: first cycle without a pixel."""
+    """Models the loader of weights and pixels. ``fires`` is when the last block began, ``end`` the first cycle without
+    a pixel."""
 
     __slots__ = ("end", "fires", "ready", "rows")
 
@@ -55,7 +56,7 @@ class MacPipe:
         self.ready = self.end = self.fires = 0
 
     def run(self, valid: int, work: MacBlocks) -> tuple[int, int]:
-        """See the module."""
+        """Take a MAC instruction and return when it is accepted and when it signals."""
         begin = valid if valid > self.ready else self.ready
         blocks, period, last, _ = work
         weights = begin + MAC_STARTS
@@ -75,7 +76,7 @@ class MacPipe:
 
 
 class VecPipe:
-    """One instruction at a time."""
+    """Models the vector unit, which runs one instruction at a time."""
 
     __slots__ = ("ready",)
 
@@ -83,7 +84,7 @@ class VecPipe:
         self.ready = 0
 
     def run(self, valid: int, work: VecSteps) -> tuple[int, int]:
-        """See the module."""
+        """Take a VEC instruction and return when it is accepted and when it signals."""
         begin = valid if valid > self.ready else self.ready
         setup, steps, tail, _ = work
         self.ready = end = begin + setup + steps - 1 + tail

@@ -1,4 +1,4 @@
-"""Prepares the next job while a body runs: ``hw/control/prepare.py``."""
+"""Prepares the next job while a body runs, as ``hw/control/prepare.py`` does."""
 
 from hw.contract.isa import Segment
 from hw.contract.job import JobFlag
@@ -23,11 +23,11 @@ class PreparerModel(Part):
 
     @property
     def ready(self) -> bool:
-        """Whether the next job may begin."""
+        """Return whether the next job may begin."""
         return self._state == _READY
 
     def take(self) -> Job:
-        """The next job begins."""
+        """Return the next job, which begins."""
         self._index += 1
         self._state = _NOTHING
         return self._job
@@ -82,7 +82,7 @@ class PreparerModel(Part):
             self._listening = True
 
     def event_changed(self, time: int) -> None:
-        """A counter was changed."""
+        """Look again, as a counter was changed."""
         if self._listening:
             self._listening = False
             self._look(time)

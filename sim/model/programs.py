@@ -1,4 +1,4 @@
-"""Code segments in DRAM as programs: one for each base, whatever limits jobs put to it."""
+"""Takes code segments in DRAM as programs: there is one for each base, whatever limits jobs put to it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,15 +11,15 @@ _NEVER = 1 << 60
 
 
 class Programs:
-    """The programs of one DRAM."""
+    """Holds the programs of one DRAM."""
 
     def __init__(self, params: SocParams, dram: npt.NDArray[np.uint8]) -> None:
         self._params, self._dram = params.with_nominal_dram(), dram
         self._here: dict[int, _Program] = {}
 
     def at(self, base: int, limit: int) -> ProgramTable:
-        """The program in the segment of ``limit`` bytes at ``base``. Its table is that of all segments at ``base``, so
-        who executes it looks at the limit; it holds what was decoded by :meth:`ProgramTable.decode`."""
+        """Return the program in the segment of ``limit`` bytes at ``base``. Its table is that of all segments at
+        ``base``, so who executes it looks at the limit; it holds what was decoded by :meth:`ProgramTable.decode`."""
         program = self._here.get(base)
         if program is None:
             program = self._here[base] = _Program(ProgramTable(self._dram[base:], self._params))
@@ -36,14 +36,14 @@ class Programs:
 
 
 class _Program:
-    """The code at a base. ``limit``: the largest of its segments. What lies behind it may have been decoded with it;
-    ``behind``: the first byte there that has changed since."""
+    """Holds the code at a base. ``limit`` is the largest of its segments. What lies behind it may have been decoded
+    with it; ``behind`` is the first byte there that has changed since."""
 
     def __init__(self, table: ProgramTable) -> None:
         self.table, self.limit, self.behind = table, 0, _NEVER
 
     def reach(self, limit: int) -> None:
-        """There is a segment of ``limit`` bytes."""
+        """Take note of a segment of ``limit`` bytes."""
         if limit > self.limit:
             self.limit = limit
             if limit > self.behind:

@@ -1,4 +1,4 @@
-"""The queue in front of a unit, and the semaphores: ``hw/control/unit_queue.py``, ``hw/control/semaphores.py``.
+"""Models the queue in front of a unit, and the semaphores: ``hw/control/unit_queue.py``, ``hw/control/semaphores.py``.
 
 Queues are first in, first out, and so are the tokens of a semaphore. So when an instruction starts follows from what is
 before it in its unit and from the signals that it waits for, and can be told as soon as these are known, ahead of time.
@@ -21,35 +21,35 @@ from sim.timing.program import ProgramTable
 
 
 class Pipe(Protocol):
-    """A unit that stays on the chip; see :mod:`sim.model.pipes`."""
+    """Is a unit that stays on the chip; :mod:`sim.model.pipes` has those there are."""
 
     def run(self, valid: int, work: Any) -> tuple[int, int]:
-        """Take a command that is valid from cycle ``valid`` on; returns when it is accepted and when it signals."""
+        """Take a command that is valid from cycle ``valid`` on; return when it is accepted and when it signals."""
 
 
 class SemaphoreModel:
-    """Tokens of one engine: for each semaphore the cycles from which they can be taken, oldest first."""
+    """Keeps the tokens of one engine: for each semaphore the cycles from which they can be taken, oldest first."""
 
     def __init__(self, count: int) -> None:
         self.tokens: list[deque[int]] = [deque() for _ in range(count)]
         self.waiters: list[QueueModel | None] = [None] * count
 
     def clear(self) -> None:
-        """All are zero."""
+        """Set all semaphores to zero."""
         for tokens in self.tokens:
             tokens.clear()
         self.waiters = [None] * len(self.waiters)
 
     def count(self, number: int, time: int) -> int:
-        """Tokens of semaphore ``number`` in cycle ``time``, as far as they have not been promised."""
+        """Return the tokens of semaphore ``number`` in cycle ``time``, as far as they have not been promised."""
         return sum(token <= time for token in self.tokens[number]) if number < len(self.tokens) else 0
 
     def residue(self) -> int:
-        """A mask of the semaphores that are not zero once all is done."""
+        """Return a mask of the semaphores that are not zero once all is done."""
         return sum(1 << number for number, tokens in enumerate(self.tokens) if tokens)
 
     def signal(self, number: int, time: int) -> "QueueModel | None":
-        """A token more from ``time`` on; returns the queue that waits for it."""
+        """Add a token that can be taken from ``time`` on, and return the queue that waits for it."""
         tokens = self.tokens[number]
         if tokens and tokens[-1] > time:
             ordered = list(tokens)
@@ -65,7 +65,7 @@ class SemaphoreModel:
 
 
 class QueueModel:
-    """Instructions of one unit, of one body, in order.
+    """Models the queue of one unit: the instructions of one body, in order.
 
     ``issued[k]``, ``taken[k]``, ``granted[k]``, ``done[k]``: cycles in which instruction k was dispatched, accepted by
     the unit, had its semaphores, and signalled, as far as they are known; ``pcs[k]`` which it is.
@@ -79,7 +79,7 @@ class QueueModel:
         self.clear()
 
     def clear(self) -> None:
-        """A body begins: nothing is queued."""
+        """Empty the queue as a body begins."""
         self.pcs: list[int] = []
         self.issued: list[int] = []
         self.taken: list[int] = []
@@ -88,16 +88,16 @@ class QueueModel:
 
     @property
     def idle(self) -> bool:
-        """Whether all that was dispatched has an end that is known."""
+        """Return whether the end of all that was dispatched is known."""
         return len(self.done) == len(self.pcs)
 
     @property
     def stuck(self) -> bool:
-        """Whether the head misses a semaphore, and nothing is in flight."""
+        """Return whether the head misses a semaphore, and nothing is in flight."""
         return len(self.granted) == len(self.taken) == len(self.done) < len(self.pcs)
 
     def grant(self, place: int) -> int:
-        """When instruction ``place`` is valid at the unit, or -1: a semaphore is missing."""
+        """Return when instruction ``place`` is valid at the unit, or -1 if a semaphore is missing."""
         head = self.issued[place] + QUEUED
         if place and self.taken[place - 1] >= head:
             head = self.taken[place - 1] + 1
@@ -153,7 +153,8 @@ class QueueModel:
 
 
 class StoreQueueModel(QueueModel):
-    """The queue of ST1 of an engine, which tells what it ``writes``; ``locate(pc)`` is the byte of LV2 it begins at."""
+    """Models the queue of ST1 of an engine, which tells what it ``writes``; ``locate(pc)`` is the byte of LV2 it begins
+    at."""
 
     __slots__ = ("_engine", "_locate", "_writes")
 
@@ -180,7 +181,7 @@ _NO_PIPE = CopyPipe()  #: never run
 
 
 class BusQueueModel(QueueModel):
-    """The queue of LD2 or ST2, whose ends are known when they have come.
+    """Models the queue of LD2 or ST2, whose ends are known when they have come.
 
     ``locate(pc)`` are the ``bases`` of a ``Transfer``; ``progress`` is called when something has begun or ended.
     """

@@ -1,4 +1,4 @@
-"""What a model keeps of a run: when its instructions ran and, where that is wanted, what they waited for."""
+"""Keeps what happened in a run: when its instructions ran and, where that is wanted, what they waited for."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from sim.timing.runs import InstructionRun
 
 
 class UnitRun(NamedTuple):
-    """Instructions of one unit in one body, in order; see ``QueueModel``."""
+    """Holds the instructions of one unit in one body, in order, as ``QueueModel`` does."""
 
     unit: Unit
     pcs: Sequence[int]
@@ -25,7 +25,7 @@ class UnitRun(NamedTuple):
 
 
 class BodyRun(NamedTuple):
-    """A body that has ended."""
+    """Describes a body that has ended."""
 
     engine: int
     job: Job
@@ -34,7 +34,7 @@ class BodyRun(NamedTuple):
 
 
 class PrologueRun(NamedTuple):
-    """A prologue that has ended: its loads."""
+    """Describes the loads of a prologue that has ended."""
 
     engine: int
     job: Job
@@ -45,8 +45,8 @@ class PrologueRun(NamedTuple):
 
 
 class History(NamedTuple):
-    """All that happened since recording began, in order. ``doorbells``: engine, time and RING_TAIL; ``bursts``,
-    ``served``: see ``sim.model.dram``."""
+    """Holds all that happened since recording began, in order. ``doorbells`` are engine, time and RING_TAIL; ``bursts``
+    and ``served`` are those of ``sim.model.dram``."""
 
     bodies: list[BodyRun]
     prologues: list[PrologueRun]
@@ -63,7 +63,7 @@ class Recorder:
         self.history = History([], [], [], [], [])
 
     def body(self, engine: int, job: Job, program: ProgramTable, queues: Sequence[QueueModel]) -> None:
-        """A body has ended; what its queues hold will not change any more."""
+        """Keep a body that has ended; what its queues hold will not change any more."""
         if self.enabled:
             units = [UnitRun(q.unit, q.pcs, q.issued, q.taken, q.done) for q in queues if q.done]
             self.history.bodies.append(BodyRun(engine, job, program, units))
@@ -77,17 +77,17 @@ class Recorder:
         taken: Sequence[int],
         done: Sequence[int],
     ) -> None:  # fmt: skip
-        """A prologue has ended."""
+        """Keep a prologue that has ended."""
         if self.enabled:
             self.history.prologues.append(PrologueRun(engine, job, program, pcs, taken, done))
 
     def doorbell(self, engine: int, time: int, tail: int) -> None:
-        """The host has written RING_TAIL."""
+        """Keep that the host has written RING_TAIL."""
         if self.enabled:
             self.history.doorbells.append((engine, time, tail))
 
     def table(self) -> npt.NDArray[np.int64]:
-        """A row for each instruction, the members of ``InstructionRun`` in order."""
+        """Return a table with a row for each instruction, whose columns are the members of ``InstructionRun``."""
         parts = []
         for one in self.history.prologues:
             parts.append(_rows(one.engine, Unit.LD2, one.job, one.pcs, one.taken, one.done))
@@ -100,7 +100,7 @@ class Recorder:
 def _rows(
     engine: int, unit: Unit, job: Job, pcs: Sequence[int], taken: Sequence[int], done: Sequence[int]
 ) -> npt.NDArray[np.int64]:
-    """Rows of the instructions that have ended."""
+    """Return the rows of the instructions that have ended."""
     rows = np.empty((len(done), len(InstructionRun._fields)), np.int64)
     rows[:, :3] = engine, unit, job.members["job_id"]
     for column, values in enumerate((pcs, taken, done), 3):

@@ -1,4 +1,4 @@
-"""The registers as the host reads and writes them: ``hw/control/engine_registers.py`` and ``hw/soc.py``."""
+"""Models the registers as the host reads and writes them: ``hw/control/engine_registers.py`` and ``hw/soc.py``."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +32,7 @@ Write = Callable[[int, int], None]  #: told the cycle from which on, and the val
 
 
 class RegisterModel:
-    """Every register of ``hw.contract.regs`` by its address: ``readers`` and ``writers``."""
+    """Holds every register of ``hw.contract.regs`` by its address: ``readers`` and ``writers``."""
 
     def __init__(self, soc: SocModel) -> None:
         self._soc = soc
@@ -46,7 +46,8 @@ class RegisterModel:
             _EngineRegisters(engine).add(self.readers, self.writers, self._counters)
 
     def touched(self, address: int, time: int) -> int:
-        """When an access that reaches the register file at ``time`` is carried out: some registers take turns."""
+        """Return when an access that reaches the register file at ``time`` is carried out: some registers take
+        turns."""
         if address in self._events:
             return self._soc.shared.events.accessed(time)
         return time + COUNTER_READ if address in self._counters else time
@@ -102,7 +103,7 @@ class RegisterModel:
 
 
 class _EngineRegisters:
-    """Those of one engine: a method for each that is more than a number it keeps."""
+    """Holds the registers of one engine, with a method for each that is more than a number it keeps."""
 
     def __init__(self, engine: EngineModel) -> None:
         self._engine = engine

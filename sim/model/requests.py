@@ -1,4 +1,4 @@
-"""What clients of the DRAM ask for, and what is kept of it."""
+"""Describes what clients of the DRAM ask for, and what is kept of it."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -9,13 +9,13 @@ HELD = -1  #: the answer to a request that waits
 
 
 class PortUser(Protocol):
-    """Whoever has bursts: ``port`` is its number among those that read, or write."""
+    """Is whoever has bursts: ``port`` is its number among those that read, or write."""
 
     port: int
 
 
 class Client(PortUser, Protocol):
-    """Whoever asks for bursts, one at a time."""
+    """Is whoever asks for bursts, one at a time."""
 
     def accepted(self, time: int) -> None:
         """A request that had to wait was accepted: from cycle ``time`` on the next may be offered."""

@@ -1,4 +1,4 @@
-"""Writes completions: ``hw/control/retire.py``."""
+"""Writes completions as ``hw/control/retire.py`` does."""
 
 from hw.contract.job import COMPLETION, COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.timing import AXI_RETURN
@@ -23,7 +23,7 @@ class RetirerModel(Part):
         self._waiting: tuple[Job, bytes] | None = None  # for room in the ring
 
     def take(self, time: int, job: Job, completion: bytes) -> int:
-        """A job has ended, and the executor offers it in cycle ``time``; returns when it may forget it."""
+        """Take a job that has ended, which the executor offers in cycle ``time``; return when it may forget the job."""
         self.free = False
         done = time + 1 + COPIED
         self.later(done + 1, self._copied, (job, completion))
@@ -61,7 +61,7 @@ class RetirerModel(Part):
             self.accepted(accepted)
 
     def accepted(self, time: int) -> None:
-        """See ``Client``."""
+        """Take note that a burst was accepted, as a ``Client`` does."""
         if (self._number + 1) * self._beats * self.engine.params.dram_word < COMPLETION.size:
             self.later(time + self._beats + 1, self._request, self._number + 1)
 

@@ -1,4 +1,4 @@
-"""Fetches job descriptors: ``hw/control/ring.py``."""
+"""Fetches job descriptors as ``hw/control/ring.py`` does."""
 
 from hw.contract.job import JOB
 from hw.contract.timing import AXI_RETURN, FETCH_BURST_BYTES
@@ -23,7 +23,7 @@ class RingModel(Part):
         self.jobs: dict[int, Job] = {}
 
     def doorbell(self, time: int, tail: int) -> None:
-        """The host has written RING_TAIL."""
+        """Take note that the host has written RING_TAIL."""
         behind = (tail - self.fetched) & 0xFFFFFFFF
         self.tail = self.fetched if behind >> 31 else self.fetched + behind
         self.engine.recorder.doorbell(self.engine.number, time, self.tail)
@@ -63,7 +63,7 @@ class RingModel(Part):
                 self.accepted(accepted)
 
     def accepted(self, time: int) -> None:
-        """See ``Client``."""
+        """Take note that a burst was accepted, as a ``Client`` does."""
         self.later(time, self._offer, self._next)
 
     def _came(self, time: int, subject: tuple[int, int, int]) -> None:
@@ -87,13 +87,13 @@ class RingModel(Part):
             self.later(last + 1, self._stored, address)
 
     def _failed(self, time: int, address: int) -> None:
-        """A descriptor cannot be read: the jobs before it are not affected."""
+        """Stop at a descriptor that cannot be read; the jobs before it are not affected."""
         self.bad = BAD_READ
         self.jobs[self.stored] = self._flawed(address)
         self.engine.loader.consider(time)
 
     def _flawed(self, address: int) -> Job:
-        """What is kept of a descriptor that is not valid: zeros where it could not be read."""
+        """Return what is kept of a descriptor that is not valid: zeros where it could not be read."""
         raw = bytearray(self.engine.read_dram(address, JOB.size))
         size = self._beats * self.engine.params.dram_word
         for offset in self._unread:

@@ -1,4 +1,4 @@
-"""What the engines of a SoC share: time, memories, events, programs."""
+"""Holds what the engines of a SoC share: time, memories, events and programs."""
 
 from collections.abc import Callable
 
@@ -24,9 +24,9 @@ ENDLESS = 1 << 28  #: cycles of an instruction that nobody waits for
 
 
 class Shared:
-    """``dram``: its bytes. ``units``: what instructions do to the memories, None where they are only timed.
-    ``awaiting_interrupt``: the host waits for the interrupt line, and what raises it stops the agenda.
-    ``event_changed``: who wants to know that an event counter was changed."""
+    """Holds what engines share. ``dram`` is its bytes; ``units`` is what instructions do to the memories, None where
+    they are only timed. While ``awaiting_interrupt`` the host waits for the interrupt line, and what raises it stops
+    the agenda. ``event_changed`` is told that an event counter was changed."""
 
     def __init__(self, params: SocParams, *, data: bool) -> None:
         self.params = params
@@ -59,7 +59,7 @@ class Shared:
             raise FunctionalFault(Fault.BUS, pc, self._unanswered(insn, segments), UNIT_OF[insn.op]) from None
 
     def _unanswered(self, insn: Insn, segments: Segments) -> int:
-        """Offset of byte 0 of the first run that the DRAM answers with an error."""
+        """Return the offset of byte 0 of the first run that the DRAM answers with an error."""
         side = "src" if insn.op is Op.LD2 else "dst"
         runs = runs_of(excerpt(insn.fields, RUN_LOOPS, MOST)[0])
         first = runs.src if insn.op is Op.LD2 else runs.dst

@@ -1,4 +1,4 @@
-"""All that is behind the bus: ``hw/soc.py`` with its memory."""
+"""Models all that is behind the bus: ``hw/soc.py`` with its memory."""
 
 from hw.contract.params import SocParams
 from sim.model.engine import EngineModel
@@ -6,12 +6,12 @@ from sim.model.shared import Shared
 
 
 class SocModel:
-    """The engines, and what they ``shared``."""
+    """Joins the engines and what they ``shared``."""
 
     def __init__(self, params: SocParams, *, data: bool = True) -> None:
         self.shared = Shared(params, data=data)
         self.engines = [EngineModel(self.shared, number) for number in range(params.engines)]
 
     def line(self) -> bool:
-        """The interrupt line."""
+        """Return the interrupt line."""
         return any(engine.irq_pending & engine.regs["IRQ_ENABLE"] for engine in self.engines)

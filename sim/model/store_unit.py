@@ -1,4 +1,4 @@
-"""ST2: ``hw/dma/sink.py``, burst by burst."""
+"""Models ST2, ``hw/dma/sink.py``, burst by burst."""
 
 import ctypes
 
@@ -9,8 +9,8 @@ from sim.model.transfer import Struck, Transfer
 
 
 class StoreUnit:
-    """ST2: bursts are announced as their first word comes and go one after the other. ``struck`` is told when one
-    was answered with an error."""
+    """Stores in bursts that are announced as their first word comes and go one after the other. ``struck`` is told when
+    one was answered with an error."""
 
     BUFFERED = STORE_BUFFERED  #: words on their way between the realigner and the memory
 
@@ -21,7 +21,7 @@ class StoreUnit:
 
     @property
     def outstanding(self) -> int:
-        """Bursts that were announced and not answered."""
+        """Return how many bursts were announced and not answered."""
         count: int = self._call.store_outstanding(self._unit)
         return count
 
@@ -32,14 +32,14 @@ class StoreUnit:
             raise RuntimeError("ST2 was offered more commands than it holds")
 
     def given_up(self, time: int) -> None:
-        """Commands of ST2 are never taken out."""
+        """Do nothing, as commands of ST2 are never taken out."""
         raise NotImplementedError
 
     def stop(self) -> None:
-        """Abort: nothing more is announced."""
+        """Abort: announce nothing more."""
         self._call.store_stop(self._unit)
 
     def clear(self) -> None:
-        """The engine is reset: nothing is outstanding."""
+        """Reset with the engine: nothing is outstanding then."""
         self._call.store_clear(self._unit)
         self._memory.forget_commands(self)

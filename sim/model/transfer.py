@@ -1,4 +1,4 @@
-"""Commands of the units that reach DRAM, on their way through them."""
+"""Describes commands of the units that reach DRAM, on their way through them."""
 
 import ctypes
 from collections.abc import Callable
@@ -14,7 +14,7 @@ BODY, LOADER = 0, 1  #: who gives commands to LD2
 
 
 class Transfer:
-    """The command of LD2 or ST2 at ``pc``, which does ``work``.
+    """Is the command of LD2 or ST2 at ``pc``, which does ``work``.
 
     ``bases``: the address that the offsets of its bursts count from, and the byte of LV2 that a load's words count
     from; ``accepted`` and ``done`` are told the cycle.
@@ -29,7 +29,7 @@ class Transfer:
         self.accepted, self.done, self.pc, self.side = accepted, done, pc, side
 
     def given(self, number: int) -> ctypes.Structure:
-        """The command as the core knows it."""
+        """Return the command as the core knows it."""
         steps, bursts, lead, trail = self._work
         return Given(
             number, self.side, *self._bases, lead, trail, steps.runs, steps.steps, len(bursts), bursts.part,
@@ -38,7 +38,7 @@ class Transfer:
 
 
 class Carrier(PortUser, Protocol):
-    """A unit that carries commands out, as the memory sees it."""
+    """Is a unit that carries commands out, as the memory sees it."""
 
     struck: Struck
 

@@ -1,4 +1,5 @@
-"""What MAC and VEC waited for, cycle by cycle: ``hw/control/monitor.py``, from when instructions began and ended."""
+"""Works out what MAC and VEC waited for, cycle by cycle as ``hw/control/monitor.py`` does, from when instructions began
+and ended."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -14,7 +15,7 @@ Span = tuple[int, int]  #: from a cycle to before another
 
 
 class Stretches:
-    """Cycles in spans that are apart and in order."""
+    """Holds cycles in spans that are apart and in order."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self._begins = [begin for begin, _ in spans]
@@ -22,7 +23,7 @@ class Stretches:
         self._total = [0, *accumulate(end - begin for begin, end in spans)]
 
     def within(self, begin: int, end: int) -> int:
-        """Cycles of them from ``begin`` to before ``end``."""
+        """Return how many of the cycles are from ``begin`` to before ``end``."""
         return self._before(end) - self._before(begin) if end > begin else 0
 
     def _before(self, time: int) -> int:
@@ -31,7 +32,7 @@ class Stretches:
 
 
 def united(spans: Iterable[Span]) -> list[Span]:
-    """The cycles in any of ``spans``, as spans that are apart and in order."""
+    """Return the cycles in any of ``spans``, as spans that are apart and in order."""
     found: list[Span] = []
     for begin, end in sorted(spans):
         if found and begin <= found[-1][1]:
@@ -42,7 +43,7 @@ def united(spans: Iterable[Span]) -> list[Span]:
 
 
 def without(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
-    """What is left of ``spans`` without ``others``; both are apart and in order."""
+    """Return what is left of ``spans`` without ``others``; both are apart and in order."""
     found, place = [], 0
     for begin, end in spans:
         while place and others[place - 1][1] > begin:
@@ -59,7 +60,8 @@ def without(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
 
 
 class Waiting(NamedTuple):
-    """A stretch in which the head of a queue misses semaphores: of ``lowest`` class first; ``data``: of an even one."""
+    """Describes a stretch in which the head of a queue misses semaphores. ``lowest`` is the lowest class of these;
+    ``data`` says whether one of them is of an even class."""
 
     begin: int
     end: int
@@ -68,8 +70,8 @@ class Waiting(NamedTuple):
 
 
 def waits_of(queue: QueueModel, tokens: Mapping[int, Sequence[int]], now: int) -> Iterator[Waiting]:
-    """When the unit was idle and the head of its queue missed semaphores. ``tokens``: by semaphore the cycles in which
-    it was signalled, in order."""
+    """Yield the stretches in which the unit was idle and the head of its queue missed semaphores. ``tokens`` is by
+    semaphore the cycles in which it was signalled, in order."""
     used: dict[int, int] = defaultdict(int)
     free = 0
     for place in range(len(queue.granted)):
@@ -92,7 +94,7 @@ def waits_of(queue: QueueModel, tokens: Mapping[int, Sequence[int]], now: int) -
 
 
 def tokens_of(queues: Sequence[QueueModel], restored: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
-    """By semaphore the cycles in which it was signalled; those ``restored`` with the job come first."""
+    """Return by semaphore the cycles in which it was signalled; those ``restored`` with the job come first."""
     found: dict[int, list[int]] = defaultdict(list)
     for queue in queues:
         for pc, end in zip(queue.pcs, queue.done, strict=False):
@@ -107,8 +109,8 @@ def tokens_of(queues: Sequence[QueueModel], restored: Mapping[int, int]) -> Mapp
 def waiting_counters(
     queues: Sequence[QueueModel], restored: Mapping[int, int], loads: Iterable[Span], now: int
 ) -> dict[str, int]:
-    """``*_waiting``, ``*_missing0`` to ``3`` and ``mac_starved`` of a body in cycle ``now``; ``loads``: spans in which
-    LD2 worked for the loader."""
+    """Return ``*_waiting``, ``*_missing0`` to ``3`` and ``mac_starved`` of a body in cycle ``now``; ``loads`` are spans
+    in which LD2 worked for the loader."""
     tokens, counters = tokens_of(queues, restored), dict[str, int]()
     spans = {unit: zip(queues[unit].taken, queues[unit].done, strict=False) for unit in (Unit.LD2, Unit.LD1, Unit.LD0)}
     near = united([*spans[Unit.LD1], *spans[Unit.LD0]])

@@ -1,4 +1,4 @@
-"""The RTL backends: the same netlist compiled in two ways, and in Amaranth's simulator."""
+"""This folder holds the RTL backends: the same netlist compiled in two ways, and in Amaranth's simulator."""
 
 from os import PathLike
 
@@ -22,8 +22,8 @@ def open_bus(
     vcd: str | PathLike | None = None,
     progress: Progress | None = None,
 ) -> RtlBus:
-    """A simulated SoC at power-on. ``backend`` is ``native`` (compiled), ``cxxrtl`` (compiled by way of Yosys, for
-    cross-checks and waveforms) or ``pysim`` (the reference).
+    """Return a simulated SoC at power-on. ``backend`` is ``native`` (compiled), ``cxxrtl`` (compiled by way of Yosys,
+    for cross-checks and waveforms) or ``pysim`` (the reference).
 
     ValueError for an unknown backend, :class:`BuildError` if a compiled one cannot be built or cannot write waveforms.
     """
@@ -52,7 +52,8 @@ def open_bus(
 
 
 def is_built(params: SocParams) -> bool:
-    """Whether :func:`open_bus` finds a simulator of the default backend in the cache, so that it opens at once."""
+    """Return whether :func:`open_bus` finds a simulator of the default backend in the cache, so that it opens at
+    once."""
     from sim.rtl.cache import is_built as cached
     from sim.rtl.native.build import recipe
 

@@ -1,4 +1,4 @@
-"""What the RTL backends share: host costs, checks and errors. A backend adds a handful of hooks."""
+"""Holds what the RTL backends share: host costs, checks and errors. A backend adds a handful of hooks."""
 
 import enum
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ REGISTER_TIMEOUT = 10_000  #: cycles a register access may take
 
 
 class Until(enum.IntEnum):
-    """What ends a run before its limit."""
+    """Names what ends a run before its limit."""
 
     LIMIT = 0  #: nothing
     IRQ = 1  #: a cycle with the interrupt line high
@@ -28,7 +28,7 @@ class Until(enum.IntEnum):
 
 
 class RtlBus(ABC):
-    """:class:`sim.bus.Bus` over a simulation of :class:`sim.rtl.top.SimTop`.
+    """Is a :class:`sim.bus.Bus` over a simulation of :class:`sim.rtl.top.SimTop`.
 
     All cycles are counted and charged here, so backends that simulate the same netlist agree cycle for cycle. A
     memory access is charged first and takes effect at the end of the charged cycles.
@@ -49,20 +49,20 @@ class RtlBus(ABC):
 
     @abstractmethod
     def _response(self) -> tuple[int, bool]:
-        """``rsp_data`` and ``rsp_error``."""
+        """Return ``rsp_data`` and ``rsp_error``."""
 
     @abstractmethod
     def _irq(self) -> bool:
-        """The interrupt line now."""
+        """Return the interrupt line as it is now."""
 
     @abstractmethod
     def _run(self, limit: int, until: Until) -> tuple[int, bool]:
-        """Run up to ``limit`` cycles, ending after the first one in which ``until`` was met; returns the number
-        of cycles and whether it was met."""
+        """Run up to ``limit`` cycles, ending after the first one in which ``until`` was met; return the number of
+        cycles and whether it was met."""
 
     @abstractmethod
     def _load(self, address: int, size: int) -> bytes:
-        """DRAM contents."""
+        """Return DRAM contents."""
 
     @abstractmethod
     def _store(self, address: int, data: bytes) -> None:
@@ -88,7 +88,7 @@ class RtlBus(ABC):
     # -- Bus -------------------------------------------------------------------------------------------------
     @property
     def cycle(self) -> int:
-        """Cycles simulated since power-on."""
+        """Return the cycles simulated since power-on."""
         return self._cycle
 
     def read_reg(self, address: int) -> int:
@@ -150,7 +150,7 @@ class RtlBus(ABC):
 
     # -- for tests -------------------------------------------------------------------------------------------
     def set_stalls(self, seed: int, per_256: int) -> None:
-        """From the next cycle but one each DRAM channel stalls at random in ``per_256`` of 256 cycles (0: off, 255 is
+        """Stall each DRAM channel at random in ``per_256`` of 256 cycles from the next cycle but one (0: off, 255 is
         the most); the same ``seed`` from 1 gives the same stalls. Takes one cycle."""
         check_stalls(seed, per_256)
         self._check_open()
@@ -172,7 +172,7 @@ class RtlBus(ABC):
         self._to_come = [(begin, (int(kind), base, base + size - 1)), (begin + cycles, (0, 0, 0))] if kind else []
 
     def set_dram_timing(self, params: SocParams) -> None:
-        """From the next cycle the DRAM has the latency, the row miss and the bandwidth of ``params``; all else must be
+        """Give the DRAM the latency, the row miss and the bandwidth of ``params`` from the next cycle; all else must be
         as in the parameters of this bus. The DRAM must be idle."""
         check_timing(self.params, params)
         self._check_open()

@@ -1,4 +1,4 @@
-"""One compiled simulator per design: kept in the cache folder, built once, checked before each use.
+"""Keeps one compiled simulator per design in the cache folder, built once, checked before each use.
 
 ``<key>.so`` is a library and ``<key>.sum`` its size and digest; ``<key>.ref`` names the library of a design that need
 not even be elaborated again; ``<key>.lock`` holds the number of the process that builds; ``<key>/`` is where it builds.
@@ -27,7 +27,7 @@ Files = Mapping[str, str]  #: file name -> text
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a library is made. Recipes that differ in anything that shows in the result have different ``tools``."""
+    """Says how a library is made. Recipes that differ in anything that shows in the result have different ``tools``."""
 
     name: str
     tools: tuple[str, ...]  #: versions, flags and sources that the library depends on besides the design
@@ -36,7 +36,7 @@ class Recipe:
 
 
 def library(recipe: Recipe, *, source: str | None = None, stages: Stages | None = None) -> Path:
-    """The library of ``recipe``, built unless it is in the cache.
+    """Return the library of ``recipe``, built unless it is in the cache.
 
     ``source`` identifies what the design is made from: where it is known, the design is not even prepared. Safe to
     call from several processes at once: one builds, the others wait. A library that was damaged is built again. Raises
@@ -68,7 +68,7 @@ def _library(recipe: Recipe, root: Path, source: str | None, stages: Stages) -> 
 
 
 def is_built(recipe: Recipe, source: str) -> bool:
-    """Whether :func:`library` would find the library of ``recipe``, made from ``source``, in the cache."""
+    """Return whether :func:`library` would find the library of ``recipe``, made from ``source``, in the cache."""
     return _known(_reference(recipe, cache_dir(), source)) is not None
 
 
@@ -94,7 +94,7 @@ def _built(recipe: Recipe, root: Path, stages: Stages) -> Path:
 
 
 def _known(reference: Path) -> Path | None:
-    """The library that ``reference`` names, if it is there and intact."""
+    """Return the library that ``reference`` names, if it is there and intact."""
     try:
         target = reference.with_name(read_kept(reference).decode())
     except (OSError, ValueError):
@@ -103,14 +103,14 @@ def _known(reference: Path) -> Path | None:
 
 
 def _publish(built: Path, target: Path) -> None:
-    """Library first: one without its sum is not used."""
+    """Put a library in place before its sum: a library without its sum is not used."""
     sum_ = _sum(built)
     os.replace(built, target)
     write_kept(target.with_suffix(".sum"), sum_.encode())
 
 
 def intact(target: Path) -> bool:
-    """Whether the library ``target`` is as it was published. To load a damaged one may end the process."""
+    """Return whether the library ``target`` is as it was published. To load a damaged one may end the process."""
     try:
         return read_kept(target.with_suffix(".sum")).decode() == _sum(target)
     except (OSError, ValueError):
@@ -131,7 +131,7 @@ def _key(recipe: Recipe, files: Files) -> str:
 
 @functools.cache
 def _target_cpu() -> tuple[str, ...]:
-    """Operating system and instruction set: code is compiled for this very processor."""
+    """Return operating system and instruction set: code is compiled for this very processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -141,7 +141,8 @@ def _target_cpu() -> tuple[str, ...]:
 
 
 def _opened(path: Path) -> IO[str]:
-    """A lock to read and to write, made if it is missing. Raises OSError for what is no plain file, without waiting."""
+    """Return a lock to read and to write, made if it is missing. Raises OSError for what is no plain file, without
+    waiting."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

@@ -1,4 +1,4 @@
-"""A simulator in a shared library, behind ``Bus``."""
+"""Puts a simulator in a shared library behind ``Bus``."""
 
 import ctypes
 import os
@@ -32,7 +32,7 @@ _INTERFACE = (
 
 
 class CompiledBus(RtlBus):
-    """:class:`sim.bus.Bus` over a compiled netlist, cycle for cycle equal to ``PysimBus``.
+    """Is a :class:`sim.bus.Bus` over a compiled netlist, cycle for cycle equal to ``PysimBus``.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ class CompiledBus(RtlBus):
     # -- for comparisons -------------------------------------------------------------------------------------
     @property
     def register_names(self) -> list[tuple[int, str]]:
-        """Bits and hierarchical name of every register, in the order of :meth:`registers`."""
+        """Return bits and hierarchical name of every register, in the order of :meth:`registers`."""
         lines = self._library.caesura_register_names().decode().splitlines()
         return [(int(bits), name) for bits, name in (line.split(" ", 1) for line in lines)]
 
     def registers(self) -> npt.NDArray[np.uint64]:
-        """Every register after the last clock edge, in the order of ``register_names``: 64-bit words, least
+        """Return every register after the last clock edge, in the order of ``register_names``: 64-bit words, least
         significant first. The next call overwrites the array."""
         if self._values is None:
             self._values = np.zeros(sum((bits + 63) // 64 for bits, _ in self.register_names), np.uint64)

@@ -1,4 +1,4 @@
-"""What a simulated design is made from, as one number: a known one need not be elaborated again."""
+"""Digests what a simulated design is made from: a known one need not be elaborated again."""
 
 import hashlib
 import importlib.metadata
@@ -13,7 +13,7 @@ _HW = Path(hw.__file__).parent
 
 
 def design_digest(params: SocParams) -> str:
-    """Digest over all sources of ``hw`` and of the simulated DRAM and host, the parameters but their name and
+    """Return a digest over all sources of ``hw`` and of the simulated DRAM and host, the parameters but their name, and
     Amaranth's version."""
     sources = [*sorted(_HW.rglob("*.py")), _SIM / "dram.py", _SIM / "rtl" / "top.py"]
     fields = params.with_nominal_dram().to_dict()

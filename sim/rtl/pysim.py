@@ -1,4 +1,4 @@
-"""The reference backend: Amaranth's own simulator."""
+"""Is the reference backend: Amaranth's own simulator."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +17,7 @@ PROGRESS_CYCLES = 1000
 
 
 class PysimBus(RtlBus):
-    """:class:`sim.bus.Bus` over Amaranth's simulator: thousands of cycles per second.
+    """Is a :class:`sim.bus.Bus` over Amaranth's simulator, which does thousands of cycles per second.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class PysimBus(RtlBus):
         self.set_dram_timing(self.params)
 
     async def _host(self, ctx) -> None:
-        """The one test bench: runs a job at a time and lets no time pass between jobs."""
+        """Run a job at a time, and let no time pass between jobs: this is the one test bench."""
         while True:
             if self._job is not None:
                 await self._job(ctx)
@@ -158,7 +158,7 @@ class PysimBus(RtlBus):
 
 @contextmanager
 def _signals_to_vcd(simulator: Simulator, path: str | PathLike) -> Iterator[None]:
-    """``Simulator.write_vcd`` without the memories: it would register one variable per DRAM word."""
+    """Write what ``Simulator.write_vcd`` does without the memories: it would register one variable per DRAM word."""
     design = simulator._engine._design
     everything = design.fragments
     design.fragments = {f: info for f, info in everything.items() if not isinstance(f, MemoryInstance)}

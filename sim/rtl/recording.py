@@ -1,4 +1,4 @@
-"""When instructions run on the RTL, read off its registers cycle by cycle."""
+"""Reads off the registers of the RTL, cycle by cycle, when instructions run."""
 
 from collections import deque
 
@@ -14,8 +14,8 @@ from sim.timing.runs import InstructionRun
 
 
 class RecordingBus(SideBySideBus):
-    """:class:`sim.bus.Bus` over a compiled backend that goes cycle by cycle and tells when units accepted and finished
-    each instruction of a body: the ground truth for the fast model.
+    """Is a :class:`sim.bus.Bus` over a compiled backend that goes cycle by cycle and tells when units accepted and
+    finished each instruction of a body: the ground truth for the fast model.
 
     Members: ``runs``, of all instructions that have ended, in the order of their ends.
     """
@@ -56,7 +56,7 @@ class RecordingBus(SideBySideBus):
 
 
 def _places(bus: CompiledBus) -> dict[str, int]:
-    """Where the first word of each register is."""
+    """Return where the first word of each register is."""
     places, at = {}, 0
     for bits, name in bus.register_names:
         places[name] = at
@@ -65,7 +65,7 @@ def _places(bus: CompiledBus) -> dict[str, int]:
 
 
 class _QueueWatch:
-    """The queue of one unit: how many commands it has handed on, and the pulse that one is done."""
+    """Watches the queue of one unit: how many commands it has handed on, and the pulse that one is done."""
 
     def __init__(self, places: dict[str, int], engine: int, unit: Unit) -> None:
         name = unit.name.lower()
@@ -79,7 +79,8 @@ class _QueueWatch:
         self._before = 0
 
     def look(self, values: npt.NDArray[np.uint64], now: int) -> list[tuple[int, int, int]]:
-        """Number of the instruction in its unit, acceptance and signal of what has ended in the last cycle."""
+        """Return for each instruction that has ended in the last cycle its number in its unit, its acceptance and its
+        signal."""
         taken, in_flight = int(values[self._taken]), int(values[self._in_flight])
         accepted = (taken - self._was) % UNIT_IN_FLIGHT
         ended = self._before + accepted - in_flight

@@ -1,4 +1,4 @@
-"""Netlists as RTLIL text: the hand-over from Amaranth to Yosys."""
+"""Writes netlists as RTLIL text: the hand-over from Amaranth to Yosys."""
 
 from amaranth.back import rtlil
 from amaranth.hdl import Fragment, Signal, Value
@@ -31,7 +31,7 @@ class _SparseModuleEmitter(rtlil.ModuleEmitter):
 
 
 def to_rtlil(component: wiring.Component, *, name: str, clock: Signal | None = None, separator: str = "__") -> str:
-    """RTLIL of ``component`` with its members as ports (``a__b`` for member ``b`` of interface ``a``).
+    """Return the RTLIL of ``component`` with its members as ports (``a__b`` for member ``b`` of interface ``a``).
 
     ``clock`` becomes the input ``clk``, for a component that defines its own domain; otherwise ``clk`` and ``rst``
     are added. The component must not have been elaborated before.

@@ -1,4 +1,4 @@
-"""Several simulations of the same netlist, driven by the same calls."""
+"""Drives several simulations of the same netlist by the same calls."""
 
 from typing import TypeVar
 
@@ -8,11 +8,11 @@ Answer = TypeVar("Answer")
 
 
 class DisagreementError(AssertionError):
-    """Two simulations of the same netlist differ; names cycle, what differs and the values."""
+    """Says that two simulations of the same netlist differ; names cycle, what differs and the values."""
 
 
 class SideBySideBus(RtlBus):
-    """:class:`sim.bus.Bus` over simulations that are fresh from power-on. Every call goes to all of them.
+    """Is a :class:`sim.bus.Bus` over simulations that are fresh from power-on. Every call goes to all of them.
 
     All must answer the same, or :class:`DisagreementError` is raised. Closing closes all.
 
@@ -27,7 +27,7 @@ class SideBySideBus(RtlBus):
         self.buses = buses
 
     def same(self, what: str, answers: list[Answer]) -> Answer:
-        """The answer that all gave to the question ``what``."""
+        """Return the answer that all gave to the question ``what``."""
         if any(answer != answers[0] for answer in answers):
             shown = ", ".join(f"{name} {answer}" for name, answer in zip(self.buses, answers, strict=True))
             raise DisagreementError(f"{what} differs in cycle {self._cycle}: {shown}")

@@ -1,4 +1,4 @@
-"""What the user sees while a simulator is built: the stages, with elapsed and expected seconds."""
+"""Shows the user the stages while a simulator is built, with elapsed and expected seconds."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str, *, size: int, seconds: float) -> Iterator[None]:
-        """Everything inside is the stage called ``name``.
+        """Show the stage called ``name`` while everything inside runs.
 
         ``size`` is what its duration grows with, such as the bytes of a netlist. The time expected is the last time on
         this machine, scaled by size; ``seconds`` if there was none of a comparable size.
@@ -43,7 +43,7 @@ class Stages:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """Everything inside is waiting for ``what``."""
+        """Show that everything inside waits for ``what``."""
         with self._shown(f"waiting for {what}", ""):
             yield
 
@@ -83,7 +83,7 @@ class Stages:
 
 
 class _Live:
-    """Text that is made anew whenever it is drawn."""
+    """Is text that is made anew whenever it is drawn."""
 
     def __init__(self, line) -> None:
         self._line = line
@@ -109,6 +109,6 @@ def _expected(name: str, size: int, default: float) -> float:
 
 
 def _remember(name: str, size: int, seconds: float) -> None:
-    """A cache folder that cannot be written costs the estimate, nothing else."""
+    """Remember how long a stage took. A cache folder that cannot be written costs the estimate, nothing else."""
     with contextlib.suppress(OSError):
         write_kept(cache_dir() / DURATIONS, json.dumps({**_durations(), name: [round(seconds, 3), size]}).encode())

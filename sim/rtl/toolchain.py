@@ -1,4 +1,4 @@
-"""Compilers from pip, run with a log."""
+"""Runs compilers from pip, with a log."""
 
 import importlib.metadata
 import os
@@ -14,19 +14,19 @@ from sim.cache_folder import cache_dir
 
 
 class BuildError(RuntimeError):
-    """A tool that builds a simulator is missing or failed; names the log."""
+    """Says that a tool that builds a simulator is missing or failed; names the log."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler driver: ``language`` is ``cc`` or ``c++``; the environment variable ``variable`` replaces it."""
+    """Is a compiler driver: ``language`` is ``cc`` or ``c++``; the environment variable ``variable`` replaces it."""
 
     language: str
     variable: str
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What is run: the compiler of the variable if set, else the one of the ``ziglang`` package."""
+        """Return the command to run: the compiler of the variable if set, else the one of the ``ziglang`` package."""
         chosen = os.environ.get(self.variable)
         if chosen:
             return tuple(shlex.split(chosen))
@@ -34,7 +34,8 @@ class Compiler:
 
     @property
     def version(self) -> str:
-        """What tells compilers apart. Paths of the ``ziglang`` package are not part of it, so checkouts share."""
+        """Return what tells compilers apart. Paths of the ``ziglang`` package are not part of it, so checkouts
+        share."""
         return os.environ.get(self.variable) or f"ziglang {importlib.metadata.version('ziglang')}"
 
 
@@ -44,7 +45,7 @@ CXX = Compiler("c++", "CAESURA_CXX")
 
 @dataclass(frozen=True)
 class Source:
-    """A file to compile, with flags of its own."""
+    """Names a file to compile, with flags of its own."""
 
     path: Path
     flags: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ class Source:
 def compile_all(
     compiler: Compiler, sources: Iterable[Source], flags: Sequence[str], work: Path, log: Path
 ) -> list[str]:
-    """Compile ``sources``, as many at a time as there are cores; returns the names of the objects in ``work``.
+    """Compile ``sources``, as many at a time as there are cores; return the names of the objects in ``work``.
 
     Paths of sources are absolute: the compiler's own cache must tell apart the files of builds that run side by side.
     """
@@ -102,6 +103,6 @@ def run_tool(
 
 
 def tool_environment() -> dict[str, str]:
-    """The environment of tools: zig keeps what it builds in our cache folder."""
+    """Return the environment of tools, in which zig keeps what it builds in our cache folder."""
     zig = str(cache_dir() / "zig")
     return {**os.environ, "ZIG_GLOBAL_CACHE_DIR": zig, "ZIG_LOCAL_CACHE_DIR": zig}

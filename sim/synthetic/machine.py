@@ -1,4 +1,4 @@
-"""The synthetic machine: engines with a queue each, one path for memory access, one on-chip memory, preemption.
+"""Defines the synthetic machine: engines with a queue each, one path for memory access, one on-chip memory, preemption.
 
 Loads run one after the other in the order of submission, as far as on-chip memory allows. Each engine computes its jobs
 in that order, each after its own load. With preemption, more urgent jobs go first in both. Whoever submits one has
@@ -21,7 +21,8 @@ Process = Generator[simpy.Event, Any, Any]  #: what SimPy runs
 
 @dataclass(frozen=True)
 class SwitchCost:
-    """What preemption costs, whichever policy asks for it. ``interval``: time between cancellation points in a job.
+    """Says what preemption costs, whichever policy asks for it. ``interval`` is the time between cancellation points in
+    a job.
 
     ``dump`` and ``restore`` occupy the engine, between two jobs of a request as within one: what the later ones read is
     on chip there, too.
@@ -34,7 +35,7 @@ class SwitchCost:
 
 @dataclass(frozen=True)
 class StateMove:
-    """A ``dump`` or a ``restore`` of an engine, and when it was."""
+    """Describes a ``dump`` or a ``restore`` of an engine, and when it was."""
 
     kind: str
     engine: int
@@ -43,9 +44,9 @@ class StateMove:
 
 
 class SyntheticMachine:
-    """``memory`` bytes on chip. Without ``switch`` nothing is preempted and priorities have no effect. ``partial``: a
-    load begins as soon as there is some room, pauses when memory is full, and goes on when some is freed; otherwise it
-    waits for all that it needs. Not together with ``switch``."""
+    """Runs jobs with ``memory`` bytes on chip. Without ``switch`` nothing is preempted and priorities have no effect.
+    With ``partial`` a load begins as soon as there is some room, pauses when memory is full, and goes on when some is
+    freed; otherwise it waits for all that it needs. ``partial`` and ``switch`` exclude each other."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class SyntheticMachine:
         self._notify()
 
     def _wake(self, delay: float) -> Process:
-        """A job may load from then on."""
+        """Look again after ``delay``, when a job may load."""
         yield self.env.timeout(delay)
         self._notify()
 
@@ -110,7 +111,7 @@ class SyntheticMachine:
             self._notify()
 
     def _bring(self, job: SyntheticJob) -> Process:
-        """Load, in pieces where there is not enough room yet."""
+        """Load a job, in pieces where there is not enough room yet."""
         left = job.bytes
         self.used += (piece := min(left, self.memory - self.used))
         job.load_start = self.env.now
@@ -124,7 +125,7 @@ class SyntheticMachine:
         yield self.env.timeout(job.load * piece / job.bytes if job.bytes else job.load)
 
     def _next_load(self) -> SyntheticJob | None:
-        """The job to load now, if there is room for it."""
+        """Return the job to load now, if there is room for it."""
         job = min((job for job in self.backlog if job.earliest <= self.env.now), key=self._rank, default=None)
         if job is None:
             return None
@@ -152,7 +153,7 @@ class SyntheticMachine:
             yield from self._compute(job)
 
     def on_chip(self, engine: int) -> list[SyntheticJob]:
-        """The latest jobs of requests that are in the middle of their jobs on ``engine`` and not dumped."""
+        """Return the latest jobs of requests that are in the middle of their jobs on ``engine`` and not dumped."""
         dumped = self._dumped
         return [job for request, job in self._latest.items() if job.engine == engine and dumped.get(request) is not job]
 
@@ -222,7 +223,8 @@ class SyntheticMachine:
                 del self._dumped[job.request]
 
     def _make_room(self, job: SyntheticJob) -> bool:
-        """Whether there is room for ``job``, after rolling back later jobs that are loaded and have not started."""
+        """Return whether there is room for ``job``, after rolling back later jobs that are loaded and have not
+        started."""
         loaded = [
             other
             for queue in self._queues

@@ -1,4 +1,4 @@
-"""What a program alone says about which of its instructions have ended when the executor reaches a place."""
+"""Tells from a program alone which of its instructions have ended when the executor reaches a place."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +12,8 @@ from sim.timing.longest import essence
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What matters of an instruction for times: ``insn`` without what its duration does not depend on, the unit that
-    runs it (None: the executor does), and its semaphores as numbers."""
+    """Holds what matters of an instruction for times: ``insn`` without what its duration does not depend on, the unit
+    that runs it (None: the executor does), and its semaphores as numbers."""
 
     insn: Insn
     unit: Unit | None
@@ -22,7 +22,7 @@ class Step:
 
 
 class Steps:
-    """Programs as steps: instructions that are equal in what matters are one and the same step."""
+    """Turns programs into steps: instructions that are equal in what matters are one and the same step."""
 
     def __init__(self, params: SocParams) -> None:
         self._params = params
@@ -30,7 +30,7 @@ class Steps:
         self._seen: dict[int, tuple[Insn, Step]] = {}  # by identity, as programs hold the same instruction many times
 
     def of(self, program: Iterable[Insn]) -> list[Step]:
-        """The instructions of a program as steps."""
+        """Return the instructions of a program as steps."""
         return [self._step(insn) for insn in program]
 
     def _step(self, insn: Insn) -> Step:
@@ -48,7 +48,7 @@ class Steps:
 
 
 class Backlog:
-    """What a program says about which instructions have ended, from how many the executor has issued.
+    """Tells which instructions of a program have ended, from how many the executor has issued.
 
     All but the last of a unit that its queue has room for have been given to it. What was given has its semaphores: the
     instructions that signalled them have ended, and so have all before those in their units. ValueError if an
@@ -74,8 +74,8 @@ class Backlog:
             self._ended[step.unit].append(ended)
 
     def unfinished(self, start: int, begun: Mapping[Unit, int]) -> set[int]:
-        """Instructions before ``start`` that may not have ended when the executor gets there; ``begun``: how many a
-        unit may have taken of them."""
+        """Return the instructions before ``start`` that may not have ended when the executor gets there; a unit may
+        have taken ``begun`` of them."""
         issued = {unit: bisect_left(numbers, start) for unit, numbers in self._numbers.items()}
         given = {unit: max(0, count - self._room) for unit, count in issued.items()}
         ended = {unit: max(0, count - begun[unit]) for unit, count in given.items()}
@@ -92,7 +92,7 @@ class Backlog:
 
 
 class Synchronised(Protocol):
-    """An instruction as far as semaphores go: those that it waits for, and those that it signals."""
+    """Is an instruction as far as semaphores go: those that it waits for, and those that it signals."""
 
     @property
     def waits(self) -> Iterable[int]: ...
@@ -101,14 +101,15 @@ class Synchronised(Protocol):
 
 
 class Counts:
-    """Semaphores of a program once all instructions before a place in it have ended; asked for ascending places."""
+    """Counts the semaphores of a program once all instructions before a place in it have ended; asked for ascending
+    places."""
 
     def __init__(self, steps: Sequence[Synchronised]) -> None:
         self._steps, self._at = steps, 0
         self._counts: dict[int, int] = {}
 
     def at(self, place: int) -> dict[int, int]:
-        """The counts at instruction ``place``."""
+        """Return the counts at instruction ``place``."""
         for step in self._steps[self._at : place]:
             for number in step.signals:
                 self._counts[number] = self._counts.get(number, 0) + 1
@@ -119,8 +120,8 @@ class Counts:
 
 
 def _makers(steps: Sequence[Step]) -> list[list[int]]:
-    """For each instruction the ones that signal what it waits for. Signals that several units give in an order of their
-    own are left out, and so are those that come later."""
+    """Return for each instruction the ones that signal what it waits for. Signals that several units give in an order
+    of their own are left out, and so are those that come later."""
     signals: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         for semaphore in step.signals:

@@ -1,4 +1,4 @@
-"""Bounds on the time from a pause to HALTED (the latency of **Cancellation points**), from the program alone.
+"""Bounds the time from a pause to HALTED (the latency of **Cancellation points**), from the program alone.
 
 In-order queues and first-in, first-out semaphores make a max-plus system: what any unit does later makes nothing else
 happen earlier. So the time at which every instruction has ended is bounded by a walk through the program in which
@@ -42,16 +42,16 @@ _MANY = 2000
 
 @dataclass(frozen=True)
 class Bounds:
-    """Cycles from a pause to HALTED at the worst: ``points``, at each CANCEL of a body for a pause after the one before
-    (or after the job's start), and ``end``, the same for the boundary behind the job."""
+    """Holds cycles from a pause to HALTED at the worst: ``points`` at each CANCEL of a body for a pause after the one
+    before (or after the job's start), and ``end`` at the boundary behind the job."""
 
     points: list[int]
     end: int
 
 
 def worst_intervals(program: Sequence[Insn], params: SocParams, others: Others, loading: bool = False) -> Bounds:
-    """Bounds of one body, with END or without, beside ``others``. ``loading``: loads of prologues may be in the LD2
-    unit when a pause comes. ValueError if an instruction waits for nothing."""
+    """Return the bounds of one body, with END or without, beside ``others``. With ``loading``, loads of prologues may
+    be in the LD2 unit when a pause comes. Raises ValueError if an instruction waits for nothing."""
     return _PauseBounds(params, others, _walks(params, len(program))).of(program, loading)
 
 
@@ -84,7 +84,7 @@ Walks = Callable[[WaitWindow, Rivals], int]  #: the time from a pause to HALTED:
 
 
 def _walks(params: SocParams, instructions: int) -> Walks:
-    """The compiled walk where it pays and there is a compiler, otherwise the one in Python."""
+    """Return the compiled walk where it pays and there is a compiler, otherwise the one in Python."""
     if instructions >= _MANY:
         try:
             return CompiledWalks(params)
@@ -94,7 +94,7 @@ def _walks(params: SocParams, instructions: int) -> Walks:
 
 
 class _PauseBounds:
-    """Bounds of bodies that run beside ``others``."""
+    """Finds bounds of bodies that run beside ``others``."""
 
     def __init__(self, params: SocParams, others: Others, walks: Walks) -> None:
         self._params, self._others, self._walks = params, others, walks
@@ -103,7 +103,7 @@ class _PauseBounds:
         self._bodies: dict[tuple[bool, tuple[Step, ...]], Bounds] = {}
 
     def of(self, program: Sequence[Insn], loading: bool) -> Bounds:
-        """See :func:`worst_intervals`."""
+        """Return what :func:`worst_intervals` returns."""
         steps = tuple(self._steps.of(program))
         if (loading, steps) not in self._bodies:
             self._bodies[loading, steps] = self._of_steps(steps, loading)
@@ -145,7 +145,7 @@ class _PauseBounds:
 
 
 def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
-    """The least of the bounds that the walks with different accounts of the same conflicts prove."""
+    """Return the least of the bounds that the walks with different accounts of the same conflicts prove."""
     fetching, *spans = _accounts(rivals)
     least = min(map(walk, fetching))  # other engines fetch all the time
     counted = 0
@@ -160,7 +160,7 @@ def _least(walk: Callable[[Rivals], int], rivals: Rivals) -> int:
 
 @lru_cache
 def _accounts(rivals: Rivals) -> list[list[Rivals]]:
-    """``rivals`` with each account of conflicts, if other engines fetch all the time, and then what they can fetch in
-    each of the spans."""
+    """Return ``rivals`` with each account of conflicts, if other engines fetch all the time, and then what they can
+    fetch in each of the spans."""
     fetched = [None, *(count for _, count in rivals.others.fetches)]
     return [[replace(rivals, once=once, fetched=count) for once in _ACCOUNTS] for count in fetched]

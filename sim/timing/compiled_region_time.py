@@ -1,5 +1,5 @@
-"""How long the layers of a region take side by side, in C: the same numbers as :mod:`sim.timing.region_time`, in a
-hundredth of the time."""
+"""Computes in C how long the layers of a region take side by side: the same numbers as :mod:`sim.timing.region_time`,
+in a hundredth of the time."""
 
 import ctypes
 import logging
@@ -26,7 +26,7 @@ SideBySide = Callable[[Sequence[RegionMember]], float]  #: see :func:`sim.timing
 
 @cache
 def fast_side_by_side() -> SideBySide:
-    """The compiled schedule where there is a compiler, otherwise the one in Python."""
+    """Return the compiled schedule where there is a compiler, otherwise the one in Python."""
     try:
         return CompiledRegionTime()
     except (ImportError, OSError, RuntimeError) as error:  # RuntimeError: a BuildError
@@ -35,8 +35,8 @@ def fast_side_by_side() -> SideBySide:
 
 
 class CompiledRegionTime:
-    """What :func:`sim.timing.region_time.side_by_side_cycles` is, in C. Raises :class:`sim.rtl.toolchain.BuildError`
-    if that cannot be compiled."""
+    """Is :func:`sim.timing.region_time.side_by_side_cycles` in C. Raises :class:`sim.rtl.toolchain.BuildError` if that
+    cannot be compiled."""
 
     def __init__(self) -> None:
         self._cycles: Any = c_library(Path(__file__).with_suffix(".c")).caesura_side_by_side
@@ -45,7 +45,7 @@ class CompiledRegionTime:
         self._numbers, self._lengths = array("q", bytes(8 * _MOST * (2 + _STAGES))), array("d")
 
     def __call__(self, members: Sequence[RegionMember]) -> float:
-        """Cycles until the last result of ``members`` is stored; each reads only those ahead of it."""
+        """Return the cycles until the last result of ``members`` is stored; each reads only those ahead of it."""
         count = len(members)
         if count > _MOST:
             return side_by_side_cycles(members)

@@ -1,4 +1,4 @@
-"""The walk of the bound on pauses in C: the same numbers as :mod:`sim.timing.worst_walk`, in a tenth of the time."""
+"""Walks for the bound on pauses in C: the same numbers as :mod:`sim.timing.worst_walk`, in a tenth of the time."""
 
 import ctypes
 from array import array
@@ -28,8 +28,8 @@ _Window = structure("_Window", "count queued loaded", "step runs counts space")
 
 
 class CompiledWalks:
-    """What :class:`sim.timing.worst_walk.WorstWalks` is, in C. Raises :class:`sim.rtl.toolchain.BuildError` if that
-    cannot be compiled."""
+    """Is :class:`sim.timing.worst_walk.WorstWalks` in C. Raises :class:`sim.rtl.toolchain.BuildError` if that cannot be
+    compiled."""
 
     def __init__(self, params: SocParams) -> None:
         self._walk = _library().caesura_walk
@@ -43,7 +43,7 @@ class CompiledWalks:
         self._subject: _Subject | None = None
 
     def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
-        """Cycles for ``window`` beside ``rivals``."""
+        """Return the cycles for ``window`` beside ``rivals``."""
         if self._subject is None or self._subject.window is not window:
             self._subject = _Subject(window, self._steps)
         subject, costs = self._subject, self._costs_beside(rivals)
@@ -66,7 +66,8 @@ class CompiledWalks:
 
 
 class _StepColumns:
-    """Steps by number: in ``columns`` what C reads of them, in ``accesses`` their words by client of a scratchpad."""
+    """Holds steps by number: in ``columns`` what C reads of them, in ``accesses`` their words by client of a
+    scratchpad."""
 
     def __init__(self, params: SocParams) -> None:
         self._params = params
@@ -77,7 +78,7 @@ class _StepColumns:
         self.accesses: dict[int, tuple[tuple[str, int], ...]] = {}
 
     def numbers(self, steps: Iterable[Step]) -> list[int]:
-        """The numbers of ``steps``, new ones included."""
+        """Return the numbers of ``steps``, of which some may be new."""
         known = self._numbers
         return [known[step] if step in known else self._add(step) for step in steps]
 
@@ -94,7 +95,7 @@ class _StepColumns:
 
 
 class _Durations:
-    """Cycles and latencies of steps by number, :data:`_UNKNOWN` until they are asked for."""
+    """Holds cycles and latencies of steps by number, :data:`_UNKNOWN` until they are asked for."""
 
     def __init__(self, work: LongestWork, steps: _StepColumns, shared: dict[tuple, Work]) -> None:
         self._work, self._steps = work, steps
@@ -104,7 +105,7 @@ class _Durations:
         self.cycles, self.latency = array("q"), array("q")
 
     def complete(self, numbers: set[int], rivals: Rivals) -> None:
-        """Have those of ``numbers``."""
+        """Work out the durations of the steps ``numbers``."""
         for number in numbers - self._known:
             work = self._longest(number, rivals)
             for column, value in ((self.cycles, work.cycles), (self.latency, work.latency)):
@@ -128,8 +129,8 @@ class _Durations:
 
 
 class _Costs:
-    """What rivals cost beside the ``durations`` of steps: ``retired``, when the job before is written down; ``fixed``
-    cycles at the end; ``once``: clients whose conflicts are added there."""
+    """Holds what rivals cost beside the ``durations`` of steps: ``retired``, when the job before is written down;
+    ``fixed`` cycles at the end; ``once``: clients whose conflicts are added there."""
 
     def __init__(self, work: LongestWork, rivals: Rivals, durations: _Durations) -> None:
         memory = work.memory(rivals)
@@ -144,13 +145,13 @@ class _Costs:
         )  # fmt: skip
 
     def at_addresses(self) -> ctypes.Structure:
-        """All of it as C reads it; columns move when they grow."""
+        """Return all of it as C reads it; columns move when they grow."""
         self._beside.cycles, self._beside.latency = _at(self.durations.cycles), _at(self.durations.latency)
         return self._beside
 
 
 class _Subject:
-    """A window as C reads it. ``running``: numbers of the steps that run."""
+    """Is a window as C reads it. ``running``: numbers of the steps that run."""
 
     def __init__(self, window: WaitWindow, steps: _StepColumns) -> None:
         self.window = window
@@ -171,13 +172,13 @@ class _Subject:
         self._left = _Window(len(step), len(queued), 0, *map(_at, self._kept))
 
     def left(self, durations: _Durations) -> ctypes.Structure:
-        """What is left to do."""
+        """Return what is left to do."""
         if self._load is not None:
             self._left.loaded = durations.cycles[self._load] + durations.latency[self._load] + ABANDON
         return self._left
 
     def lost(self, once: frozenset[str]) -> int:
-        """Cycles that conflicts with the clients in ``once`` can cost in all; once durations are known."""
+        """Return the cycles that conflicts with the clients in ``once`` can cost in all; durations must be known."""
         if once not in self._lost:
             if self._words is None:
                 self._words = {}

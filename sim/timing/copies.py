@@ -1,4 +1,4 @@
-"""Cycles of a copy within the units that move data: ``hw/dma`` between ports that never refuse.
+"""Counts the cycles of a copy within the units that move data: ``hw/dma`` between ports that never refuse.
 
 A copy is a sequence of *runs*. The planner describes one run per cycle, the source fetches its words ahead of their
 use, and the realigner takes a *step* per destination word, and one more where the first destination word needs two
@@ -31,7 +31,7 @@ FEW_RUNS, FEW_BURSTS = 1 << 10, 1 << 7  #: copies of no more are kept once they 
 
 
 class CopySteps(NamedTuple):
-    """What a copy asks of realigner and planner.
+    """Says what a copy asks of realigner and planner.
 
     ``runs`` and ``steps`` in all; ``late``: from the first run to the end, had every run before the first that reads
     taken one cycle (0: nothing is read); ``ahead``: steps that are left when the planner has let go of the last run,
@@ -46,7 +46,7 @@ class CopySteps(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """Runs of a copy in order: offsets of byte 0 in source and destination, and whether anything is read."""
+    """Holds the runs of a copy in order: offsets of byte 0 in source and destination, and whether anything is read."""
 
     src: Ints
     dst: Ints
@@ -54,7 +54,7 @@ class Runs(NamedTuple):
 
 
 def runs_of(f: Mapping[str, int]) -> Runs:
-    """All runs of the copy with the fields ``f``, which are not more than memory holds."""
+    """Return all runs of the copy with the fields ``f``, which are not more than memory holds."""
     i2, i1, i0 = np.arange(f["n2"])[:, None, None], np.arange(f["n1"])[:, None], np.arange(f["n0"])
     src, dst = (
         (f[side] + i2 * f[f"{side}_s2"] + i1 * f[f"{side}_s1"] + i0 * f[f"{side}_s0"]).reshape(-1)
@@ -67,7 +67,7 @@ def runs_of(f: Mapping[str, int]) -> Runs:
 
 
 def _reading(f: Mapping[str, int]) -> int:
-    """How many of the runs of the copy with the fields ``f`` read."""
+    """Return how many of the runs of the copy with the fields ``f`` read."""
     if f["lo"] >= min(f["hi"], f["len"]):
         return 0
     inner = (max(0, min(f[f"hi{loop}"], f[f"n{loop}"]) - f[f"lo{loop}"]) for loop in "10")
@@ -75,7 +75,7 @@ def _reading(f: Mapping[str, int]) -> int:
 
 
 def run_steps(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, Ints]:
-    """Steps of the realigner and words of the source per run, with memories of ``word`` bytes."""
+    """Return the steps of the realigner and the words of the source for each run, with memories of ``word`` bytes."""
     low = word - 1
     start = runs.dst & low
     words = (start + f["len"] - 1) // word + 1
@@ -90,7 +90,7 @@ def run_steps(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, Ints]:
 
 @lru_cache(maxsize=1 << 14)
 def copy_steps(word: int, *values: int) -> CopySteps:
-    """Of the copy with ``COPY_FIELDS`` of ``values`` between memories of ``word`` bytes."""
+    """Return the steps of the copy with ``COPY_FIELDS`` of ``values`` between memories of ``word`` bytes."""
     f, whole, part = excerpt(dict(zip(COPY_FIELDS, values, strict=True)), RUN_LOOPS, MOST)
     runs = runs_of(f)
     steps, words = run_steps(f, runs, word)
@@ -104,7 +104,8 @@ def copy_steps(word: int, *values: int) -> CopySteps:
 
 @lru_cache(maxsize=1 << 8)
 def written_words(word: int, fields: tuple[int, ...]) -> Sequence[int]:
-    """The word that each step writes, counted from that of byte 0, or -1: none. ``fields``: see :func:`copy_steps`."""
+    """Return the word that each step writes, counted from that of byte 0, or -1: none. ``fields``: see
+    :func:`copy_steps`."""
     f, whole, part = excerpt(dict(zip(COPY_FIELDS, fields, strict=True)), RUN_LOOPS, _runs_of_most(fields, word))
     runs = runs_of(f)
     steps, _ = run_steps(f, runs, word)
@@ -118,14 +119,14 @@ def written_words(word: int, fields: tuple[int, ...]) -> Sequence[int]:
 
 
 def _runs_of_most(fields: Sequence[int], size: int) -> int:
-    """Runs of which each moves words of ``size`` bytes, :data:`MOST` of them in all."""
+    """Return how many runs, each moving words of ``size`` bytes, have :data:`MOST` words in all."""
     length = fields[COPY_FIELDS.index("len")]
     return max(1, MOST // (length // size + 2))
 
 
 def _ahead(steps: Ints, words: Ints) -> int:
-    """Steps behind the moment at which the last run leaves the planner: it waits for room in the queue of runs, and the
-    last run before it that reads for the source, which asks for all words of the one before first."""
+    """Return the steps behind the moment at which the last run leaves the planner: it waits for room in the queue of
+    runs, and the last run before it that reads for the source, which asks for all words of the one before first."""
     count = len(steps)
     limit = int(steps.sum())
     if count > RUNS_AHEAD + 1:
@@ -140,7 +141,7 @@ def _ahead(steps: Ints, words: Ints) -> int:
 
 
 class Burst(NamedTuple):
-    """``beats`` words of DRAM from byte ``offset`` on; of a load, ``pause``: steps of the realigner since the word
+    """Is ``beats`` words of DRAM from byte ``offset`` on; of a load, ``pause``: steps of the realigner since the word
     before that take none; ``into``: the byte of LV2 for its first, counted from what the copy's own are."""
 
     offset: int
@@ -150,7 +151,8 @@ class Burst(NamedTuple):
 
 
 class BurstTable(Sequence[Burst]):
-    """``count`` bursts: those of ``table``, a row each, over and over. ``address``: where its rows are in memory."""
+    """Stands for ``count`` bursts: those of ``table``, a row each, over and over. ``address`` is where its rows are in
+    memory."""
 
     def __init__(self, table: Ints, count: int) -> None:
         self._table = np.ascontiguousarray(table, np.int64)
@@ -176,7 +178,7 @@ class BurstTable(Sequence[Burst]):
 
 
 class BusCopy(NamedTuple):
-    """What a copy from or to DRAM asks of the bus, beyond its ``steps``.
+    """Says what a copy from or to DRAM asks of the bus, beyond its ``steps``.
 
     ``bursts`` in order; ``lead``: how many of them must have been asked for before the planner lets go of the last run;
     ``trail``: steps behind the last word.
@@ -190,8 +192,8 @@ class BusCopy(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCopy:
-    """Of the copy with ``COPY_FIELDS`` of ``values``; ``burst_bytes`` is where bursts end. Its address in DRAM must be
-    given modulo a multiple of ``burst_bytes`` from which the caller counts the offsets."""
+    """Return what the copy with ``COPY_FIELDS`` of ``values`` asks of the bus; ``burst_bytes`` is where bursts end. Its
+    address in DRAM must be given modulo a multiple of ``burst_bytes`` from which the caller counts the offsets."""
     told = dict(zip(COPY_FIELDS, values, strict=True))
     f, whole, part = excerpt(told, RUN_LOOPS, _runs_of_most(values, burst_bytes))
     runs = runs_of(f)
@@ -223,15 +225,15 @@ def bus_copy(word: int, burst_bytes: int, from_bus: bool, *values: int) -> BusCo
 
 
 def takes_long(f: Mapping[str, int], burst_bytes: int = 0) -> bool:
-    """Whether a copy, if ``burst_bytes`` from or to DRAM in bursts of that size, is too long to be kept once it was
-    worked out."""
+    """Return whether a copy, if ``burst_bytes`` from or to DRAM in bursts of that size, is too long to be kept once it
+    was worked out."""
     runs = f["n2"] * f["n1"] * f["n0"]
     return runs > FEW_RUNS or (burst_bytes > 0 and runs * (f["len"] // burst_bytes + 2) > FEW_BURSTS)
 
 
 def run_of_burst(f: Mapping[str, int], base: int, word: int, burst_bytes: int, from_bus: bool, number: int) -> int:
-    """Offset of byte 0 of the run that burst ``number`` of a copy belongs to, in its segment at ``base`` in DRAM; see
-    :func:`bus_copy`."""
+    """Return the offset of byte 0 of the run that burst ``number`` of a copy belongs to, in its segment at ``base`` in
+    DRAM; see :func:`bus_copy`."""
     f, *_ = excerpt(f, RUN_LOOPS, MOST)
     runs = runs_of(f)
     if from_bus:
@@ -245,8 +247,8 @@ def run_of_burst(f: Mapping[str, int], base: int, word: int, burst_bytes: int, f
 
 
 def _pauses(f: Mapping[str, int], runs: Runs, word: int) -> tuple[Ints, int]:
-    """Steps that take no word, before the first word of each run that reads and since the one before it, and behind the
-    last: they fill, or end a word with the rest of the last source word."""
+    """Return the steps that take no word, before the first word of each run that reads and since the one before it, and
+    behind the last: they fill, or end a word with the rest of the last source word."""
     steps, words = run_steps(f, runs, word)
     first = (f["lo"] + (runs.dst & (word - 1)) + ((runs.src - runs.dst) & (word - 1))) // word
     # The first source word is taken in the step of the destination word of its number, or one before.

@@ -1,4 +1,4 @@
-"""Code as columns of numbers: what its instructions ask of their units, for thousands of them at once."""
+"""Decodes code to columns of numbers: what its instructions ask of their units, for thousands of them at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -33,7 +33,7 @@ _COPIES = (Op.LD2, Op.ST2, Op.LD1, Op.ST1, Op.LD0)
 
 
 class DecodedCode:
-    """The instructions in ``code``, in order.
+    """Holds the instructions in ``code``, in order.
 
     ``units``: number of ``Unit``, :data:`END`, :data:`CANCEL` or :data:`ILLEGAL`. ``waits``, ``signals``: numbers of
     semaphores. ``work``: what the formulas of :mod:`sim.timing` say, None for what no unit executes and for what takes
@@ -82,8 +82,8 @@ class DecodedCode:
         return len(self.units)
 
     def insns(self, first: int, end: int) -> dict[int, Insn]:
-        """The legal instructions from ``first`` to before ``end`` that units execute, with all their fields, by how far
-        behind ``first`` they are."""
+        """Return the legal instructions from ``first`` to before ``end`` that units execute, with all their fields, by
+        how far behind ``first`` they are."""
         found: dict[int, Insn] = {}
         units = np.array(self.units[first:end])
         for op, unit in UNIT_OF.items():
@@ -95,7 +95,7 @@ class DecodedCode:
         return found
 
     def column(self, op: Op, name: str, rows: npt.NDArray[np.intp]) -> Column:
-        """Field ``name`` of the instructions at ``rows``, which have the format of ``op``."""
+        """Return field ``name`` of the instructions at ``rows``, which have the format of ``op``."""
         low, field = _place(op, name)
         word, shift = divmod(low, 64)
         value = self._words[rows, word] >> np.uint64(shift)
@@ -108,7 +108,8 @@ class DecodedCode:
         return result
 
     def _legal(self, op: Op, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """As ``hw.control.decode``: reserved bits are zero, counts are not, semaphores exist, segments may be named."""
+        """Return which instructions at ``rows`` are legal, as ``hw.control.decode`` does: reserved bits are zero,
+        counts are not, semaphores exist, segments may be named."""
         fields = FORMATS[op]
         legal = np.ones(len(rows), np.bool_)
         used = sum(f.width for f in fields)
@@ -156,7 +157,8 @@ class DecodedCode:
         self._each(op, rows)
 
     def measure(self, place: int) -> Work:
-        """What the formulas say of an instruction that units execute, also of one in whose place there is None."""
+        """Return what the formulas say of an instruction that units execute, also of one in whose place there is
+        None."""
         op, rows = Op(int(self._ops[place])), np.array([place])
         formula = self._formula(op)
         return formula.work(*(int(self._field(op, name, rows, formula.modulo)[0]) for name in formula.fields))
@@ -218,8 +220,9 @@ class DecodedCode:
 
 
 class _Formula(NamedTuple):
-    """``work`` of the ``fields``, some of which count ``modulo`` a number; ``kept`` is the same, and remembers.
-    ``long``: whether an instruction is so long that its work is asked for when it is executed, and not remembered."""
+    """Says how to work out a kind of instruction: ``work`` takes the ``fields``, some of which count ``modulo`` a
+    number; ``kept`` does the same, and remembers. ``long`` tells whether an instruction is so long that its work is
+    asked for when it is executed, and not remembered."""
 
     fields: Sequence[str]
     modulo: Mapping[str, int]

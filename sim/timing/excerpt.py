@@ -1,5 +1,5 @@
-"""Instructions of more steps than anybody walks through: an excerpt stands for the whole, so that what is worked out of
-one instruction has a limit, whatever its counts are."""
+"""Lets an excerpt stand for instructions of more steps than anybody walks through, so that what is worked out of one
+instruction has a limit, whatever its counts are."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -13,9 +13,10 @@ Item = TypeVar("Item")
 
 
 def excerpt(f: Mapping[str, int], loops: Sequence[str], most: int) -> tuple[dict[str, int], int, int]:
-    """Fields of an instruction like that of ``f`` with ``most`` turns of its ``loops`` (names of their counts,
-    outermost first) at the most, and how many turns there are in ``f`` and in the excerpt. Outer loops are cut first;
-    of one in which a copy reads a part, it goes on reading as large a part. What has no more turns stays as it is."""
+    """Return the fields of an instruction like that of ``f`` with ``most`` turns of its ``loops`` (names of their
+    counts, outermost first) at the most, and how many turns there are in ``f`` and in the excerpt. Outer loops are cut
+    first; of one in which a copy reads a part, it goes on reading as large a part. What has no more turns stays as it
+    is."""
     whole = prod(f[name] for name in loops)
     if whole <= most:
         return dict(f), whole, whole
@@ -30,7 +31,7 @@ def excerpt(f: Mapping[str, int], loops: Sequence[str], most: int) -> tuple[dict
 
 
 class Repeated(Sequence[Item]):
-    """``count`` items: those of ``part``, over and over."""
+    """Stands for ``count`` items: those of ``part``, over and over."""
 
     def __init__(self, part: Sequence[Item], count: int) -> None:
         self._part, self._count = part, count if part else 0

@@ -1,4 +1,4 @@
-"""Longest durations of instructions: the numbers of the hardware's timing.
+"""Finds the longest durations of instructions, from the numbers of the hardware's timing.
 
 A unit is a pipeline. It is described by a *rate-latency* pair: with ``F(i) = max(ready(i), F(i - 1)) + work(i)``
 instruction i is done by ``F(i) + latency``, where ``ready`` is when it has its semaphores and the unit could take it.
@@ -44,8 +44,8 @@ Fields = dict[str, int]  #: the fields that matter, by name
 
 @dataclass(frozen=True)
 class Work:
-    """``cycles`` that an instruction holds its unit, ``latency`` beyond (see the module), and ``accesses``: words by
-    client of a scratchpad (:data:`PORTS`)."""
+    """Says how long an instruction takes: ``cycles`` that it holds its unit, ``latency`` beyond (see the module), and
+    ``accesses``: words by client of a scratchpad (:data:`PORTS`)."""
 
     cycles: int
     latency: int
@@ -53,7 +53,7 @@ class Work:
 
 
 def work(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> Work:
-    """The longest ``insn`` can take beside ``rivals``."""
+    """Return the longest that ``insn`` can take beside ``rivals``."""
     fields = _fields(insn)
     if insn.op is Op.MAC:
         return _mac(fields, params)
@@ -63,8 +63,8 @@ def work(insn: Insn, params: SocParams, rivals: Rivals, memory: WorstDram) -> Wo
 
 
 def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
-    """All that the work of an instruction depends on of ``rivals``: cycles per word; None if it also depends on what
-    they do to DRAM."""
+    """Return everything about ``rivals`` that changes the work of an instruction: cycles per word; None if it also
+    depends on what they do to DRAM."""
     if op is Op.MAC:
         return ()
     if op is Op.VEC:
@@ -73,8 +73,8 @@ def rivalry(op: Op, rivals: Rivals) -> tuple[int, ...] | None:
 
 
 def essence(insn: Insn, params: SocParams) -> Insn:
-    """An instruction that takes as long as ``insn`` and is equal for all that do for the same reasons: without what
-    does not matter, addresses counted from the row of DRAM, or from the word on chip, that they lie in."""
+    """Return ``insn`` reduced to what decides how long it takes, so that instructions of equal duration become equal:
+    only the fields that matter, and addresses counted from the DRAM row, or the word on chip, that they lie in."""
     if insn.op not in _MATTERS:
         return Insn(insn.op)
     grain = params.lv1_word
@@ -92,7 +92,8 @@ def _fields(insn: Insn) -> Fields:
 
 
 def abandoned(params: SocParams) -> Insn:
-    """A load that takes at least as long as what remains of abandoned ones: as many bursts as can be outstanding."""
+    """Return a load that takes at least as long as the rest of abandoned ones: it has as many bursts as can be
+    outstanding."""
     length = params.axi_outstanding * params.axi_burst_beats * params.dram_word
     return Insn(Op.LD2, {"len": length, "hi": length})
 
@@ -121,17 +122,17 @@ def _vec(insn: Fields, params: SocParams, rivals: Rivals) -> Work:
 
 
 def _vec_words(insn: Fields, params: SocParams) -> tuple[int, int]:
-    """LV1 words of the parameter block and of the table."""
+    """Return the LV1 words of the parameter block and of the table."""
     return vec_words(params, insn["op"], insn["table"], insn["n0"] if insn["per_channel"] else 1)
 
 
 def parameter_words(insn: Insn, params: SocParams) -> int:
-    """LV1 words that a VEC instruction reads before its first operand."""
+    """Return how many LV1 words a VEC instruction reads before its first operand."""
     return sum(_vec_words(_fields(insn), params))
 
 
 def _words(offset: int, length: int, word: int, step: int = 0) -> int:
-    """Most words that ``length`` bytes touch at ``offset`` or any multiple of ``step`` behind it."""
+    """Return the most words that ``length`` bytes touch at ``offset`` or any multiple of ``step`` behind it."""
     if length <= 0:
         return 0
     grain = gcd(step, word)
@@ -139,7 +140,7 @@ def _words(offset: int, length: int, word: int, step: int = 0) -> int:
 
 
 def _step(insn: Fields, side: str) -> int:
-    """What all distances between runs are multiples of; 0 with a single run."""
+    """Return what all distances between runs are multiples of; 0 with a single run."""
     return gcd(*(insn[f"{side}_s{k}"] for k in range(3) if insn[f"n{k}"] > 1))
 
 
@@ -157,8 +158,8 @@ def _copy(op: Op, insn: Fields, params: SocParams, rivals: Rivals, memory: Worst
 
 @lru_cache(maxsize=1 << 16)
 def _held(reads: int, writes: int, word: int, *values: int) -> tuple[int, int, int]:
-    """Cycles that a copy between scratchpads with ``COPY_FIELDS`` of ``values`` holds its unit, run by run, where a
-    word takes ``reads`` cycles at the source and ``writes`` at the destination; words there and here."""
+    """Return the cycles that a copy between scratchpads with ``COPY_FIELDS`` of ``values`` holds its unit, run by run,
+    where a word takes ``reads`` cycles at the source and ``writes`` at the destination; words there and here."""
     fields = dict(zip(COPY_FIELDS, values, strict=True))
     count = fields["n2"] * fields["n1"] * fields["n0"]
     if count > MOST:  # each as long as any may be
@@ -171,7 +172,7 @@ def _held(reads: int, writes: int, word: int, *values: int) -> tuple[int, int, i
 
 
 def _scratchpad_rivals(op: Op, rivals: Rivals) -> tuple[int, int]:
-    """Cycles per word at the source and at the destination."""
+    """Return the cycles per word at the source and at the destination."""
     if op is Op.LD1:
         return rivals.lv2_reads(op), rivals.lv1_writes("ld1")
     if op is Op.ST1:
@@ -195,7 +196,7 @@ def _bus_copy(op: Op, insn: Fields, params: SocParams, memory: WorstDram) -> Wor
         starts = [at + i * insn[f"{side}_s{k}"] for at in starts for i in range(insn[f"n{k}"])]
 
     def touched(size: int) -> int:
-        """Blocks of ``size`` bytes that the runs touch, one after the other."""
+        """Return the blocks of ``size`` bytes that the runs touch, one after the other."""
         return sum(_words(at, length, size, 0 if exact else 1) for at in starts) * (1 if exact else runs)
 
     bursts, rows = touched(burst_bytes), touched(params.dram_row_bytes)

@@ -1,4 +1,5 @@
-"""Cycles of MAC and VEC instructions within their units (``hw/mac``, ``hw/vec``), with ports that never refuse."""
+"""Counts the cycles of MAC and VEC instructions within their units (``hw/mac``, ``hw/vec``), with ports that never
+refuse."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -23,7 +24,7 @@ _FEW_VECTORS = 1 << 12
 
 
 class MacBlocks(NamedTuple):
-    """``blocks`` of weights, each followed by the next after ``period`` cycles; the last fires for ``last``."""
+    """Holds ``blocks`` of weights, each followed by the next after ``period`` cycles; the last fires for ``last``."""
 
     blocks: int
     period: int
@@ -35,7 +36,7 @@ class MacBlocks(NamedTuple):
 def mac_blocks(
     params: SocParams, n2: int, n1: int, n0: int, p1: int, p0: int, acc_s: int, accumulate: int
 ) -> MacBlocks:
-    """Of the MAC instruction with ``MAC_FIELDS`` of the values given.
+    """Return the blocks of the MAC instruction with ``MAC_FIELDS`` of the values given.
 
     A pixel waits for the two before it where it adds to the accumulator of one of them.
     """
@@ -49,7 +50,7 @@ def mac_blocks(
 
 
 def _clashes(p1: int, p0: int, acc_s: int) -> int:
-    """Cycles that pixels of one block wait for each other."""
+    """Return the cycles that pixels of one block wait for each other."""
     if p1 == 1 or p0 > 2 or acc_s >= p0:
         return 0
     time = 0
@@ -63,8 +64,8 @@ def _clashes(p1: int, p0: int, acc_s: int) -> int:
 
 
 class VecSteps(NamedTuple):
-    """``setup`` cycles from acceptance to the first of ``steps``, one per cycle, and ``tail`` from the last to the
-    signal. ``accepted`` steps bring an operand, the others wait for one."""
+    """Holds the steps of a VEC instruction: ``setup`` cycles from acceptance to the first of ``steps``, one per cycle,
+    and ``tail`` from the last to the signal. ``accepted`` steps bring an operand, the others wait for one."""
 
     setup: int
     steps: int
@@ -74,7 +75,7 @@ class VecSteps(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def vec_steps(params: SocParams, *values: int) -> VecSteps:
-    """Of the VEC instruction with ``VEC_FIELDS`` of the values given."""
+    """Return the steps of the VEC instruction with ``VEC_FIELDS`` of the values given."""
     op, table, per_channel, across, n2, n1, n0, k1, k0, src_acc, b_en, *_ = values
     accepted = n2 * n1 * n0 * k1 * k0
     f = dict(zip(VEC_FIELDS, values, strict=True))
@@ -90,20 +91,20 @@ def vec_steps(params: SocParams, *values: int) -> VecSteps:
 
 
 def vec_words(params: SocParams, op: int, table: int, groups: int) -> tuple[int, int]:
-    """LV1 words that a VEC instruction reads before its first operand: of the parameter block with the entries of
-    ``groups`` vectors of channels, and of its table."""
+    """Return how many LV1 words a VEC instruction reads before its first operand: of the parameter block with the
+    entries of ``groups`` vectors of channels, and of its table."""
     block = params.vec_header_bytes + groups * params.vec_lanes * VEC_CHANNEL_BYTES
     table_bytes = WIDE_TABLE_BYTES if op == VecOp.LOOKUP else TABLE_BYTES if table else 0
     return block // params.lv1_word, table_bytes // params.lv1_word
 
 
 def record_cycles(params: SocParams) -> int:
-    """By which the record of a row leaves later than a vector of results."""
+    """Return the cycles by which the record of a row leaves later than a vector of results."""
     return VEC_RECORD + (params.vec_lanes - 1).bit_length()
 
 
 def _operand_conflicts(params: SocParams, f: dict[str, int]) -> int:
-    """Steps that ask for a word of A and one of B in the same bank of LV1: they take a cycle more."""
+    """Return how many steps ask for a word of A and one of B in the same bank of LV1: they take a cycle more."""
     f, whole, part = excerpt(f, _VECTOR_LOOPS, MOST)
     i2, i1, i0, j1, j0 = np.ogrid[: f["n2"], : f["n1"], : f["n0"], : f["k1"], : f["k0"]]
     a = f["a"] + i2 * f["a_s2"] + i1 * f["a_s1"] + i0 * f["a_s0"] + j1 * f["a_k1"] + j0 * f["a_k0"]
@@ -114,5 +115,5 @@ def _operand_conflicts(params: SocParams, f: dict[str, int]) -> int:
 
 
 def looks_long(f: Mapping[str, int]) -> bool:
-    """Whether it takes long to work out what a VEC instruction with the fields ``f`` takes."""
+    """Return whether it takes long to work out what a VEC instruction with the fields ``f`` takes."""
     return bool(f["b_en"]) and not f["src_acc"] and prod(f[name] for name in _VECTOR_LOOPS) > _FEW_VECTORS

@@ -1,4 +1,4 @@
-"""A program by PC: what its instructions ask of their units, decoded in pieces as they come to be executed."""
+"""Holds a program by PC: what its instructions ask of their units, decoded in pieces as they come to be executed."""
 
 from collections import OrderedDict
 from hashlib import blake2b
@@ -20,7 +20,7 @@ _known: OrderedDict[tuple[SocParams, bytes], DecodedCode] = OrderedDict()
 
 
 class ProgramTable:
-    """The instructions at the beginning of ``memory``, by PC.
+    """Holds the instructions at the beginning of ``memory``, by PC.
 
     Columns are those of :class:`~sim.timing.decoded.DecodedCode`, and hold what was asked for by :meth:`decode`; what
     was not is :data:`ILLEGAL`. Pieces of the same content are decoded once, in whichever program they lie.
@@ -51,7 +51,7 @@ class ProgramTable:
         return self._count
 
     def decode(self, first: int, end: int) -> int:
-        """Have the instructions from ``first`` to before ``end``; returns up to which PC they are there."""
+        """Have the instructions from ``first`` to before ``end``; return up to which PC they are there."""
         end = min(end, self._count)
         for number in range(first // PIECE, -(-end // PIECE)):
             if number not in self._pieces:
@@ -59,7 +59,7 @@ class ProgramTable:
         return min(-(-end // PIECE) * PIECE, self._count)
 
     def forget(self, pc: int) -> None:
-        """The memory has changed from ``pc`` on; nobody executes what was decoded of it."""
+        """Forget what was decoded from ``pc`` on: the memory has changed there, and nobody executes what it was."""
         self._pieces = {number: piece for number, piece in self._pieces.items() if (number + 1) * PIECE <= pc}
         self._insns.clear()
         self._cycles.clear()
@@ -77,19 +77,19 @@ class ProgramTable:
             column[first:end] = found
 
     def measured(self, pc: int) -> Any:
-        """``work`` of the instruction at ``pc``, which a unit executes, however long it is."""
+        """Return the ``work`` of the instruction at ``pc``, which a unit executes, however long it is."""
         work = self.work[pc]
         return self._pieces[pc // PIECE].measure(pc % PIECE) if work is None else work
 
     def cycles(self, pc: int) -> int:
-        """The least that the instruction at ``pc`` takes its unit."""
+        """Return the fewest cycles that the instruction at ``pc`` takes its unit."""
         found = self._cycles.get(pc)
         if found is None:
             found = self._cycles[pc] = _least(self.measured(pc))
         return found
 
     def insn(self, pc: int) -> Insn:
-        """The instruction at ``pc``, which is legal, with all its fields."""
+        """Return the instruction at ``pc``, which is legal, with all its fields."""
         chunk, place = pc // _CHUNK, pc % _CHUNK
         if chunk not in self._insns:
             if len(self._insns) == _CHUNKS:
@@ -100,7 +100,7 @@ class ProgramTable:
         return self._insns[chunk][place]
 
     def column(self, op: Op, name: str, rows: npt.NDArray[np.intp]) -> Column:
-        """Field ``name`` of the instructions at ``rows``, which were decoded and have the format of ``op``."""
+        """Return field ``name`` of the instructions at ``rows``, which were decoded and have the format of ``op``."""
         found = np.empty(len(rows), np.int64)
         for number in np.unique(rows // PIECE).tolist():
             there = rows // PIECE == number
@@ -117,7 +117,7 @@ def _least(work: Any) -> int:
 
 
 def forget_decoded() -> None:
-    """Decode again what is asked for from now on."""
+    """Forget all decoded code, so that what is asked for from now on is decoded again."""
     _known.clear()
 
 

@@ -1,4 +1,5 @@
-"""How long the layers of a region take side by side, before anything of it is compiled: a list schedule of few tiles.
+"""Computes how long the layers of a region take side by side, before anything of it is compiled: a list schedule of few
+tiles.
 
 Each layer is cut into equal tiles, more of them if it takes long. A tile is loaded, computed on the arrays, handled by
 the vector unit, and stored; each unit takes one tile at a time, and each layer has two buffers ahead of every unit. A
@@ -24,7 +25,7 @@ _LOAD, _ARRAYS, _VECTOR, _STORE = range(4)
 
 @dataclass(frozen=True)
 class RegionMember:
-    """A layer of a region: cycles on LD1, MAC, VEC and ST1, the members that it reads, and how many of their tiles
+    """Is a layer of a region: cycles on LD1, MAC, VEC and ST1, the members that it reads, and how many of their tiles
     it reads beyond its own."""
 
     busy: tuple[float, float, float, float]
@@ -33,12 +34,12 @@ class RegionMember:
 
 
 def tile_count(member: RegionMember) -> int:
-    """Into how many tiles it is cut."""
+    """Return into how many tiles ``member`` is cut."""
     return max(_FEWEST, math.ceil(max(member.busy) / _LONGEST))
 
 
 def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
-    """Cycles until the last result of ``members`` is stored; each reads only those ahead of it."""
+    """Return the cycles until the last result of ``members`` is stored; each reads only those ahead of it."""
     tiles = list(map(tile_count, members))
     work = [
         tuple(cycles / count + AROUND if cycles else 0.0 for cycles in member.busy)
@@ -79,7 +80,7 @@ def side_by_side_cycles(members: Sequence[RegionMember]) -> float:
 
 
 def _followers(members: Sequence[RegionMember], before: Sequence[int]) -> list[list[int]]:
-    """Of each member and unit, four for a member, which may be able to begin when it has done a tile."""
+    """Return for each member and unit, four for a member, those that may be able to begin when it has done a tile."""
     found = []
     for number, member in enumerate(members):
         computes = _ARRAYS if member.busy[_ARRAYS] else _VECTOR
@@ -101,7 +102,8 @@ def _start(
     number: int,
     stage: int,
 ) -> float:
-    """When the next tile of a member could begin on a unit, as far as others are concerned; infinite: not known yet."""
+    """Return when the next tile of a member could begin on a unit, as far as others are concerned; it is infinite while
+    that is not known yet."""
     mine = ends[number]
     tile, start = len(mine[stage]), 0.0
     if stage != _STORE and tile >= 2:
@@ -128,7 +130,7 @@ def _start(
 
 
 def _same_kind(members: Sequence[RegionMember]) -> list[int]:
-    """By member the one ahead of it that uses the same buffers; -1: none."""
+    """Return for each member the one ahead of it that uses the same buffers, or -1 if there is none."""
     last: dict[bool, int] = {}
     before = []
     for number, member in enumerate(members):
@@ -141,7 +143,7 @@ def _same_kind(members: Sequence[RegionMember]) -> list[int]:
 def _levels(
     members: Sequence[RegionMember], before: Sequence[int], work: Sequence[tuple[float, ...]], tiles: Sequence[int]
 ) -> list[float]:
-    """By member the cycles of the longest chain of members from it on."""
+    """Return for each member the cycles of the longest chain of members from it on."""
     alone = [count * max(cycles) for count, cycles in zip(tiles, work, strict=True)]
     levels = list(alone)
     for number in range(len(members) - 1, -1, -1):

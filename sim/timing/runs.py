@@ -1,4 +1,5 @@
-"""When instructions ran: what a simulator of the RTL and the fast model both tell, so that they can be compared."""
+"""Says when instructions ran, as a simulator of the RTL and the fast model both tell it, so that they can be
+compared."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,7 +13,8 @@ from sim.trace import Span
 
 
 class InstructionRun(NamedTuple):
-    """The instruction at ``pc`` of a job: when its unit accepted it, and when it signalled, in cycles."""
+    """Describes a run of the instruction at ``pc`` of a job: when its unit accepted it, and when it signalled, in
+    cycles."""
 
     engine: int
     unit: Unit
@@ -23,7 +25,7 @@ class InstructionRun(NamedTuple):
 
 
 def spans(runs: Iterable[InstructionRun]) -> list[Span]:
-    """A track for each unit."""
+    """Return the runs as spans on a track for each unit."""
     return [
         Span(
             (f"engine {run.engine}", run.unit.name),
@@ -38,7 +40,7 @@ def spans(runs: Iterable[InstructionRun]) -> list[Span]:
 
 
 def as_runs(table: npt.NDArray[np.int64]) -> list[InstructionRun]:
-    """The rows of a table whose columns are the members of :class:`InstructionRun`."""
+    """Return the rows of a table whose columns are the members of :class:`InstructionRun`."""
     return [InstructionRun(engine, Unit(unit), *rest) for engine, unit, *rest in table.tolist()]
 
 
@@ -49,5 +51,5 @@ def save_runs(path: Path, runs: Sequence[InstructionRun] | npt.NDArray[np.int64]
 
 
 def load_runs(path: Path) -> list[InstructionRun]:
-    """What :func:`save_runs` has written."""
+    """Return what :func:`save_runs` has written."""
     return as_runs(np.load(path))

@@ -1,4 +1,4 @@
-"""What an image does to DRAM at the most, as engines beside it see it: for the bound on pauses."""
+"""Bounds what an image does to DRAM, as engines beside it see it: for the bound on pauses."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ _ON_CHIP = (Unit.LD1, Unit.ST1, Unit.LD0, Unit.MAC, Unit.VEC)
 
 
 def beside(engines: Sequence[Sequence[Sequence[Insn]]], params: SocParams, longest: int) -> Others:
-    """Other engines of the device if they run what ``engines`` do (by engine: the bodies of its jobs in order), with
-    prologues of loads of ``longest`` bytes and a rest."""
+    """Return what the other engines of the device do if they run what ``engines`` do (by engine: the bodies of its jobs
+    in order), with prologues of loads of ``longest`` bytes and a rest."""
     others = params.engines - 1
     stores, beats = _stores([insn for bodies in engines for body in bodies for insn in body], params)
     if not others:
@@ -29,7 +29,8 @@ def beside(engines: Sequence[Sequence[Sequence[Insn]]], params: SocParams, longe
 
 
 def _stores(insns: Sequence[Insn], params: SocParams) -> tuple[int | None, int]:
-    """Bursts that an inference stores (None if they are more than a few), and beats of the longest at most."""
+    """Return the bursts that an inference stores (None if they are more than a few), and beats of the longest at
+    most."""
     burst, total, longest = params.axi_burst_beats * params.dram_word, 0, 1
     for insn in insns:
         if insn.op is Op.ST2:
@@ -46,7 +47,7 @@ def _stores(insns: Sequence[Insn], params: SocParams) -> tuple[int | None, int]:
 
 
 def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:
-    """Most instructions that can be fetched within each of the spans, whichever they begin with.
+    """Return the most instructions that can be fetched within each of the spans, whichever they begin with.
 
     When an instruction is issued, all before it have run but those that queues and units hold. So the cycles of each
     unit between two that are issued within a span, those left out, are no more than the span.
@@ -66,7 +67,8 @@ def _most_issued(insns: Sequence[Insn], params: SocParams) -> list[int]:
 
 
 def _done_at(places: npt.NDArray[np.int64], before: npt.NDArray[np.int64], held: int) -> npt.NDArray[np.int64]:
-    """By number of instructions issued: cycles of those of a unit that must have run, all but the last ``held``."""
+    """Return by number of instructions issued the cycles of those of a unit that must have run, all but the last
+    ``held``."""
     given = np.searchsorted(places, np.arange(len(before)), "left")
     done = np.zeros_like(before)
     late = given > held

@@ -1,4 +1,4 @@
-"""The walk over the units and semaphores of an engine: who starts when, if each instruction takes a given time.
+"""Walks over the units and semaphores of an engine: who starts when, if each instruction takes a given time.
 
 Units take their instructions in order, and the n-th wait for a semaphore takes what its n-th signal gave. So every time
 follows from earlier ones by maxima and sums (a max-plus system), whatever order the instructions are passed in. Program
@@ -16,14 +16,16 @@ Semaphore = TypeVar("Semaphore", bound=Hashable)
 
 
 class Walk(Generic[Semaphore]):
-    """The state of one engine on a walk, in cycles since it began. ``counts``: of the semaphores at the beginning."""
+    """Holds the state of one engine on a walk, in cycles since it began. ``counts`` is those of the semaphores at the
+    beginning."""
 
     def __init__(self, counts: Mapping[Semaphore, int] | None = None) -> None:
         self.free = dict.fromkeys(Unit, 0)  #: when each unit has done all that was passed
         self._signalled = {semaphore: deque([0] * count) for semaphore, count in (counts or {}).items()}
 
     def ready(self, unit: Unit, waits: Iterable[Semaphore]) -> int | None:
-        """When ``unit`` could start an instruction that waits for ``waits``; None: one of them has no signal yet."""
+        """Return when ``unit`` could start an instruction that waits for ``waits``, or None if one of them has no
+        signal yet."""
         start = self.free[unit]
         for semaphore in waits:
             times = self._signalled.get(semaphore)
@@ -33,14 +35,14 @@ class Walk(Generic[Semaphore]):
         return start
 
     def take(self, waits: Iterable[Semaphore]) -> int:
-        """Take one count of each of ``waits``; returns when the last of them was signalled."""
+        """Take one count of each of ``waits``; return when the last of them was signalled."""
         latest = 0
         for semaphore in waits:
             latest = max(latest, self._signalled[semaphore].popleft())
         return latest
 
     def occupy(self, unit: Unit, ready: int, cycles: int) -> int:
-        """Hold ``unit`` for ``cycles`` as soon as it is free, not before ``ready``; returns when it is free again."""
+        """Hold ``unit`` for ``cycles`` as soon as it is free, not before ``ready``; return when it is free again."""
         self.free[unit] = end = max(self.free[unit], ready) + cycles
         return end
 
@@ -50,5 +52,5 @@ class Walk(Generic[Semaphore]):
             self._signalled.setdefault(semaphore, deque()).append(time)
 
     def left(self) -> list[Semaphore]:
-        """Semaphores with counts that nothing took."""
+        """Return the semaphores with counts that nothing took."""
         return [semaphore for semaphore, times in self._signalled.items() if times]

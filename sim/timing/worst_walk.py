@@ -1,4 +1,4 @@
-"""The walk of the bound on pauses (:mod:`sim.timing.bound`) through what a pause leaves to do, in Python.
+"""Walks for the bound on pauses (:mod:`sim.timing.bound`) through what a pause leaves to do, in Python.
 
 It is the reference of the same in C (:mod:`sim.timing.compiled_walk`), and stands in for it.
 """
@@ -31,9 +31,9 @@ SIGNALLED_LATE = "an instruction waits for a semaphore that only an instruction 
 
 @dataclass(frozen=True)
 class WaitWindow:
-    """What is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers) run,
-    steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows, of
-    whatever bodies, have equal bounds."""
+    """Holds what is looked at for a pause between two points: steps issued before it, of which ``unfinished`` (numbers)
+    run, steps issued then, ``counts`` of the semaphores before all of them, and ``loads`` of prologues. Equal windows,
+    of whatever bodies, have equal bounds."""
 
     queued: tuple[Step, ...]
     unfinished: frozenset[int]
@@ -42,12 +42,12 @@ class WaitWindow:
     loads: tuple[Step, ...]
 
     def running(self) -> list[Step]:
-        """Steps that run."""
+        """Return the steps that run."""
         return [*(self.queued[number] for number in sorted(self.unfinished)), *self.issued, *self.loads]
 
 
 class LongestWork:
-    """DRAM at the worst, and the longest durations of steps, by rivals; each computed once."""
+    """Computes DRAM at the worst, and the longest durations of steps, by rivals; each once."""
 
     def __init__(self, params: SocParams) -> None:
         self.params = params
@@ -55,40 +55,40 @@ class LongestWork:
         self._known: dict[Rivals, dict[Step, longest.Work]] = {}
 
     def memory(self, rivals: Rivals) -> WorstDram:
-        """What DRAM costs beside ``rivals``."""
+        """Return what DRAM costs beside ``rivals``."""
         if rivals not in self._memory:
             self._memory[rivals] = WorstDram(self.params, rivals)
         return self._memory[rivals]
 
     def works(self, rivals: Rivals) -> dict[Step, longest.Work]:
-        """What is known of durations beside ``rivals``."""
+        """Return what is known of durations beside ``rivals``."""
         return self._known.setdefault(same_work(rivals), {})
 
     def of(self, step: Step, rivals: Rivals) -> longest.Work:
-        """The longest that ``step`` takes beside ``rivals``."""
+        """Return the longest that ``step`` takes beside ``rivals``."""
         return longest.work(step.insn, self.params, rivals, self.memory(rivals))
 
 
 def same_work(rivals: Rivals) -> Rivals:
-    """Rivals beside whom every instruction takes as long as beside ``rivals``: it matters whether other engines fetch a
-    known number of instructions, not which."""
+    """Return rivals beside whom every instruction takes as long as beside ``rivals``: it matters whether other engines
+    fetch a known number of instructions, not which."""
     return replace(rivals, fetched=0) if rivals.fetched else rivals
 
 
 def fetched_together(params: SocParams) -> int:
-    """Instructions in a burst of the executor's fetch."""
+    """Return how many instructions a burst of the executor's fetch brings."""
     return min(params.axi_burst_beats * params.dram_word, FETCH_BURST_BYTES) // INSN_BYTES
 
 
 class WorstWalks:
-    """The time from a pause to HALTED at the worst, without the completion of the job itself: by what is left to do,
-    and rivals."""
+    """Finds the time from a pause to HALTED at the worst, without the completion of the job itself, from what is left
+    to do and the rivals."""
 
     def __init__(self, params: SocParams) -> None:
         self._work = LongestWork(params)
 
     def __call__(self, window: WaitWindow, rivals: Rivals) -> int:
-        """Cycles for ``window`` beside ``rivals``."""
+        """Return the cycles for ``window`` beside ``rivals``."""
         walk = _WorstWalk(self._work, rivals, dict(window.counts))
         walk.abandon(window.loads)
         for number, step in enumerate(window.queued):
@@ -99,7 +99,7 @@ class WorstWalks:
 
 
 class _WorstWalk:
-    """Times at which instructions have ended at the latest, in cycles since the pause."""
+    """Holds the times at which instructions have ended at the latest, in cycles since the pause."""
 
     def __init__(self, work: LongestWork, rivals: Rivals, counts: dict[int, int]) -> None:
         self._params, self._rivals, self._work = work.params, rivals, work
@@ -115,13 +115,13 @@ class _WorstWalk:
         self._charge(self._memory.job + self._memory.fetched + FETCH_AHEAD * self._memory.insn)
 
     def abandon(self, loads: Sequence[Step]) -> None:
-        """What is left of loads of prologues when the walk begins; the next load starts in an empty unit."""
+        """Begin the walk with what is left of loads of prologues; the next load starts in an empty unit."""
         for load in loads:
             work = self._count(load)
             self._loaded = self._walk.free[Unit.LD2] = work.cycles + work.latency + ABANDON
 
     def queued(self, step: Step, unfinished: bool) -> None:
-        """An instruction that was issued before the walk begins, and ended before it unless ``unfinished``."""
+        """Take an instruction that was issued before the walk begins, and ended before it unless ``unfinished``."""
         if step.unit is None:
             return
         if unfinished:
@@ -131,7 +131,7 @@ class _WorstWalk:
             self._take(step.waits)
 
     def issue(self, step: Step) -> None:
-        """The next instruction of the executor."""
+        """Take the next instruction of the executor."""
         if step.unit is None:  # a CANCEL
             return
         burst = fetched_together(self._params)
@@ -147,14 +147,14 @@ class _WorstWalk:
         self._run(step, step.unit, self._issued)
 
     def drained(self) -> int:
-        """When all units are idle and the executor is at the end."""
+        """Return when all units are idle and the executor is at the end."""
         ends = [done[-1] for done in self._done.values() if done]
         conflicts = self._memory.few_stores + lost(self._accesses, self._rivals.once)
         retired = self._memory.completion  # that of the job before
         return max([self._issued, self._loaded, retired, *ends]) + conflicts + POINT + DRAINED
 
     def _charge(self, cycles: int) -> None:
-        """Other traffic of this engine may hold its loads and stores up."""
+        """Add other traffic of this engine, which may hold its loads and stores up."""
         for op in _DRAM:
             self._debt[op] += self._memory.debt(cycles)
 

@@ -1,4 +1,4 @@
-"""The driver: registers, rings, interrupts and memory of one SoC, above ``sim.bus.Bus``."""
+"""The driver owns registers, rings, interrupts and memory of one SoC, above ``sim.bus.Bus``."""
 
 from sw.driver.device import Device
 from sw.driver.errors import (

@@ -1,4 +1,4 @@
-"""The device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
+"""Defines the device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +32,7 @@ from sw.driver.scrub import Scrubber
 
 
 class Device:
-    """One SoC behind a bus. Identifies the hardware, sets all queues up, and owns DRAM, LV2 and events.
+    """A device is one SoC behind a bus. It identifies the hardware, sets all queues up, and owns DRAM, LV2 and events.
 
     ``ring_log2``: log2 of the entries of each job and completion ring. Raises :class:`DeviceMismatch` if the hardware
     is not the one ``bus.params`` describes, :class:`DriverError` if another driver
@@ -58,14 +58,14 @@ class Device:
         self._loads = 0
 
     def close(self) -> None:
-        """Close the bus; what uses the device from then on is told by a :class:`DriverError`, as is one that closes it
-        within a call that uses it. Nothing happens the second time."""
+        """Close the bus. Whatever uses the device from then on gets a :class:`DriverError`, and so does a call that
+        closes it while another call uses it. To close it again does nothing."""
         self.ownership.close()
         self.bus.close()
 
     def claim(self, owner: object, name: str) -> None:
-        """Let ``owner``, called ``name`` in messages, queue jobs until it releases :attr:`ownership`. What an earlier
-        one left that nobody holds any more is dropped first. :class:`DriverError` while another uses the device."""
+        """Let ``owner``, called ``name`` in messages, queue jobs until it releases :attr:`ownership`. What an owner
+        that is gone has left is dropped first. Raises :class:`DriverError` while another uses the device."""
         self._drop_abandoned(owner)
         self.ownership.claim(owner, name)
 
@@ -88,7 +88,7 @@ class Device:
 
     @property
     def engines(self) -> list[EngineQueue]:
-        """The queue of each engine."""
+        """Return the queue of each engine."""
         return self.queues.engines
 
     # -- models ----------------------------------------------------------------------------------------------
@@ -169,13 +169,13 @@ class Device:
 
     def assign(self, model: LoadedModel, engines: Sequence[int]) -> None:
         """Run ``model`` on other engines from its next inference on: one for each it was compiled for, in the order of
-        the image's numbers. :class:`DriverError` while its jobs are outstanding or suspended."""
+        the image's numbers. Raises :class:`DriverError` while its jobs are outstanding or suspended."""
         self._refuse_outstanding(model)
         model.engines = check_engines(model.image, engines, self.params.engines)
 
     def unload(self, model: LoadedModel) -> None:
-        """Give back all that ``model`` uses, its DRAM cleared; :class:`DriverError` while its jobs are outstanding, or
-        while requests for it have not ended."""
+        """Give back all that ``model`` uses, its DRAM cleared; raises :class:`DriverError` while its jobs are
+        outstanding, or requests for it have not ended."""
         with self.ownership.one_thread():
             self._unload(model)
 
@@ -199,7 +199,7 @@ class Device:
         model.placement.release(self.dram, self.lv2)
 
     def refuse_unloaded(self, model: LoadedModel) -> None:
-        """:class:`DriverError` unless ``model`` is loaded on this device."""
+        """Raise :class:`DriverError` unless ``model`` is loaded on this device."""
         if model not in self._models:
             raise DriverError(f"model {model.name!r} is not loaded on this device")
 
@@ -210,7 +210,7 @@ class Device:
 
     # -- jobs ------------------------------------------------------------------------------------------------
     def begin(self, model: LoadedModel, limit: int | None) -> None:
-        """Start an inference of ``model``: jobs that use the same LV2 bytes finish first, within ``limit`` cycles, or
+        """Start an inference of ``model``. Jobs that use the same LV2 bytes finish first, within ``limit`` cycles, or
         (None) within those that they may take."""
         self.refuse_unloaded(model)
         if self.preemption.holds(model):
@@ -226,7 +226,7 @@ class Device:
         cycle_limit: int | None = None,
         engine: int | None = None,
     ) -> list[int]:
-        """Queue jobs of ``model`` by index, in ring order; returns a job id for each.
+        """Queue jobs of ``model`` by index, in ring order; return a job id for each.
 
         Waits up to ``limit`` cycles for room where a ring is full, or (None) as long as jobs may take; with 0, returns
         the ids of those that fitted. ``cycle_limit``: the most one body may take, 0 for no limit, for programs that are
@@ -241,8 +241,8 @@ class Device:
         return self.jobs.submit(model, jobs, limit=limit, cycle_limit=cycle_limit, engine=engine)
 
     def collect(self, ids: Sequence[int], limit: int | None) -> list[JobResult]:
-        """Results of submitted jobs, waiting up to ``limit`` cycles for the last of them; None: as long as jobs may
-        take.
+        """Return the results of submitted jobs, waiting up to ``limit`` cycles for the last of them, or (None) as long
+        as jobs may take.
 
         Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit, and for
         a job that keeps its engine longer than it may.
@@ -250,16 +250,16 @@ class Device:
         return self.jobs.collect(ids, limit)
 
     def finished(self, job_id: int) -> bool:
-        """Whether the result of a submitted job is there to be collected."""
+        """Return whether the result of a submitted job is there to be collected."""
         return job_id in self.jobs.table.finished
 
     @property
     def outstanding(self) -> dict[int, SubmittedJob]:
-        """Jobs of models that are queued and have not finished, by id."""
+        """Return the jobs of models that are queued and have not finished, by id."""
         return self.jobs.table.outstanding
 
     def poll(self, limit: int, busy: Callable[[], bool] = never) -> bool:
-        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came. Raises as :meth:`collect`.
+        """Serve an interrupt that comes within ``limit`` cycles; return False if none does. Raises as :meth:`collect`.
 
         ``busy``: asked when an interrupt has woken the host; with something more urgent to do it leaves the interrupt
         for the next call, and this one returns False.
@@ -268,24 +268,24 @@ class Device:
 
     @property
     def handled_interrupts(self) -> list[HandledInterrupt]:
-        """The newest interrupts, oldest first, and what they cost the host."""
+        """Return the newest interrupts, oldest first, and what they cost the host."""
         return list(self.queues.interrupts.handled)
 
     def patience(self) -> int | None:
-        """Cycles until a job may have kept its engine longer than it may; None if none can."""
+        """Return the cycles until a job may have kept its engine longer than it may, or None if none can."""
         return self.queues.patience()
 
     def refuse_overdue(self) -> None:
-        """:class:`DeviceTimeout` if a job has kept its engine longer than it may; it names the model."""
+        """Raise :class:`DeviceTimeout`, which names the model, if a job has kept its engine longer than it may."""
         self.queues.refuse_overdue()
 
     def look(self) -> bool:
-        """Serve interrupts that are pending although none came; False if there are none. Raises as :meth:`collect`."""
+        """Serve interrupts that are pending although none came; return False if none are. Raises as :meth:`collect`."""
         return self.queues.look()
 
     def chain(self, model: LoadedModel) -> None:
         """Let jobs of ``model`` run on any engine, in order; those of a placed model can anyway. :class:`DriverError`
-        for a model whose layers are shared by several engines, or without a free hardware event."""
+        refuses a model whose layers are shared by several engines, or without a free hardware event."""
         if model.placed:
             return
         if model.image.meta.events or engines_needed(model.image) != 1:
@@ -294,7 +294,7 @@ class Device:
             model.chain = self.events.lease(1, model.name)
 
     def timed_out(self, limit: int) -> DeviceTimeout:
-        """The error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
+        """Return the error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
         return self.queues.timed_out(limit)
 
     def abort(self, model: LoadedModel) -> None:
@@ -312,27 +312,27 @@ class Device:
     # -- preemption ------------------------------------------------------------------------------------------
     @property
     def suspensions(self) -> list[Suspension]:
-        """The suspended tasks, oldest first."""
+        """Return the suspended tasks, oldest first."""
         return list(self.preemption.tasks)
 
     @property
     def operations(self) -> list[StateTransfer]:
-        """Dumps and restores so far, as far as they are remembered, oldest first."""
+        """Return dumps and restores so far, as far as they are remembered, oldest first."""
         return list(self.preemption.transfers.operations)
 
     def remember(self, operations: int | None) -> None:
-        """Keep no more than so many of :attr:`operations` and :attr:`handled_interrupts`, the newest; None: all."""
+        """Keep the newest so many of :attr:`operations` and :attr:`handled_interrupts`, or all if that is None."""
         transfers, interrupts = self.preemption.transfers, self.queues.interrupts
         transfers.operations = deque(transfers.operations, operations)
         interrupts.handled = deque(interrupts.handled, operations)
 
     @property
     def transferring(self) -> bool:
-        """Whether jobs of a dump or restore are queued whose completions have not been taken."""
+        """Return whether jobs of a dump or restore are queued whose completions have not been taken."""
         return bool(self.preemption.supervisor.jobs)
 
     def pause(self, engines: Iterable[int], limit: int | None = None, *, verify: bool = False) -> dict[int, HaltRecord]:
-        """Halt engines; see :meth:`Preemption.pause`."""
+        """Halt engines as :meth:`Preemption.pause` does."""
         return self.preemption.pause(engines, limit, verify=verify)
 
     def go_on(self, engines: Iterable[int]) -> None:
@@ -348,15 +348,15 @@ class Device:
         *,
         verify: bool = False,
     ) -> Suspension:
-        """Take what runs on ``engines`` off them; see :meth:`Preemption.suspend`."""
+        """Take what runs on ``engines`` off them as :meth:`Preemption.suspend` does."""
         return self.preemption.suspend(engines, incoming, upcoming, limit, verify=verify)
 
     def admit(self, model: LoadedModel, engines: Sequence[int] | None = None) -> StateTransfer | None:
-        """Place ``model`` and queue the dump of what it displaces; see :meth:`Preemption.admit`."""
+        """Place ``model`` and queue the dump of what it displaces, as :meth:`Preemption.admit` does."""
         return self.preemption.admit(model, engines)
 
     def resume(self, suspension: Suspension) -> StateTransfer | None:
-        """Continue a suspended task; see :meth:`Preemption.resume`."""
+        """Continue a suspended task as :meth:`Preemption.resume` does."""
         return self.preemption.resume(suspension)
 
     def abandon(self, suspension: Suspension) -> None:
@@ -368,25 +368,25 @@ class Device:
         self.preemption.drop(suspension, model)
 
     def settle(self) -> None:
-        """Wait until no dump or restore is under way; ``SupervisorFault`` if one fails, ``SupervisorTimeout`` if one
-        does not end."""
+        """Wait until no dump or restore runs; ``SupervisorFault`` or ``SupervisorTimeout`` says which fails or never
+        ends."""
         self.preemption.transfers.settle()
 
     def recover(self) -> None:
-        """Make the device usable after a ``SupervisorFault``; see :meth:`Preemption.recover`."""
+        """Make the device usable after a ``SupervisorFault``, as :meth:`Preemption.recover` does."""
         self.preemption.recover()
 
     # -- observation -----------------------------------------------------------------------------------------
     def counters(self, engine: int) -> dict[str, int]:
-        """Counters of the job that runs on ``engine`` now, by name."""
+        """Return the counters of the job that runs on ``engine`` now, by name."""
         return {name: self.regs.read(f"E{engine}.COUNTER[{i}]") for i, (name, _) in enumerate(COUNTERS)}
 
     def lv2_use(self) -> Lv2Use:
-        """How full LV2 is now, and with data of which models."""
+        """Return how full LV2 is now, and with data of which models."""
         waiting = {job for queue in self.engines for job in queue.not_loaded()}
         return lv2_use(self.params.lv2_bytes, self._models, self.outstanding, waiting)
 
     def cycle_count(self) -> int:
-        """The SoC's global cycle counter."""
+        """Return the global cycle counter of the SoC."""
         low = self.regs.read("CYCLE_LO")
         return self.regs.read("CYCLE_HI") << 32 | low

@@ -1,4 +1,4 @@
-"""What can go wrong between driver and device."""
+"""Defines what can go wrong between driver and device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,24 +7,24 @@ from hw.contract.job import Fault
 
 
 class DriverError(RuntimeError):
-    """The driver cannot do what was asked; the message names the object, the limit and the way out."""
+    """Says that the driver cannot do what was asked; the message names the object, the limit and the way out."""
 
 
 class DeviceMismatch(DriverError):
-    """The hardware behind the bus is not what the driver was opened for."""
+    """Says that the hardware behind the bus is not what the driver was opened for."""
 
 
 class OutOfMemory(DriverError):
-    """A DRAM or LV2 allocation that does not fit; names size and what is left."""
+    """Says that a DRAM or LV2 allocation does not fit; names size and what is left."""
 
 
 class OutOfEvents(DriverError):
-    """A model needs more hardware events than are free."""
+    """Says that a model needs more hardware events than are free."""
 
 
 class NotSuspendable(DriverError):
-    """The state of a task cannot be taken off its engines, to DRAM, or back: it stands where its image says nothing
-    useful about it, or there is no way for its bytes. ``model``: whose image that is, a ``LoadedModel``."""
+    """Says that the state of a task cannot be taken off its engines, to DRAM, or back: it stands where its image says
+    nothing useful about it, or there is no way for its bytes. ``model``: whose image that is, a ``LoadedModel``."""
 
     def __init__(self, model: object, message: str) -> None:
         self.model = model
@@ -32,8 +32,9 @@ class NotSuspendable(DriverError):
 
 
 class DeviceTimeout(DriverError):
-    """The device did not finish within a limit in cycles; the message says what each engine was doing. ``model``: whose
-    job it was that took too long, a ``LoadedModel``; None if that is not known, or it was the driver's."""
+    """Says that the device did not finish within a limit in cycles; the message says what each engine was doing.
+    ``model``: whose job it was that took too long, a ``LoadedModel``; None if that is not known, or it was the
+    driver's."""
 
     def __init__(self, message: str, model: object = None) -> None:
         self.model = model
@@ -42,7 +43,7 @@ class DeviceTimeout(DriverError):
 
 @dataclass(frozen=True)
 class FaultRecord:
-    """One fault as the hardware reported it, with what the driver knows about the job."""
+    """Describes one fault as the hardware reported it, with what the driver knows about the job."""
 
     engine: int
     code: Fault
@@ -55,7 +56,7 @@ class FaultRecord:
 
 
 class DeviceFault(DriverError):
-    """A job stopped its engine. ``record`` holds engine, code, unit, job, PC, address and instruction."""
+    """Says that a job stopped its engine. ``record`` holds engine, code, unit, job, PC, address and instruction."""
 
     def __init__(self, record: FaultRecord) -> None:
         self.record = record
@@ -63,8 +64,8 @@ class DeviceFault(DriverError):
 
 
 class SupervisorFault(DeviceFault):
-    """A job of the driver failed: a dump, a restore, or one that clears memories between tenants. No suspended task has
-    lost anything: call ``Device.recover``, then dump, resume or begin again.
+    """Says that a job of the driver failed: a dump, a restore, or one that clears memories between tenants. No
+    suspended task has lost anything: call ``Device.recover``, then dump, resume or begin again.
 
     ``models``: whose state it moved, or for whom it cleared. ``own``: it ran loads of the model's own image, and what
     they did will happen again.
@@ -76,7 +77,7 @@ class SupervisorFault(DeviceFault):
 
 
 class SupervisorTimeout(DeviceTimeout):
-    """A job of the driver did not end, otherwise as :class:`SupervisorFault`."""
+    """Says that a job of the driver did not end, otherwise as :class:`SupervisorFault`."""
 
     def __init__(self, message: str, models: Sequence[object] = (), *, own: bool = False) -> None:
         self.models, self.own = tuple(models), own

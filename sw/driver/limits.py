@@ -1,4 +1,4 @@
-"""How many cycles the driver waits for what others wrote: limits of its own, which nothing in an image raises.
+"""Sets how many cycles the driver waits for what others wrote: limits of its own, which nothing in an image raises.
 
 The hardware counts the cycles of a body, from its first instruction on. What is ahead of that counts here, from when
 the job has become the oldest of its engine and the events that it waits for have come.
@@ -20,8 +20,9 @@ _PER_BYTE = 16  #: cycles in which a copy moves a byte, on the slowest memory, w
 
 
 def body_limits(image: Image, params: SocParams, most: int = BODY) -> list[int]:
-    """For each job ``FACTOR`` times the worst case that the image states plus ``MARGIN``, but never above ``most``:
-    that alone holds for an image without bounds, and on a memory of other timing than that which bounds hold for."""
+    """Return for each job ``FACTOR`` times the worst case that the image states plus ``MARGIN``, but never above
+    ``most``: that alone holds for an image without bounds, and on a memory of other timing than that which bounds hold
+    for."""
     most = min(most, _MOST)
     if any(getattr(image.params, name) != getattr(params, name) for name in DRAM_TIMING):
         return [most] * len(image.meta.jobs)
@@ -35,5 +36,5 @@ def body_limits(image: Image, params: SocParams, most: int = BODY) -> list[int]:
 
 
 def copy_limit(size: int) -> int:
-    """Of a program of the driver's own that moves, or clears, ``size`` bytes."""
+    """Return the limit of a program of the driver's own that moves, or clears, ``size`` bytes."""
     return min(MARGIN + _PER_BYTE * size, _MOST)

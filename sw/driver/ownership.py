@@ -1,4 +1,4 @@
-"""Who uses a device: one run time or session at a time, from one thread at a time."""
+"""Decides who uses a device: one run time or session at a time, from one thread at a time."""
 
 import gc
 import threading
@@ -16,7 +16,8 @@ _WITH_TENANTS: set[int] = set()  #: ids of buses of which a driver had models of
 
 
 class Ownership:
-    """The owner of one device. Everything that queues jobs claims it first, so nobody gets the result of another.
+    """Knows the owner of one device. Everything that queues jobs claims the device first, so nobody gets the result of
+    another.
 
     ``models``: how many the driver has loaded; while there are any, a second driver of the ``bus`` is a
     :class:`DriverError`, as it would give the same memory and the same rings away again. ``inherited``: an earlier
@@ -45,19 +46,19 @@ class Ownership:
         self._depth = 0  #: of calls of that thread
 
     def has_tenants(self) -> None:
-        """A model of a tenant was loaded: a later driver of the bus is told."""
+        """Remember that a model of a tenant was loaded, so that a later driver of the bus is told."""
         if id(self._bus) not in _WITH_TENANTS:
             _WITH_TENANTS.add(id(self._bus))
             finalize(self._bus, _WITH_TENANTS.discard, id(self._bus))
 
     def refuse_superseded(self) -> None:
-        """:class:`DriverError` if another driver was made for the bus since."""
+        """Raise :class:`DriverError` if another driver was made for the bus since."""
         if _DRIVERS.get(id(self._bus)) is not self:
             raise DriverError("another driver was opened for this bus, which has the device now: use that")
 
     def claim(self, owner: object, name: str) -> None:
-        """Let ``owner``, called ``name`` in messages, use the device until :meth:`release`; :class:`DriverError` while
-        another does, or while :meth:`abandoned`. The owner may claim it again, and does not live for it."""
+        """Let ``owner``, called ``name`` in messages, use the device until :meth:`release`; raises :class:`DriverError`
+        while another does, or while :meth:`abandoned`. The owner may claim it again, and does not live for it."""
         with self._lock:
             if self._owner is not None and self._owner() is not owner:
                 raise DriverError(
@@ -67,13 +68,13 @@ class Ownership:
             self._owner, self._name = ref(owner), name
 
     def release(self, owner: object) -> None:
-        """``owner`` has no jobs any more; nothing happens if it is not the owner."""
+        """End the claim of ``owner``, which has no jobs any more; do nothing if it is not the owner."""
         with self._lock:
             if self._owner is not None and self._owner() is owner:
                 self._owner = None
 
     def abandoned(self, claimant: object = None) -> bool:
-        """Whether the owner, if that is not the ``claimant``, is gone without a :meth:`release`: its jobs are
+        """Return whether the owner, if that is not the ``claimant``, is gone without a :meth:`release`: its jobs are
         nobody's."""
         if self._owner is None or (claimant is not None and self._owner() is claimant):
             return False
@@ -81,12 +82,12 @@ class Ownership:
         return self._owner() is None
 
     def cleared(self) -> None:
-        """Nothing is left of what the owner had."""
+        """Forget the owner, as nothing is left of what it had."""
         with self._lock:
             self._owner = None
 
     def close(self) -> None:
-        """The device is of no more use. :class:`DriverError` within a call that uses it."""
+        """Close the device for good; raises :class:`DriverError` within a call that uses it."""
         with self._lock:
             if self._depth:
                 raise DriverError("this device is in use by the call that closes it: close it when that has returned")
@@ -94,12 +95,12 @@ class Ownership:
 
     @property
     def closed(self) -> bool:
-        """Whether the device was closed."""
+        """Return whether the device was closed."""
         return self._closed
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
-        """While this lasts, calls from other threads are a :class:`DriverError`; so is this once the device is
+        """Refuse calls from other threads with a :class:`DriverError` while this lasts, and this one once the device is
         closed."""
         me = threading.get_ident()
         with self._lock:

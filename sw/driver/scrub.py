@@ -1,4 +1,4 @@
-"""Nothing of one tenant is left for another: clearing memories when they change hands.
+"""Clears memories when they change hands, so that nothing of one tenant is left for another.
 
 LV1, LV0 and accumulators are cleared by a job in the ring, between the last job of one tenant and the first of another;
 bytes of LV2 windows by a job before an inference, or before a suspended task comes back, where another tenant used them
@@ -31,7 +31,7 @@ _UNKNOWN = object()  #: an engine was reset: whose data it holds is not known
 
 
 def fill(op: Op, size: int, fields: dict[str, int]) -> list[Insn]:
-    """Copies that write ``size`` zeros from offset 0 on and read nothing."""
+    """Return copies that write ``size`` zeros from offset 0 on and read nothing."""
     runs, rest = divmod(size, _RUN)
     parts = []
     if runs:
@@ -42,13 +42,13 @@ def fill(op: Op, size: int, fields: dict[str, int]) -> list[Insn]:
 
 
 def _window(low: int, high: int) -> list[Insn]:
-    """Copies that clear bytes ``low`` to ``high`` of LV2."""
+    """Return copies that clear bytes ``low`` to ``high`` of LV2."""
     parts = fill(Op.ST1, high - low, {"dst_seg": int(Segment.LV2)})
     return [Insn(insn.op, insn.fields | {"dst": insn["dst"] + low}) for insn in parts]
 
 
 def engine_program(params: SocParams) -> bytes:
-    """Clears LV1, LV0 and accumulators of an engine. Its units work side by side."""
+    """Return a program that clears LV1, LV0 and accumulators of an engine. Its units work side by side."""
     program = fill(Op.LD1, params.lv1_bytes, {"src_seg": int(Segment.LV2)})
     for space, size in ((Lv0Space.ACT, params.lv0_act_bytes), (Lv0Space.WGT, params.lv0_wgt_bytes)):
         fields = {"space": int(space), "view": int(Lv0View.INTERLEAVED)}
@@ -80,7 +80,7 @@ class Scrubber:
 
     # -- engines ---------------------------------------------------------------------------------------------
     def must_clear(self, engine: int, model: LoadedModel) -> bool:
-        """Whether the next job on ``engine``, of ``model``, is of another tenant than the one before. What a
+        """Return whether the next job on ``engine``, of ``model``, is of another tenant than the one before. What a
         suspended task had there was dumped when ``model`` was admitted: private memories are admitted whole."""
         return self._engines[engine] != model.tenant
 
@@ -98,16 +98,16 @@ class Scrubber:
         self._ended(lambda: not self._queues.engines[engine].outstanding)
 
     def _ended(self, done: Callable[[], bool]) -> None:
-        """Wait until ``done``. These jobs are short: an interrupt that is late may be lost."""
+        """Wait until ``done``. These jobs are short, so an interrupt that is late may be lost."""
         self._queues.wait(done, None, _LOOK_AFTER)
 
     def owns(self, job_id: int) -> bool:
-        """Whether a job that has not ended is one of these."""
+        """Return whether ``job_id`` is a job of this object that has not ended."""
         return job_id in self._waiting
 
     def taken_off(self, engine: int, job_ids: Sequence[int], there: LoadedModel | None) -> None:
-        """These jobs, some of which are of models, will not run: the engine was emptied. ``there``: the model that has
-        data in its memories; None if none of the jobs had begun."""
+        """Note that these jobs, some of which are of models, will not run, as the engine was emptied. ``there`` is the
+        model that has data in its memories, None if none of the jobs had begun."""
         if mine := self._waiting.keys() & set(job_ids):
             self._forget(mine)
             self._engines[engine] = _UNKNOWN if there is None else there.tenant
@@ -124,7 +124,7 @@ class Scrubber:
         self.lv2.use(model.windows(), model.tenant)
 
     def foreign(self, model: LoadedModel, kept: Sequence[Range] = ()) -> list[Range]:
-        """Bytes of LV2 that :meth:`clear_windows` clears."""
+        """Return the bytes of LV2 that :meth:`clear_windows` clears."""
         return self.lv2.foreign(model.windows(), model.tenant, kept)
 
     def _clear_lv2(self, model: LoadedModel, pieces: Sequence[Range]) -> None:
@@ -144,44 +144,44 @@ class Scrubber:
 
     # -- DRAM ------------------------------------------------------------------------------------------------
     def clear_dram(self, placement: ImagePlacement, tenant: str | None) -> None:
-        """What is given to a model of ``tenant`` is clear before it is written: an earlier driver, which nobody closed,
+        """Clear what is given to a model of ``tenant`` before it is written: an earlier driver, which nobody closed,
         may have left something there. What :meth:`forget` has cleared is cleared again."""
         if self._inherited or tenant is not None:
             self._clear_blocks(placement)
 
     def forget(self, model: LoadedModel) -> None:
-        """``model`` is unloaded: its DRAM is cleared."""
+        """Clear the DRAM of ``model``, which is unloaded."""
         self._clear_blocks(model.placement)
 
     def _clear_blocks(self, placement: ImagePlacement) -> None:
-        """Behind the back of simulated time, as models are written; not what another model shares."""
+        """Clear DRAM behind the back of simulated time, as models are written, but not what another model shares."""
         for address in placement.dram_blocks:
             self._queues.bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
 
     # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
     def completed(self, engine: int, completion: dict[str, int]) -> None:
-        """The memory is clear."""
+        """Note that the memory is clear."""
         self._forget({completion["job_id"]})
 
     def fault_of(self, record: FaultRecord) -> SupervisorFault:
-        """Says for whom it was. What is to be cleared is cleared by a later job."""
+        """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
         self.faulted.add(record.engine)
         text = f"a job that {self.describe(record.job_id)}"
         return SupervisorFault(replace(record, job=text), [self._waiting[record.job_id]])
 
     def overdue(self, engine: int, job_id: int, message: str) -> SupervisorTimeout:
-        """As :meth:`fault_of`."""
+        """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
         self.faulted.add(engine)
         return SupervisorTimeout(f"a job that {message}", [self._waiting[job_id]])
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
-        """The engine was reset before: the next job clears it again."""
+        """Note that the engine was reset before a job had cleared it: the next job clears it again."""
         self._forget(set(job_ids))
         self._engines[engine] = _UNKNOWN
         self.faulted.discard(engine)
 
     def describe(self, job_id: int) -> str:
-        """What it is."""
+        """Return the job as text."""
         return "clears memories for another tenant"
 
     # -- shared ----------------------------------------------------------------------------------------------

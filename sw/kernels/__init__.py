@@ -1,4 +1,5 @@
-"""**Run-time kernel matching**: a library of kernels, and the choice among them for each operation of each inference.
+"""**Run-time kernel matching** has a library of kernels, and the choice among them for each operation of each
+inference.
 
 A *kernel* is compiled code with attributes (``hw.contract.kernel_attributes``). A *demand* is what an operation asks
 for; with the current class-2 value it is matched against the library.

@@ -1,4 +1,4 @@
-"""The second layer of the library: the kernels of one class-1 key, as an array to be searched by class-2 value."""
+"""Is the second layer of the library: the kernels of one class-1 key, as an array to be searched by class-2 value."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ Entry = TypeVar("Entry")
 
 
 class Candidates(Generic[Entry]):
-    """Entries with the values that they cover; immutable. ``exact``: those of a single value, by it. The line of values
-    is cut at ``begins``, where a range begins or has ended, and each piece has its winner among the ranges: the one
-    that covers fewest values, so the marker alone comes last; of equally wide ones the first given."""
+    """Holds entries with the values that they cover; it is immutable. ``exact`` has those of a single value, by it. The
+    line of values is cut at ``begins``, where a range begins or has ended, and each piece has its winner among the
+    ranges: the one that covers fewest values, so the marker alone comes last; of equally wide ones the first given."""
 
     __slots__ = ("begins", "entries", "exact", "winners")
 
@@ -23,14 +23,14 @@ class Candidates(Generic[Entry]):
         self.begins, self.winners = _pieces([each for each in self.entries if not each[0].exact])
 
     def find(self, value: int) -> Entry | None:
-        """The entry for ``value``: an exact one, else a range; None if none covers it."""
+        """Return the entry for ``value``: an exact one, else a range, or None if none covers it."""
         found = self.exact.get(value)
         return self.winners[bisect_right(self.begins, value) - 1] if found is None else found
 
 
 def _pieces(entries: Sequence[tuple[ValueRange, Entry]]) -> tuple[list[int], list[Entry | None]]:
-    """Where pieces begin, and their winners. The last piece, beyond all entries, has none: so a value below the first
-    piece, which is looked up at index -1, has none either."""
+    """Return where pieces begin, and their winners. The last piece, beyond all entries, has none: so a value below the
+    first piece, which is looked up at index -1, has none either."""
     if not entries:
         return [1], [None]
     begins = sorted({end for covered, _ in entries for end in (covered.low, covered.high + 1)})

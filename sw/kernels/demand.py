@@ -1,4 +1,4 @@
-"""What operations ask for: demands, and how they follow from the description of a model."""
+"""Describes what operations ask for: demands, and how they follow from the description of a model."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from hw.contract.kernel_attributes import AttributeProblem, Class1Value, check_c
 
 
 class KernelDemand:
-    """What an operation asks for, all but its current class-2 value: made once, used for every inference.
+    """Is what an operation asks for, all but its current class-2 value: made once, used for every inference.
 
     ``key``: of its class-1 values; a string carries its hash, so nothing is computed again when it is looked up.
     ``parameter``: the attribute that is its class-2 parameter. ``source``: what a model calls the current value of it.
@@ -26,7 +26,8 @@ class KernelDemand:
         self.key = class_1_key(class_1, parameter)
 
     def value_in(self, current: Mapping[str, int]) -> int:
-        """Its class-2 value among a model's current ones, by name. Raises ``AttributeProblem``."""
+        """Return the class-2 value of the operation among a model's current ones, by name. Raises
+        ``AttributeProblem``."""
         if self.source not in current:
             raise AttributeProblem(
                 f"operation {self.operation!r} needs the current value of {self.source!r}; given are "
@@ -41,12 +42,12 @@ class KernelDemand:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the model, by its name there."""
+    """Names a parameter of the model."""
 
     name: str
 
     def read(self, model: Mapping[str, Class1Value]) -> Class1Value:
-        """Its value. Raises ``AttributeProblem`` if the model has none."""
+        """Return the value of the parameter. Raises ``AttributeProblem`` if the model has none."""
         if self.name not in model:
             raise AttributeProblem(
                 f"the model's description has no {self.name!r}; it has {', '.join(model) or 'nothing'}"
@@ -56,13 +57,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Quotient:
-    """A parameter of the model that operations have a part of: 160 in all, over 2 heads, is 80."""
+    """Is a parameter of the model that operations have a part of: 160 in all, over 2 heads, is 80."""
 
     whole: str
     parts: str
 
     def read(self, model: Mapping[str, Class1Value]) -> int:
-        """The part. Raises ``AttributeProblem`` unless it is a whole number."""
+        """Return the part that an operation has. Raises ``AttributeProblem`` unless it is a whole number."""
         whole, parts = (Parameter(name).read(model) for name in (self.whole, self.parts))
         for name, value in ((self.whole, whole), (self.parts, parts)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -75,7 +76,7 @@ class Quotient:
 
 @dataclass(frozen=True)
 class KernelOperation:
-    """An operation of a model: where its class-1 values and its class-2 value come from. One that is not marked as
+    """Is an operation of a model: where its class-1 values and its class-2 value come from. One that is not marked as
     ``accelerated`` is left alone. ``class_2``: its attribute, and the model's name for the current value."""
 
     name: str
@@ -84,7 +85,7 @@ class KernelOperation:
     accelerated: bool = True
 
     def demand(self, model: Mapping[str, Class1Value]) -> KernelDemand:
-        """What it asks for in a model with this description."""
+        """Return what the operation asks for in a model with this description."""
         values = {
             name: value.read(model) if isinstance(value, Parameter | Quotient) else value
             for name, value in self.class_1.items()
@@ -93,8 +94,8 @@ class KernelOperation:
 
 
 def demands_of(operations: Iterable[KernelOperation], model: Mapping[str, Class1Value]) -> list[KernelDemand]:
-    """The demands of the operations that are marked for acceleration, in their order, in a model with this description.
-    Raises ``AttributeProblem``, naming the operation."""
+    """Return the demands of the operations that are marked for acceleration, in their order, in a model with this
+    description. Raises ``AttributeProblem``, naming the operation."""
     demands = []
     for operation in operations:
         if operation.accelerated:

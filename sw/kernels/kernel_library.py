@@ -1,4 +1,4 @@
-"""The kernel library: two layers of storage, and matching in two stages (**Run-time kernel matching**)."""
+"""Defines the kernel library: two layers of storage, and matching in two stages (**Run-time kernel matching**)."""
 
 import heapq
 import threading
@@ -17,7 +17,7 @@ _NAMED = 3  #: kernels that an error names
 
 @dataclass(frozen=True, eq=False)
 class LibraryKernel(Generic[Content]):
-    """A kernel of a library: attributes, and what the library's owner runs for it. ``name``: for messages."""
+    """Is a kernel of a library: attributes, and what the library's owner runs for it. ``name`` is for messages."""
 
     name: str
     attributes: KernelAttributes
@@ -28,11 +28,11 @@ class LibraryKernel(Generic[Content]):
 
 
 class DuplicateKernelError(ValueError):
-    """A kernel whose attributes another one of the library has."""
+    """Says that a kernel has the attributes of another one in the library."""
 
 
 class NoKernelError(LookupError):
-    """No kernel covers what an operation asks for. ``nearest``: those that come nearest, best first."""
+    """Says that no kernel covers what an operation asks for. ``nearest``: those that come nearest, best first."""
 
     def __init__(self, demand: KernelDemand, value: int, nearest: Sequence[LibraryKernel], problem: str) -> None:
         self.demand, self.value, self.nearest = demand, value, list(nearest)
@@ -40,7 +40,7 @@ class NoKernelError(LookupError):
 
 
 class KernelLibrary(Generic[Content]):
-    """Kernels, matched by what operations ask for.
+    """Holds kernels, and matches them by what operations ask for.
 
     The first layer is a hash map from class-1 keys to candidates, the second an array of each key's candidates by
     class-2 value. Any number of threads may match while others add: tables are never changed, only replaced by whole
@@ -82,15 +82,15 @@ class KernelLibrary(Generic[Content]):
             self._table = table
 
     def find(self, demand: KernelDemand, value: int) -> LibraryKernel[Content] | None:
-        """The kernel for ``demand`` with class-2 value ``value``: of those with its class-1 values the one whose value
-        it is, else the one with the narrowest range that covers it; None if there is none. Raises
+        """Return the kernel for ``demand`` with class-2 value ``value``: of those with its class-1 values the one whose
+        value it is, else the one with the narrowest range that covers it, or None if there is none. Raises
         ``AttributeProblem`` for a value that no request has."""
         check_class_2(value, demand.parameter)
         candidates = self._table.get(demand.key)
         return None if candidates is None else candidates.find(value)
 
     def match(self, demand: KernelDemand, value: int) -> LibraryKernel[Content]:
-        """As :meth:`find`, but :class:`NoKernelError` if there is none."""
+        """Return the kernel as :meth:`find` does, but raise :class:`NoKernelError` if there is none."""
         if type(value) is int:
             candidates = self._table.get(demand.key)
             if candidates is not None:
@@ -104,13 +104,14 @@ class KernelLibrary(Generic[Content]):
     def match_all(
         self, demands: Iterable[KernelDemand], current: Mapping[str, int], *, fallback: bool = False
     ) -> dict[str, LibraryKernel[Content] | None]:
-        """The kernel of each operation for one inference with these current values. ``fallback``: None stands for an
-        operation that no kernel covers, and that the caller computes otherwise; a :class:`NoKernelError` without."""
+        """Return the kernel of each operation for one inference with these current values. With ``fallback``, None
+        stands for an operation that no kernel covers, and that the caller computes otherwise; without, it is a
+        :class:`NoKernelError`."""
         choose = self.find if fallback else self.match
         return {demand.operation: choose(demand, demand.value_in(current)) for demand in demands}
 
     def candidates(self, demand: KernelDemand) -> list[LibraryKernel[Content]]:
-        """The kernels with the class-1 values of ``demand``, in the order in which they were added."""
+        """Return the kernels with the class-1 values of ``demand``, in the order in which they were added."""
         found = self._table.get(demand.key)
         return [kernel for _, kernel in found.entries] if found else []
 
@@ -138,7 +139,7 @@ def _misses(kernel: LibraryKernel, value: int) -> int:
 
 
 def _differences(demand: KernelDemand, kernel: LibraryKernel) -> list[str]:
-    """What a kernel has otherwise than ``demand`` asks."""
+    """Return what a kernel has otherwise than ``demand`` asks."""
     theirs = kernel.attributes.class_1
     told = [
         f"{name} {theirs[name]!r}" if name in theirs else f"no {name}"

@@ -1,4 +1,4 @@
-"""Kernels made when they are asked for, in the background."""
+"""Makes kernels in the background when they are asked for."""
 
 import threading
 from collections.abc import Callable
@@ -24,8 +24,8 @@ class OnDemandKernels(Generic[Content]):
         self._wanted: dict[tuple[str, int], Future[LibraryKernel[Content]]] = {}
 
     def want(self, demand: KernelDemand, value: int) -> "Future[LibraryKernel[Content]]":
-        """The kernel for exactly ``value``, to be. Who asks for one that is being made gets the same future. Its error
-        is theirs alone: whoever asks afterwards starts again."""
+        """Return a future of the kernel for exactly ``value``. Who asks for one that is being made gets the same
+        future. Its error is theirs alone: whoever asks afterwards starts again."""
         wanted = (demand.key, check_class_2(value, demand.parameter))
         with self._lock:
             if wanted not in self._wanted:

@@ -1,4 +1,4 @@
-"""The run time: inferences of loaded models, above the driver."""
+"""The run time serves inferences of loaded models, above the driver."""
 
 from sw.runtime.ports import InputError
 from sw.runtime.preemption_mechanism import Mechanism

@@ -1,4 +1,4 @@
-"""Whose error an exception is: that of one request, which ends with it while others go on."""
+"""Tells whose error an exception is: that of one request, which ends with it while others go on."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from sw.runtime.request import Request
 
 
 class Blamed(Exception):
-    """``error`` is that of ``request`` alone."""
+    """Says that ``error`` is that of ``request`` alone."""
 
     def __init__(self, request: Request, error: Exception) -> None:
         super().__init__(f"request {request.number}: {error}")
@@ -17,7 +17,8 @@ class Blamed(Exception):
 
 @contextmanager
 def blaming(request: Request) -> Iterator[None]:
-    """Errors are those of ``request``. Faults and time-outs of the device pass: they say themselves whose they are."""
+    """Blame ``request`` alone for errors. Faults and time-outs of the device pass: they say themselves whose they
+    are."""
     try:
         yield
     except (Blamed, DeviceFault, DeviceTimeout):

@@ -1,4 +1,4 @@
-"""Steps of models on the CPU: one after the other, on a core of their own, each for as long as it is charged."""
+"""Runs steps of models on the CPU: one after the other, on a core of their own, each for as long as it is charged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from sw.runtime.request import CpuStep, Request
 
 @dataclass
 class CpuSteps:
-    """The CPU of one run time."""
+    """Is the CPU of one run time."""
 
     device: Device
     _free: int = 0  #: cycle at which it has computed all steps that it was given
@@ -23,12 +23,13 @@ class CpuSteps:
         request.on_cpu = CpuStep(self._free, outputs)
 
     def ended(self, requests: Iterable[Request]) -> list[Request]:
-        """Those of ``requests`` whose step has ended by now: :meth:`store` is next."""
+        """Return those of ``requests`` whose step has ended by now: :meth:`store` is next."""
         now = self.device.bus.cycle
         return [request for request in requests if request.on_cpu is not None and request.on_cpu.end <= now]
 
     def store(self, request: Request) -> None:
-        """Write the outputs of its step to the device. Raises what that raises; the step is over in any case."""
+        """Write the outputs of the request's step to the device. Raises what that raises; the step is over in any
+        case."""
         assert request.on_cpu is not None
         outputs, request.on_cpu = request.on_cpu.outputs, None
         request.session.store_host(outputs)

@@ -1,4 +1,4 @@
-"""Requests that have not ended by their deadline: they are aborted, wherever they stand, and others stay exact."""
+"""Aborts requests that have not ended by their deadline, wherever they stand, while others stay exact."""
 
 import math
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from sw.runtime.waiting_requests import WaitingRequests
 
 
 class Deadlines:
-    """Deadlines of the requests of one run time, whose ``levels`` and ``waiting`` requests it looks at. ``end``:
-    told of a waiting request that ends with an error."""
+    """Watches the deadlines of the requests of one run time, whose ``levels`` and ``waiting`` requests it looks at.
+    ``end`` is told of a waiting request that ends with an error."""
 
     def __init__(
         self, device: Device, levels: list[PriorityLevel], waiting: WaitingRequests, recovery: Recovery,
@@ -23,7 +23,8 @@ class Deadlines:
         self._end = end
 
     def next_cycle(self) -> int | None:
-        """The first cycle at which a request will be too late, or at which what is queued of one that is ends."""
+        """Return the first cycle at which a request will be too late, or at which what is queued of one that is
+        ends."""
         started = [r.last_cycle if r.missed is None else _last(r.missed) for r in self._started()]
         first = min([self._waiting.next_last_cycle(), *started])
         return math.floor(first) + 1 if first < math.inf else None
@@ -53,5 +54,5 @@ class Deadlines:
 
 
 def _last(missed: DeadlineMissed) -> int:
-    """The last cycle at which jobs of a request that is aborted may end."""
+    """Return the last cycle at which jobs of a request that is aborted may end."""
     return missed.cycle + AFTER_DEADLINE

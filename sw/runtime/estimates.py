@@ -1,4 +1,4 @@
-"""Durations of layers: estimates, corrected by what the hardware's counters measured."""
+"""Estimates durations of layers, corrected by what the hardware's counters measured."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -7,7 +7,7 @@ from sw.runtime.policies.contract import LayerCost
 
 
 class Estimates:
-    """Costs of all layers of all models, by name of the model.
+    """Holds the costs of all layers of all models, by name of the model.
 
     ``gain``: how far a measurement moves an estimate, 1 replaces it. 0 keeps the estimates as they were.
     """
@@ -21,21 +21,22 @@ class Estimates:
         self._gain = gain
 
     def add(self, model: str, layers: Sequence[LayerCost]) -> None:
-        """A model that was not known; one that was keeps what has been measured."""
+        """Add a model that was not known; one that was keeps what has been measured."""
         self._costs.setdefault(model, list(layers))
         self._reference.setdefault(model, tuple(layers))
 
     def reference(self, model: str, layer: int) -> LayerCost:
-        """Reference durations of a layer (of **Queue-time balancing**): as stored, whatever was measured since."""
+        """Return the reference durations of a layer (of **Queue-time balancing**): as stored, whatever was measured
+        since."""
         return self._reference[model][layer]
 
     def layers(self, model: str) -> Sequence[LayerCost]:
-        """The costs of all layers of ``model``."""
+        """Return the costs of all layers of ``model``."""
         return self._costs[model]
 
     def remaining(self, model: str, layer: int) -> float:
-        """Duration of ``layer`` and all later ones when ``model`` runs alone: of memory access or of compute, whichever
-        is longer, as they overlap."""
+        """Return the duration of ``layer`` and all later ones when ``model`` runs alone: of memory access or of
+        compute, whichever is longer, as they overlap."""
         if model not in self._remaining:
             layers = self._costs[model]
             loads = accumulate(cost.load for cost in reversed(layers))

@@ -1,4 +1,4 @@
-"""Waiting requests by model and priority: the first of each at hand, however many there are."""
+"""Finds the first waiting requests of each model and priority, however many there are."""
 
 import heapq
 from collections.abc import Callable, Collection, Iterator
@@ -7,7 +7,7 @@ from sw.runtime.request import Request
 
 
 class FirstRequests:
-    """Requests of which only the oldest of each model and priority may be next.
+    """Holds requests of which only the oldest of each model and priority may be next.
 
     ``find``: the request of a number as long as it belongs here, otherwise None. It is asked about the oldest ones
     alone, and those that do not belong here any more are forgotten then.
@@ -18,12 +18,12 @@ class FirstRequests:
         self._waiting: dict[int, dict[int, list[tuple[int, int]]]] = {}  #: heaps of (arrival, number)
 
     def add(self, request: Request) -> None:
-        """``request`` belongs here from now on."""
+        """Add ``request``, which belongs here from now on."""
         by_priority = self._waiting.setdefault(request.model.number, {})
         heapq.heappush(by_priority.setdefault(request.priority, []), (request.arrival, request.number))
 
     def of_models_not(self, used: Collection[int]) -> Iterator[Request]:
-        """The oldest request of each priority and of each model whose number is not among those ``used``."""
+        """Yield the oldest request of each priority and of each model whose number is not among those ``used``."""
         for model, by_priority in list(self._waiting.items()):
             if model in used:
                 continue

@@ -1,4 +1,5 @@
-"""When what is scheduled will load and compute: the accelerator state that policies decide by, kept from what is known.
+"""Forecasts when what is scheduled will load and compute: the accelerator state that policies decide by, kept from what
+is known.
 
 Known are the estimated durations of scheduled layers, and when each of them in fact began and ended so far.
 """
@@ -26,16 +27,16 @@ class _Entry:
     expected_end: float = 0.0
 
     def left_to_stream(self, now: float) -> float:
-        """Memory access of its compute that is still to come."""
+        """Return the memory access of the layer's compute that is still to come."""
         done = 0.0 if self.start is None or not self.cost.compute else (now - self.start) / self.cost.compute
         return self.cost.streamed * (1.0 - min(1.0, max(0.0, done)))
 
 
 class Forecast:
-    """Layers that are scheduled and have not ended, in the order of scheduling: one path for memory access, ``engines``
-    that compute, ``memory`` bytes on chip. ``slots``: jobs of an engine that have begun to load and not ended, at most;
-    None for any number. ``partial``: loads begin before all of their room is free. ``resident``: bytes on chip that are
-    taken whatever is scheduled."""
+    """Holds layers that are scheduled and have not ended, in the order of scheduling: one path for memory access,
+    ``engines`` that compute, ``memory`` bytes on chip. ``slots`` bounds the jobs of an engine that have begun to load
+    and not ended; None for any number. With ``partial`` loads begin before all of their room is free. ``resident`` is
+    the bytes on chip that are taken whatever is scheduled."""
 
     def __init__(self, engines: int, memory: int, slots: int | None = None, partial: bool = False) -> None:
         self._memory, self._slots, self._partial = memory, slots, partial
@@ -56,68 +57,69 @@ class Forecast:
         room_after: Key | None = None,
         now: float = 0.0,
     ) -> None:
-        """``key`` is scheduled ``now`` behind all others, to compute when the layers ``after`` have ended.
-        ``room_after``: the layer whose end gives it the place of its weights."""
+        """Add ``key``, which is scheduled ``now`` behind all others, to compute when the layers ``after`` have ended.
+        ``room_after`` is the layer whose end gives it the place of its weights."""
         self._entries[key] = _Entry(engine, cost, tuple(after), room_after, now)
 
     def drop(self, key: Key) -> None:
-        """A layer that was scheduled will not run."""
+        """Remove a layer that was scheduled and will not run."""
         self._entries.pop(key, None)
 
     def load_started(self, key: Key, time: float) -> None:
-        """Measured."""
+        """Enter the measured time at which the load of a layer began."""
         self._entries[key].load_start = time
 
     def load_ended(self, key: Key, time: float) -> None:
-        """Measured."""
+        """Enter the measured time at which the load of a layer ended."""
         self._entries[key].load_end = time
         self._access_free = max(self._access_free, time)
 
     def load_noticed(self, key: Key, since: float, time: float) -> None:
-        """Its load ended between ``since`` and ``time``; when exactly is taken from the forecast."""
+        """Enter that the load of a layer ended between ``since`` and ``time``; when exactly is taken from the
+        forecast."""
         entry = self._entries[key]
         if entry.load_end is None:
             entry.load_end = min(time, max(since, entry.expected_load_end))
 
     def rolled_back(self, key: Key) -> None:
-        """Its load counts for nothing and will be done again."""
+        """Enter that the load of a layer counts for nothing and will be done again."""
         entry = self._entries[key]
         entry.added = entry.load_start = entry.load_end = None
 
     def started(self, key: Key, time: float) -> None:
-        """Measured."""
+        """Enter the measured time at which compute of a layer began."""
         self._entries[key].start = time
 
     def ended(self, key: Key, time: float) -> None:
-        """Measured; the layer is forgotten."""
+        """Enter the measured time at which a layer ended, and forget the layer."""
         entry = self._entries.pop(key)
         self._engine_free[entry.engine] = time
 
     def compute_end(self, engine: int) -> float:
-        """When ``engine`` has computed all that is scheduled there, as of the last :meth:`state`."""
+        """Return when ``engine`` has computed all that is scheduled there, as of the last :meth:`state`."""
         return self._expected_free[engine]
 
     def expected_start(self, key: Key) -> float:
-        """When compute of ``key`` starts, as of the last :meth:`state`."""
+        """Return when compute of ``key`` starts, as of the last :meth:`state`."""
         return self._entries[key].expected_start
 
     def ready(self, keys: Iterable[Key]) -> float:
-        """When all of ``keys`` will have ended, as of the last :meth:`state`."""
+        """Return when all of ``keys`` will have ended, as of the last :meth:`state`."""
         ends = [self._entries[key].expected_end for key in keys if key in self._entries]
         return max(ends) if ends else 0.0
 
     def slot(self, begin: float) -> float:
-        """From when a job that could load from ``begin`` on has a slot. On the engine that has one first, as of the
-        last :meth:`state`."""
+        """Return from when a job that could load from ``begin`` on has a slot, on the engine that has one first, as of
+        the last :meth:`state`."""
         return begin + min(self._slot_wait(engine, 1, 0.0, begin) for engine in range(len(self._job_ends)))
 
     def room(self, engine: int, cost: LayerCost, begin: float) -> float:
-        """From when a layer on ``engine`` could load in one go to have loaded as early as it can if the first of its
-        jobs may begin at ``begin``: each waits for a slot."""
+        """Return from when a layer on ``engine`` could load in one go and still be loaded as early as it can, if the
+        first of its jobs may begin at ``begin``: each job waits for a slot."""
         return begin + self._slot_wait(engine, cost.jobs, cost.ahead, begin) if cost.ahead else begin
 
     def state(self, now: float) -> AcceleratorState:
-        """The state at ``now``, all scheduled layers included."""
+        """Return the state at ``now``, all scheduled layers included."""
         access, engines = self._access_free, list(self._engine_free)
         self._expected_free = engines
         self._job_ends = [[] for _ in engines]
@@ -146,12 +148,12 @@ class Forecast:
         return AcceleratorState(now, end, access, self._memory, used, tuple(sorted(releases)), self._partial)
 
     def _queue_jobs(self, entry: _Entry) -> None:
-        """Jobs of a layer end one after the other."""
+        """Enter the ends of the jobs of a layer, which end one after the other."""
         jobs, each = entry.cost.jobs, entry.cost.compute / entry.cost.jobs
         self._job_ends[entry.engine] += [entry.expected_end - each * left for left in reversed(range(jobs))]
 
     def _slot_wait(self, engine: int, jobs: int, load: float, begin: float) -> float:
-        """How long ``jobs`` that come next to ``engine`` and can load from ``begin`` on wait for slots."""
+        """Return how long ``jobs`` that come next to ``engine`` and can load from ``begin`` on wait for slots."""
         if self._slots is None:
             return 0.0
         ends, waited = self._job_ends[engine], 0.0

@@ -1,4 +1,4 @@
-"""A group of a request as it runs."""
+"""Describes a group of a request as it runs."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from sw.runtime.scheduler import Decision
 
 @dataclass(eq=False)
 class GroupRun:
-    """A group of a request, from the decision for it until it has ended. Cycles are the SoC's."""
+    """Is a group of a request, from the decision for it until it has ended. Cycles are the SoC's."""
 
     request: Request
     index: int  #: of the group in its step
@@ -26,25 +26,25 @@ class GroupRun:
 
     @property
     def key(self) -> tuple[int, int]:
-        """As the scheduler knows it."""
+        """Return the name by which the scheduler knows the group."""
         return self.decision.request.number, self.decision.layer
 
     @property
     def load_start(self) -> int:
-        """When its first prologue began; when it was decided on if it has none."""
+        """Return when the group's first prologue began, or when it was decided on if it has none."""
         return min((r.prologue_start for r in self.results if r.prologue_start), default=self.decided)
 
     @property
     def load_end(self) -> int:
-        """When its last prologue had landed."""
+        """Return when the group's last prologue had landed."""
         return max((r.prologue_end for r in self.results if r.prologue_start), default=self.decided)
 
     @property
     def start(self) -> int:
-        """When its first body began."""
+        """Return when the group's first body began."""
         return min([r.start for r in self.results] + self.stopped)
 
     @property
     def end(self) -> int:
-        """When its last body had drained."""
+        """Return when the group's last body had drained."""
         return max(r.end for r in self.results)

@@ -1,5 +1,5 @@
-"""What a run time takes: the driver's device and loaded models, or objects that hold them, as ``caesura.open`` and
-``Device.load`` there return."""
+"""Takes what a run time is given: the driver's device and loaded models, or objects that hold them, as ``caesura.open``
+and ``Device.load`` there return."""
 
 from typing import Protocol, runtime_checkable
 
@@ -12,7 +12,7 @@ class DeviceHandle(Protocol):
 
     @property
     def driver(self) -> Device:
-        """The driver."""
+        """Return the driver."""
 
 
 class ModelHandle(Protocol):
@@ -20,7 +20,7 @@ class ModelHandle(Protocol):
 
     @property
     def loaded(self) -> LoadedModel:
-        """As the driver knows it."""
+        """Return the model as the driver knows it."""
 
 
 @runtime_checkable
@@ -28,11 +28,11 @@ class ModelOfInputs(Protocol):
     """Has a loaded model for each shape of inputs."""
 
     def loaded_for(self, inputs: Inputs) -> LoadedModel:
-        """The one for ``inputs``; ``InputError`` if there is none."""
+        """Return the loaded model for ``inputs``; raises ``InputError`` if there is none."""
 
 
 def driver_of(device: Device | DeviceHandle) -> Device:
-    """The driver of ``device``; ``TypeError`` for what is no device."""
+    """Return the driver of ``device``; raises ``TypeError`` for what is no device."""
     found = device if isinstance(device, Device) else getattr(device, "driver", None)
     if not isinstance(found, Device):
         raise TypeError(f"a run time needs a device, as caesura.open returns, not {type(device).__name__}")
@@ -40,7 +40,7 @@ def driver_of(device: Device | DeviceHandle) -> Device:
 
 
 def loaded_of(model: LoadedModel | ModelHandle | ModelOfInputs, inputs: Inputs) -> LoadedModel:
-    """The loaded model of ``model`` that runs ``inputs``; ``TypeError`` for what is none."""
+    """Return the loaded model of ``model`` that runs ``inputs``; raises ``TypeError`` for what is none."""
     if isinstance(model, ModelOfInputs):
         return model.loaded_for(inputs)
     found = model if isinstance(model, LoadedModel) else getattr(model, "loaded", None)

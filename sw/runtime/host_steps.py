@@ -1,4 +1,4 @@
-"""Steps of a model that run on the CPU: small ONNX models inside the image, and the cycles that they are charged."""
+"""Runs steps of a model on the CPU: small ONNX models inside the image, and the cycles that they are charged."""
 
 import math
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from sim.host import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError
 
 
 class HostSteps:
-    """The host models of an image, ready to run in a process of their own within ``limits``. Raises ``ImageError`` if
-    one is refused."""
+    """Holds the host models of an image, ready to run in a process of their own within ``limits``. Raises
+    ``ImageError`` if one is refused."""
 
     def __init__(self, image: Image, limits: HostLimits = DEFAULT_LIMITS) -> None:
         self._models, self._name = image.host_models, image.meta.model
@@ -22,8 +22,8 @@ class HostSteps:
         self._work: dict[int, HostWork] = {}
 
     def run(self, step: StepInfo, tensors: Mapping[str, npt.NDArray]) -> dict[str, npt.NDArray]:
-        """Outputs of ``step`` by tensor name, from its input tensors by name. Raises ``HostStepError``, which names the
-        model and the step."""
+        """Return the outputs of ``step`` by tensor name, from its input tensors by name. Raises ``HostStepError``,
+        which names the model and the step."""
         assert self._contained is not None
         try:
             return self._contained.run(step.host, tensors, {name: self._tensors[name] for name in step.outputs})
@@ -32,7 +32,8 @@ class HostSteps:
             raise HostStepError(f"{where} ({step.reason}): {error}") from None
 
     def cycles(self, step: StepInfo, costs: HostCosts) -> int:
-        """What ``step`` takes the CPU: its operators, and the cache lines of what it reads and writes."""
+        """Return the cycles that ``step`` takes the CPU: its operators, and the cache lines of what it reads and
+        writes."""
         if step.host not in self._work:
             self._work[step.host] = work_of(self._models[step.host])
         work = self._work[step.host]

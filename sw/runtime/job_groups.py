@@ -1,5 +1,5 @@
-"""What is scheduled: the layers of a step. A layer with many jobs goes in groups, so that one group loads into the
-model's ring of weight windows while another computes."""
+"""Divides what is scheduled, the layers of a step, into groups. A layer with many jobs goes in groups, so that one
+group loads into the model's ring of weight windows while another computes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sw.runtime.policies.contract import LayerCost
 
 @dataclass(frozen=True)
 class JobGroup:
-    """Jobs of one layer that are queued together.
+    """Holds jobs of one layer that are queued together.
 
     ``cost``: by the image's reference durations. ``holder``: the group of the same step that must end before this one's
     weights have a place in LV2. ``after``: of a placed image, the groups of the step that must end before this one
@@ -26,7 +26,7 @@ class JobGroup:
 
 
 def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
-    """All groups of a step, in order."""
+    """Return all groups of a step, in order."""
     layers: dict[int, list[int]] = {}
     for index in range(step.first, step.first + step.count):
         layers.setdefault(image.meta.jobs[index].layer, []).append(index)
@@ -45,7 +45,8 @@ def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
 
 
 def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]]) -> list[JobGroup]:
-    """The layers of a step of a placed image, each whole: its jobs go to one engine, which has windows of its own."""
+    """Return the layers of a step of a placed image, each whole: its jobs go to one engine, which has windows of its
+    own."""
     number = {job: i for i, jobs in enumerate(layers.values()) for job in jobs}
     return [
         JobGroup(
@@ -60,13 +61,14 @@ def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]]) -> list[Jo
 
 
 def reference_duration(image: Image, step: StepInfo) -> float:
-    """Cycles that a step takes when the model runs alone: memory access or compute, whichever is longer."""
+    """Return the cycles that a step takes when the model runs alone: memory access or compute, whichever is longer."""
     costs = [group.cost for group in job_groups(image, step)] if step.kind == "jobs" else []
     return max(sum(cost.load for cost in costs), sum(cost.compute for cost in costs))
 
 
 def _ring_depth(image: Image, before: Sequence[int | None]) -> int:
-    """How many jobs of an engine have windows at a time; the number of all jobs if they have windows of their own."""
+    """Return how many jobs of an engine have windows at a time, or the number of all jobs if they have windows of their
+    own."""
     place: dict[int, int] = {}
     queues: dict[int, int] = {}
     for index, job in enumerate(image.meta.jobs):
@@ -77,7 +79,7 @@ def _ring_depth(image: Image, before: Sequence[int | None]) -> int:
 
 
 def _split(image: Image, jobs: Sequence[int], depth: int) -> list[list[int]]:
-    """Groups of at most half as many jobs on each engine as have windows at a time."""
+    """Return groups of at most half as many jobs on each engine as have windows at a time."""
     engines: dict[int, list[int]] = {}
     for index in jobs:
         engines.setdefault(image.meta.jobs[index].engine, []).append(index)
@@ -91,7 +93,7 @@ def _split(image: Image, jobs: Sequence[int], depth: int) -> list[list[int]]:
 
 
 def _cost(image: Image, layer: int, jobs: Sequence[int], piece: Sequence[int]) -> LayerCost:
-    """The piece's share of the layer: of its load by bytes, of its compute and what it streams by jobs."""
+    """Return the piece's share of the layer: of its load by bytes, of its compute and what it streams by jobs."""
     info = image.meta.layers[layer]
     size, whole = _windows(image, piece), _windows(image, jobs)
     load = loads(info) * size / whole if whole else 0.0
@@ -103,7 +105,7 @@ def _cost(image: Image, layer: int, jobs: Sequence[int], piece: Sequence[int]) -
 
 
 def _count(image: Image, jobs: Sequence[int]) -> Mapping[int, int]:
-    """Jobs by engine."""
+    """Return how many jobs each engine has."""
     result: dict[int, int] = {}
     for index in jobs:
         engine = image.meta.jobs[index].engine
@@ -116,15 +118,15 @@ def _windows(image: Image, jobs: Sequence[int]) -> int:
 
 
 def loads(layer: LayerInfo) -> int:
-    """Reference duration of memory access: measured, or estimated until then."""
+    """Return the reference duration of memory access: measured, or estimated until then."""
     return layer.estimated_load if layer.measured_load is None else layer.measured_load
 
 
 def computes(layer: LayerInfo) -> int:
-    """Reference duration of compute: measured, or estimated until then."""
+    """Return the reference duration of compute: measured, or estimated until then."""
     return layer.estimated_compute if layer.measured_compute is None else layer.measured_compute
 
 
 def streams(layer: LayerInfo) -> int:
-    """Reference duration of memory access while it computes: measured, or estimated until then."""
+    """Return the reference duration of memory access while it computes: measured, or estimated until then."""
     return layer.estimated_stream if layer.measured_stream is None else layer.measured_stream

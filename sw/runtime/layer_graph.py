@@ -1,11 +1,12 @@
-"""Which layers of a model may come next, given those that are scheduled."""
+"""Tells which layers of a model may come next, given those that are scheduled."""
 
 from collections.abc import Collection, Sequence
 
 
 class LayerGraph:
-    """``inputs``: of each layer the earlier ones whose outputs it reads. ``blocks``: of each layer the number of its
-    block, such as a residual block, or None; layers of a block have neighbouring numbers and are scheduled together."""
+    """Knows what layers read. ``inputs``: of each layer the earlier ones whose outputs it reads. ``blocks``: of each
+    layer the number of its block, such as a residual block, or None; layers of a block have neighbouring numbers and
+    are scheduled together."""
 
     def __init__(self, inputs: Sequence[Sequence[int]], blocks: Sequence[int | None] = ()) -> None:
         self._inputs = [tuple(earlier) for earlier in inputs]
@@ -17,24 +18,24 @@ class LayerGraph:
 
     @classmethod
     def chain(cls, layers: int) -> "LayerGraph":
-        """Each of so many layers reads the one before it."""
+        """Return the graph of so many layers of which each reads the one before it."""
         return cls([(layer - 1,) if layer else () for layer in range(layers)])
 
     def inputs(self, layer: int) -> tuple[int, ...]:
-        """The earlier layers that ``layer`` reads."""
+        """Return the earlier layers that ``layer`` reads."""
         return self._inputs[layer]
 
     def first(self) -> list[int]:
-        """Layers that can be scheduled before any other."""
+        """Return the layers that can be scheduled before any other."""
         return [layer for layer, earlier in enumerate(self._inputs) if not earlier]
 
     def freed(self, layer: int, scheduled: Collection[int]) -> list[int]:
-        """Layers that can be scheduled now that ``layer``, the latest of those ``scheduled``, is."""
+        """Return the layers that can be scheduled now that ``layer``, the latest of those ``scheduled``, is."""
         return [other for other in self._consumers[layer] if all(each in scheduled for each in self._inputs[other])]
 
     def following(self, layer: int, scheduled: Collection[int], count: int) -> list[int]:
-        """At most ``count`` layers that could be scheduled one after another behind ``layer``, each a reader of the one
-        before it that reads nothing else that is not scheduled."""
+        """Return at most ``count`` layers that could be scheduled one after another behind ``layer``, each a reader of
+        the one before it that reads nothing else that is not scheduled."""
         found: list[int] = []
         while len(found) < count:
             last, known = (found or [layer])[-1], {layer, *found}
@@ -46,8 +47,8 @@ class LayerGraph:
         return found
 
     def rest_of_block(self, layer: int, scheduled: Collection[int]) -> list[int]:
-        """Layers of the block of ``layer`` that can be scheduled behind it, in order: those that wait for a layer
-        outside come later."""
+        """Return the layers of the block of ``layer`` that can be scheduled behind it, in order: those that wait for a
+        layer outside come later."""
         if self._blocks[layer] is None:
             return []
         known, found = {layer, *scheduled}, []

@@ -1,4 +1,4 @@
-"""Which requests have the engines: when more urgent ones take them, and when suspended ones get them back (of
+"""Decides which requests have the engines: when more urgent ones take them, and when suspended ones get them back (of
 **Cancellation points**)."""
 
 from collections.abc import Callable
@@ -47,14 +47,14 @@ class LevelChanges:
             self._resume(level)
 
     def due(self) -> bool:
-        """Whether a more urgent request waits for the decision to stop what runs."""
+        """Return whether a more urgent request waits for the decision to stop what runs."""
         level = self._levels[-1] if self._levels else None
         running = level is not None and level.suspension is None and bool(level.requests)
         return running and self._wanted() is not None
 
     def _wanted(self) -> Request | None:
-        """The request for which to stop what runs, if the rule agrees: an arrival that is more urgent, or one to be
-        switched to ahead of its arrival. None if there is none, or it was decided to wait."""
+        """Return the request for which to stop what runs, if the rule agrees: an arrival that is more urgent, or one to
+        be switched to ahead of its arrival. It is None if there is none, or it was decided to wait."""
         if not self._preemptive:
             return None
         urgent = self._urgent()
@@ -64,12 +64,13 @@ class LevelChanges:
         return known[0] if known is not None and known[1] <= self._device.bus.cycle else None
 
     def _urgent(self) -> Request | None:
-        """The first arrival that is more urgent than what runs."""
+        """Return the first arrival that is more urgent than what runs."""
         best = next(iter(self._waiting.arrived()), None)
         return best if self._levels and best is not None and best.priority > self._levels[-1].priority else None
 
     def foreseen(self) -> tuple[Request, int] | None:
-        """The next announced arrival that is more urgent than what runs, and the cycle at which to switch for it."""
+        """Return the next announced arrival that is more urgent than what runs, and the cycle at which to switch for
+        it."""
         if not self._preemptive or not self._levels or self._levels[-1].suspension is not None:
             return None
         level = self._levels[-1]

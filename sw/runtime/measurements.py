@@ -1,4 +1,4 @@
-"""What a run time measures: how long engines were busy and idle, and how long decisions took."""
+"""Measures what a run time does: how long engines were busy and idle, and how long decisions took."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from sw.driver import JobResult
 
 @dataclass
 class Measurements:
-    """Measurements of one run time, of all priority levels together."""
+    """Holds measurements of one run time, of all priority levels together."""
 
     decision_seconds: deque[float] = field(
         default_factory=deque
@@ -21,16 +21,16 @@ class Measurements:
     _loaded: dict[int, int] = field(default_factory=dict)
 
     def last_end(self, engines: Iterable[int]) -> int:
-        """When the last body on all of ``engines`` ended."""
+        """Return when the last body on all of ``engines`` ended."""
         return max((self._computed.get(engine, 0) for engine in engines), default=0)
 
     def computed(self, engine: int, cycles: int) -> None:
-        """``engine`` was in a body for so long."""
+        """Add that ``engine`` was in a body for so long."""
         self.compute_busy[engine] = self.compute_busy.get(engine, 0) + cycles
 
     def idle(self, results: Sequence[JobResult], decided: int) -> tuple[float, float]:
-        """For how long compute and memory access were idle before and between these jobs, since they were ``decided``
-        on; the mean over their engines. To be called in the order in which groups end."""
+        """Return for how long compute and memory access were idle before and between these jobs, since they were
+        ``decided`` on; it is the mean over their engines. To be called in the order in which groups end."""
         compute: dict[int, int] = {}
         access: dict[int, int] = {}
         for r in sorted(results, key=lambda result: result.start):

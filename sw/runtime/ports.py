@@ -1,4 +1,4 @@
-"""Converting between what the user sees of a model (ONNX shapes, float32) and tensors in device memory."""
+"""Converts between what the user sees of a model (ONNX shapes, float32) and tensors in device memory."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,12 +11,12 @@ _NUMBERS = "biufc"  #: kinds of arrays of numbers: the dtype of an input is comp
 
 
 class InputError(ValueError):
-    """An input the model does not take; names the input, what was given and what is expected."""
+    """Says that the model does not take an input; names the input, what was given and what is expected."""
 
 
 def by_name(names: Sequence[str], inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
-    """What was given for each input: a mapping as it is, anything else for the first of ``names``. :class:`InputError`
-    for a mapping that cannot be read."""
+    """Return what was given for each input: a mapping as it is, anything else for the first of ``names``. Raises
+    :class:`InputError` for a mapping that cannot be read."""
     if not isinstance(inputs, Mapping):
         return dict.fromkeys(names[:1], inputs)
     try:
@@ -26,8 +26,8 @@ def by_name(names: Sequence[str], inputs: npt.ArrayLike | Mapping[str, npt.Array
 
 
 def to_array(name: str, value: npt.ArrayLike) -> npt.NDArray:
-    """The array of numbers that was given for the input called ``name``. :class:`InputError` for what is none, such as
-    lists of different lengths, strings or None."""
+    """Return the array of numbers that was given for the input called ``name``. Raises :class:`InputError` for what is
+    none, such as lists of different lengths, strings or None."""
     try:
         array = np.asarray(value)
     except Exception as error:  # of NumPy, or of whatever object was given
@@ -40,7 +40,7 @@ def to_array(name: str, value: npt.ArrayLike) -> npt.NDArray:
 
 
 def to_tensor(port: PortInfo, tensor: TensorInfo, value: npt.ArrayLike) -> npt.NDArray:
-    """``value`` as it is stored: checked, quantised if the port says so, transposed, of ``tensor``'s shape.
+    """Return ``value`` as it is stored: checked, quantised if the port says so, transposed, of ``tensor``'s shape.
 
     Raises :class:`InputError` unless shape and dtype are exactly the port's, and for NaN where it is quantised.
     """
@@ -63,7 +63,7 @@ def to_tensor(port: PortInfo, tensor: TensorInfo, value: npt.ArrayLike) -> npt.N
 
 
 def from_tensor(port: PortInfo, tensor: TensorInfo, value: npt.NDArray) -> npt.NDArray:
-    """The inverse of :func:`to_tensor`, for outputs: the array the user gets."""
+    """Return the array that the user gets, the inverse of :func:`to_tensor`, for outputs."""
     if port.perm:
         value = value.transpose(port.perm)
     if port.quantise:
@@ -72,12 +72,12 @@ def from_tensor(port: PortInfo, tensor: TensorInfo, value: npt.NDArray) -> npt.N
 
 
 def quantise(value: npt.NDArray, tensor: TensorInfo) -> npt.NDArray:
-    """``saturate(round_half_even(value / scale) + zero_point)`` in float32, as ONNX QuantizeLinear."""
+    """Return ``saturate(round_half_even(value / scale) + zero_point)`` in float32, as ONNX QuantizeLinear."""
     limits = np.iinfo(tensor.dtype)
     scaled = np.rint(value.astype(np.float32) / np.float32(tensor.scale)) + np.float32(tensor.zero_point)
     return np.clip(scaled, limits.min, limits.max).astype(tensor.dtype)
 
 
 def dequantise(value: npt.NDArray, tensor: TensorInfo) -> npt.NDArray[np.float32]:
-    """``(value - zero_point) * scale`` in float32, as ONNX DequantizeLinear."""
+    """Return ``(value - zero_point) * scale`` in float32, as ONNX DequantizeLinear."""
     return (value.astype(np.int32) - tensor.zero_point).astype(np.float32) * np.float32(tensor.scale)

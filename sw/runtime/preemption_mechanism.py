@@ -1,11 +1,12 @@
-"""What to do with a running task when a more urgent one arrives: wait for it, dump it, or kill it and run it again."""
+"""Decides what to do with a running task when a more urgent one arrives: wait for it, dump it, or kill it and run it
+again."""
 
 import enum
 from dataclasses import dataclass
 
 
 class Mechanism(enum.Enum):
-    """The ways to make an engine free."""
+    """Names the ways to make an engine free."""
 
     WAIT = "wait"  #: until the running request has ended
     DUMP = "dump"  #: suspend it at its next cancellation point and continue it later
@@ -14,7 +15,7 @@ class Mechanism(enum.Enum):
 
 @dataclass(frozen=True)
 class Situation:
-    """Estimates in cycles and bytes at the moment of the arrival."""
+    """Holds estimates in cycles and bytes at the moment of the arrival."""
 
     remaining: float  #: until the running request ends by itself
     elapsed: float  #: it has run so far: lost if it is killed
@@ -28,8 +29,8 @@ class Situation:
 
 
 def costs(now: Situation, urgency: float) -> dict[Mechanism, float]:
-    """Delay of the urgent request times ``urgency``, plus the work that the choice adds, in cycles. Without a dump if
-    dump and restore would cost more than the wait that they save."""
+    """Return the cost of each mechanism in cycles: the delay of the urgent request times ``urgency``, plus the work
+    that the choice adds. The dump is left out if dump and restore would cost more than the wait that they save."""
     dump, restore = now.dump_bytes / now.bandwidth, now.restore_bytes / now.bandwidth
 
     def delay(until: float) -> float:
@@ -45,7 +46,7 @@ def costs(now: Situation, urgency: float) -> dict[Mechanism, float]:
 
 
 def choose(now: Situation, urgency: float = 4.0) -> Mechanism:
-    """The cheapest choice; on a tie the one that disturbs least. ``urgency``: how much a cycle of delay of the urgent
-    request weighs against a cycle of the machine."""
+    """Return the cheapest choice; on a tie the one that disturbs least. ``urgency`` is how much a cycle of delay of the
+    urgent request weighs against a cycle of the machine."""
     priced = costs(now, urgency)
     return min(priced, key=lambda choice: priced[choice])

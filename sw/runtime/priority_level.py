@@ -1,4 +1,4 @@
-"""Requests of one priority on the device: what is decided for them, queued, loading, running."""
+"""Keeps requests of one priority on the device: what is decided for them, queued, loading, running."""
 
 import time
 from collections import deque
@@ -24,8 +24,8 @@ from sw.runtime.scheduler import LayerScheduler, PolicyFailed
 
 
 class PriorityLevel:
-    """Started requests of one priority. ``suspension``: set while more urgent requests have the engines. ``numbers``:
-    one for each step of a request, later ones larger."""
+    """Holds started requests of one priority. ``suspension`` is set while more urgent requests have the engines.
+    ``numbers`` gives one for each step of a request, later ones larger."""
 
     def __init__(
         self, device: Device, rules: Rules, estimates: Estimates, priority: int, measured: Measurements,
@@ -55,7 +55,7 @@ class PriorityLevel:
 
     # -- requests --------------------------------------------------------------------------------------------
     def open(self, request: Request) -> None:
-        """Its current step, which runs on the accelerator, is to be scheduled."""
+        """Schedule the current step of ``request``, which runs on the accelerator, from now on."""
         image = request.model.image
         key = f"{image.meta.model} #{id(image)} step {request.step}"
         groups, number = request.groups, next(self._numbers)
@@ -69,7 +69,7 @@ class PriorityLevel:
         )
 
     def close(self, request: Request) -> None:
-        """Schedule no more for it; what is queued runs out."""
+        """Schedule no more for ``request``; what is queued runs out."""
         for number in [n for n, other in self._open.items() if other is request]:
             self._scheduler.cancel(number)
             for run in [run for run in self._waiting if run.request is request and not run.ids]:
@@ -79,7 +79,7 @@ class PriorityLevel:
                 del self._open[number], self._groups_of[number]
 
     def drop(self, request: Request) -> None:
-        """Its jobs are gone."""
+        """Remove ``request``, whose jobs are gone."""
         self.close(request)
         for run in [run for run in self.groups.values() if run.request is request]:
             self._forget(run)
@@ -88,7 +88,7 @@ class PriorityLevel:
         self._groups_of = {number: groups for number, groups in self._groups_of.items() if number in self._open}
 
     def robbed(self, request: Request) -> bool:
-        """Whether jobs of it that were queued are gone."""
+        """Return whether jobs of ``request`` that were queued are gone."""
         ids = [job for run in self.groups.values() if run.request is request for job in run.ids]
         queues = [] if self.suspension is None else self.suspension.queues.values()
         there = self._device.outstanding.keys() | {job.job_id for queue in queues for job in queue}
@@ -101,7 +101,7 @@ class PriorityLevel:
             self._scheduler.ended(*run.key)
 
     def busy(self, request: Request) -> bool:
-        """Whether any of its groups is decided on or still to be decided on."""
+        """Return whether any group of ``request`` is decided on or still to be decided on."""
         return any(other is request for other in self._open.values())
 
     # -- decisions -------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class PriorityLevel:
 
     @property
     def starved(self) -> bool:
-        """Whether there is something to decide on as soon as a loader gets to what is queued."""
+        """Return whether there is something to decide on as soon as a loader gets to what is queued."""
         return bool(self._scheduler.open_requests)
 
     def _may_decide(self) -> bool:
@@ -135,7 +135,7 @@ class PriorityLevel:
         return not self._waiting and not self._backlog()
 
     def _backlog(self) -> bool:
-        """Whether a loader has not come to a group that is queued, on the engines of every open request."""
+        """Return whether, on the engines of every open request, there is a queued group that no loader has come to."""
         waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
         behind = {e for run in self.groups.values() if waiting.intersection(run.ids[:1]) for e in self._engines(run)}
         if self._rules.placed:  # anywhere
@@ -178,7 +178,7 @@ class PriorityLevel:
                 return
 
     def _submit(self, run: GroupRun) -> None:
-        """Queue as many of its jobs as there is room for."""
+        """Queue as many jobs of ``run`` as there is room for."""
         engine = run.decision.engine if self._rules.placed else None
         with blaming(run.request):
             ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
@@ -250,8 +250,8 @@ class PriorityLevel:
 
     # -- preemption ------------------------------------------------------------------------------------------
     def suspend(self, suspension: Suspension) -> None:
-        """More urgent requests have the engines. What bodies did before they halted counts as compute: completions of
-        jobs that continue tell of the rest only. They are taken to have begun when the engine was free for them."""
+        """Leave the engines to more urgent requests. What bodies did before they halted counts as compute: completions
+        of jobs that continue tell of the rest only. They are taken to have begun when the engine was free for them."""
         self.collect()
         self.suspension = suspension
         for halt in suspension.halts.values():
@@ -264,8 +264,8 @@ class PriorityLevel:
                 self._measured.computed(halt.engine, halt.cycle - begin)
 
     def resume(self) -> tuple[int, StateTransfer | None]:
-        """Back on the engines, where it stood. Returns the cycle from which its stopped jobs are queued again, and the
-        restore if there is one."""
+        """Go back to the engines, where the level stood. Return the cycle from which its stopped jobs are queued again,
+        and the restore if there is one."""
         assert self.suspension is not None
         operation = self._device.resume(self.suspension)
         self._resumed, self.suspension = self.suspension.announced, None
@@ -274,15 +274,15 @@ class PriorityLevel:
         return self._resumed, operation
 
     def hold(self, suspension: Suspension) -> None:
-        """Its restore has failed: it stays suspended."""
+        """Stay suspended, as the restore has failed."""
         self.suspension = suspension
         for request in self.requests:
             if request.state is State.RUNNING:
                 request.hold()
 
     def upcoming(self) -> list[tuple[LoadedModel, int]]:
-        """The next job of each request that is not on an engine, for what it keeps in LV2: of a layer that is queued
-        in part the next one, otherwise the first of the table.
+        """Return the next job of each request that is not on an engine, for what it keeps in LV2: of a layer that is
+        queued in part the next one, otherwise the first of the table.
 
         Also of requests that have others queued: these may end before the engines halt.
         """
@@ -300,8 +300,8 @@ class PriorityLevel:
         return [job for job in jobs if job not in queued and job not in ended]
 
     def remaining(self) -> float:
-        """Cycles until its requests will have ended, as forecast: what is queued has to compute, and what is not
-        scheduled yet."""
+        """Return the cycles until the requests of this level will have ended, as forecast: what is queued has to
+        compute, and what is not scheduled yet."""
         now, engines = self._device.bus.cycle, self._device.params.engines if self._rules.placed else 1
         self._forecast.state(now)
         queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)

@@ -1,4 +1,5 @@
-"""What becomes of requests when a job faults, hangs, or a dump fails: one fails, those that lose jobs start over."""
+"""Decides what becomes of requests when a job faults, hangs, or a dump fails: one fails, those that lose jobs start
+over."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,7 +17,7 @@ _TRIES = 3  #: of moving or clearing memories for one request, without a job of 
 
 
 class Recovery:
-    """Recovery of one run time, whose ``levels`` and ``waiting`` requests it changes. ``end``: told of a request that
+    """Recovers one run time, whose ``levels`` and ``waiting`` requests it changes. ``end`` is told of a request that
     failed."""
 
     def __init__(
@@ -31,8 +32,9 @@ class Recovery:
         self._dropped = False  #: jobs of others may have been lost with those of a request
 
     def guarded(self, action: Callable[[], object]) -> None:
-        """Do it; a fault or a hang fails the request that caused it alone. A dump, a restore or a clearing job that
-        fails is tried again; one that keeps failing fails the requests whose state it moved, or for which it was."""
+        """Do ``action``; a fault or a hang fails the request that caused it alone. A dump, a restore or a clearing job
+        that fails is tried again; one that keeps failing fails the requests whose state it moved, or for which it
+        was."""
         try:
             action()
         except (SupervisorFault, SupervisorTimeout) as error:
@@ -54,12 +56,12 @@ class Recovery:
             self._restart_robbed()
 
     def owner(self, job_id: int) -> Request | None:
-        """The request that a job belongs to; None if it is none of these."""
+        """Return the request that a job belongs to, or None if it is none of these."""
         runs = [run for level in self._levels for run in level.groups.values()]
         return next((run.request for run in runs if job_id in run.ids), None)
 
     def oldest(self) -> Request | None:
-        """The request whose group has been on the engines longest; None if there is none."""
+        """Return the request whose group has been on the engines longest, or None if there is none."""
         groups = self._levels[-1].groups.values() if self._levels else ()
         return next((run.request for run in groups), None)
 
@@ -74,12 +76,12 @@ class Recovery:
             self._end(victim, error)
 
     def _user(self, model: object) -> Request | None:
-        """The request that has started with ``model``, or will next; None if there is none."""
+        """Return the request that has started with ``model``, or will next, or None if there is none."""
         started = [request for level in self._levels for request in level.requests]
         return next((request for request in [*started, *self._waiting.arrived()] if request.model is model), None)
 
     def _start_over(self) -> None:
-        """A job of the driver failed. What was queued behind a dump or restore starts over, what was to be restored
+        """Start what was queued behind a dump or restore over, as a job of the driver failed; what was to be restored
         stays suspended."""
         transferring = self._device.transferring
         self._device.recover()
@@ -132,7 +134,7 @@ class Recovery:
 
     def give_way(self, keep: PriorityLevel | None = None) -> bool:
         """Let the requests of the most urgent suspended level but ``keep`` start over, as DRAM has no room for what
-        they have on chip. False if there is none."""
+        they have on chip. Return False if there is no such level."""
         suspended = [level for level in self._levels if level.suspension and level.requests and level is not keep]
         for request in list(suspended[-1].requests) if suspended else ():
             self.restart(suspended[-1], request)
@@ -163,7 +165,8 @@ class Recovery:
         self._log.stops(request, self._device.bus.cycle)
 
     def on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:
-        """The requests of ``level`` that would lose jobs if the engines that run jobs of ``victim`` were reset."""
+        """Return the requests of ``level`` that would lose jobs if the engines that run jobs of ``victim`` were
+        reset."""
         users: dict[int, set[int]] = {}
         for entry in self._device.outstanding.values():
             users.setdefault(entry.engine, set()).add(id(entry.model))

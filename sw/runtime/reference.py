@@ -1,4 +1,4 @@
-"""Reference durations (of **Queue-time balancing**): how long each layer took when its model ran alone."""
+"""Measures reference durations (of **Queue-time balancing**): how long each layer took when its model ran alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,8 +8,8 @@ from sw.driver import JobResult
 
 
 class Durations(NamedTuple):
-    """Cycles: of loads in prologues, in bodies, and of bodies those in which the DMAs to and from DRAM were busy. The
-    DMAs count their busy cycles; a prologue's timestamps would also tell of waits between its loads."""
+    """Holds cycles: of loads in prologues, in bodies, and of bodies those in which the DMAs to and from DRAM were busy.
+    The DMAs count their busy cycles; a prologue's timestamps would also tell of waits between its loads."""
 
     load: int
     compute: int
@@ -17,7 +17,7 @@ class Durations(NamedTuple):
 
 
 def durations(image: Image, results: Sequence[JobResult]) -> dict[int, Durations]:
-    """Of every layer with jobs, from one inference."""
+    """Return the durations of every layer with jobs, from one inference."""
     layers: dict[int, list[JobResult]] = {}
     for result in results:
         layers.setdefault(image.meta.jobs[result.job].layer, []).append(result)
@@ -25,7 +25,7 @@ def durations(image: Image, results: Sequence[JobResult]) -> dict[int, Durations
 
 
 def longest(results: Sequence[JobResult]) -> Durations:
-    """Of jobs that several engines ran side by side: those of the engine that took longest."""
+    """Return the durations on the engine that took longest, of jobs that several engines ran side by side."""
     sums: dict[int, list[int]] = {}
     for result in results:
         times = sums.setdefault(result.engine, [0, 0, 0])
@@ -36,7 +36,7 @@ def longest(results: Sequence[JobResult]) -> Durations:
 
 
 def measured(image: Image) -> bool:
-    """Whether the image holds measured durations of all its layers."""
+    """Return whether the image holds measured durations of all its layers."""
     return all(layer.measured_compute is not None and layer.measured_load is not None for layer in image.meta.layers)
 
 

@@ -1,4 +1,4 @@
-"""A request to the run time: one inference, as a future."""
+"""Defines a request to the run time: one inference, as a future."""
 
 import asyncio
 import enum
@@ -17,7 +17,7 @@ Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 
 class State(enum.Enum):
-    """Where a request stands."""
+    """Names where a request stands."""
 
     WAITING = "waiting"  #: for its arrival, or for its model to be free
     RUNNING = "running"
@@ -38,12 +38,12 @@ _NEXT = {
 
 
 class RequestCancelled(DriverError):
-    """The request was cancelled, so it has no result."""
+    """Says that the request was cancelled, so it has no result."""
 
 
 class DeadlineMissed(DriverError):
-    """The request had not ended by its deadline, so it was aborted. ``model``: its name; ``deadline`` and ``cycle``: it
-    was found too late at that cycle; ``progress``: share of its layers that had ended, 0 to 1."""
+    """Says that the request had not ended by its deadline, so it was aborted. ``model``: its name; ``deadline`` and
+    ``cycle``: it was found too late at that cycle; ``progress``: share of its layers that had ended, 0 to 1."""
 
     def __init__(self, request: "Request", cycle: int) -> None:
         self.model, self.deadline, self.cycle = request.model.name, request.last_cycle, cycle
@@ -56,7 +56,7 @@ class DeadlineMissed(DriverError):
 
 @dataclass(frozen=True)
 class CpuStep:
-    """A step that the CPU computes until cycle ``end``; its ``outputs`` are on the device from then on."""
+    """Is a step that the CPU computes until cycle ``end``; its ``outputs`` are on the device from then on."""
 
     end: int
     outputs: Arrays
@@ -64,7 +64,7 @@ class CpuStep:
 
 @dataclass(eq=False)
 class Request:
-    """One inference. Made by ``Runtime.submit``; awaitable. Cycles are the SoC's.
+    """Is one inference, which ``Runtime.submit`` makes; it can be awaited. Cycles are the SoC's.
 
     ``priority``: larger is more urgent. ``arrival``: cycle from which it may run; ``announced``: known before.
     ``deadline``: the last cycle at which it may end, then it is aborted; a ``soft_deadline`` is for policies alone.
@@ -102,42 +102,42 @@ class Request:
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Return what messages call the request."""
         return f"request {self.number}"
 
     @property
     def model(self) -> LoadedModel:
-        """The model it runs, as the driver knows it."""
+        """Return the model that the request runs, as the driver knows it."""
         return self.session.model
 
     @property
     def tenant(self) -> str | None:
-        """Whose it is: the tenant for whom its model was loaded; None: the default one."""
+        """Return the tenant for whom the model was loaded, or None for the default one."""
         return self.model.tenant
 
     @property
     def last_cycle(self) -> float:
-        """The last cycle at which it may end; infinity if there is none."""
+        """Return the last cycle at which the request may end, which is infinity if there is none."""
         return math.inf if self.deadline is None or self.soft_deadline else self.deadline
 
     @property
     def ending(self) -> bool:
-        """Whether nothing more is to be queued for it: it ends with what is."""
+        """Return whether nothing more is to be queued for the request: it ends with what is."""
         return self.cancelling or self.missed is not None
 
     @property
     def steps(self) -> Sequence[StepInfo]:
-        """Steps of the image."""
+        """Return the steps of the image."""
         return self.model.image.meta.steps
 
     @property
     def groups(self) -> list[JobGroup]:
-        """Of the current step; none once all steps have ended."""
+        """Return the groups of the current step; there are none once all steps have ended."""
         return job_groups(self.model.image, self.steps[self.step]) if self.step < len(self.steps) else []
 
     @property
     def progress(self) -> float:
-        """Share of the model's layers that have ended, 0 to 1."""
+        """Return the share of the model's layers that have ended, 0 to 1."""
         if self.state is State.DONE:
             return 1.0
         jobs = self.steps[: self.step]
@@ -146,17 +146,18 @@ class Request:
         return ended / total if total else 0.0
 
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Return whether the request has ended, well or not."""
         return self.state in _ENDED
 
     def exception(self) -> Exception | None:
-        """Why it failed; None if it has not. Runs until it is done."""
+        """Run until the request is done and return why it failed, or None if it has not."""
         while not self.done():
             self.drive()
         return self.error
 
     def result(self) -> Arrays:
-        """Outputs by name. Runs until it is done; raises what made it fail, :class:`RequestCancelled` if it was."""
+        """Run until the request is done and return outputs by name; raises what made it fail, :class:`RequestCancelled`
+        if it was."""
         error = self.exception()
         if error is not None:
             raise error
@@ -164,7 +165,8 @@ class Request:
         return self.outputs
 
     def cancel(self) -> bool:
-        """Give it up: nothing more is queued for it, and what is runs out. False if it was done already."""
+        """Give the request up: nothing more is queued for it, and what is runs out. Return False if it was done
+        already."""
         if self.done():
             return False
         self.withdraw(self)
@@ -177,33 +179,34 @@ class Request:
         return self.result()
 
     def run(self, cycle: int | None = None) -> None:
-        """It is on the engines: started at ``cycle``, or continued."""
+        """Note that the request is on the engines: started at ``cycle``, or continued."""
         self._become(State.RUNNING)
         self.started = self.started if cycle is None else cycle
 
     def suspend(self) -> None:
-        """It was taken off the engines."""
+        """Note that the request was taken off the engines."""
         self._become(State.SUSPENDED)
         self.preempted += 1
 
     def hold(self) -> None:
-        """It could not be brought back on the engines."""
+        """Note that the request could not be brought back on the engines."""
         self._become(State.SUSPENDED)
 
     def rewind(self) -> None:
-        """Back to its start."""
+        """Go back to the request's start."""
         self._become(State.WAITING)
         self.started, self.step, self.groups_ended, self.results = None, 0, 0, []
         self.host, self.on_cpu = 0, None
         self.repeated += 1
 
     def miss(self, cycle: int) -> DeadlineMissed:
-        """It is too late for it at ``cycle``: its error, which says where it stood when that was found first."""
+        """Note that it is too late for the request at ``cycle``, and return its error, which says where it stood when
+        that was found first."""
         self.missed = self.missed or DeadlineMissed(self, cycle)
         return self.missed
 
     def end(self, cycle: int, error: Exception | None = None) -> None:
-        """It has ended at ``cycle``."""
+        """End the request at ``cycle``."""
         if self.cancelling:
             self._become(State.CANCELLED)
             self.error = RequestCancelled(f"request {self.number} was cancelled")
@@ -223,7 +226,8 @@ class Request:
         self.ended = cycle
 
     def failed_at_end(self, error: Exception) -> None:
-        """What was called with it at its end raised ``error``: it has failed, unless it had anyway."""
+        """Note that what was called with the request at its end raised ``error``: it has failed, unless it had
+        anyway."""
         if self.error is not None:
             self.error.add_note(f"at its end there was another error: {error!r}")
             return

@@ -1,4 +1,4 @@
-"""The steps of requests that run, each when the one before it has ended: jobs on the engines, models on the CPU."""
+"""Takes requests from step to step, each when the one before it has ended: jobs on the engines, models on the CPU."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from sw.runtime.request import Request
 
 @dataclass
 class RequestSteps:
-    """Those of one run time, whose ``levels`` and ``groups`` (what ended) it changes. ``end``: told of a request whose
-    last step has ended, or failed."""
+    """Takes the requests of one run time on, whose ``levels`` and ``groups`` (what ended) it changes. ``end`` is told
+    of a request whose last step has ended, or failed."""
 
     levels: list[PriorityLevel]
     groups: deque[GroupRun]

@@ -1,4 +1,4 @@
-"""How a run time decides: its policies, and how much is decided on at a time."""
+"""Says how a run time decides: its policies, and how much is decided on at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement
 
 @dataclass(frozen=True)
 class Rules:
-    """``order`` and ``placement`` make policies. ``placed``: groups go to the engine that the placement policy names,
-    otherwise every group runs on all engines. ``ahead``: groups that may be queued and not have begun to compute.
-    ``at_arrival``: decide for all groups of a request at once. ``per_decision``: groups that are decided on at a
-    time."""
+    """Holds the rules of a run time. ``order`` and ``placement`` make policies. ``placed``: groups go to the engine
+    that the placement policy names, otherwise every group runs on all engines. ``ahead``: groups that may be queued and
+    not have begun to compute. ``at_arrival``: decide for all groups of a request at once. ``per_decision``: groups that
+    are decided on at a time."""
 
     order: Callable[[], OrderPolicy]
     placement: Callable[[], PlacementPolicy]
@@ -37,7 +37,7 @@ class Rules:
         initial_waits: Sequence[float] | None,
         decay: bool,
     ) -> "Rules":
-        """As the user of ``Runtime`` asked for. ``ValueError`` for what cannot be."""
+        """Return the rules that the user of ``Runtime`` asked for; raises ``ValueError`` for what cannot be."""
         if ahead is not None and ahead < 1:
             raise ValueError(f"ahead must be at least 1 layer, not {ahead}")
         if per_decision < 1:
@@ -58,7 +58,8 @@ class Rules:
         return cls(make_order, lambda: make(waits, *since), several, ahead or slots, at_arrival, per_decision)
 
     def engines_for(self, device: Device, model: LoadedModel, engines: Sequence[int] | None) -> Sequence[int] | None:
-        """``engines``, if ``model`` can run on them under these rules; otherwise raises as ``Runtime.submit``."""
+        """Return ``engines``, if ``model`` can run on them under these rules; otherwise raises as
+        ``Runtime.submit``."""
         if engines is not None:
             if self.placed:
                 raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")

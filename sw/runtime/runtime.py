@@ -1,6 +1,5 @@
-"""The run time for several models at once: layer by layer, under a policy (**Idle-time layer scheduling**, **Queue-time
-balancing**), with preemption by priority (**Cancellation points**) if wanted.
-"""
+"""Is the run time for several models at once: layer by layer, under a policy (**Idle-time layer scheduling**,
+**Queue-time balancing**), with preemption by priority (**Cancellation points**) if wanted."""
 
 import math
 from collections import deque
@@ -122,22 +121,23 @@ class Runtime:
 
     @property
     def requests(self) -> list[Request]:
-        """What was submitted, ended or not, in that order: as many as ``history`` says. Others are the caller's."""
+        """Return what was submitted, ended or not, in that order: as many as ``history`` says. Others are the
+        caller's."""
         return list(self._requests)
 
     @property
     def groups(self) -> list[GroupRun]:
-        """What ended, in that order: as many as ``history`` says."""
+        """Return the groups that ended, in that order: as many as ``history`` says."""
         return list(self._groups)
 
     @property
     def switches(self) -> int:
-        """Times that running requests were suspended or killed for more urgent ones."""
+        """Return how often running requests were suspended or killed for more urgent ones."""
         return self._changes.count
 
     def close(self) -> None:
         """Cancel all requests that have not ended, at once, and take no others. The device can be used by others from
-        then on; it may have been closed before. :class:`DriverError` within a turn."""
+        then on; it may have been closed before. Raises :class:`DriverError` within a turn."""
         self._refuse_in_turn()
         self._closed = True
         left = [*self._waiting, *(request for level in self._levels for request in level.requests)]
@@ -169,9 +169,9 @@ class Runtime:
         engines: Sequence[int] | None = None,
         tag: object = None,
     ) -> Request:
-        """A request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, or of the one
-        that a ``caesura.dynamic`` model has for ``inputs``, that arrives at cycle ``arrival`` (0: now). ``tag``:
-        the caller's.
+        """Return a request for an inference of ``model``, as ``caesura.Device.load`` or the driver returns it, or of
+        the one that a ``caesura.dynamic`` model has for ``inputs``, that arrives at cycle ``arrival`` (0: now). ``tag``
+        is the caller's.
 
         ``deadline``: the last cycle at which it may end, counted as ``arrival`` is, from the device's beginning. One
         that has not ended then is aborted, whether it waits, runs, is suspended or on the CPU, and its error is
@@ -225,12 +225,12 @@ class Runtime:
         self._recovery.guarded(self.device.settle)  # the last completions of restores belong to the spans
 
     def spans(self) -> list[RunSpan]:
-        """What happened so far, by beginning."""
+        """Return what happened so far, by beginning."""
         return self._log.spans()
 
     def step(self) -> None:
-        """One turn: start what has arrived, decide, queue, and wait for the next event. ``DriverError`` within another
-        turn, as from ``on_end``, and from a second thread."""
+        """Take one turn: start what has arrived, decide, queue, and wait for the next event. Raises ``DriverError``
+        within another turn, as from ``on_end``, and from a second thread."""
         with self.device.ownership.one_thread():
             self._refuse_in_turn()
             self._in_turn = True

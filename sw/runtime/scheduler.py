@@ -1,4 +1,4 @@
-"""Decides which layer of which open request goes next, and to which engine. Knows policies, not the backend."""
+"""Decides which layer of which open request goes next, and to which engine. It knows policies, not the backend."""
 
 import traceback
 from collections import deque
@@ -14,7 +14,7 @@ from sw.runtime.policies.idle_time import Idle, idle_times
 
 @dataclass(slots=True)
 class LayerChain:
-    """The layers of a model, or of a step of one, that are to be scheduled once, each behind those that it reads.
+    """Holds the layers of a model, or of a step of one, that are to be scheduled once, each behind those that it reads.
     Larger ``priority`` is more urgent."""
 
     number: int
@@ -28,13 +28,13 @@ class LayerChain:
 
     @property
     def next_layer(self) -> int:
-        """The first layer that is not scheduled."""
+        """Return the first layer that is not scheduled."""
         return min([*self.candidates, *self.committed])
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``layer`` of ``request`` goes to the queue of ``engine``. Idle times and start are what is expected."""
+    """Says that ``layer`` of ``request`` goes to the queue of ``engine``. Idle times and start are what is expected."""
 
     request: LayerChain
     layer: int
@@ -48,7 +48,8 @@ class Decision:
 
 
 class PolicyFailed(RuntimeError):
-    """A policy raised ``error`` while it decided for ``request``, by number; for the oldest, before it had chosen."""
+    """Says that a policy raised ``error`` while it decided for ``request``, by number; for the oldest, before it had
+    chosen."""
 
     def __init__(self, request: int, error: Exception) -> None:
         super().__init__(request, error)
@@ -61,7 +62,7 @@ class PolicyFailed(RuntimeError):
 
 
 class LayerScheduler:
-    """Open requests, an order policy and a placement policy.
+    """Schedules the layers of open requests by an order policy and a placement policy.
 
     Candidates are all layers whose inputs are scheduled: of a model with parallel branches, one of each branch.
     ``by_priority``: only those of the most urgent open requests, as preemption needs. ``graphs``: by model, what each
@@ -89,11 +90,11 @@ class LayerScheduler:
 
     @property
     def open_requests(self) -> list[LayerChain]:
-        """Requests with layers that are not scheduled, in order of arrival."""
+        """Return the requests with layers that are not scheduled, in order of arrival."""
         return list(self._open.values())
 
     def open(self, request: LayerChain, graph: LayerGraph | None = None) -> None:
-        """Take ``request`` into account from the next decision on. ``graph``: what the layers of its model read, if
+        """Take ``request`` into account from the next decision on. ``graph`` says what the layers of its model read, if
         that is not known yet."""
         if request.model not in self._graphs:
             self._graphs[request.model] = graph or LayerGraph.chain(len(self._estimates.layers(request.model)))
@@ -102,7 +103,7 @@ class LayerScheduler:
 
     @property
     def committed(self) -> bool:
-        """Whether the latest decision took several layers, not all of which have been given."""
+        """Return whether the latest decision took several layers, not all of which have been given."""
         return any(request.committed for request in self._open.values())
 
     def cancel(self, number: int) -> None:
@@ -110,7 +111,7 @@ class LayerScheduler:
         self._open.pop(number, None)
 
     def decide(self, now: float) -> Decision | None:
-        """The next layer; None if all layers of all requests are scheduled. Raises :class:`PolicyFailed`."""
+        """Return the next layer, or None if all layers of all requests are scheduled. Raises :class:`PolicyFailed`."""
         if not self._open:
             return None
         self._deciding = next(iter(self._open))
@@ -143,7 +144,7 @@ class LayerScheduler:
         return self._schedule(state, chosen, len(candidates))
 
     def ended(self, request: int, layer: int) -> None:
-        """A layer has ended, or was revoked: it is no longer in its queue."""
+        """Note that a layer has ended, or was revoked: it is no longer in its queue."""
         self._placement.executed(*self._placed.pop((request, layer)))
 
     def _candidates(self, begin: float) -> list[Candidate]:
@@ -158,7 +159,7 @@ class LayerScheduler:
         ]
 
     def _whole_block(self, request: LayerChain, first: Candidate) -> Candidate:
-        """``first`` with all that its block needs: later loads can go on while earlier layers compute."""
+        """Return ``first`` with all that its block needs: later loads can go on while earlier layers compute."""
         block = self._graphs[request.model].rest_of_block(first.layer, request.scheduled)
         if not block:
             return first
@@ -168,7 +169,7 @@ class LayerScheduler:
         return replace(first, cost=LayerCost(load, compute, max(cost.bytes for cost in costs), overlap), following=())
 
     def _candidate(self, request: LayerChain, layer: int, passed_over: int, begin: float) -> Candidate:
-        """``begin``: when its load could begin if it had room."""
+        """Return the candidate for ``layer``; ``begin`` is when its load could begin if it had room."""
         model, estimates, graph = request.model, self._estimates, self._graphs[request.model]
         layers = estimates.layers(model)
         following = graph.following(layer, request.scheduled, self._order.window - 1)
@@ -190,7 +191,7 @@ class LayerScheduler:
         )
 
     def _holder(self, model: str, layer: int) -> tuple[int, ...]:
-        """The earlier layer, if any, that holds the place of the weights of ``layer``."""
+        """Return the earlier layer, if any, that holds the place of the weights of ``layer``."""
         holder = self._holders[model][layer] if model in self._holders else None
         return () if holder is None else (holder,)
 

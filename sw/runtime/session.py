@@ -1,4 +1,4 @@
-"""Running a loaded model: inputs in, the image's steps in order, outputs and statistics back."""
+"""Runs a loaded model: inputs in, the image's steps in order, outputs and statistics back."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ Arrays = dict[str, npt.NDArray]
 
 
 class Session:
-    """Inferences of one model, one at a time. The first that has the device to itself stores the durations of its
+    """Runs inferences of one model, one at a time. The first that has the device to itself stores the durations of its
     layers in the image that was loaded (the reference durations of **Queue-time balancing**), if it has none.
 
     ``limit``: cycles each group of jobs may take before ``DeviceTimeout``; by default what the driver lets jobs take
@@ -36,8 +36,8 @@ class Session:
     def run(
         self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike], engines: Sequence[int] | None = None
     ) -> tuple[Arrays, RunStats]:
-        """One inference. ``inputs``: an array if the model has one input, or arrays by input name. ``engines``: see
-        ``Device.assign``; those of the inference before by default.
+        """Run one inference. ``inputs`` is an array if the model has one input, or arrays by input name. ``engines`` is
+        as for ``Device.assign``, by default those of the inference before.
 
         Returns outputs by name and the statistics. Raises :class:`InputError` before anything runs,
         :class:`DriverError` (``DeviceFault``, ``DeviceTimeout``) if the device fails, the model was unloaded, or a run
@@ -74,7 +74,7 @@ class Session:
         return self.fetch(), run_stats(self.model.image, results, begin, latency, on_cpu)
 
     def read_tensor(self, name: str) -> npt.NDArray:
-        """A tensor of the last inference as it is stored, by the image's name for it."""
+        """Return a tensor of the last inference as it is stored, by the image's name for it."""
         return self.model.read_tensor(name)
 
     def _by_name(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
@@ -86,7 +86,8 @@ class Session:
         return given
 
     def store(self, inputs: npt.ArrayLike | Mapping[str, npt.ArrayLike]) -> None:
-        """Convert inputs, given as for :meth:`run`, and write them to the device. :class:`InputError` as there."""
+        """Convert inputs, given as for :meth:`run`, and write them to the device; raises :class:`InputError` as it
+        does."""
         given = self._by_name(inputs)
         ports = self.model.image.meta.inputs
         stored = {port.tensor: to_tensor(port, self._tensors[port.tensor], given[port.name]) for port in ports}
@@ -94,25 +95,25 @@ class Session:
             self.model.write_tensor(name, value)
 
     def fetch(self) -> Arrays:
-        """The outputs of the last inference by name."""
+        """Return the outputs of the last inference by name."""
         ports = self.model.image.meta.outputs
         return {p.name: from_tensor(p, self._tensors[p.tensor], self.model.read_tensor(p.tensor)) for p in ports}
 
     def host_cycles(self, step: StepInfo) -> int:
-        """What ``step`` takes the CPU; 0 for one that runs on the accelerator."""
+        """Return the cycles that ``step`` takes the CPU, which are 0 for one that runs on the accelerator."""
         return self._host.cycles(step, self.device.bus.costs) if step.kind == "host" else 0
 
     def compute_host(self, step: StepInfo) -> Arrays:
-        """Outputs by name of a step that belongs to the CPU, from what it reads on the device."""
+        """Return outputs by name of a step that belongs to the CPU, from what it reads on the device."""
         return self._host.run(step, {name: self.model.read_tensor(name) for name in step.inputs})
 
     def store_host(self, values: Arrays) -> None:
-        """Write outputs of such a step to the device."""
+        """Write outputs of a step on the CPU to the device."""
         for name, value in values.items():
             self.model.write_tensor(name, value)
 
     def run_host(self, step: StepInfo) -> StepOnCpu:
-        """Both at once, in the time that the CPU takes."""
+        """Compute a step on the CPU and store its outputs, in the time that the CPU takes."""
         values, begin = self.compute_host(step), self.device.bus.cycle
         self.device.bus.advance(self.host_cycles(step))
         self.store_host(values)

@@ -1,4 +1,4 @@
-"""What a choice between waiting, dumping and killing is made by: estimates at the moment of a more urgent arrival."""
+"""Estimates what a choice between waiting, dumping and killing is made by, at the moment of a more urgent arrival."""
 
 from collections.abc import Collection
 
@@ -18,8 +18,8 @@ def situation(
     killable: bool = True,
     notice: float = 0.0,
 ) -> Situation:
-    """The situation of ``running`` models, which would end by themselves in ``remaining`` cycles and have run for
-    ``elapsed``; the more urgent request arrives in ``notice`` cycles."""
+    """Return the situation of ``running`` models, which would end by themselves in ``remaining`` cycles and have run
+    for ``elapsed``; the more urgent request arrives in ``notice`` cycles."""
     params, costs = device.params, device.bus.costs
     intervals = [p.estimated_interval for model in running for p in model.image.meta.cancel_points]
     moved = min(sum(most_dirty(model) for model in running), params.lv2_bytes)

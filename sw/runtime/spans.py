@@ -1,4 +1,4 @@
-"""What the run time did, as spans of time: for traces and for figures."""
+"""Records what the run time did as spans of time, for traces and for figures."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ Kind = Literal["pause", "drain", "dump", "run", "restore", "resume"]
 
 @dataclass(frozen=True)
 class RunSpan:
-    """``begin`` to ``end``, global cycle counts. ``engine``: -1 where the span belongs to the host.
+    """Lasts from ``begin`` to ``end``, global cycle counts. ``engine`` is -1 where the span belongs to the host.
 
     Kinds: ``pause`` (host: from sending the pause until the task was off its engines), ``drain`` (pause sent to
     HALTED), ``dump`` and ``restore`` (supervisor jobs, with their ``bytes``), ``resume`` (host: bringing the task back
@@ -33,13 +33,13 @@ class RunSpan:
 
     @property
     def cycles(self) -> int:
-        """Its length."""
+        """Return the length of the span."""
         return self.end - self.begin
 
 
 class SpanLog:
-    """The spans of one run time, and dumps and restores: the newest ``history`` of each, or all. Where several requests
-    are paused or resumed at once, the span names the oldest."""
+    """Keeps the spans of one run time, and dumps and restores: the newest ``history`` of each, or all. Where several
+    requests are paused or resumed at once, the span names the oldest."""
 
     def __init__(self, history: int | None = None) -> None:
         self._spans: deque[RunSpan] = deque(maxlen=history)
@@ -47,33 +47,34 @@ class SpanLog:
         self._since: dict[int, int] = {}  #: when running requests began or went on, by number
 
     def runs(self, requests: Iterable[Request], cycle: int) -> None:
-        """Jobs of ``requests`` are on the engines from ``cycle`` on."""
+        """Log that jobs of ``requests`` are on the engines from ``cycle`` on."""
         self._since |= {request.number: cycle for request in requests}
 
     def stops(self, request: Request, cycle: int) -> None:
-        """No job of ``request`` is on the engines any more."""
+        """Log that no job of ``request`` is on the engines any more."""
         begin = self._since.pop(request.number, None)
         if begin is not None:
             self._add("run", request, begin, cycle)
 
     def paused(self, request: Request, sent: int, halts: Iterable[HaltRecord], cycle: int) -> None:
-        """A pause was ``sent``; at ``cycle`` the task was off its engines."""
+        """Log that a pause was ``sent``, and that at ``cycle`` the task was off its engines."""
         for halt in halts:
             if halt.cycle:
                 self._add("drain", request, sent, halt.cycle, halt.engine)
         self._add("pause", request, sent, cycle)
 
     def resumed(self, request: Request, begin: int, end: int) -> None:
-        """The host brought a task back from ``begin`` to ``end``."""
+        """Log that the host brought a task back from ``begin`` to ``end``."""
         self._add("resume", request, begin, end)
 
     def moves(self, request: Request, operation: StateTransfer | None) -> None:
-        """A dump for ``request``, or its restore, was queued; its spans are known once its jobs have completed."""
+        """Log that a dump for ``request``, or its restore, was queued; its spans are known once its jobs have
+        completed."""
         if operation is not None:
             self._operations.append((request, operation))
 
     def spans(self) -> list[RunSpan]:
-        """All spans that are remembered, by beginning."""
+        """Return all spans that are remembered, by beginning."""
         moved = [
             RunSpan(
                 "dump" if isinstance(operation, Dump) else "restore",

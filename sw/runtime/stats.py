@@ -1,4 +1,4 @@
-"""Where the cycles of an inference went: per layer and in total, from the jobs' completions."""
+"""Tells where the cycles of an inference went: per layer and in total, from the jobs' completions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from sw.driver import DramTraffic, JobResult
 
 @dataclass(frozen=True)
 class LayerStats:
-    """One layer. ``start``/``end``: global cycle count of its bodies; ``counters``: sums over its jobs, high-water
-    marks (``*_occupancy``) their maximum. A layer without jobs (free, or on the CPU) has no cycles."""
+    """Describes one layer. ``start``/``end``: global cycle count of its bodies; ``counters``: sums over its jobs,
+    high-water marks (``*_occupancy``) their maximum. A layer without jobs (free, or on the CPU) has no cycles."""
 
     name: str
     kind: str
@@ -26,18 +26,18 @@ class LayerStats:
 
     @property
     def cycles(self) -> int:
-        """From the start of its first body to the end of its last."""
+        """Return the cycles from the start of the layer's first body to the end of its last."""
         return self.end - self.start
 
     @property
     def traffic(self) -> DramTraffic | None:
-        """What its jobs moved between DRAM and LV2; None without jobs."""
+        """Return what the layer's jobs moved between DRAM and LV2, or None without jobs."""
         return DramTraffic.of(self.counters) if self.counters else None
 
 
 @dataclass(frozen=True)
 class StepOnCpu:
-    """A step of a model that the CPU computed from cycle ``begin`` to ``end``; ``reason``: why it did."""
+    """Is a step of a model that the CPU computed from cycle ``begin`` to ``end``; ``reason`` says why it did."""
 
     outputs: tuple[str, ...]
     reason: str
@@ -47,9 +47,9 @@ class StepOnCpu:
 
 @dataclass(frozen=True)
 class RunStats:
-    """One inference. ``cycles``: first prologue or body to last end, on the accelerator; ``latency``: the host's view
-    from cycle ``begin`` on, with everything ``sim.bus.HostCosts`` charges; ``on_cpu``: of that, the steps that the CPU
-    computed."""
+    """Describes one inference. ``cycles``: first prologue or body to last end, on the accelerator; ``latency``: the
+    host's view from cycle ``begin`` on, with everything ``sim.bus.HostCosts`` charges; ``on_cpu``: of that, the steps
+    that the CPU computed."""
 
     cycles: int
     latency: int
@@ -62,14 +62,14 @@ class RunStats:
 
     @property
     def host(self) -> int:
-        """Cycles of the steps on the CPU."""
+        """Return the cycles of the steps on the CPU."""
         return sum(step.end - step.begin for step in self.on_cpu)
 
 
 def run_stats(
     image: Image, jobs: Sequence[JobResult], begin: int, latency: int, on_cpu: Sequence[StepOnCpu] = ()
 ) -> RunStats:
-    """Statistics of one inference of ``image`` from the results of its jobs, and of its steps on the CPU."""
+    """Return statistics of one inference of ``image`` from the results of its jobs, and of its steps on the CPU."""
     layers = [_layer_stats(image, index, jobs) for index in range(len(image.meta.layers))]
     first = min((job.prologue_start or job.start for job in jobs), default=0)
     cycles = max((job.end for job in jobs), default=0) - first

@@ -1,4 +1,4 @@
-"""Whether and when to switch to a more urgent request (of **Cancellation points**).
+"""Decides whether and when to switch to a more urgent request (of **Cancellation points**).
 
 To one whose arrival was announced, the switch begins ahead, so that it finds the engines free: the published schedule
 sends the pause one dump time before the CPU has ended the step in between. Here the time that a switch takes is
@@ -31,11 +31,12 @@ class Switching:
     _dumping: list[tuple[Request, StateTransfer, int]] = field(default_factory=list)
 
     def decided(self, request: Request) -> bool:
-        """Whether what to do for it was decided before it arrived, so that nothing more is until it does."""
+        """Return whether what to do for ``request`` was decided before it arrived, so that nothing more is decided
+        until it does."""
         return request.number in self._decided
 
     def declined(self, request: Request) -> bool:
-        """Whether it waits, as was decided when it arrived."""
+        """Return whether ``request`` waits, as was decided when it arrived."""
         return request.number in self._declined
 
     def decline(self, request: Request) -> None:
@@ -44,18 +45,18 @@ class Switching:
         self.expected.discard(request.number)
 
     def reconsider(self) -> None:
-        """A running request has ended: decide again on all that wait."""
+        """Decide again on all that wait, as a running request has ended."""
         self._declined.clear()
 
     def forget(self, request: Request) -> None:
-        """``request`` has ended."""
+        """Forget ``request``, which has ended."""
         for numbers in (self._decided, self.expected, self._declined):
             numbers.discard(request.number)
         self._begun.pop(request.number, None)
 
     def decide(self, request: Request, now: Situation) -> Mechanism:
-        """What to do for ``request``. To wait is final until :meth:`reconsider`, or, if that was decided before it
-        arrived, until it does."""
+        """Return what to do for ``request``. To wait is final until :meth:`reconsider`, or, if that was decided before
+        it arrived, until it does."""
         choice = Mechanism.WAIT if now.notice and now.remaining <= now.notice else self.rule(now)
         if now.notice:
             self._decided.add(request.number)
@@ -68,8 +69,8 @@ class Switching:
     def foreseen(
         self, waiting: Iterable[Request], now: int, priority: int, situation: Callable[[Request], Situation]
     ) -> tuple[Request, int] | None:
-        """Of ``waiting`` requests the next announced one that is more urgent than ``priority``, and the cycle at which
-        to begin the switch to it. ``situation``: in which a request would arrive now."""
+        """Return the next announced one of ``waiting`` requests that is more urgent than ``priority``, and the cycle at
+        which to begin the switch to it. ``situation`` is the one in which a request would arrive now."""
         later = [r for r in waiting if r.announced and r.arrival > now and r.priority > priority]
         later = [r for r in later if not self.decided(r)]
         if not later:
@@ -78,8 +79,8 @@ class Switching:
         return request, request.arrival - round(self.lead(request.model, lambda: situation(request)))
 
     def lead(self, model: LoadedModel, situation: Callable[[], Situation]) -> float:
-        """Cycles before an arrival for ``model`` at which to begin: as long as switches to it took, or as estimated
-        from the ``situation`` before any has been seen."""
+        """Return the cycles before an arrival for ``model`` at which to begin: as long as switches to it took, or as
+        estimated from the ``situation`` before any has been seen."""
         self._learn()
         if model.number not in self._leads:
             now = situation()
@@ -87,11 +88,11 @@ class Switching:
         return self._leads[model.number]
 
     def begin(self, request: Request, cycle: int) -> None:
-        """The switch to ``request`` begins, with the decision on it."""
+        """Begin the switch to ``request``, with the decision on it."""
         self._begun[request.number] = cycle
 
     def admitted(self, request: Request, dump: StateTransfer | None, cycle: int) -> None:
-        """The host has done its part; ``dump`` may still run."""
+        """Note that the host has done its part; ``dump`` may still run."""
         begun = self._begun.pop(request.number, None)
         if begun is None:
             return

@@ -1,4 +1,4 @@
-"""Requests that have not started, and which of them may start now."""
+"""Keeps requests that have not started, and tells which of them may start now."""
 
 import heapq
 import math
@@ -13,7 +13,7 @@ from sw.runtime.switching import Switching
 
 
 class WaitingRequests:
-    """Requests of one run time that wait: for their arrival, for their model, or for others to end.
+    """Holds requests of one run time that wait: for their arrival, for their model, or for others to end.
 
     A turn looks at the next arrival and at the oldest request of each model and priority, and at no others.
 
@@ -33,7 +33,7 @@ class WaitingRequests:
         self._known_until = 0  #: cycle until which the source has brought requests
 
     def __bool__(self) -> bool:
-        """Whether there are any, or may be later without the end of another."""
+        """Return whether there are any requests, or may be later without the end of another."""
         return bool(self._requests) or self._next_cycle() is not None
 
     def __iter__(self) -> Iterator[Request]:
@@ -47,11 +47,11 @@ class WaitingRequests:
         self.source, self._known_until = source, self._device.bus.cycle
 
     def present(self) -> int:
-        """The earliest cycle at which a request that is submitted now can arrive."""
+        """Return the earliest cycle at which a request that is submitted now can arrive."""
         return self._device.bus.cycle if self.source is None else self._known_until
 
     def add(self, request: Request) -> None:
-        """``request`` waits from now on."""
+        """Let ``request`` wait from now on."""
         self._requests[request.number] = request
         heapq.heappush(self._coming, (request.arrival, request.number))
         if request.announced:
@@ -60,30 +60,30 @@ class WaitingRequests:
             heapq.heappush(self._last, (request.last_cycle, request.number))
 
     def discard(self, request: Request) -> None:
-        """``request`` does not wait any more, if it did."""
+        """Let ``request`` not wait any more, if it did."""
         self._requests.pop(request.number, None)
 
     # -- arrivals --------------------------------------------------------------------------------------------
     def see(self) -> None:
-        """What has arrived by now is being looked at."""
+        """Note that what has arrived by now is being looked at."""
         self._catch_up()
         self._unseen.clear()
 
     def unseen(self) -> bool:
-        """Whether any that waits has arrived since :meth:`see`, while the host was at work."""
+        """Return whether any that waits has arrived since :meth:`see`, while the host was at work."""
         self._catch_up()
         return any(number in self._requests for number in self._unseen)
 
     def next_arrival(self) -> int | None:
-        """The next cycle after this one at which a request arrives, or at which the source goes on."""
+        """Return the next cycle after this one at which a request arrives, or at which the source goes on."""
         self._catch_up()
         arrivals = [arrival for arrival, _ in self._coming[:1]]
         goes_on = self._next_cycle()
         return min(arrivals if goes_on is None else [*arrivals, goes_on], default=None)
 
     def announced(self) -> Iterator[Request]:
-        """Announced requests that are still to come, whose model no started request uses: of each model and priority
-        the next on which nothing has been decided."""
+        """Return announced requests that are still to come, whose model no started request uses: of each model and
+        priority the next on which nothing has been decided."""
         self._catch_up()
         return self._announced.of_models_not(self._used())
 
@@ -95,13 +95,14 @@ class WaitingRequests:
 
     # -- deadlines -------------------------------------------------------------------------------------------
     def next_last_cycle(self) -> float:
-        """The first of the last cycles at which requests that wait may end; infinity if there is none."""
+        """Return the first of the last cycles at which requests that wait may end, which is infinity if there is
+        none."""
         while self._last and self._last[0][1] not in self._requests:
             heapq.heappop(self._last)
         return self._last[0][0] if self._last else math.inf
 
     def too_late(self) -> list[Request]:
-        """Requests that wait although they should have ended by now, those of the earliest deadlines first."""
+        """Return requests that wait although they should have ended by now, those of the earliest deadlines first."""
         now, late = self._device.bus.cycle, list[Request]()
         while self.next_last_cycle() < now:
             late.append(self._requests[heapq.heappop(self._last)[1]])
@@ -109,7 +110,7 @@ class WaitingRequests:
 
     # -- what may start --------------------------------------------------------------------------------------
     def arrived(self) -> list[Request]:
-        """Requests that could start as far as their model goes, most urgent and oldest first; of each model and
+        """Return requests that could start as far as their model goes, most urgent and oldest first; of each model and
         priority the oldest, and those to which a switch has begun."""
         self._catch_up()
         used = self._used()
@@ -124,11 +125,11 @@ class WaitingRequests:
         return sorted(ready.values(), key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
 
     def most_urgent(self) -> int | None:
-        """The highest priority among those that have arrived; None if there are none."""
+        """Return the highest priority among those that have arrived, or None if there are none."""
         return max((request.priority for request in self.arrived()), default=None)
 
     def startable(self) -> Request | None:
-        """The next request to start now."""
+        """Return the next request to start now."""
         for request in self.arrived():
             if not self._levels or self._levels[-1].suspension is not None:
                 if not self._levels or request.priority > self._levels[-1].priority:
@@ -143,7 +144,7 @@ class WaitingRequests:
         return None
 
     def _used(self) -> set[int]:
-        """Numbers of the models that started requests use."""
+        """Return the numbers of the models that started requests use."""
         return {request.model.number for level in self._levels for request in level.requests}
 
     def _catch_up(self) -> None:

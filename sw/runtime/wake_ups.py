@@ -1,4 +1,4 @@
-"""Waiting between two turns for whatever comes next: an interrupt, or a cycle at which something is due."""
+"""Waits between two turns for whatever comes next: an interrupt, or a cycle at which something is due."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _TICK = 1000  #: cycles between two looks at the loaders while there is somethin
 
 
 class WakeUps:
-    """What one run time waits for; its parts are those of the run time.
+    """Waits for what one run time waits for; its parts are those of the run time.
 
     Time passes while the host works. So what has become due since the turn began is looked at before anything is waited
     for, whatever it is and wherever it comes from: nothing but an interrupt would end the wait otherwise.
@@ -30,13 +30,13 @@ class WakeUps:
         self._rules = rules
 
     def interrupted(self) -> bool:
-        """Whether the host has to leave what it does: for a more urgent request, or one that is too late."""
+        """Return whether the host has to leave what it does: for a more urgent request, or one that is too late."""
         late = self._deadlines.next_cycle()
         return self._changes.due() or (late is not None and late <= self._device.bus.cycle)
 
     def wait(self) -> None:
-        """Let time pass until something is to be done, and take what has ended on the device. ``DeviceTimeout`` if a
-        job has kept its engine longer than it may."""
+        """Let time pass until something is to be done, and take what has ended on the device. Raises ``DeviceTimeout``
+        if a job has kept its engine longer than it may."""
         if self._waiting.unseen() and (self._waiting.startable() is not None or self._changes.due()):
             return
         now = self._device.bus.cycle
@@ -61,7 +61,7 @@ class WakeUps:
             self._device.refuse_overdue()
 
     def _due(self) -> Iterator[int]:
-        """Cycles at which something is to be done, the next of each kind; some may have passed."""
+        """Yield the cycles at which something is to be done, the next of each kind; some may have passed."""
         for cycle in (self._waiting.next_arrival(), self._deadlines.next_cycle()):
             if cycle is not None:
                 yield cycle

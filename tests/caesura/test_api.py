@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import caesura
-from tests.support.fake_soc import FakeSoc
-from tests.support.images import copy_image
+from sim.model.bus import ModelBus
+from tests.support.images import COPY_CYCLES, copy_image
 
 TINY = caesura.PRESETS["tiny"]
 X = np.ones((1, 8, 8), np.float32)
@@ -11,14 +11,14 @@ X = np.ones((1, 8, 8), np.float32)
 
 @pytest.fixture
 def device():
-    return caesura.Device(FakeSoc(TINY))
+    return caesura.Device(ModelBus(TINY))
 
 
 def test_call_returns_the_only_output(device):
     model = device.load(copy_image(TINY))
     assert model.stats is None
     np.testing.assert_array_equal(model(X), np.ones((1, 64)))
-    assert model.stats.cycles == 300
+    assert model.stats.cycles == COPY_CYCLES
 
 
 def test_call_returns_several_outputs_by_name(device):
@@ -43,8 +43,9 @@ def test_unload_gives_memory_back(device):
 
 def test_leaving_the_context_closes_the_bus(device):
     with device:
-        assert not device.bus.closed
-    assert device.bus.closed
+        device.bus.advance(1)
+    with pytest.raises(RuntimeError, match="was closed"):
+        device.bus.advance(1)
 
 
 def test_wrong_input_leaves_the_model_usable(device):

@@ -13,7 +13,7 @@ from caesura.check import CheckResult, LayerCheck, check
 from compiler.compile import compile_with_report
 from compiler.ir import Reshape
 from examples.digits import MODEL, SAMPLES
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 from tests.support.golden_check import random_inputs
 from tests.support.onnx_models import Net
 
@@ -27,7 +27,7 @@ def observing():
 
 @pytest.fixture
 def device():
-    return caesura.Device(FakeSoc(TINY))
+    return caesura.Device(ModelBus(TINY))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def first_changed(device, observing, bad, samples):
 
 
 def test_exit_codes(monkeypatch, capsys):
-    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(params)))
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(params)))
     monkeypatch.setattr("sys.argv", ["caesura", "run", str(MODEL), "--check", "--json"])
     cli.app(standalone_mode=False)
     assert json.loads(capsys.readouterr().out)["check"]["ok"]
@@ -122,7 +122,7 @@ def test_parts_of_a_concatenation_in_dram_are_observed(tmp_path, fallback):
     path = tmp_path / "model.onnx"
     onnx.save(net.model(joined), path)
     observing = compile_with_report(path, TINY, observe=True, fallback=fallback)
-    device = caesura.Device(FakeSoc(TINY))
+    device = caesura.Device(ModelBus(TINY))
     inputs = random_inputs(observing.graph)
     outputs = run(device, compile_with_report(path, TINY, fallback=fallback).image, [inputs])
     assert check(device, path, observing.image, observing.graph, [inputs], outputs).ok

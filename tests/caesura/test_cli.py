@@ -10,9 +10,9 @@ from hw.contract.flat import flat
 from hw.contract.image import Image
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
+from sim.model.bus import ModelBus
 from sim.rtl import BuildError
-from tests.support.fake_soc import FakeSoc
-from tests.support.images import SIZE, copy_image
+from tests.support.images import COPY_CYCLES, SIZE, copy_image
 from tests.support.networks import DIGITS
 
 TINY = preset("tiny")
@@ -32,7 +32,7 @@ def caesura_command(monkeypatch, capsys):
             code = error.code
         return code, *capsys.readouterr()
 
-    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(params)))
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(params)))
     return run
 
 
@@ -45,7 +45,8 @@ def image_file(tmp_path):
 def test_run_prints_layers_outputs_and_cycles(caesura_command, image_file):
     code, out, _ = caesura_command("run", image_file)
     assert code == 0
-    for text in (f"copy on tiny ({DEFAULT_BACKEND}), inputs: random, seed 0", "first", "1,000", "300 cycles", "out"):
+    head = f"copy on tiny ({DEFAULT_BACKEND}), inputs: random, seed 0"
+    for text in (head, "first", "1,000", f"{COPY_CYCLES} cycles", "out"):
         assert text in out
 
 
@@ -57,7 +58,7 @@ def test_run_json(caesura_command, image_file, tmp_path):
     assert code == 0
     assert (report["model"], report["preset"], report["backend"]) == ("copy", "tiny", DEFAULT_BACKEND)
     assert report["outputs"]["out"]["values"] == [[1.0] * 64]
-    assert report["cycles"] == 300 < report["latency_cycles"]
+    assert report["cycles"] == COPY_CYCLES < report["latency_cycles"]
     assert len(report["samples"]) == 3 and len({s["outputs"] for s in report["samples"]}) == 1
     assert report["layers"][0]["counters"]["mac_busy"] == 0
     assert report["check"] is None

@@ -12,7 +12,7 @@ from benchmarks.rows import Target
 from caesura import api
 from caesura.sweep.measure import measure
 from caesura.sweep.spec import load_sweep
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 from tests.support.onnx_models import Net
 from tests.system.command import caesura_command
 
@@ -31,7 +31,7 @@ def model(tmp_path):
 
 @pytest.fixture(autouse=True)
 def no_simulator(monkeypatch):
-    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(api.resolve(params))))
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(api.resolve(params))))
 
 
 @pytest.mark.parametrize("command", [["run"], ["compile", "-o", "x.cimg"], ["info"], ["profile"], ["retime"]])

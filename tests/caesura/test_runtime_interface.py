@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import caesura
+from sim.model.bus import ModelBus
 from tests.support.documented import ROOT, documented_code
-from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image
 from tests.support.preempt_images import walking_image
 
@@ -17,7 +17,7 @@ X = np.ones((1, 8, 8), np.float32)
 
 @pytest.fixture
 def device():
-    return caesura.Device(FakeSoc(TINY))
+    return caesura.Device(ModelBus(TINY))
 
 
 def attributes(request):
@@ -64,7 +64,7 @@ def test_everything_can_be_read_after_the_end_however_it_came(device):
 
 
 def test_what_is_no_device_or_model_is_told(device):
-    with pytest.raises(TypeError, match=r"needs a device, as caesura.open returns, not FakeSoc"):
+    with pytest.raises(TypeError, match=r"needs a device, as caesura.open returns, not ModelBus"):
         caesura.Runtime(device.bus)
     with pytest.raises(TypeError, match=r"needs a loaded model, as Device.load returns, not Image"):
         caesura.Runtime(device).submit(copy_image(TINY), X)

@@ -11,7 +11,7 @@ from caesura.sweep.measure import measure
 from caesura.sweep.spec import load_sweep
 from examples.digits import MODEL
 from hw.contract.params import preset
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 from tests.support.images import copy_image, negating_image
 
 TINY = preset("tiny")
@@ -29,7 +29,7 @@ def failure(monkeypatch, capsys):
         assert (stop.value.code, out) == (2, "") and err.startswith("error: ")
         return " ".join(err.split())
 
-    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(params)))
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(params)))
     return run
 
 

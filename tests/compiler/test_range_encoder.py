@@ -19,10 +19,10 @@ from hw.contract.image import Image
 from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
 from hw.contract.range_image import RangeImage
-from sim.check.preemption import check_points
-from sim.check.races import RaceChecker
-from sim.check.windows import window_clashes
-from sim.functional.runner import run_image
+from tests.support.check.preemption import check_points
+from tests.support.check.races import RaceChecker
+from tests.support.check.windows import window_clashes
+from tests.support.image_runner import run_image
 
 BASE = preset("base")
 

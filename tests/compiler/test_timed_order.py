@@ -11,9 +11,9 @@ from compiler.compile import compile_with_report
 from compiler.ir import CompileError
 from compiler.timed_order import PROGRAMS, build_timed
 from hw.contract.params import preset
-from sim.check.races import RaceChecker
-from sim.functional.runner import run_image
+from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.image_runner import run_image
 from tests.support.placed import branchy
 
 TINY, DIGITS = preset("tiny"), "examples/digits/digits.onnx"

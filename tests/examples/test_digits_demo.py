@@ -5,13 +5,13 @@ import pytest
 
 import caesura
 from examples.digits import MODEL, SAMPLES, demo
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 
 
 @pytest.fixture
 def run_demo(monkeypatch, capsys):
     def run(*arguments):
-        monkeypatch.setattr(caesura, "open", lambda preset, *_: caesura.Device(FakeSoc(caesura.PRESETS[preset])))
+        monkeypatch.setattr(caesura, "open", lambda preset, *_: caesura.Device(ModelBus(caesura.PRESETS[preset])))
         monkeypatch.setattr("sys.argv", ["demo", *arguments])
         code = demo.main()
         return code, capsys.readouterr().out

@@ -12,9 +12,9 @@ from benchmarks.driving import WAYS, FrameSchedule, Slot, Times, latencies, mode
 from examples.driving import demo
 from examples.driving.chart import chart
 from hw.contract.params import preset
+from sim.model.bus import ModelBus
 from sw.driver import Device
 from tests.support.documented import check_documented, documented
-from tests.support.fake_soc import FakeSoc
 
 FREE = Times(dump=0, restore=0)
 DOCUMENTED_WIDTH = "105"  #: columns of the terminal of the documented timelines
@@ -82,7 +82,7 @@ def test_chart_shows_a_dump_that_is_shorter_than_a_column():
 
 
 def test_latencies_of_the_three_ways_on_a_device():
-    measured = latencies(Device(FakeSoc(preset("tiny"))), frames=2)
+    measured = latencies(Device(ModelBus(preset("tiny"))), frames=2)
     assert tuple(measured) == WAYS
     assert [len(measured[way]) for way in WAYS] == [2, 1, 1]
     assert measured["with preemption"][0] < measured["without preemption"][0]

@@ -4,6 +4,16 @@ Time is coarse: a job takes ``CYCLES_PER_INSTRUCTION`` for each instruction. Job
 lets time pass, from one cancellation point to the next, in a seeded order of engines, so that tests meet different
 interleavings. Prologues run as early as ``window_after`` allows. Pausing works as ``hw.contract.regs`` says. Of the
 counters of a job it fills the bytes that DMAs read.
+
+The fast model stands where it can: a test takes ``sim.model.bus.ModelBus``, or ``ModelSoc`` beside this module. This
+device is for what the model cannot do:
+
+- It misbehaves where a test says: a fault at any instruction (``inject``), jobs that never end (``hang``), a faulting
+  job with or without a completion, registers that a test sets.
+- A body takes at least ``CYCLES_PER_INSTRUCTION`` for each instruction, however short the instruction is. So tests of
+  preemption stop the small images of ``preempt_images`` in the middle of a body at an instant that they choose. On the
+  model these bodies mostly end before the pause of the driver arrives, and such a test would pass without a dump.
+- Engines take their turns in a random order, so that layers on several engines meet in other orders with each seed.
 """
 
 import random

@@ -9,8 +9,8 @@ from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.image import Image
 from hw.contract.params import SocParams
-from sim.check.races import RaceChecker
-from sim.functional.runner import run_image
+from tests.support.check.races import RaceChecker
+from tests.support.image_runner import run_image
 
 
 class GraphBuilder:

@@ -8,6 +8,7 @@ from hw.contract.isa import Insn
 from hw.contract.params import SocParams
 
 SIZE = 64  #: bytes that the copying image moves
+COPY_CYCLES = 202  #: of its job on ``tiny``, as the RTL and the fast model count them
 
 COPY_BODY = f"""
 LD2 src_seg=2 dst_seg=6 len={SIZE} hi={SIZE} hi1=1 hi0=1 signal=0

@@ -9,9 +9,9 @@ from hw.contract.image import Image, JobInfo
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 from sim.functional.machine import Machine
-from sim.functional.runner import get, load, place_segments
 from sim.functional.state import Segments
 from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.image_runner import get, load, place_segments
 
 
 def branchy(seed: int, operators: int = 10, channels: int | None = None) -> ir.Graph:

@@ -138,7 +138,7 @@ def test_illegal_instruction_in_an_image(device, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["profile", "retime"])
-def test_advice_on_batches_names_commands_that_have_the_option(tmp_path, command):
+def test_a_batch_that_nobody_set_is_told_with_the_flag(tmp_path, command):
     net = Net()
     model = net.model(net.q(net.conv(net.dq(net.input((1, 4, 8, 8)), 0.031), 0.031, (8, 4, 3, 3)), 0.9))
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
@@ -146,4 +146,4 @@ def test_advice_on_batches_names_commands_that_have_the_option(tmp_path, command
     _, _, err = caesura_command(command, tmp_path / "m.onnx", "--backend", "model") if command == "profile" else (
         caesura_command(command, tmp_path / "m.onnx")
     )  # fmt: skip
-    assert "run and compile have --batch" in " ".join(err.split())
+    assert "--batch N sets it" in " ".join(err.split())

@@ -17,11 +17,11 @@ from hw.contract.isa import Op
 from hw.contract.params import preset
 from sim.bus import HostCosts
 from sim.rtl import open_bus
-from sim.rtl.lockstep import LockstepBus
 from sw.driver import Device
 from sw.runtime import Session
 from tests.hw.soc_bench import DATA_BYTES, END, LV2_BYTES, copy
 from tests.support.exhaustive import Task
+from tests.support.lockstep import LockstepBus
 from tests.support.networks import DIGITS, network
 from tests.support.random_preemption import Case, Coverage
 from tests.system.test_backends_agree import COSTS, Bench, random_compute, random_copies, random_garbage, traffic

@@ -11,7 +11,7 @@ from compiler import reference
 from compiler.compile import compile_with_report
 from compiler.frontend import UnsupportedModel, import_model
 from sim.backends import DEFAULT_BACKEND
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 from tests.support.golden_check import check_graph, random_inputs
 from tests.support.random_graphs import random_graph
 
@@ -38,8 +38,8 @@ def agrees(seed: int, device: caesura.Device, observe: bool) -> None:
 
 @pytest.mark.parametrize("observe", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_sample_on_the_functional_model(seed, observe):
-    agrees(seed, caesura.Device(FakeSoc(TINY)), observe)
+def test_a_sample_on_the_fast_model(seed, observe):
+    agrees(seed, caesura.Device(ModelBus(TINY)), observe)
 
 
 @pytest.mark.parametrize("seed", _SLOW)

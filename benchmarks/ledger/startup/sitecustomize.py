@@ -53,7 +53,7 @@ def watch(log: str, roots: tuple[str, ...]) -> None:
 
 
 def _is_unseen(executable: object, command: object, folder: object, variables: Mapping[str, str] | None) -> bool:
-    """Whether this starts Python without this module."""
+    """Return whether this starts Python without this module."""
     if not isinstance(command, list | tuple) or not os.path.basename(str(command[0])).startswith("python"):
         return False
     inherited = os.environ if variables is None else variables

@@ -25,7 +25,7 @@ class BufferedJob:
         self._at, self._stage_at = context.lv1.base, self.staging.base
 
     def reserve(self, size: int) -> int:
-        """The address of ``size`` bytes of LV1, in whole words."""
+        """Return the address of ``size`` bytes of LV1, in whole words."""
         at, self._at = self._at, self._at + in_words(size, self.params)
         if self._at > self._lv1.base + self._lv1.size:
             raise CompileError(
@@ -35,7 +35,7 @@ class BufferedJob:
         return at
 
     def ring(self, full: Sem, free: Sem, size: int, slots: int = 2) -> Ring:
-        """A ring of LV1 buffers of ``size`` bytes."""
+        """Return a ring of LV1 buffers of ``size`` bytes."""
         size = in_words(size, self.params)
         return Ring(full, free, self.reserve(size * slots), size, slots)
 
@@ -51,9 +51,9 @@ class BufferedJob:
         return base, size
 
     def stage(self, operand: TensorOperand, size: int, full: Sem, free: Sem) -> StagingRing | None:
-        """A stage for an operand in DRAM; None if it lies in LV2."""
+        """Return a stage for an operand in DRAM; None if it lies in LV2."""
         return None if operand.view.on_chip else StagingRing(full, free, *self.stage_ring(size), 2)
 
     def spill(self, operand: TensorOperand, size: int) -> Ring | None:
-        """A ring for results that live in DRAM; None if they live in LV2."""
+        """Return a ring for results that live in DRAM; None if they live in LV2."""
         return None if operand.view.on_chip else Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, *self.stage_ring(size), 2)

@@ -142,7 +142,7 @@ def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:
 
 
 def _most_pixels(layer: ConvLayer) -> tuple[int, int]:
-    """Rows and columns of the largest area, each."""
+    """Return the rows and columns of the largest area, each."""
     return max(area.rows for area in layer.areas), max(area.cols for area in layer.areas)
 
 
@@ -221,7 +221,7 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
 
 
 def _shares(cut: _CutConv, engine: int, engines: int) -> tuple[EngineShare, list[PixelTile]]:
-    """Parts of an engine: of the channel tiles and of the pixel tiles."""
+    """Return the parts of an engine: of the channel tiles and of the pixel tiles."""
     layer, tiling, part = cut.layer, cut.tiling, EngineShare(engine, engines)
     if cut.bands:
         return EngineShare(), pixel_tiles(layer, tiling.rows, tiling.cols, cut.images, cut.bands[engine])
@@ -230,8 +230,8 @@ def _shares(cut: _CutConv, engine: int, engines: int) -> tuple[EngineShare, list
 
 
 def _even_batches(tiles: list[tuple[ChannelTile, int]], limit: int) -> list[list[ChannelTile]]:
-    """Consecutive tiles in batches of about equal length whose weights stay within ``limit`` bytes; a larger tile
-    stands alone."""
+    """Return consecutive tiles in batches of about equal length whose weights stay within ``limit`` bytes; a larger
+    tile stands alone."""
     most = max(1, limit // max((size for _, size in tiles), default=1))
     count = max(1, -(-len(tiles) // most))
     bounds = [len(tiles) * i // count for i in range(count + 1)]

@@ -97,10 +97,10 @@ class ConvBuffers:
             )
 
     def _stage_size(self, room: int, tiles: list[ChannelTile]) -> int:
-        """Bytes of a buffer of the input, which should not exceed ``room``: of all the channels that the job reads, if
-        the channel tiles of a depthwise layer are the inner loop, else of those of a channel tile; and of whole rows
-        where these follow each other in DRAM, if tiles are narrower and there are rows to load while others are being
-        read; else of a tile over the whole kernel; else of a chunk."""
+        """Return the bytes of a buffer of the input, which should not exceed ``room``: of all the channels that the job
+        reads, if the channel tiles of a depthwise layer are the inner loop, else of those of a channel tile; and of
+        whole rows where these follow each other in DRAM, if tiles are narrower and there are rows to load while others
+        are being read; else of a tile over the whole kernel; else of a chunk."""
         work, span = self._work, self._work.most_channels
         if work.layer.depthwise and work.tiling.pixels_outer and len(tiles) > 1:
             first, last = tiles[0], tiles[-1]
@@ -115,7 +115,7 @@ class ConvBuffers:
         )
 
     def _whole_size(self, room: int, first: int, channels: int) -> int | None:
-        """The same for a buffer that holds ``channels`` channels of whole rows or tiles, if it does not exceed
+        """Return the same for a buffer that holds ``channels`` channels of whole rows or tiles, if it does not exceed
         ``room``."""
         work, tiles = self._work, self._work.pixel_tiles
         narrow = any(tile.cols < work.layer.areas[tile.area].cols for tile in tiles)
@@ -130,7 +130,7 @@ class ConvBuffers:
         return size if self._whole else None
 
     def staged(self, pixels: PixelTile, tile: ChannelTile) -> PixelBox | None:
-        """The input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads."""
+        """Return the input that a buffer of :attr:`stage` holds for a tile; None: what a chunk of it reads."""
         first, channels = self._together or (tile.first, tile.channels)
         if self._bands:
             return self._work.band_box(pixels, first, channels)
@@ -143,14 +143,14 @@ class ConvBuffers:
             self.stage.close(job.emit, self._work.x.view, self._spare, held)
 
     def _input_bytes(self, boxes: list[PixelBox]) -> int:
-        """Bytes of a buffer that holds any of ``boxes`` of the input."""
+        """Return the bytes of a buffer that holds any of ``boxes`` of the input."""
         inside = [self._work.x.view.clip(box) for box in boxes]
         return self._work.words(max((box.rows * box.cols * box.channels for box in inside if box), default=0))
 
 
 def kept_input(work: ConvWork) -> KeptInputLoader | None:
-    """Who loads the input if it stays in LV2, at the end of the staging area: if it comes from DRAM and fits there
-    beside what else passes through. None otherwise."""
+    """Return who loads the input if it stays in LV2, at the end of the staging area: if it comes from DRAM and fits
+    there beside what else passes through. None otherwise."""
     if work.x.view.on_chip or not work.x.view.is_dense or not work.pixel_tiles:
         return None
     boxes = [work.tile_box(tile, 0, work.most_channels) for tile in work.pixel_tiles]

@@ -25,7 +25,7 @@ Group = tuple[ChannelTile, ...]
 
 
 def groups_of(tiles: list[ChannelTile], most: int) -> dict[ChannelTile, Group]:
-    """The group of each tile: consecutive ones, 1, 1, 2, 3, 4, ... in number, ``most`` at most."""
+    """Return the group of each tile: consecutive ones, 1, 1, 2, 3, 4, ... in number, ``most`` at most."""
     found: dict[ChannelTile, Group] = {}
     for size in itertools.chain([1], itertools.count(1)):
         if len(found) == len(tiles):
@@ -73,7 +73,7 @@ class ConvConstants:
 
     # -- weights ---------------------------------------------------------------------------------------------
     def weights(self, tile: ChannelTile, chunk: KernelChunk) -> BufferFill:
-        """The LV0 buffer with the weights of ``chunk``, loaded on the way if need be."""
+        """Return the LV0 buffer with the weights of ``chunk``, loaded on the way if need be."""
         key = (tile, chunk)
         held = self._weight0.find(key)
         if held is None:
@@ -123,7 +123,8 @@ class ConvConstants:
 
     # -- groups ----------------------------------------------------------------------------------------------
     def _in_group(self, tile: ChannelTile, chunk: KernelChunk) -> tuple[BufferFill, int]:
-        """The LV1 buffer with all weights of a group, then all its parameters, and the address of a tile's weights."""
+        """Return the LV1 buffer with all weights of a group, then all its parameters, and the address of a tile's
+        weights."""
         group = self._groups[tile]
         held = self._weight1.find(group)
         if held is None:
@@ -137,8 +138,8 @@ class ConvConstants:
 
     # -- VEC parameters --------------------------------------------------------------------------------------
     def params(self, tile: ChannelTile, area: int) -> tuple[BufferFill, int]:
-        """The LV1 buffer with the VEC parameters of a channel tile, loaded if need be, and their address. Those of a
-        group have come with its weights."""
+        """Return the LV1 buffer with the VEC parameters of a channel tile, loaded if need be, and their address. Those
+        of a group have come with its weights."""
         if self._grouped:
             group = self._groups[tile]
             held = self._params.find(group)

@@ -28,7 +28,7 @@ class ConvData:
 
 
 def conv_data(part: ConvData, layer: ConvLayer, params: SocParams, tensors: Mapping[str, Tensor]) -> bytes:
-    """The bytes of ``part``, which is one of ``layer``; ``tensors`` are those it touches."""
+    """Return the bytes of ``part``, which is one of ``layer``; ``tensors`` are those it touches."""
     if part.sum:
         assert layer.addition is not None
         own, other = tensors[layer.addition.own], tensors[layer.addition.other]
@@ -37,7 +37,7 @@ def conv_data(part: ConvData, layer: ConvLayer, params: SocParams, tensors: Mapp
 
 
 def blocks(part: ConvData, layer: ConvLayer, params: SocParams) -> bytes:
-    """The bytes of ``part``, which is one of ``layer`` and no sum."""
+    """Return the bytes of ``part``, which is one of ``layer`` and no sum."""
     found = [weight_blocks(layer, tile_weights(layer, tile), chunk, part.fold, params) for tile, chunk in part.weights]
     return b"".join([*found, *(_vec_params(layer, tile, area, params) for tile, area in part.params)])
 

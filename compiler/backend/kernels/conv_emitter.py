@@ -30,15 +30,16 @@ class ConvEmitter:
 
     @property
     def splits_ends(self) -> bool:
-        """Whether tiles at the ends of a job may be cut: in depthwise layers, which load nothing twice for it but the
-        rows at the cuts, if input and output stay on chip."""
+        """Return whether tiles at the ends of a job may be cut: in depthwise layers, which load nothing twice for it
+        but the rows at the cuts, if input and output stay on chip."""
         return self.work.layer.depthwise and self.work.x.view.on_chip and self.work.y.view.on_chip
 
     def job(
         self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: Ends = WHOLE
     ) -> JobProgram:
-        """The job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see :class:`JobProgram`;
-        ``ends``: parts of its first and its last tile, see :mod:`compiler.backend.tiling.end_tiles`."""
+        """Return the job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see
+        :class:`JobProgram`; ``ends``: parts of its first and its last tile, see
+        :mod:`compiler.backend.tiling.end_tiles`."""
         work = self.work
         self._job = JobProgram(work.params, number, engine, own_loads)
         self._tiles = tiles
@@ -80,7 +81,7 @@ class ConvEmitter:
         self._drain(tile, pixels, acc)
 
     def _activations(self, tile: ChannelTile, pixels: PixelTile, chunk: KernelChunk, g: TileGeometry) -> BufferFill:
-        """The LV0 buffer with the input of ``chunk``, loaded on the way if need be."""
+        """Return the LV0 buffer with the input of ``chunk``, loaded on the way if need be."""
         key = (pixels, chunk, tile.first)
         held = self._buffers.act0.find(key)
         if held:
@@ -214,7 +215,7 @@ class ConvEmitter:
         return task
 
     def _other(self, addend: Addend, box: PixelBox, pitch: int) -> BufferFill:
-        """The LV1 buffer with the other operand of a sum, pixels ``pitch`` bytes apart."""
+        """Return the LV1 buffer with the other operand of a sum, pixels ``pitch`` bytes apart."""
         ring, other, stage = self._buffers.other, addend.other, self._buffers.other_stage
         place = replace(box, n=0, y=0, rows=1, x=0, cols=1) if addend.broadcast else box
         held = ring.find(place) if addend.broadcast else None

@@ -29,16 +29,17 @@ class EngineSplit:
         self.by_pixels, self.by_rows = _uneven(dealt), _uneven(rows)
 
     def channels(self, loads_input: bool) -> bool:
-        """Whether to split channels where tiles are dealt out: where that balances as well, as then no engine loads the
-        weights of another; but pixels if engines load the input and it is larger than those (``loads_input``)."""
+        """Return whether to split channels where tiles are dealt out: where that balances as well, as then no engine
+        loads the weights of another; but pixels if engines load the input and it is larger than those
+        (``loads_input``)."""
         if loads_input and self.by_pixels <= max(_EVEN, self.by_channels):
             return False
         return self.by_channels <= max(_EVEN, self.by_pixels)
 
     def rows(self, loads_input: bool, params: SocParams, own_loads: bool) -> bool:
-        """Whether rows are better than tiles: by more than it takes to load weights for each engine, if it is channels
-        that would be split. ``own_loads``: weights come with the body, as in a first layer, so nothing hides that
-        engines which had nothing to do wait for theirs."""
+        """Return whether rows are better than tiles: by more than it takes to load weights for each engine, if it is
+        channels that would be split. ``own_loads``: weights come with the body, as in a first layer, so nothing hides
+        that engines which had nothing to do wait for theirs."""
         channels = self.channels(loads_input)
         dealt = self.by_channels if channels else self.by_pixels
         if dealt <= _EVEN:
@@ -52,7 +53,7 @@ class EngineSplit:
         return gain > again + waits
 
     def _blocks(self, params: SocParams) -> float:
-        """Blocks of weights of a channel tile: cycles of MAC for a pixel."""
+        """Return how many blocks of weights a channel tile has: cycles of MAC for a pixel."""
         chunks = len(self._tiling.chunks(self._layer, self._layer.tiles[0].channels))
         return chunks * self._tiling.weight_size / (params.rows * params.out_channels)
 

@@ -24,7 +24,7 @@ class Addend:
 
     @property
     def staged(self) -> bool:
-        """Whether the second operand passes through LV2 from DRAM."""
+        """Return whether the second operand passes through LV2 from DRAM."""
         return not self.constant and not self.other.view.on_chip
 
 
@@ -50,27 +50,27 @@ class ConvWork:
 
     @property
     def most_channels(self) -> int:
-        """Input channels of the channel tile with the most."""
+        """Return how many input channels the channel tile with the most has."""
         return max(tile.channels for tile in self.layer.tiles)
 
     def chunks(self, channels: int) -> list[KernelChunk]:
-        """Parts of the kernel for a channel tile with ``channels`` input channels."""
+        """Return the parts of the kernel for a channel tile with ``channels`` input channels."""
         return self.tiling.chunks(self.layer, channels)
 
     def geometry(self, pixels: PixelTile, chunk: KernelChunk) -> TileGeometry:
-        """How a chunk works on a pixel tile."""
+        """Return how a chunk works on a pixel tile."""
         return geometry(self.layer, chunk, pixels.rows, pixels.cols, self.tiling.fold, self.params)
 
     def input_box(self, pixels: PixelTile, chunk: KernelChunk, first_channel: int) -> PixelBox:
-        """The input pixels that ``chunk`` needs for a pixel tile."""
+        """Return the input pixels that ``chunk`` needs for a pixel tile."""
         return input_box(self.layer, chunk, self.geometry(pixels, chunk), pixels, first_channel)
 
     def tile_box(self, pixels: PixelTile, first_channel: int, channels: int) -> PixelBox:
-        """All the input pixels of a pixel tile over the whole kernel."""
+        """Return all the input pixels of a pixel tile over the whole kernel."""
         return tile_box(self.layer, pixels, first_channel, channels)
 
     def band_box(self, pixels: PixelTile, first_channel: int, channels: int) -> PixelBox:
-        """The same in whole rows of the input."""
+        """Return the same in whole rows of the input."""
         return replace(self.tile_box(pixels, first_channel, channels), x=0, cols=self.x.view.shape[2])
 
     def words(self, size: int) -> int:

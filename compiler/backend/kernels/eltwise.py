@@ -55,7 +55,7 @@ class EltwiseKernel(Kernel[PixelTiles]):
         return isinstance(layer, EltwiseLayer)
 
     def choose(self, layer: EltwiseLayer, context: KernelContext) -> PixelTiles:
-        """The largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
+        """Return the largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
         lanes, operands = context.params.vec_lanes, _Operands.of(layer, context)
         shape, free = operands.y.view.shape, free_lv1(context.params, context.lv1, layer.requantise)
         most = min(_MAX_TILE, free // 8, context.budget.staging(0).size // 6) // lanes * lanes
@@ -66,7 +66,7 @@ class EltwiseKernel(Kernel[PixelTiles]):
         return PixelTiles(rows, cols, channels)
 
     def emit(self, layer: EltwiseLayer, tiles: PixelTiles, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the tiles."""
+        """Return a job for each engine with a share of the tiles."""
         operands, engines = _Operands.of(layer, context), context.budget.engines
         jobs = (_job(layer, operands, tiles, context, EngineShare(i, engines)) for i in range(engines))
         return [job for job in jobs if job]
@@ -128,7 +128,7 @@ def _job(
 
 
 def _as_bytes(operand: TensorOperand) -> TensorOperand:
-    """A dense tensor as one pixel with all the bytes as channels."""
+    """Return a dense tensor as one pixel with all the bytes as channels."""
     n, h, w, c = operand.view.shape
     view = TensorView.dense(operand.view.segment, operand.view.offset, (1, 1, 1, n * h * w * c))
     return TensorOperand(view, operand.signed, operand.zero_point)
@@ -143,7 +143,7 @@ def _operand_b(
     line: int,
     stage: StagingRing | None,
 ) -> BufferFill:
-    """The LV1 buffer with B's part of a tile."""
+    """Return the LV1 buffer with B's part of a tile."""
     if not layer.broadcast:
         fill = ring.fill(box)
         loads = build.job.load(b.view, box, fill.address, box.cols * line, line, b.zero_byte, stage, box)

@@ -31,7 +31,7 @@ class KeptInputLoader:
 
     @staticmethod
     def span(view: TensorView, boxes: list[PixelBox]) -> tuple[int, int]:
-        """Bytes of a dense tensor from the first to the last that ``boxes`` touch, in whole pixels."""
+        """Return the bytes of a dense tensor from the first to the last that ``boxes`` touch, in whole pixels."""
         ranges = [_range(view, box) for box in boxes]
         inside = [bounds for bounds in ranges if bounds]
         return min((low for low, _ in inside), default=0), max((high for _, high in inside), default=0)
@@ -57,7 +57,7 @@ class KeptInputLoader:
         return tasks
 
     def _loads(self, first: int, last: int) -> Iterator[Fields]:
-        """Fields of the loads of bytes ``first`` to ``last``; each ends where a burst does."""
+        """Yield the fields of the loads of bytes ``first`` to ``last``; each ends where a burst does."""
         source = self.kept.source
         offset, pixel = source.offset, source.shape[3]
         while first < last:
@@ -69,7 +69,7 @@ class KeptInputLoader:
 
 
 def _pixels(view: TensorView, boxes: Iterable[PixelBox]) -> np.ndarray:
-    """Which pixels of a tensor ``boxes`` touch, in order of address."""
+    """Return which pixels of a tensor ``boxes`` touch, in order of address."""
     touched = np.zeros(view.shape[:3], bool)
     for box in boxes:
         part = view.clip(box)
@@ -81,7 +81,7 @@ def _pixels(view: TensorView, boxes: Iterable[PixelBox]) -> np.ndarray:
 
 
 def _range(view: TensorView, box: PixelBox) -> tuple[int, int] | None:
-    """Bytes of whole pixels, relative to the tensor, from the first to the last that ``box`` touches."""
+    """Return the bytes of whole pixels, relative to the tensor, from the first to the last that ``box`` touches."""
     part = view.clip(box)
     if part is None:
         return None

@@ -33,13 +33,13 @@ class NormKernel(Kernel[RowTiles]):
         return choose_rows(layer, context, constants=constants, buffers=buffers, records=2, passes=WIDE_BYTES)
 
     def emit(self, layer: NormLayer, tiles: RowTiles, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the rows."""
+        """Return a job for each engine with a share of the rows."""
         jobs = (_job(layer, tiles.rows, context, engine) for engine in range(context.budget.engines))
         return [job for job in jobs if job]
 
 
 def _channel_blocks(layer: NormLayer, context: KernelContext) -> list[bytes]:
-    """Parameter blocks, one for as many channels as an instruction has parameters for."""
+    """Return parameter blocks, one for as many channels as an instruction has parameters for."""
     params, q, step = context.params, layer.requantise, context.params.out_channels
     found = []
     for first in range(0, len(layer.bias), step):

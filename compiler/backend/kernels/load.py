@@ -23,7 +23,7 @@ class LoadKernel(Kernel[Uncut]):
         return Uncut()
 
     def emit(self, layer: LoadLayer, tiles: Uncut, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine that has a part: whole pieces, about as many each."""
+        """Return a job for each engine that has a part: whole pieces, about as many each."""
         source, target = context.operand(layer.inputs[0]).view, context.operand(layer.output).view
         engines, size = context.budget.engines, math.prod(source.shape)
         count = -(-size // PIECE)

@@ -33,7 +33,7 @@ class MaxKernel(Kernel[PixelTiles]):
         return isinstance(layer, MaxLayer)
 
     def choose(self, layer: MaxLayer, context: KernelContext) -> PixelTiles:
-        """The tile that loads least."""
+        """Return the tile that loads least."""
         params, shape = context.params, context.operand(layer.output).view.shape
         free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
         budget = min(free, context.budget.staging(0).size // 2) // 2
@@ -53,7 +53,7 @@ class MaxKernel(Kernel[PixelTiles]):
         return PixelTiles(*tile)
 
     def emit(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the tiles."""
+        """Return a job for each engine with a share of the tiles."""
         engines = context.budget.engines
         jobs = (_job(layer, tiles, context, EngineShare(i, engines)) for i in range(engines))
         return [job for job in jobs if job]
@@ -104,7 +104,7 @@ def _job(layer: MaxLayer, tiles: PixelTiles, context: KernelContext, share: Engi
 
 
 def _window(layer: MaxLayer, box: PixelBox) -> PixelBox:
-    """The input of ``box`` of the output."""
+    """Return the input of ``box`` of the output."""
     (kh, kw), (sh, sw), (top, left) = layer.kernel, layer.strides, layer.pads
     return PixelBox(
         box.n, box.y * sh - top, (box.rows - 1) * sh + kh, box.x * sw - left, (box.cols - 1) * sw + kw, box.c,
@@ -113,7 +113,7 @@ def _window(layer: MaxLayer, box: PixelBox) -> PixelBox:
 
 
 def _row_parts(rows: int, cycles: int, longest: int) -> list[tuple[int, int]]:
-    """First row and count of nearly equal parts of ``rows`` rows of ``cycles`` cycles each."""
+    """Return the first row and count of nearly equal parts of ``rows`` rows of ``cycles`` cycles each."""
     pieces = min(rows, -(-rows * cycles // longest)) if longest else 1
     bounds = [rows * i // pieces for i in range(pieces + 1)]
     return [(low, high - low) for low, high in itertools.pairwise(bounds)]
@@ -128,7 +128,7 @@ class _Loads:
         self._on_chip = context.operand(layer.inputs[0]).view.on_chip
 
     def price(self, tile: _Shape) -> float:
-        """Bytes, and what other cycles are worth in bytes."""
+        """Return the bytes, and what other cycles are worth in bytes."""
         rows, cols, channels = tile
         _, height, width, depth = self._shape
         lanes, parts = self._params.vec_lanes, -(-depth // channels)
@@ -149,14 +149,14 @@ class _Loads:
         )  # fmt: skip
 
     def _window(self, tile: _Shape) -> tuple[int, int]:
-        """Rows and columns that a tile reads."""
+        """Return the rows and columns that a tile reads."""
         (kh, kw), (sh, sw) = self._kernel, self._strides
         return (tile[0] - 1) * sh + kh, (tile[1] - 1) * sw + kw
 
 
 def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -> _Shape:
-    """The tile with which the layer ends first behind the layers of a region that make its input, each tile of which
-    can begin when that is ready: tiles should lie as those of the layer before do."""
+    """Return the tile with which the layer ends first behind the layers of a region that make its input, each tile of
+    which can begin when that is ready: tiles should lie as those of the layer before do."""
     made, x, y = context.made, context.operand(layer.inputs[0]).view, context.operand(layer.output).view
     assert made is not None
 
@@ -174,8 +174,8 @@ def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -
 def _fitting(
     layer: MaxLayer, shape: tuple[int, int, int, int], budget: int, lanes: int, most: int
 ) -> Iterator[_Shape]:  # fmt: skip
-    """The tallest tiles of each width whose input and output take at most ``budget`` bytes, of ``most`` channels, or
-    any number if that is 0."""
+    """Yield the tallest tiles of each width whose input and output take at most ``budget`` bytes, of ``most`` channels,
+    or any number if that is 0."""
     (kh, kw), (sh, sw) = layer.kernel, layer.strides
     _, height, width, depth = shape
     channels = -(-(min(depth, most) if most else depth) // lanes) * lanes

@@ -25,7 +25,7 @@ class MoveKernel(Kernel[MoveTiles]):
         return MoveTiles(move_tile_bytes(context.params, context.lv1, context.budget.staging(0)))
 
     def emit(self, layer: MoveLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
-        """One job, if anything is to be copied."""
+        """Return one job, if anything is to be copied."""
         copies = _copies(layer, context)
         if not copies:
             return []
@@ -37,7 +37,7 @@ class MoveKernel(Kernel[MoveTiles]):
 
 
 def _copies(layer: MoveLayer, context: KernelContext) -> list[StridedCopy]:
-    """The copies of inputs that are not written in place, nor read there."""
+    """Return the copies of inputs that are not written in place, nor read there."""
     pairs = [(copy, copy.src, layer.output) for copy in layer.copies]
     within = {(inner, outer) for inner, (outer, _) in context.placement.inside.items()}
     return [copy for copy, one, other in pairs if not {(one, other), (other, one)} & within]

@@ -89,7 +89,7 @@ class ProductKernel(Kernel[ProductTiles]):
         return ProductTiles(most, columns, depth)
 
     def emit(self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the rows."""
+        """Return a job for each engine with a share of the rows."""
         work = _Work.of(layer, tiles, context)
         jobs = (_Emitter(work, context, engine).job() for engine in range(context.budget.engines))
         return [job for job in jobs if job]
@@ -163,7 +163,7 @@ class _Emitter:
         self._drain(part, column, columns, acc)
 
     def _box(self, operand: int, matrix: int, row: int, rows: int, column: int, columns: int) -> PixelBox:
-        """A part of a matrix of an operand: A, B or the result."""
+        """Return a part of a matrix of an operand: A, B or the result."""
         layer = self._work.layer
         if not layer.joined[operand]:
             return PixelBox(matrix, 0, 1, row, rows, column, columns)
@@ -173,7 +173,7 @@ class _Emitter:
         return PixelBox(image, 0, 1, row, rows, (first + head) * width + column, columns)
 
     def _activations(self, part: MatrixRows, chunk: _Chunk) -> BufferFill:
-        """The LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
+        """Return the LV0 buffer with a chunk of rows of A, loaded on the way if need be."""
         held = self._act0.find((part, chunk))
         if held:
             return held
@@ -193,7 +193,7 @@ class _Emitter:
         return held
 
     def _weights(self, matrix: int, column: int, columns: int, chunk: _Chunk) -> BufferFill:
-        """The LV0 buffer with a block of B, loaded on the way if need be."""
+        """Return the LV0 buffer with a block of B, loaded on the way if need be."""
         key = (matrix, column, chunk)
         held = self._wgt0.find(key)
         if held:
@@ -219,7 +219,7 @@ class _Emitter:
         return held
 
     def _weight_copies(self, source: int, word: int, lines: int) -> list[Fields]:
-        """LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
+        """Return LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
         params, work = self._params, self._work
         line, target = params.rows, word * params.lv1_word
         if not work.layer.transposed:

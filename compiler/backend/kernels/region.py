@@ -67,7 +67,7 @@ def _areas(region: Region, params: SocParams) -> list[Lv1Area]:
 
 
 def _alone(region: Region, context: KernelContext) -> int:
-    """Cycles of the members one after the other, if each were a layer of its own."""
+    """Return the cycles of the members one after the other, if each were a layer of its own."""
     total = 0
     for member in region.members:
         took = [0] * context.budget.engines
@@ -113,7 +113,8 @@ def _parts(
 def _merged(
     parts: Sequence[JobProgram], context: KernelContext, engine: int, order: Sequence[int] | None = None
 ) -> tuple[JobProgram, int]:
-    """One job of all, and its estimated cycles; 0 if its ``order`` is given, which is taken where that is possible."""
+    """Return one job of all, and its estimated cycles; 0 if its ``order`` is given, which is taken where that is
+    possible."""
     job = JobProgram(context.params, context.number, engine, parts[0].own_loads, parts=list(parts))
     for part in parts:
         _move_weights(part, len(job.window_data), len(job.stream_data))

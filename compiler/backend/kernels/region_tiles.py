@@ -20,7 +20,8 @@ Tile = TypeVar("Tile")
 
 
 def most_channels(context: KernelContext, inputs: Sequence[TensorView]) -> int:
-    """Channels of a tile, at most, so that one engine makes all that it reads, or all that is read of it; 0: any."""
+    """Return the channels of a tile, at most, so that one engine makes all that it reads, or all that is read of it; 0:
+    any."""
     if context.made is None or context.budget.engines == 1 or context.share is Share.ROWS:
         return 0
     inside = any(context.made.engine(view, _whole(view)) != -1 for view in inputs if view.on_chip)
@@ -30,9 +31,9 @@ def most_channels(context: KernelContext, inputs: Sequence[TensorView]) -> int:
 def engine_tiles(
     tiles: Sequence[tuple[Tile, PixelBox, Sequence[Source]]], context: KernelContext, share: EngineShare, height: int
 ) -> list[Tile]:  # fmt: skip
-    """The tiles of the engine of ``share``, in the order in which it should compute them. Each comes with its box of
-    the result, which has ``height`` rows in all, and what it reads. Raises :class:`RegionError` where engines would
-    have to read each other's results."""
+    """Return the tiles of the engine of ``share``, in the order in which it should compute them. Each comes with its
+    box of the result, which has ``height`` rows in all, and what it reads. Raises :class:`RegionError` where engines
+    would have to read each other's results."""
     if context.made is None:
         return share.of(tile for tile, _, _ in tiles)
     blocks = 1 + max((box.c // context.params.out_channels for _, box, _ in tiles), default=0)
@@ -54,7 +55,7 @@ def engine_tiles(
 
 
 def _filled(held: Sequence[int], free: int) -> list[int]:
-    """How many of ``free`` tiles each engine takes beside those it holds, so that all have as many as can be."""
+    """Return how many of ``free`` tiles each engine takes beside those it holds, so that all have as many as can be."""
     counts = [0] * len(held)
     for _ in range(free):
         least = min(range(len(held)), key=lambda engine: (held[engine] + counts[engine], engine))
@@ -90,7 +91,7 @@ def parts_by_maker(box: PixelBox, view: TensorView, context: KernelContext) -> I
 
 
 def _halves_of_channels(box: PixelBox, lanes: int) -> tuple[PixelBox, ...]:
-    """Two halves in whole words of ``lanes`` channels; none if there is but one."""
+    """Return two halves in whole words of ``lanes`` channels; none if there is but one."""
     half = -(-box.channels // lanes) // 2 * lanes
     if not half:
         return ()
@@ -106,7 +107,7 @@ def _halves_of_pixels(box: PixelBox) -> tuple[PixelBox, ...]:
 
 
 def _maker(context: KernelContext, sources: Sequence[Source]) -> int:
-    """The engine that makes all of ``sources`` in the region; -1 if all were there before."""
+    """Return the engine that makes all of ``sources`` in the region; -1 if all were there before."""
     assert context.made is not None
     makers = {context.made.engine(view, part) for view, part in sources} - {-1}
     if None in makers or len(makers) > 1:

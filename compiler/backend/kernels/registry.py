@@ -56,11 +56,11 @@ class KernelContext:
 
     @property
     def lv1(self) -> Lv1Area:
-        """The bytes of LV1 for the layer's buffers."""
+        """Return the bytes of LV1 for the layer's buffers."""
         return self.region_lv1 or Lv1Area.whole(self.params)
 
     def operand(self, name: str) -> TensorOperand:
-        """The place and quantisation of a tensor."""
+        """Return the place and quantisation of a tensor."""
         tensor = self.placement.tensors[name]
         return TensorOperand(self.placement.view(name), tensor.dtype == "int8", tensor.zero_point)
 
@@ -69,7 +69,7 @@ TilesT = TypeVar("TilesT", bound=Tiles)
 
 
 class Kernel(ABC, Generic[TilesT]):
-    """A way to compute layers of one kind."""
+    """Is a way to compute layers of one kind."""
 
     @abstractmethod
     def match(self, layer: Layer, context: KernelContext) -> bool:
@@ -77,7 +77,8 @@ class Kernel(ABC, Generic[TilesT]):
 
     @abstractmethod
     def choose(self, layer: Any, context: KernelContext) -> TilesT:
-        """How ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for it."""
+        """Return how ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for
+        it."""
 
     @abstractmethod
     def emit(self, layer: Any, tiles: TilesT, context: KernelContext) -> list[JobProgram]:
@@ -94,7 +95,7 @@ def kernel(cls: type[Kernel]) -> type[Kernel]:
 
 
 def kernel_for(layer: Layer, context: KernelContext) -> Kernel:
-    """The kernel that computes ``layer``; raises :class:`CompileError` if there is none."""
+    """Return the kernel that computes ``layer``; raises :class:`CompileError` if there is none."""
     for candidate in KERNELS:
         if candidate.match(layer, context):
             return candidate

@@ -42,5 +42,5 @@ class RowJob(BufferedJob):
         return task
 
     def finished(self) -> JobProgram | None:
-        """The job; None if it computes nothing."""
+        """Return the job; None if it computes nothing."""
         return self.job if self._held.readers else None

@@ -63,7 +63,7 @@ def choose_rows(
 
 
 def _as_matrix(operand: TensorOperand) -> TensorOperand:
-    """A dense tensor as one image of rows."""
+    """Return a dense tensor as one image of rows."""
     view = operand.view.flattened()
     assert view is not None, "rows of a tensor that has gaps"
     return TensorOperand(view, operand.signed, operand.zero_point)

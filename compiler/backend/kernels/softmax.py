@@ -30,7 +30,7 @@ class SoftmaxKernel(Kernel[RowTiles]):
         return choose_rows(layer, context, constants=constants, buffers=4, records=4)
 
     def emit(self, layer: SoftmaxLayer, tiles: RowTiles, context: KernelContext) -> list[JobProgram]:
-        """A job for each engine with a share of the rows."""
+        """Return a job for each engine with a share of the rows."""
         jobs = (_job(layer, tiles.rows, context, engine) for engine in range(context.budget.engines))
         return [job for job in jobs if job]
 

@@ -16,7 +16,7 @@ from hw.contract.params import SocParams
 
 
 def free_lv1(params: SocParams, lv1: Lv1Area, q: Requantisation) -> int:
-    """Bytes of ``lv1`` that the parameters of a vector layer leave for its tiles."""
+    """Return the bytes of ``lv1`` that the parameters of a vector layer leave for its tiles."""
     table = -(-TABLE_BYTES // params.lv1_word) * params.lv1_word if q.table is not None else 0
     return lv1.size - table - sum_params_bytes(params)
 
@@ -42,7 +42,7 @@ class VectorJob(BufferedJob):
         self._block.filled_by(self.block, loads)
 
     def finished(self) -> JobProgram | None:
-        """The job; None if it computes nothing."""
+        """Return the job; None if it computes nothing."""
         return self.job if self.block.readers else None
 
     def vec(self, fields: dict[str, int]) -> Task:

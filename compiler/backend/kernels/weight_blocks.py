@@ -9,7 +9,8 @@ from hw.contract.params import SocParams
 
 
 def tile_weights(layer: ConvLayer, tile: ChannelTile) -> npt.NDArray:
-    """Weights of a channel tile: (outs, kh, kw, input channels); what other groups read is the zero point."""
+    """Return the weights of a channel tile: (outs, kh, kw, input channels); what other groups read is the zero
+    point."""
     own = layer.weights[tile.out : tile.out + tile.outs]
     if layer.depthwise or layer.groups == 1:
         return own

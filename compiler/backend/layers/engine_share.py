@@ -15,16 +15,16 @@ class EngineShare:
     count: int = 1
 
     def of(self, items: Iterable[Item]) -> list[Item]:
-        """The items of this part; may be empty."""
+        """Return the items of this part; may be empty."""
         whole = list(items)
         low, high = (len(whole) * i // self.count for i in (self.index, self.index + 1))
         return whole[low:high]
 
     def owner(self, item: int, items: int) -> int:
-        """The part that item number ``item`` of ``items`` is in."""
+        """Return the part that item number ``item`` of ``items`` is in."""
         return next(i for i in range(self.count) if item < items * (i + 1) // self.count)
 
 
 def imbalance(items: int, parts: int) -> float:
-    """How much longer the largest of ``parts`` parts of ``items`` equal items is than a perfect part."""
+    """Return how much longer the largest of ``parts`` parts of ``items`` equal items is than a perfect part."""
     return -(-items // parts) * parts / items

@@ -9,7 +9,8 @@ from compiler.backend.layers.layer import Layer
 
 
 def layer_flow(graph: ir.Graph, layers: Sequence[Layer]) -> nx.DiGraph:
-    """Layers as nodes, and an edge from each layer to those that read what it writes, also under another shape."""
+    """Return the layers as nodes, and an edge from each layer to those that read what it writes, also under another
+    shape."""
     roots, flow = graph.roots(), nx.DiGraph()
     flow.add_nodes_from(layers)
     makers = {roots[name]: layer for layer in layers for name in layer.outputs}

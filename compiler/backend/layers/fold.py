@@ -31,7 +31,7 @@ def fold_tables(graph: ir.Graph, layers: Sequence[Layer]) -> list[Layer]:
 
 
 def _maker(layer: Layer, before: Sequence[Layer]) -> ConvLayer | EltwiseLayer | ProductLayer | None:
-    """The layer that makes what ``layer``, a table, reads, if it can take the table."""
+    """Return the layer that makes what ``layer``, a table, reads, if it can take the table."""
     if not isinstance(layer.op, ir.Table):
         return None
     found = next((one for one in before if one.output == layer.inputs[0]), None)

@@ -48,7 +48,7 @@ def _feeds_only(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLaye
 
 
 def _waits_anyway(graph: ir.Graph, flow: nx.DiGraph, conv: Layer, add: EltwiseLayer) -> bool:
-    """Whether the operand of ``add`` that ``conv`` does not compute exists before ``conv`` begins."""
+    """Return whether the operand of ``add`` that ``conv`` does not compute exists before ``conv`` begins."""
     before = nx.ancestors(flow, conv.op.name)
     makers = [op.name for op in graph.ops if op.output in add.inputs and op.output != conv.output]
     return all(maker in before for maker in makers)

@@ -44,7 +44,8 @@ def with_head_groups(graph: ir.Graph, wanted: Sequence[HeadGroups]) -> ir.Graph:
 
 
 def _chain(graph: ir.Graph, last: ir.Product) -> list[ir.Operation]:
-    """The operators from the product of scores to ``last``, in order; none if something else reads what is between."""
+    """Return the operators from the product of scores to ``last``, in order; none if something else reads what is
+    between."""
     chain: list[ir.Operation] = [last]
     outside = {port.tensor for port in graph.outputs}
     while True:
@@ -63,13 +64,13 @@ def _chain(graph: ir.Graph, last: ir.Product) -> list[ir.Operation]:
 
 
 def _apart(graph: ir.Graph, name: str, heads: int) -> bool:
-    """Whether a tensor is one image of a matrix for each head."""
+    """Return whether a tensor is one image of a matrix for each head."""
     *lead, _, _ = graph.tensors[name].shape
     return lead.count(heads) >= 1 and math.prod(lead) == heads
 
 
 def _groups(heads: int, scores: int, params: SocParams) -> list[tuple[int, int]]:
-    """First head and number of heads of each group, if all scores take ``scores`` bytes."""
+    """Return the first head and number of heads of each group, if all scores take ``scores`` bytes."""
     most = max(1, params.lv2_bytes // _SHARE * heads // scores)
     count = max(-(-heads // most), min(_LEAST_GROUPS, heads))
     bounds = [heads * number // count for number in range(count + 1)]
@@ -107,8 +108,8 @@ def _split(graph: ir.Graph, chain: Sequence[ir.Operation], groups: Sequence[tupl
 
 
 def _part_of(shape: tuple[int, ...], heads: int, count: int, *, joined: bool) -> tuple[int, ...]:
-    """The shape of ``count`` of ``heads`` heads: side by side, or along the only axis of more than one before the
-    matrix."""
+    """Return the shape of ``count`` of ``heads`` heads: side by side, or along the only axis of more than one before
+    the matrix."""
     if joined:
         return (*shape[:-1], shape[-1] // heads * count)
     axis = next(i for i, extent in enumerate(shape) if extent == heads)
@@ -116,7 +117,7 @@ def _part_of(shape: tuple[int, ...], heads: int, count: int, *, joined: bool) ->
 
 
 def _in_turn(groups: Sequence[Sequence[ir.Operation]]) -> list[ir.Operation]:
-    """The operators of all groups, each product of scores before the last product of the group ahead."""
+    """Return the operators of all groups, each product of scores before the last product of the group ahead."""
     ops = list(groups[0][:-1])
     for group, following in itertools.pairwise(groups):
         ops += [*following[:-1], group[-1]]

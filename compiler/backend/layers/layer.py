@@ -12,7 +12,7 @@ from hw.contract.isa import VecOp
 
 @dataclass(eq=False)
 class Layer:
-    """A step of the model. ``inputs`` and ``output`` are names of tensors."""
+    """Is a step of the model. ``inputs`` and ``output`` are names of tensors."""
 
     op: Operation
     inputs: list[str]
@@ -22,31 +22,31 @@ class Layer:
 
     @property
     def name(self) -> str:
-        """Name in reports: that of the operator."""
+        """Return the name in reports, which is that of the operator."""
         return self.op.name
 
     @property
     def nodes(self) -> list[str]:
-        """The ONNX nodes it stands for."""
+        """Return the ONNX nodes that the layer stands for."""
         return list(self.op.nodes)
 
     @property
     def outputs(self) -> list[str]:
-        """Tensors it writes."""
+        """Return the tensors it writes."""
         return [self.output]
 
     @property
     def in_place(self) -> bool:
-        """Whether the result may take the place of an operand that dies here."""
+        """Return whether the result may take the place of an operand that dies here."""
         return False
 
     @property
     def replaceable(self) -> list[str]:
-        """Operands of which every byte is read once, just before the result at its place is written."""
+        """Return the operands of which every byte is read once, just before the result at its place is written."""
         return []
 
     def macs(self, graph: Graph) -> int:
-        """Multiply-accumulates, as the model states them."""
+        """Return the multiply-accumulates, as the model states them."""
         return 0
 
 
@@ -62,7 +62,7 @@ class ChannelTile:
 
 @dataclass
 class OutputArea:
-    """A rectangle of output pixels with its own bias and scale (one of each per output channel)."""
+    """Is a rectangle of output pixels with its own bias and scale (one of each per output channel)."""
 
     y: int
     rows: int
@@ -109,12 +109,12 @@ class ConvLayer(Layer):
 
     @property
     def kernel(self) -> tuple[int, int]:
-        """Rows and columns of the kernel."""
+        """Return the rows and columns of the kernel."""
         return self.weights.shape[1], self.weights.shape[2]
 
     @property
     def nodes(self) -> list[str]:
-        """The ONNX nodes it stands for."""
+        """Return the ONNX nodes that the layer stands for."""
         return [*self.op.nodes, *(self.addition.op.nodes if self.addition else ())]
 
     @property
@@ -124,7 +124,7 @@ class ConvLayer(Layer):
 
     @property
     def replaceable(self) -> list[str]:
-        """The other operand of the addition."""
+        """Return the other operand of the addition."""
         return [self.addition.other] if self.addition and self.in_place else []
 
     @property
@@ -135,7 +135,8 @@ class ConvLayer(Layer):
         return self.requantise.table
 
     def macs(self, graph: Graph) -> int:
-        """Multiply-accumulates of a convolution, those left out that another part of it counts; 0 for average pools."""
+        """Return the multiply-accumulates of a convolution, those left out that another part of it counts; 0 for
+        average pools."""
         n, h, w, _ = graph.tensors[self.output].nhwc
         return (n * h * w - self.op.repeated) * int(self.op.weights.size) if isinstance(self.op, Conv) else 0
 
@@ -155,12 +156,12 @@ class EltwiseLayer(Layer):
 
     @property
     def in_place(self) -> bool:
-        """Byte by byte."""
+        """Return whether the result may take the place of an operand, as it is made byte by byte."""
         return True
 
     @property
     def replaceable(self) -> list[str]:
-        """All operands but one that is broadcast."""
+        """Return all operands but one that is broadcast."""
         return self.inputs[: 1 if self.broadcast else 2]
 
 
@@ -188,7 +189,7 @@ class ProductLayer(Layer):
     strided: ClassVar[bool] = True
 
     def macs(self, graph: Graph) -> int:
-        """Multiply-accumulates."""
+        """Return the multiply-accumulates."""
         a, y = graph.tensors[self.inputs[0]].nhwc, graph.tensors[self.output]
         return y.size * (a[3] // self.all_heads if self.joined[0] else a[3])
 
@@ -207,12 +208,12 @@ class SoftmaxLayer(Layer):
 
     @property
     def in_place(self) -> bool:
-        """Row by row."""
+        """Return whether the result may take the place of an operand, as it is made row by row."""
         return True
 
     @property
     def replaceable(self) -> list[str]:
-        """The scores."""
+        """Return the scores."""
         return self.inputs
 
 
@@ -265,5 +266,5 @@ class HostLayer(Layer):
 
     @property
     def outputs(self) -> list[str]:
-        """Tensors it writes, maybe several."""
+        """Return the tensors it writes, maybe several."""
         return list(self.op.outputs) if isinstance(self.op, Host) else [self.output]

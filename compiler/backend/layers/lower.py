@@ -42,7 +42,7 @@ def lowers(kind: type[ir.Operation]) -> Callable[[Lowering], Lowering]:
 
 
 def lower(graph: ir.Graph, params: SocParams) -> list[Layer]:
-    """The layers of ``graph`` in order. Adds tensors to the graph where an operator takes two layers. Raises
+    """Return the layers of ``graph`` in order. Adds tensors to the graph where an operator takes two layers. Raises
     :class:`compiler.ir.CompileError` for an operator that no function lowers."""
     layers: list[Layer] = []
     for op in graph.ops:
@@ -262,8 +262,8 @@ def _permute(graph: ir.Graph, op: ir.Permute, params: SocParams) -> list[Layer]:
 
 
 def _shuffle(graph: ir.Graph, op: ir.Permute, params: SocParams) -> ConvLayer | None:
-    """A permutation of channels as a 1x1 convolution with one weight of 1 for each channel, which is exact; None if it
-    is none, or takes longer. As a copy it would move a few bytes at a time, on one engine."""
+    """Return a permutation of channels as a 1x1 convolution with one weight of 1 for each channel, which is exact; None
+    if it is none, or takes longer. As a copy it would move a few bytes at a time, on one engine."""
     shape = graph.tensors[op.inputs[0]].shape
     fixed = next((i for i, axis in enumerate(op.perm) if i != axis), len(shape))
     pixels, channels = math.prod(shape[:fixed]), math.prod(shape[fixed:])
@@ -287,7 +287,7 @@ def _shuffle(graph: ir.Graph, op: ir.Permute, params: SocParams) -> ConvLayer | 
 
 
 def _with_channels(graph: ir.Graph, name: str, channels: int) -> ir.Tensor | None:
-    """The tensor ``name``, or a reshape of it, with that many channels; None if there is none."""
+    """Return the tensor ``name``, or a reshape of it, with that many channels; None if there is none."""
     roots = graph.roots()
     same = (tensor for other, tensor in graph.tensors.items() if roots[other] == roots[name])
     return next((tensor for tensor in same if tensor.nhwc[3] == channels), None)

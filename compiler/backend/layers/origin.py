@@ -6,8 +6,9 @@ Origin = tuple[int, int, int]  #: row, column and channel of an element
 
 
 def origin(graph: ir.Graph, name: str, axis: int, first: int) -> Origin | None:
-    """The element of tensor ``name`` at which a part begins that is cut along ``axis`` from index ``first`` on, and is
-    reached like the tensor itself; None if it is not: cut along the images, or along what counts as several axes."""
+    """Return the element of tensor ``name`` at which a part begins that is cut along ``axis`` from index ``first`` on,
+    and is reached like the tensor itself; None if it is not: cut along the images, or along what counts as several
+    axes."""
     shape = graph.tensors[name].shape
     if axis % len(shape) == len(shape) - 1:
         return (0, 0, first)
@@ -17,7 +18,7 @@ def origin(graph: ir.Graph, name: str, axis: int, first: int) -> Origin | None:
 
 
 def is_in_place(graph: ir.Graph, op: ir.Operation) -> bool:
-    """Whether ``op`` joins tensors or slices one in such a way that mostly nothing is copied."""
+    """Return whether ``op`` joins tensors or slices one in such a way that mostly nothing is copied."""
     if not isinstance(op, ir.Concat | ir.Slice):
         return False
     return origin(graph, op.output, op.axis % len(graph.tensors[op.output].shape), 0) is not None

@@ -25,7 +25,7 @@ class Region(Layer):
 
     @classmethod
     def of(cls, graph: ir.Graph, members: Sequence[Layer], places: Sequence[Place] = ()) -> "Region":
-        """The region of ``members``, which all engines share as they like unless ``places`` says otherwise."""
+        """Return the region of ``members``, which all engines share as they like unless ``places`` says otherwise."""
         roots = graph.roots()
         made = {roots[name] for member in members for name in member.outputs}
         read = [name for member in members for name in member.inputs if roots[name] not in made]
@@ -36,17 +36,17 @@ class Region(Layer):
 
     @property
     def name(self) -> str:
-        """The names of its members."""
+        """Return the names of its members."""
         return " + ".join(member.name for member in self.members)
 
     @property
     def nodes(self) -> list[str]:
-        """The ONNX nodes of its members."""
+        """Return the ONNX nodes of its members."""
         return [node for member in self.members for node in member.nodes]
 
     @property
     def outputs(self) -> list[str]:
-        """What its members write, also for each other."""
+        """Return what its members write, also for each other."""
         return [name for member in self.members for name in member.outputs]
 
     def macs(self, graph: ir.Graph) -> int:
@@ -55,10 +55,10 @@ class Region(Layer):
 
 
 def members_of(layer: Layer) -> tuple[Layer, ...]:
-    """The members of a region; a plain layer is its own."""
+    """Return the members of a region; a plain layer is its own."""
     return layer.members if isinstance(layer, Region) else (layer,)
 
 
 def flattened(layers: Iterable[Layer]) -> list[Layer]:
-    """All layers, members of regions one by one."""
+    """Return all layers, members of regions one by one."""
     return [member for layer in layers for member in members_of(layer)]

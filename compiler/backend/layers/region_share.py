@@ -48,12 +48,12 @@ def region_shares(
 
 
 def _by_window(layer: Layer) -> bool:
-    """Whether each channel of the result comes from windows over one channel of the input."""
+    """Return whether each channel of the result comes from windows over one channel of the input."""
     return isinstance(layer, MaxLayer) or (isinstance(layer, ConvLayer) and layer.depthwise)
 
 
 def _wanted(layer: Layer) -> Share | None:
-    """How members that ``layer`` reads, and itself, must be shared; None: it may read none."""
+    """Return how members that ``layer`` reads, and itself, must be shared; None: it may read none."""
     if _by_window(layer):
         return Share.CHANNELS
     if isinstance(layer, ProductLayer | SoftmaxLayer):
@@ -64,7 +64,7 @@ def _wanted(layer: Layer) -> Share | None:
 
 
 def _masks(maker: Layer, reader: Layer) -> bool:
-    """Whether ``reader`` adds one row to all rows of the scores that ``maker`` makes."""
+    """Return whether ``reader`` adds one row to all rows of the scores that ``maker`` makes."""
     return isinstance(maker, ProductLayer) and isinstance(reader, EltwiseLayer) and reader.broadcast == "pixels"
 
 
@@ -86,5 +86,5 @@ def _spread(shares: list[Share], edges: Collection[Edge]) -> bool:
 
 
 def first_row(height: int, engine: int, engines: int) -> int:
-    """The first of ``height`` rows that ``engine`` of ``engines`` makes, of an image that they share by rows."""
+    """Return the first of ``height`` rows that ``engine`` of ``engines`` makes, of an image that they share by rows."""
     return height * engine // engines

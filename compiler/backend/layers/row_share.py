@@ -19,8 +19,8 @@ class MatrixRows:
 
 
 def own_rows(matrices: int, rows: int, engine: int, engines: int, most: int) -> Iterator[MatrixRows]:
-    """The rows of ``engine`` of ``engines``, of ``matrices`` with ``rows`` each, in nearly equal parts of ``most`` rows
-    at most."""
+    """Yield the rows of ``engine`` of ``engines``, of ``matrices`` with ``rows`` each, in nearly equal parts of
+    ``most`` rows at most."""
     low, high = (first_row(matrices * rows, number, engines) for number in (engine, engine + 1))
     while low < high:
         matrix, first = divmod(low, rows)

@@ -11,7 +11,8 @@ PARAMS_SLOTS = 4  #: LV1 buffers of VEC parameters; with two, LD1 would wait for
 
 
 def vec_params(params: SocParams, bias: npt.NDArray[np.int32], scale: npt.NDArray[np.float32], **header: int) -> bytes:
-    """A VEC parameter block: ``header`` fields of ``hw.contract.isa.VEC_HEADER``, then bias and scale per channel."""
+    """Return a VEC parameter block: ``header`` fields of ``hw.contract.isa.VEC_HEADER``, then bias and scale per
+    channel."""
     raw = b"".join(int(header.get(name, 0)).to_bytes(size, "little", signed=True) for name, size, _ in VEC_HEADER)
     entries = np.zeros(len(bias), [("bias", "<i4"), ("scale", "<f4")])
     entries["bias"], entries["scale"] = bias, scale
@@ -20,19 +21,19 @@ def vec_params(params: SocParams, bias: npt.NDArray[np.int32], scale: npt.NDArra
 
 
 def params_bytes(params: SocParams) -> int:
-    """Size of a VEC parameter block for one channel tile, a multiple of the LV1 word."""
+    """Return the size of a VEC parameter block for one channel tile, a multiple of the LV1 word."""
     size = params.vec_header_bytes + params.out_channels * VEC_CHANNEL_BYTES
     return -(-size // params.lv1_word) * params.lv1_word
 
 
 def conv_params_bytes(layer: ConvLayer, params: SocParams) -> int:
-    """Size of what a channel tile of a convolution needs to requantise, a multiple of the LV1 word: a VEC parameter
-    block, and behind it the constant that is added to all pixels, if there is one."""
+    """Return the size of what a channel tile of a convolution needs to requantise, a multiple of the LV1 word: a VEC
+    parameter block, and behind it the constant that is added to all pixels, if there is one."""
     constant = layer.addition is not None and layer.addition.constant is not None
     return params_bytes(params) + (-(-params.out_channels // params.lv1_word) * params.lv1_word if constant else 0)
 
 
 def sum_params_bytes(params: SocParams) -> int:
-    """Size of the VEC parameter block of an addition, a multiple of the LV1 word."""
+    """Return the size of the VEC parameter block of an addition, a multiple of the LV1 word."""
     size = params.vec_header_bytes + params.vec_lanes * VEC_CHANNEL_BYTES
     return -(-size // params.lv1_word) * params.lv1_word

@@ -26,16 +26,16 @@ class JobPlace:
 
 
 def shared_bytes(placement: TensorPlacement, budget: Lv2Budget) -> int:
-    """Bytes of LV2 that tensors and staging areas take, from the first on; they are whole words."""
+    """Return the bytes of LV2 that tensors and staging areas take, from the first on; they are whole words."""
     return int(max(placement.sizes[Segment.LV2], budget.staging_end))  # not a number of numpy, as shapes may be
 
 
 def job_places(
     jobs: Sequence[JobCode], weights: WeightSegment, placement: TensorPlacement, budget: Lv2Budget, params: SocParams
 ) -> list[JobPlace]:
-    """The places of all jobs, whose weights are appended to ``weights``. In a placed model each engine has its own ring
-    of windows, as any job may run beside any; otherwise each job has its window to itself if all fit, and windows lie
-    wherever LV2 is free if not."""
+    """Return the places of all jobs, whose weights are appended to ``weights``. In a placed model each engine has its
+    own ring of windows, as any job may run beside any; otherwise each job has its window to itself if all fit, and
+    windows lie wherever LV2 is free if not."""
     if budget.placed:
         found = _in_rings(jobs, budget)
     elif windows_of_their_own(jobs, budget):
@@ -52,22 +52,22 @@ def job_places(
 
 
 def windows_of_their_own(jobs: Sequence[JobCode], budget: Lv2Budget) -> bool:
-    """Whether there is room for the weights of all jobs beside each other, so that they are still in LV2 when the next
-    inference begins."""
+    """Return whether there is room for the weights of all jobs beside each other, so that they are still in LV2 when
+    the next inference begins."""
     return not budget.placed and sum(len(job.window_data) for job in jobs) <= budget.windows * budget.engines
 
 
 def weights_only(jobs: Sequence[JobCode], places: Sequence[JobPlace], end: int) -> tuple[int, int]:
-    """First byte and size of what prologues alone write, of windows that lie side by side up to ``end``."""
+    """Return the first byte and size of what prologues alone write, of windows that lie side by side up to ``end``."""
     own = (place.addresses.window for job, place in zip(jobs, places, strict=True) if not job.body.own_loads)
     low = min(own, default=end)
     return (low, end - low) if low < end else (0, 0)
 
 
 def _side_by_side(jobs: Sequence[JobCode], end: int) -> list[tuple[int, int, int]]:
-    """Window and ``window_after``, the first and a second time, of jobs that have their window to themselves. The
-    largest ends at ``end``: most of those of the same model for another length are as large, and so lie where they do.
-    What bodies load comes last."""
+    """Return the window and ``window_after``, the first and a second time, of jobs that have their window to
+    themselves. The largest ends at ``end``: most of those of the same model for another length are as large, and so lie
+    where they do. What bodies load comes last."""
     order = sorted(range(len(jobs)), key=lambda i: (jobs[i].body.own_loads, -len(jobs[i].window_data), i))
     places, counts = dict[int, int](), dict[int, int]()
     for index in order:
@@ -79,7 +79,7 @@ def _side_by_side(jobs: Sequence[JobCode], end: int) -> list[tuple[int, int, int
 
 
 def _in_rings(jobs: Sequence[JobCode], budget: Lv2Budget) -> list[tuple[int, int, int]]:
-    """Window and ``window_after``, the first and a second time, of jobs that any engine may run."""
+    """Return the window and ``window_after``, the first and a second time, of jobs that any engine may run."""
     ring = WeightRing(budget.windows)
     claimed = [ring.claim(len(job.window_data)) for job in jobs]
     return [(window, after, ring.again(number)) for number, (window, after) in enumerate(claimed)]
@@ -103,7 +103,8 @@ def _in_space(
 
 
 def _held(jobs: Sequence[JobCode], placement: TensorPlacement, budget: Lv2Budget) -> Iterator[HeldBytes]:
-    """What layers need of LV2 beside weight windows: buffers of tensors, and staging areas if something passes."""
+    """Yield what layers need of LV2 beside weight windows: buffers of tensors, and staging areas if something
+    passes."""
     engines: dict[int, set[int]] = {}  # by layer: those that have jobs of it
     staged: set[tuple[int, int]] = set()  # layer and engine
     for job in jobs:

@@ -38,9 +38,9 @@ def link(
     graph: ir.Graph, codes: Sequence[LayerCode], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
     longest_load: int,
 ) -> Image:  # fmt: skip
-    """The image of ``codes``, in the order of the layers. ``longest_load``: bytes that one instruction of a prologue
-    loads at most (0: any), as a pause waits for its end. Raises :class:`CompileError` if DRAM is too small or there are
-    too many cancellation points."""
+    """Return the image of ``codes``, in the order of the layers. ``longest_load``: bytes that one instruction of a
+    prologue loads at most (0: any), as a pause waits for its end. Raises :class:`CompileError` if DRAM is too small or
+    there are too many cancellation points."""
     jobs = [job for code in codes for job in code.jobs]
     count = sum(len(job.body.points) for job in jobs)
     if count > _MOST_POINTS:
@@ -90,8 +90,8 @@ def link(
 
 
 def _waits(jobs: Sequence[JobCode]) -> list[list[tuple[int, int]]]:
-    """Events that each job waits for. With several engines, a layer starts when all earlier layers have ended: every
-    job counts the one event up, and waits until it has reached the number of jobs of earlier layers."""
+    """Return the events that each job waits for. With several engines, a layer starts when all earlier layers have
+    ended: every job counts the one event up, and waits until it has reached the number of jobs of earlier layers."""
     waits: list[list[tuple[int, int]]] = []
     before = layer = 0
     for count, job in enumerate(jobs):
@@ -138,7 +138,7 @@ class _Code:
         )  # fmt: skip
 
     def _live(self, starting: Sequence[LiveBytes], addresses: JobAddresses) -> list[LiveRange]:
-        """What LV2 holds before a job, as in its image."""
+        """Return what LV2 holds before a job, as in its image."""
         ranges = [one.at(addresses) for one in starting]
         return self._private.ranges(ranges) if self._private else ranges
 

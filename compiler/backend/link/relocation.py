@@ -8,7 +8,7 @@ from hw.contract.isa import INSN_BYTES, Insn, add_to_field
 
 
 def relocated(body: BodyObject, addresses: JobAddresses, first: int) -> bytes:
-    """The code of ``body``; ``first``: number of its first point in the image."""
+    """Return the code of ``body``; ``first``: number of its first point in the image."""
     code = bytearray(body.code)
     for fixup in body.fixups:
         add_to_field(code, fixup.at * INSN_BYTES, fixup.field, _base(fixup.anchor, addresses))
@@ -18,7 +18,7 @@ def relocated(body: BodyObject, addresses: JobAddresses, first: int) -> bytes:
 
 
 def relocated_program(body: BodyObject, addresses: JobAddresses) -> list[Insn]:
-    """The program of ``body`` as far as times depend on it."""
+    """Return the program of ``body`` as far as times depend on it."""
     program = list(body.program)
     for fixup in body.fixups:
         insn = program[fixup.at]
@@ -31,7 +31,7 @@ def relocated_program(body: BodyObject, addresses: JobAddresses) -> list[Insn]:
 def linked_points(
     body: BodyObject, addresses: JobAddresses, first: int, job: int, body_pc: int
 ) -> list[CancelPoint]:  # fmt: skip
-    """The points of ``body``, which begins at ``body_pc``; ``job``: its number in the image."""
+    """Return the points of ``body``, which begins at ``body_pc``; ``job``: its number in the image."""
     cuts = {point.cut for point in body.points}
     pcs, pc = list[int](), body_pc
     for number in range(body.tasks):

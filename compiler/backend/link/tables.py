@@ -14,7 +14,7 @@ from hw.contract.params import SocParams
 
 
 def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
-    """Tensors that host and driver can reach: in DRAM, with a place of their own."""
+    """Return the tensors that host and driver can reach: in DRAM, with a place of their own."""
     infos = []
     for name, tensor in placement.tensors.items():
         buffer = placement.by_tensor[name]
@@ -31,8 +31,8 @@ def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
 
 
 def layer_table(graph: ir.Graph, codes: Iterable[LayerCode], params: SocParams) -> list[LayerInfo]:
-    """Layers with their sizes and estimated cycles: of the loads of all prologues, and of the engine with the most to
-    compute, or to load and store meanwhile."""
+    """Return the layers with their sizes and estimated cycles: of the loads of all prologues, and of the engine with
+    the most to compute, or to load and store meanwhile."""
     return [_layer(graph, code, params) for code in codes]
 
 
@@ -55,12 +55,12 @@ def _layer(graph: ir.Graph, code: LayerCode, params: SocParams) -> LayerInfo:
 
 
 def port_table(ports: Iterable[ir.Port]) -> list[PortInfo]:
-    """Inputs or outputs of the model."""
+    """Return the inputs or outputs of the model."""
     return [PortInfo(p.name, p.dtype, list(p.shape), p.tensor, list(p.perm), p.quantise) for p in ports]
 
 
 def step_table(layers: Sequence[Layer], jobs: Sequence[JobInfo]) -> list[StepInfo]:
-    """Runs of jobs between the operators that run on the CPU."""
+    """Return the runs of jobs between the operators that run on the CPU."""
     steps: list[StepInfo] = []
     host, first = 0, 0
     for number, layer in enumerate(layers):

@@ -16,7 +16,7 @@ class WeightSegment:
         self._known: dict[bytes, int] = {}
 
     def append(self, data: bytes | bytearray, engine: int) -> int:
-        """Address of ``data``; engines that work on different pixels share it.
+        """Return the address of ``data``; engines that work on different pixels share it.
 
         What is long begins in a DRAM bank of its engine: engines load their parts of a layer side by side, and where
         they meet in a bank, they close each other's rows with every burst. An engine starts up to a few rows after

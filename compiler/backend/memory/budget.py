@@ -34,7 +34,7 @@ class Lv2Budget:
     job_weights: int
 
     def staging(self, engine: int) -> StagingArea:
-        """The staging area of an engine."""
+        """Return the staging area of an engine."""
         return StagingArea(self.area.base + engine * self.area.size, self.area.size)
 
     def of_one(self, engine: int) -> "Lv2Budget":
@@ -53,7 +53,7 @@ class Lv2Budget:
 
     @property
     def placed(self) -> bool:
-        """Whether layers go to any engine, one each."""
+        """Return whether layers go to any engine, one each."""
         return self.parts > self.engines
 
 
@@ -83,7 +83,8 @@ class Lv2Division:
 
 
 def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
-    """Two buffers each of the largest streamed weights, outputs and inputs a plan can have (LV0 limits them all)."""
+    """Return two buffers each of the largest streamed weights, outputs and inputs a plan can have (LV0 limits them
+    all)."""
     weights = params.lv0_wgt_bytes // 2 * params.pes
     inputs = params.lv0_act_bytes // 2 * params.pes
     outputs = params.lv0_acc_rows // 2 * params.out_channels
@@ -119,7 +120,7 @@ def divide(
 
 
 def _outside_bytes(graph: ir.Graph, layer: Layer, lv2_bytes: int, params: SocParams, engines: int) -> int:
-    """Staging that holds an engine's part of the model's input and two pixel tiles of its output, if that is not
+    """Return staging that holds an engine's part of the model's input and two pixel tiles of its output, if that is not
     more than half of LV2."""
     if not isinstance(layer, ConvLayer):
         return 0
@@ -134,7 +135,7 @@ def _outside_bytes(graph: ir.Graph, layer: Layer, lv2_bytes: int, params: SocPar
 
 
 def _row_constants(layer: Layer, params: SocParams) -> int:
-    """Tables and parameters of a layer that works on rows."""
+    """Return the tables and parameters of a layer that works on rows."""
     if isinstance(layer, SoftmaxLayer):
         return 2 * WIDE_TABLE_BYTES
     if isinstance(layer, NormLayer):
@@ -143,7 +144,7 @@ def _row_constants(layer: Layer, params: SocParams) -> int:
 
 
 def _tile_bytes(layer: ConvLayer, params: SocParams) -> int:
-    """Weights and parameters of one channel tile."""
+    """Return the weights and parameters of one channel tile."""
     depth = 1 if layer.depthwise else max(tile.channels for tile in layer.tiles)
     lines = int(np.prod(layer.kernel)) * -(-depth // params.rows) * params.rows
     if layer.depthwise:

@@ -26,7 +26,8 @@ class FirstFit(Generic[BufferT]):
         self._apart = apart
 
     def place(self, size: int, buffer: BufferT) -> int | None:
-        """Offset of ``size`` bytes for ``buffer``, at the lowest address free over its life; None if none is."""
+        """Return the offset of ``size`` bytes for ``buffer``, at the lowest address free over its life; None if none
+        is."""
         size = -(-size // self.align) * self.align
         offset = self.base
         for other in sorted(self.placed, key=lambda p: p.offset):

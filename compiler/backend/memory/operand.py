@@ -8,7 +8,7 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class StagingArea:
-    """LV2 bytes of segment 6 set aside for tiles on their way from or to DRAM."""
+    """Sets LV2 bytes of segment 6 aside for tiles on their way from or to DRAM."""
 
     base: int
     size: int
@@ -23,7 +23,7 @@ class Lv1Area:
 
     @classmethod
     def whole(cls, params: SocParams) -> "Lv1Area":
-        """All of LV1."""
+        """Return all of LV1."""
         return cls(0, params.lv1_bytes)
 
 
@@ -47,5 +47,5 @@ class TensorOperand:
 
     @property
     def zero_byte(self) -> int:
-        """The zero point as a raw byte."""
+        """Return the zero point as a raw byte."""
         return self.zero_point & 0xFF

@@ -18,14 +18,14 @@ _GAIN = 1.1  #: the factor by which loads must get shorter to be worth the bytes
 
 
 def words_per_run(pitch: int, channels: int, word: int) -> float:
-    """Words of ``word`` bytes that the ``channels`` bytes of a pixel lie in, on average over pixels ``pitch`` bytes
-    apart: LD1 takes a cycle for each."""
+    """Return the words of ``word`` bytes that the ``channels`` bytes of a pixel lie in, on average over pixels
+    ``pitch`` bytes apart: LD1 takes a cycle for each."""
     places = range(0, word, math.gcd(pitch, word))
     return sum(-(-(place + channels) // word) for place in places) / len(places)
 
 
 def padded_pitches(graph: ir.Graph, layers: Sequence[Layer], params: SocParams) -> dict[str, int]:
-    """Pitches in bytes by tensor, for those that convolutions write and only depthwise ones read."""
+    """Return pitches in bytes by tensor, for those that convolutions write and only depthwise ones read."""
     layers = flattened(layers)
     word, pitches, flow = params.lv1_word, {}, layer_flow(graph, layers)
     for maker in layers:

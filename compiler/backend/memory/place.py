@@ -30,8 +30,8 @@ _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
 def place(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, options: Options
 ) -> tuple[Lv2Budget, TensorPlacement]:
-    """The division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the placement.
-    Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
+    """Return the division of LV2 with the least traffic to tensors that did not fit, the first of equals, and the
+    placement. Raises :class:`compiler.ir.CompileError` if LV2 is too small for tiles and weights."""
     lv2 = options.lv2_bytes(params)
     order = Edges(graph, layers) if options.placed else Chain()
     sharing = BufferSharing(graph, layers, params, order, observe=options.observe)
@@ -53,8 +53,8 @@ def place(
 def place_alike(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, planned: TensorPlacement
 ) -> TensorPlacement:
-    """The placement with every buffer where ``planned`` has it, that of the same model with another length. Raises
-    :class:`PlanError` if a buffer does not fit there, or others share one."""
+    """Return the placement with every buffer where ``planned`` has it, that of the same model with another length.
+    Raises :class:`PlanError` if a buffer does not fit there, or others share one."""
     sharing, order = BufferSharing(graph, layers, params, planned.order), planned.order
     made: dict[int, TensorBuffer] = {}
     theirs: dict[int, TensorBuffer] = {}
@@ -82,7 +82,8 @@ def place_alike(
 
 
 def _constants_alike(graph: ir.Graph, by_tensor: Mapping[str, TensorBuffer], planned: bytes) -> bytes:
-    """Constants at the places of the plan: those of a shorter length are often the beginning of those there."""
+    """Return the constants at the places of the plan: those of a shorter length are often the beginning of those
+    there."""
     blob = bytearray(planned)
     for name, tensor in graph.tensors.items():
         if tensor.data is not None and by_tensor[name].users:
@@ -94,8 +95,8 @@ def _constants_alike(graph: ir.Graph, by_tensor: Mapping[str, TensorBuffer], pla
 def place_buffers(
     graph: ir.Graph, sharing: BufferSharing, params: SocParams, low: int, high: int, observe: bool
 ) -> TensorPlacement:
-    """A placement with tensors from ``low`` to ``high`` of segment 6. With ``observe`` no two tensors share DRAM, and
-    :attr:`TensorPlacement.exports` gives each tensor in LV2 a place there too."""
+    """Return a placement with tensors from ``low`` to ``high`` of segment 6. With ``observe`` no two tensors share
+    DRAM, and :attr:`TensorPlacement.exports` gives each tensor in LV2 a place there too."""
     unique = list(sharing.unique())
     waiting = [buffer for buffer in unique if buffer.segment is None]
     best = _best_packing(waiting, params, sharing.order, low, high)
@@ -159,7 +160,7 @@ def _pack(
 def _best_packing(
     waiting: Sequence[SharedBuffer], params: SocParams, order: LayerOrder, low: int, high: int
 ) -> _Packing:  # fmt: skip
-    """The packing with the least traffic to DRAM; padding goes if it costs any."""
+    """Return the packing with the least traffic to DRAM; padding goes if it costs any."""
 
     def best(padded: bool) -> _Packing:
         packed = [_pack(sorted(waiting, key=key), params, order, low, high, padded) for key in _ORDERS]
@@ -175,8 +176,8 @@ def _best_packing(
 def _exports(
     graph: ir.Graph, sharing: BufferSharing, by_tensor: dict[str, TensorBuffer], sizes: dict[int, int]
 ) -> dict[str, int]:
-    """Places in DRAM for what lies in LV2. The copy made after a layer serves reshaped names of the result too, but
-    an operator that works in place makes another value, with a place of its own."""
+    """Return the places in DRAM for what lies in LV2. The copy made after a layer serves reshaped names of the result
+    too, but an operator that works in place makes another value, with a place of its own."""
     places: dict[str, int] = {}
     exports = {}
     for name, tensor in graph.tensors.items():
@@ -194,7 +195,8 @@ def _aligned(size: int) -> int:
 
 
 def _constants(graph: ir.Graph, sharing: BufferSharing, places: dict[int, tuple[int, int | None]]) -> bytes:
-    """Constant tensors that a layer reads, for the start of the weight segment; notes their offsets in ``places``."""
+    """Return constant tensors that a layer reads, for the start of the weight segment; notes their offsets in
+    ``places``."""
     blob = b""
     for name, tensor in graph.tensors.items():
         buffer = sharing.buffers[name]

@@ -56,7 +56,7 @@ class BufferSharing:
         self._pad_pixels(params)
 
     def unique(self) -> Iterable[SharedBuffer]:
-        """Buffers that need an address, in order of their first tensor."""
+        """Return the buffers that need an address, in order of their first tensor."""
         placed = {id(b): b for b in self.buffers.values() if b.size and b.end >= 0}
         for buffer in self.buffers.values():  # inputs and outputs that no layer touches
             if buffer.segment in (Segment.INPUTS, Segment.OUTPUTS):
@@ -64,7 +64,7 @@ class BufferSharing:
         return placed.values()
 
     def _by_root(self) -> dict[str, SharedBuffer]:
-        """One buffer per group of tensors joined by reshapes."""
+        """Return one buffer per group of tensors joined by reshapes."""
         made: dict[str, SharedBuffer] = {}
         by_tensor = {}
         for name, tensor in self._graph.tensors.items():
@@ -75,7 +75,7 @@ class BufferSharing:
         return by_tensor
 
     def _numbered(self) -> Iterator[tuple[int, Layer]]:
-        """Layers with their numbers in the layer table; members of a region have its number."""
+        """Return the layers with their numbers in the layer table; members of a region have its number."""
         return ((number, member) for number, layer in enumerate(self._layers) for member in members_of(layer))
 
     def _live(self) -> None:
@@ -110,7 +110,7 @@ class BufferSharing:
             self._hold(self.buffers[source], self.buffers[layer.output])
 
     def _with_gaps(self, user: Layer) -> bool:
-        """Whether ``user`` can read and write tensors that are parts of others; slices in place do neither."""
+        """Return whether ``user`` can read and write tensors that are parts of others; slices in place do neither."""
         return user.strided or (isinstance(user.op, ir.Slice) and user.output in self.inside)
 
     def _hold(self, outer: SharedBuffer, inner: SharedBuffer) -> None:
@@ -160,21 +160,21 @@ class BufferSharing:
                     break
 
     def _used_behind(self, number: int, layer: Layer, buffer: SharedBuffer) -> bool:
-        """Whether a member of the same region behind ``layer`` uses ``buffer``."""
+        """Return whether a member of the same region behind ``layer`` uses ``buffer``."""
         members = members_of(self._layers[number])
         behind = members[members.index(layer) + 1 :]
         names = {self._outermost(name) for other in behind for name in (*other.inputs, *other.outputs)}
         return any(self.buffers[name] is buffer for name in names)
 
     def _replaceable(self, layer: Layer) -> list[str]:
-        """Operands whose place the result may take; a convolution may not overwrite its own input."""
+        """Return the operands whose place the result may take; a convolution may not overwrite its own input."""
         if not isinstance(layer, ConvLayer) or not layer.addition:
             return layer.replaceable
         x = self._outermost(layer.inputs[0])
         return [other for other in layer.replaceable if self.buffers[x] is not self.buffers[other]]
 
     def _outermost(self, name: str) -> str:
-        """The tensor that ``name`` is a part of, or itself."""
+        """Return the tensor that ``name`` is a part of, or itself."""
         while name in self.inside:
             name = self.inside[name][0]
         return name

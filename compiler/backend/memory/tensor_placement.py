@@ -41,7 +41,7 @@ class TensorPlacement:
     order: LayerOrder
 
     def view(self, name: str) -> TensorView:
-        """How to reach the elements of a tensor."""
+        """Return how to reach the elements of a tensor."""
         tensor = self.tensors[name]
         if name in self.inside:
             outer, origin = self.inside[name]

@@ -34,12 +34,12 @@ class TensorView:
 
     @classmethod
     def dense(cls, segment: int, offset: int, shape: tuple[int, int, int, int]) -> "TensorView":
-        """Row-major, channels last, without gaps."""
+        """Return the view of a tensor that lies row-major, channels last, without gaps."""
         _, h, w, c = shape
         return cls(segment, offset, shape, (h * w * c, w * c, c))
 
     def spread(self, pitch: int) -> "TensorView":
-        """The same elements with pixels ``pitch`` bytes apart, rows and images without further gaps."""
+        """Return the same elements with pixels ``pitch`` bytes apart, rows and images without further gaps."""
         _, h, w, _ = self.shape
         return replace(self, strides=(h * w * pitch, w * pitch, pitch))
 
@@ -62,13 +62,13 @@ class TensorView:
         )
 
     def contiguous(self, box: PixelBox) -> bool:
-        """Whether the bytes of ``box``, inside the image, follow each other without gaps."""
+        """Return whether the bytes of ``box``, inside the image, follow each other without gaps."""
         _, sh, sw = self.strides
         line = box.cols * box.channels
         return (box.cols == 1 or box.x_step * sw == box.channels) and (box.rows == 1 or box.y_step * sh == line)
 
     def flattened(self) -> "TensorView | None":
-        """The same elements as (1, 1, N*H*W, C), or None if one pixel stride does not reach them all."""
+        """Return the same elements as (1, 1, N*H*W, C), or None if one pixel stride does not reach them all."""
         (n, h, w, c), (sn, sh, sw) = self.shape, self.strides
         step = sw if w > 1 else sh if h > 1 else sn if n > 1 else c
         if (w > 1 and h > 1 and sh != w * step) or (n > 1 and h * w > 1 and sn != h * w * step):
@@ -81,7 +81,7 @@ class TensorView:
         return self.offset + n * sn + y * sh + x * sw + c
 
     def bytes_of(self, box: PixelBox) -> Box | None:
-        """The bytes of the part of ``box`` inside the image; None if that is empty."""
+        """Return the bytes of the part of ``box`` inside the image; None if that is empty."""
         part = self.clip(box)
         if part is None:
             return None
@@ -90,7 +90,7 @@ class TensorView:
         return Box(start, (part.rows, part.cols, part.channels), (part.y_step * sh, part.x_step * sw, 1))
 
     def clip(self, box: PixelBox) -> PixelBox | None:
-        """The part of ``box`` inside the image; None if it is empty."""
+        """Return the part of ``box`` inside the image; None if it is empty."""
         y0, y1 = inside(box.y, box.y_step, box.rows, self.shape[1])
         x0, x1 = inside(box.x, box.x_step, box.cols, self.shape[2])
         if y0 >= y1 or x0 >= x1:
@@ -100,14 +100,14 @@ class TensorView:
 
 
 def inside(first: int, step: int, count: int, extent: int) -> tuple[int, int]:
-    """Range of i in [0, count) for which first + i*step lies in [0, extent)."""
+    """Return the range of i in [0, count) for which first + i*step lies in [0, extent)."""
     low = min(count, max(0, -(first // step)))
     high = min(count, max(0, -(-(extent - first) // step)))
     return low, max(low, high)
 
 
 def boxes(shape: tuple[int, int, int, int], rows: int, cols: int, channels: int) -> Iterator[PixelBox]:
-    """Boxes that cover a tensor of ``shape`` (N, H, W, C) in order."""
+    """Yield the boxes that cover a tensor of ``shape`` (N, H, W, C) in order."""
     n, height, width, depth = shape
     for i in range(n):
         for c in range(0, depth, channels):

@@ -22,7 +22,7 @@ class HeldBytes:
     engines: Set[int]
 
     def meets(self, low: int, high: int) -> bool:
-        """Whether some of its bytes lie between ``low`` and ``high``."""
+        """Return whether some of its bytes lie between ``low`` and ``high``."""
         return self.low < high and low < self.high
 
 
@@ -94,15 +94,15 @@ class WindowSpace:
         return number + len(mine.layers) - last
 
     def _starts(self, obstacles: Iterable[HeldBytes], home: tuple[int, int], size: int) -> set[int]:
-        """Where a window may sensibly start: at the edge of an area, or beside an obstacle."""
+        """Return where a window may sensibly start: at the edge of an area, or beside an obstacle."""
         areas = [(0, self._shared), home]
         places = {at for low, high in areas for at in (low, high - size)}
         places |= {at for one in obstacles for at in (one.low - size, one.high)}
         return {at for at in places if any(low <= at <= high - size for low, high in areas)}
 
     def _users(self, engine: int, number: int) -> Iterator[tuple[HeldBytes, int]]:
-        """Who needs bytes before job ``number`` of ``engine`` ends, and after which job of the engine no longer; that
-        is no earlier job if bytes are needed while this one runs."""
+        """Yield who needs bytes before job ``number`` of ``engine`` ends, and after which job of the engine no longer;
+        that is no earlier job if bytes are needed while this one runs."""
         layer = self._engines[engine].layers[number]
         for held in self._held:
             if held.first <= layer:
@@ -112,12 +112,13 @@ class WindowSpace:
                 yield window, i if other == engine else self._released(window, engine)
 
     def _released(self, held: HeldBytes, engine: int) -> int:
-        """Number of the job of ``engine`` whose end implies that nobody needs ``held``: the last one up to that layer,
-        or the first one behind it, which waited for the other engines."""
+        """Return the number of the job of ``engine`` whose end implies that nobody needs ``held``: the last one up to
+        that layer, or the first one behind it, which waited for the other engines."""
         behind = bisect_right(self._engines[engine].layers, held.last)
         return behind if held.engines - {engine} else behind - 1
 
 
 def _latest(users: Iterable[tuple[HeldBytes, int]], low: int, high: int) -> int:
-    """The last of the jobs that must retire before the bytes from ``low`` to ``high`` are free; -1 if there is none."""
+    """Return the last of the jobs that must retire before the bytes from ``low`` to ``high`` are free; -1 if there is
+    none."""
     return max((ready for one, ready in users if one.meets(low, high)), default=-1)

@@ -160,7 +160,8 @@ class Desk:
 
 
 def _jobs(number: int, made: LayerObject, source: LayerSource) -> tuple[JobCode, ...] | None:
-    """The jobs of layer ``number`` if ``made`` is the object of its ``source``; None if that has other weights."""
+    """Return the jobs of layer ``number`` if ``made`` is the object of its ``source``; None if that has other
+    weights."""
     known: dict[ConvData, bytes] = {}
     jobs = []
     for body in made.bodies:

@@ -30,17 +30,17 @@ class LayerCode:
 
     @property
     def cycles(self) -> int:
-        """Estimated cycles of all jobs, one after the other."""
+        """Return the estimated cycles of all jobs, one after the other."""
         return sum(job.body.cycles for job in self.jobs)
 
     @property
     def busiest(self) -> int:
-        """Estimated cycles of the engine with the most to compute."""
+        """Return the estimated cycles of the engine with the most to compute."""
         return _most([(job.body.engine, job.body.cycles) for job in self.jobs])
 
     @property
     def streaming(self) -> int:
-        """Estimated cycles in which bodies load from DRAM or store there, of the engine with the most."""
+        """Return the estimated cycles in which bodies load from DRAM or store there, of the engine with the most."""
         return _most([(job.body.engine, job.body.streaming) for job in self.jobs])
 
 

@@ -77,7 +77,7 @@ class LayerObject:
 
     @property
     def cycles(self) -> int:
-        """Estimated cycles of all bodies, one after the other."""
+        """Return the estimated cycles of all bodies, one after the other."""
         return sum(body.cycles for body in self.bodies)
 
     @property
@@ -100,15 +100,15 @@ def layer_object(source: LayerSource, program: LayerProgram | None = None) -> La
 
 
 def source_program(source: LayerSource) -> LayerProgram:
-    """The instructions of ``source``, verified. Raises :class:`compiler.ir.CompileError`."""
+    """Return the instructions of ``source``, verified. Raises :class:`compiler.ir.CompileError`."""
     program = layer_program(source.layer, source.context, source.tiles, source.jobs)
     verify_jobs(source.layer.kind, program.jobs)
     return program
 
 
 def weights_of(body: BodyObject, source: LayerSource, known: dict[ConvData, bytes]) -> tuple[bytes, bytes] | None:
-    """The data of the window and of the stream if ``body`` is that of ``source``, whose pieces are ``known`` once they
-    have been made; None if these weights would lie otherwise, as some are equal that differ elsewhere."""
+    """Return the data of the window and of the stream if ``body`` is that of ``source``, whose pieces are ``known``
+    once they have been made; None if these weights would lie otherwise, as some are equal that differ elsewhere."""
     window, stream = bytearray(), bytearray()
 
     def data_of(piece: Piece) -> bytes:
@@ -168,6 +168,6 @@ def _pieces(part: JobProgram) -> PartPieces:
 
 
 def _passes_staging(task: Task) -> bool:
-    """Whether something passes a staging area on its way from or to DRAM with ``task``."""
+    """Return whether something passes a staging area on its way from or to DRAM with ``task``."""
     loads = task.op is Op.LD2 and task.fields["dst_seg"] == Segment.LV2
     return loads or (task.op is Op.ST2 and task.fields["src_seg"] == Segment.LV2)

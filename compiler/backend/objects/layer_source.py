@@ -67,12 +67,12 @@ class LayerSource:
 
     @property
     def context(self) -> KernelContext:
-        """What kernels need to know."""
+        """Return what kernels need to know."""
         return KernelContext(self.params, self.number, self.placement, self.budget, self.longest, starts=self.starts)
 
     @cached_property
     def key(self) -> str:
-        """Digest of all of it but what convolutions multiply, add and clip by."""
+        """Return the digest of all of it but what convolutions multiply, add and clip by."""
         return digest_of((self._content, self.limits, self.tiles, self.jobs))
 
     def answered(self, tiles: Sequence[AnyTiles], jobs: Sequence[JobPlan]) -> str:
@@ -93,7 +93,7 @@ class LayerSource:
         return digest_of(replace(self, placement=placement, limits=None, tiles=None, jobs=None))
 
     def conv(self, output: str) -> ConvLayer:
-        """The convolution that makes tensor ``output``."""
+        """Return the convolution that makes tensor ``output``."""
         return next(m for m in members_of(self.layer) if isinstance(m, ConvLayer) and m.output == output)
 
 
@@ -119,7 +119,7 @@ def _names(layer: Layer, placement: TensorPlacement) -> dict[str, str]:
 
 
 def _seen(names: dict[str, str], number: int, place: int, placement: TensorPlacement) -> TensorPlacement:
-    """What a layer sees of ``placement``; buffers keep their order, in which live ranges are listed."""
+    """Return what a layer sees of ``placement``; buffers keep their order, in which live ranges are listed."""
     order, buffers = placement.order, dict[int, TensorBuffer]()
     by_tensor: dict[str, TensorBuffer] = {}
     for name, buffer in placement.by_tensor.items():

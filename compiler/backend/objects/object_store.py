@@ -33,7 +33,7 @@ class ObjectStore:
         self._written = False
 
     def find(self, key: str) -> LayerObject | None:
-        """The object of the source with this key; None if there is none, or only a damaged one."""
+        """Return the object of the source with this key; None if there is none, or only a damaged one."""
         found = self._read(key)
         found = self._read(found) if isinstance(found, str) else found
         return found if isinstance(found, LayerObject) else None
@@ -74,7 +74,7 @@ class _Values(pickle.Unpickler):
     """Reads pickles of values alone."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class of a value; refuses all else, functions above all."""
+        """Return the class of a value; refuses all else, functions above all."""
         if not f"{module}.".startswith(_MODULES) or "." in name:
             raise pickle.UnpicklingError(f"{module}.{name} is no value of the compiler")
         found = super().find_class(module, name)
@@ -87,7 +87,7 @@ class _Values(pickle.Unpickler):
 
 
 def _unpacked(raw: bytes) -> bytes:
-    """What was compressed. Raises ValueError if that is more than an object can be."""
+    """Return what was compressed. Raises ValueError if that is more than an object can be."""
     data = zlib.decompressobj().decompress(raw, _MOST_UNPACKED + 1)
     if len(data) > _MOST_UNPACKED:
         raise ValueError(f"more than {_MOST_UNPACKED:,} bytes")
@@ -100,5 +100,5 @@ def _name(key: str) -> str:
 
 
 def compiler_digest() -> str:
-    """Digest of the compiler's source, and the versions of what it runs on."""
+    """Return the digest of the compiler's source, and the versions of what it runs on."""
     return sources_digest(*_SOURCES)

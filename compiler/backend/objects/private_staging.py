@@ -34,7 +34,7 @@ class PrivateStaging:
         self.bytes = budget.windows + budget.area.size
 
     def insn(self, task: Task, addresses: JobAddresses) -> Insn:
-        """The instruction of ``task``, with each end of a copy that lies in segment 6 at its place."""
+        """Return the instruction of ``task``, with each end of a copy that lies in segment 6 at its place."""
         insn = task.insn(addresses)
         fields = dict(insn.fields)
         if task.op in (Op.LD1, Op.ST2) and fields.get("src_seg") == Segment.LV2:
@@ -48,7 +48,7 @@ class PrivateStaging:
         return Insn(insn.op, fields)
 
     def ranges(self, live: Sequence[LiveRange]) -> list[LiveRange]:
-        """Live ranges at their places."""
+        """Return the live ranges at their places."""
         return [self._range(one) if (one.space, one.segment) == (Space.LV2, Segment.LV2) else one for one in live]
 
     def _range(self, one: LiveRange) -> LiveRange:
@@ -56,7 +56,7 @@ class PrivateStaging:
         return replace(one, segment=segment, offset=one.offset + shift)
 
     def _move(self, offset: int) -> tuple[int, int]:
-        """The segment of what lies at ``offset``, and what to add to its address."""
+        """Return the segment of what lies at ``offset``, and what to add to its address."""
         if self._area.base <= offset < self._area.base + self._area.size:
             return int(Segment.WINDOWS), self._windows - self._area.base
         return int(Segment.LV2), -self._first

@@ -27,7 +27,7 @@ _PROGRAM = "from compiler.backend.objects.workers import serve; serve()"
 
 
 def cpus() -> int:
-    """CPUs that this process may use."""
+    """Return how many CPUs this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -28,7 +28,8 @@ def defer(graph: ir.Graph, layers: list[Layer]) -> list[Layer]:
 
 
 def _alive(graph: ir.Graph, layers: Sequence[Layer], roots: dict[str, str]) -> list[int]:
-    """Bytes of intermediate tensors alive at each layer. A sum takes the place of an operand that dies there."""
+    """Return the bytes of intermediate tensors alive at each layer. A sum takes the place of an operand that dies
+    there."""
     outside = {roots[port.tensor] for port in (*graph.inputs, *graph.outputs)}
     last: dict[str, int] = {}
     for number, layer in enumerate(layers):

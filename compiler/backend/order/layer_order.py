@@ -18,7 +18,7 @@ from compiler.backend.layers.layer import HostLayer, Layer
 
 
 class Lived(Protocol):
-    """A buffer as its life is seen: the numbers of the layers that write or read it."""
+    """Is a buffer as its life is seen: the numbers of the layers that write or read it."""
 
     @property
     def users(self) -> Set[int]:
@@ -26,24 +26,24 @@ class Lived(Protocol):
 
 
 class LayerOrder(ABC):
-    """The order in which layers, given by their numbers, can run."""
+    """Says in which order layers, given by their numbers, can run."""
 
     @abstractmethod
     def apart(self, a: Lived, b: Lived) -> bool:
-        """Whether two buffers never live at the same time: all layers that use one end before any that uses the other
-        begins."""
+        """Return whether two buffers never live at the same time: all layers that use one end before any that uses the
+        other begins."""
 
     @abstractmethod
     def alive(self, buffer: Lived, layer: int) -> bool:
-        """Whether ``buffer`` may hold data while ``layer`` runs."""
+        """Return whether ``buffer`` may hold data while ``layer`` runs."""
 
     @abstractmethod
     def first(self, buffer: Lived, layer: int) -> bool:
-        """Whether ``layer`` uses ``buffer``, and all others that do begin when it has ended."""
+        """Return whether ``layer`` uses ``buffer``, and all others that do begin when it has ended."""
 
     @abstractmethod
     def last(self, buffer: Lived, layer: int) -> bool:
-        """Whether ``layer`` uses ``buffer``, and all others that do have ended when it begins."""
+        """Return whether ``layer`` uses ``buffer``, and all others that do have ended when it begins."""
 
 
 class Chain(LayerOrder):

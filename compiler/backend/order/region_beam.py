@@ -63,7 +63,7 @@ class RegionBeam:
         self._rest: dict[int, float] = {}
 
     def best(self) -> list[tuple[int, ...]]:
-        """The regions of the best order found; none if time is up before there is one."""
+        """Return the regions of the best order found; none if time is up before there is one."""
         count = len(self._graph.operators)
         levels: list[dict[int, _Reached]] = [{} for _ in range(count + 1)]
         levels[0][0] = _Reached(0, 0.0)
@@ -82,7 +82,7 @@ class RegionBeam:
         return sorted(level.values(), key=lambda one: (one.cycles + self._left(one.done), one.done))[: self._width.sets]
 
     def _regions(self, done: int) -> list[tuple[int, float]]:
-        """Regions that can come behind ``done``, as bits, with their cycles."""
+        """Return regions that can come behind ``done``, as bits, with their cycles."""
         best: list[int] = []
         growing = [0]
         for _ in range(self._most):
@@ -106,7 +106,7 @@ class RegionBeam:
         return tuple(sorted(inside, key=self._place.__getitem__))
 
     def _left(self, done: int) -> float:
-        """What the busiest unit has to do behind ``done`` at least."""
+        """Return what the busiest unit has to do behind ``done`` at least."""
         if done not in self._rest:
             left = [number for number in range(len(self._work)) if not done >> number & 1]
             self._rest[done] = float(self._work[left].sum(axis=0).max(initial=0.0))

@@ -49,11 +49,11 @@ class RegionKnowledge:
         self._took[members] = took
 
     def took(self, members: Members) -> float | None:
-        """The cycles of a region that ran."""
+        """Return the cycles of a region that ran."""
         return self._took.get(members)
 
     def believed(self, rules: RegionRules, members: Members, price: float) -> float:
-        """The cycles that a region with this price takes, for all that is known."""
+        """Return the cycles that a region with this price takes, for all that is known."""
         took = self._took.get(members)
         if took is not None:
             return took
@@ -64,7 +64,8 @@ class RegionKnowledge:
 
 
 def _columns(rules: RegionRules, members: Sequence[int], price: float) -> npt.NDArray[np.float64]:
-    """What errors of prices are put down to: the price, the number of layers, and the work of each kind of them."""
+    """Return what errors of prices are put down to: the price, the number of layers, and the work of each kind of
+    them."""
     depthwise = dense = sums = maxima = 0.0
     for number in members:
         layer, busy = rules.layers[number], rules.times[number].busy

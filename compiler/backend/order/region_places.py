@@ -26,8 +26,9 @@ class Ways:
 
 
 def parts_of(members: int, edges: Collection[tuple[int, int]], idle: Collection[int]) -> list[list[int]]:
-    """The parts of a region of so many members, each with its members in rising order. ``edges``: members and readers
-    of their results. ``idle``: members that nobody computes; one that nobody reads joins nothing and is in no part."""
+    """Return the parts of a region of so many members, each with its members in rising order. ``edges``: members and
+    readers of their results. ``idle``: members that nobody computes; one that nobody reads joins nothing and is in no
+    part."""
     read = {maker for maker, _ in edges}
     loose = set(idle) - read
     part = list(range(members))
@@ -43,9 +44,9 @@ def parts_of(members: int, edges: Collection[tuple[int, int]], idle: Collection[
 
 
 def place_parts(work: Sequence[float], shared: Sequence[int], engines: int) -> Ways:
-    """Ways to compute parts with so much ``work`` each, no two alike but for the engines' names, those with all parts
-    shared first; ``shared``: by part in how many ways engines can share it. All ways if those are few; otherwise those
-    that share the largest parts and deal out the others, each to the engine with the least to do."""
+    """Return the ways to compute parts with so much ``work`` each, no two alike but for the engines' names, those with
+    all parts shared first; ``shared``: by part in how many ways engines can share it. All ways if those are few;
+    otherwise those that share the largest parts and deal out the others, each to the engine with the least to do."""
     alone = engines if engines > 1 and len(work) > 1 else 0
     if math.prod(count + alone for count in shared) <= _MANY:
         return _all(tuple(shared), alone)

@@ -38,7 +38,7 @@ class RegionPrice:
         )
 
     def _least(self, members: tuple[int, ...]) -> float:
-        """A lower bound of the cycles of a layer or a region; infinite if these cannot be one."""
+        """Return a lower bound of the cycles of a layer or a region; infinite if these cannot be one."""
         if members not in self._bounds:
             took = self._knowledge.took(members)
             least = self._rules.least(members) if self._possible(members) else math.inf
@@ -46,7 +46,7 @@ class RegionPrice:
         return self._bounds[members]
 
     def _step(self, members: tuple[int, ...]) -> tuple[float, tuple[Place, ...]]:
-        """Cycles of a layer or a region that is possible, and the places of its members."""
+        """Return the cycles of a layer or a region that is possible, and the places of its members."""
         if members not in self._known:
             cycles, places = self._placed(members)
             self._known[members] = self._knowledge.believed(self._rules, members, cycles), places
@@ -58,7 +58,7 @@ class RegionPrice:
         return find(members, shared)
 
     def region(self, members: tuple[int, ...]) -> float:
-        """Cycles of layers of these numbers as a region, or of one; infinite if they cannot be one."""
+        """Return the cycles of layers of these numbers as a region, or of one; infinite if they cannot be one."""
         return self._step(members)[0] if self._possible(members) else math.inf
 
     def places(self, members: Sequence[int]) -> tuple[Place, ...]:
@@ -95,13 +95,13 @@ class RegionPrice:
         self._bounds.clear()
 
     def groups(self, order: Order) -> list[tuple[int, ...]]:
-        """The layers of each region of ``order``, and those that stand alone, by their numbers."""
+        """Return the layers of each region of ``order``, and those that stand alone, by their numbers."""
         _, cuts = self.cut(order)
         numbers = tuple(self._numbers[i] for i in order)
         return [numbers[begin:end] for begin, end in itertools.pairwise([*cuts, len(order)])]
 
     def cut(self, order: Order) -> tuple[float, list[int]]:
-        """The least cycles, and where regions of ``order`` begin."""
+        """Return the least cycles, and where regions of ``order`` begin."""
         numbers = tuple(self._numbers[i] for i in order)
         best: list[tuple[float, int]] = [(0.0, 0)]
         for end in range(1, len(numbers) + 1):

@@ -44,7 +44,7 @@ class RegionRules:
     _known: dict[tuple[int, ...], RegionWork] = field(default_factory=dict, compare=False, repr=False)
 
     def possible(self, members: Sequence[int]) -> bool:
-        """Whether layers of these numbers, in this order, may be one region."""
+        """Return whether layers of these numbers, in this order, may be one region."""
         layers = [self.layers[number] for number in members]
         if any(isinstance(layer, HostLayer | LoadLayer) for layer in layers):
             return False
@@ -59,27 +59,27 @@ class RegionRules:
         return self._fits(members) and math.isfinite(self._work(members).least)
 
     def _fits(self, members: Sequence[int]) -> bool:
-        """Whether a region keeps on chip what its members would each by themselves: all that they read and write is
-        there at a time."""
+        """Return whether a region keeps on chip what its members would each by themselves: all that they read and write
+        is there at a time."""
         sizes = {name: size for number in members for name, size in self.tensors[number].items()}
         largest = max(sum(self.tensors[number].values()) for number in members)
         return sum(sizes.values()) <= max(self.memory, largest)
 
     def least(self, members: Sequence[int]) -> float:
-        """A lower bound of the cycles of :meth:`placed` that is quickly found: the busiest unit."""
+        """Return a lower bound of the cycles of :meth:`placed` that is quickly found: the busiest unit."""
         most = self._work(members).least
         return most + _BETWEEN if most else 0.0
 
     def quick_placed(self, members: Sequence[int], shared: bool) -> tuple[float, tuple[Place, ...]]:
-        """An estimate of :meth:`placed` that is quickly found, for a search: the busiest unit and a little of the
-        others, as if no layer waited for another."""
+        """Return an estimate of :meth:`placed` that is quickly found, for a search: the busiest unit and a little of
+        the others, as if no layer waited for another."""
         work = self._work(members)
         quick, way = min(work.near(1.0, shared), default=(math.inf, -1))
         return quick + (_START if quick else 0.0), self._places(members, work, way)
 
     def placed(self, members: Sequence[int], shared: bool) -> tuple[float, tuple[Place, ...]]:
-        """The least cycles of layers side by side, or of one, and where each member is computed then; ``shared``:
-        engines share all of them. Infinite if they cannot."""
+        """Return the least cycles of layers side by side, or of one, and where each member is computed then;
+        ``shared``: engines share all of them. Infinite if they cannot."""
         work = self._work(members)
         best = math.inf, -1
         for _, way in sorted(work.near(_CLOSE, shared))[:_LOOKED_AT]:
@@ -104,7 +104,7 @@ class RegionRules:
         return longest + work.again(way) + _BETWEEN
 
     def _side_by_side(self, held: Sequence[tuple[int, npt.NDArray[np.float64]]]) -> float:
-        """Cycles of an engine that has so much to do of these layers."""
+        """Return the cycles of an engine that has so much to do of these layers."""
         at, found = {number: i for i, (number, _) in enumerate(held)}, []
         for number, busy in held:
             reads = tuple(i for maker, i in at.items() if i < at[number] and number in self.readers[maker])
@@ -115,7 +115,7 @@ class RegionRules:
         return fast_side_by_side()(found) if found else 0.0
 
     def _work(self, members: Sequence[int]) -> RegionWork:
-        """What there is to do, for each way in which engines may compute the members, in whatever order."""
+        """Return what there is to do, for each way in which engines may compute the members, in whatever order."""
         key = tuple(sorted(members))
         if key not in self._known:
             self._known[key] = self._all_ways(key)
@@ -153,7 +153,7 @@ class RegionRules:
     def _shares(
         self, members: Sequence[int], edges: Sequence[tuple[int, int]], idle: Sequence[int]
     ) -> list[dict[int, Share]]:
-        """The ways in which engines can share a part, all different."""
+        """Return the ways in which engines can share a part, all different."""
         found: list[dict[int, Share]] = []
         for either in (Share.CHANNELS, Share.ROWS):
             shares = region_shares([self.layers[number] for number in members], edges, idle, either)

@@ -62,8 +62,8 @@ class RegionWork:
         return np.where(self._fits, found, np.inf)
 
     def near(self, beyond: float, shared: bool) -> Iterator[tuple[float, int]]:
-        """A quick estimate of the cycles, for the best way and those that take at most ``beyond`` times as long, and
-        the number of the way. ``shared``: only where engines share all members."""
+        """Yield a quick estimate of the cycles, for the best way and those that take at most ``beyond`` times as long,
+        and the number of the way. ``shared``: only where engines share all members."""
         quick = np.where(self._ways.shared, self._quick, np.inf) if shared else self._quick
         best = quick.min(initial=np.inf)
         if np.isfinite(best):
@@ -71,15 +71,15 @@ class RegionWork:
                 yield float(quick[way]), int(way)
 
     def again(self, way: int) -> float:
-        """Cycles in which DRAM gives engines weights that it gave another."""
+        """Return the cycles in which DRAM gives engines weights that it gave another."""
         return float(self._again[way])
 
     def busiest(self, way: int) -> float:
-        """Cycles of the busiest unit of all engines."""
+        """Return the cycles of the busiest unit of all engines."""
         return float(self._most[way])
 
     def members(self, way: int) -> dict[int, MemberWork]:
-        """The work of each layer by its number."""
+        """Return the work of each layer by its number."""
         found: dict[int, MemberWork] = {}
         for part, chosen in zip(self._parts, self._ways.chosen, strict=True):
             found |= part.ways[chosen[way]].members

@@ -53,7 +53,7 @@ class OrderedRun:
         self._graph, self._layers, self._order, self._price = graph, layers, order, price
 
     def joined(self) -> list[Layer]:
-        """Regions, and layers that stand alone."""
+        """Return regions, and layers that stand alone."""
         cuts = self._price.cut(self._order)[1]
         groups = [self._order[begin:end] for begin, end in itertools.pairwise([*cuts, len(self._order)])]
         return [
@@ -64,7 +64,7 @@ class OrderedRun:
         ]
 
     def has(self, region: Region) -> bool:
-        """Whether ``region`` is a part of it."""
+        """Return whether ``region`` is a part of it."""
         return region.members[0] in self._layers
 
     def forbid(self, region: Region) -> None:
@@ -81,7 +81,7 @@ class OrderedLayers:
 
     @property
     def layers(self) -> list[Layer]:
-        """Regions, and layers that stand alone."""
+        """Return regions, and layers that stand alone."""
         return [layer for run in self.runs for layer in ([run] if isinstance(run, HostLayer) else run.joined())]
 
     def forbid(self, region: Region) -> None:
@@ -153,8 +153,8 @@ def _ordered(
 
 
 def _mixed(whole: OrderGraph, orders: Sequence[Order], price: Price) -> Order:
-    """The cheapest of ``orders``, with those of single subgraphs from others where that is cheaper still: every order
-    is one of the first subgraph, then one of the second, and so on."""
+    """Return the cheapest of ``orders``, with those of single subgraphs from others where that is cheaper still: every
+    order is one of the first subgraph, then one of the second, and so on."""
     best = min(orders, key=price)
     for part in map(frozenset, subgraphs(whole)):
         places = [place for place, number in enumerate(best) if number in part]
@@ -180,7 +180,7 @@ def _search(whole: OrderGraph, rules: RegionRules, limits: SearchLimits) -> Orde
 def _grown(
     whole: OrderGraph, rules: RegionRules, price: RegionPrice, over: Callable[[], bool], width: BeamWidth
 ) -> list[Order]:  # fmt: skip
-    """The order that a search for regions finds, if there is time for it."""
+    """Return the order that a search for regions finds, if there is time for it."""
     quick = RegionPrice(rules, whole.source, whole, quick=True)
     work = np.array([np.minimum(one.busy, one.by_rows) for one in rules.times])
     beam = RegionBeam(whole, quick.region, price.region, work, greedy_order(whole), MOST, over, width)

@@ -45,7 +45,7 @@ class LayerTimes:
 
 
 def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) -> LayerTimes:
-    """The times of ``layer``, if ``engines`` share it and its tensors lie in LV2."""
+    """Return the times of ``layer``, if ``engines`` share it and its tensors lie in LV2."""
     busy = np.zeros(4)
     inputs = sum(graph.tensors[name].size for name in layer.inputs)
     outputs = sum(graph.tensors[name].size for name in layer.outputs)
@@ -81,7 +81,7 @@ def layer_times(graph: ir.Graph, layer: Layer, params: SocParams, engines: int) 
 
 
 def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> float:
-    """Cycles of MAC on all engines."""
+    """Return the cycles of MAC on all engines."""
     _, _, rows, columns = graph.tensors[layer.output].nhwc
     columns //= layer.heads if layer.joined[2] else 1
     depth = layer.macs(graph) // graph.tensors[layer.output].size
@@ -90,7 +90,7 @@ def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> floa
 
 
 def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[float, int]:
-    """Cycles of MAC on all engines, and bytes of weights."""
+    """Return the cycles of MAC on all engines, and bytes of weights."""
     kh, kw = layer.kernel
     pixels, cycles, size = math.prod(graph.tensors[layer.output].nhwc[:3]), 0, 0
     for tile in layer.tiles:

@@ -77,7 +77,8 @@ def job_bodies(
 def _cuts(
     rings: JobRings, order: TaskSchedule, tensors: npt.NDArray[np.int64], params: SocParams, limits: PointLimits
 ) -> list[tuple[CancelCut, RingContents]]:
-    """Points of a job, chosen anew without those positions at which what is held could not be brought back."""
+    """Return the points of a job, chosen anew without those positions at which what is held could not be brought
+    back."""
     timeline, dirty, spills = Timeline(order, params), rings.dirty_bytes(), rings.spills_held()
     dram_bytes = ceil(params.dram_bytes_per_cycle)
     barred = np.zeros(len(dirty), np.bool_)
@@ -93,7 +94,7 @@ def _cuts(
 def _given(
     rings: JobRings, order: TaskSchedule, cuts: Sequence[int], params: SocParams
 ) -> list[tuple[CancelCut, RingContents]]:
-    """The points at ``cuts``."""
+    """Return the points at ``cuts``."""
     timeline, held, last = Timeline(order, params), list[tuple[CancelCut, RingContents]](), 0
     for cut in cuts:
         contents = rings.at(cut)
@@ -105,7 +106,7 @@ def _given(
 
 
 def _ranges(contents: RingContents, staged: StagedRanges) -> list[LiveBytes]:
-    """Live ranges of the buffers of rings."""
+    """Return the live ranges of the buffers of rings."""
     ranges = [_range(extent, True) for extent in _joined(contents.dirty)]
     ranges += [_range(extent, False) for extent in _joined(contents.clean)]
     for loads in contents.staged:
@@ -119,7 +120,7 @@ def _range(extent: Extent, dirty: bool) -> LiveBytes:
 
 
 def _joined(extents: Iterable[Extent]) -> list[Extent]:
-    """The same bytes in extents that neither meet nor touch, in order of memory and address."""
+    """Return the same bytes in extents that neither meet nor touch, in order of memory and address."""
     result: list[Extent] = []
     for extent in sorted(extents, key=lambda e: (e.space, e.segment, e.low)):
         last = result[-1] if result else None

@@ -22,7 +22,7 @@ class LiveBytes:
     source: Address = 0
 
     def at(self, addresses: JobAddresses) -> LiveRange:
-        """The entry of the image's table for a job that lies at ``addresses``."""
+        """Return the entry of the image's table for a job that lies at ``addresses``."""
         start = addresses.resolve(self.address)
         if self.source_segment is None:
             return LiveRange(self.space, self.segment, start, self.size, self.dirty)

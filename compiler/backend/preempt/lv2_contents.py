@@ -45,7 +45,7 @@ class AccessHulls:
         self._before.append(hull((self._before[-1], bounds)))
 
     def before(self, cut: int) -> ByteRange:
-        """Hull of the accesses before ``cut``."""
+        """Return the hull of the accesses before ``cut``."""
         return self._before[bisect_left(self._at, cut)]
 
     def after(self, cut: int) -> ByteRange:
@@ -59,7 +59,7 @@ class AccessHulls:
 
     @property
     def all(self) -> ByteRange:
-        """Hull of all accesses."""
+        """Return the hull of all accesses."""
         return self._before[-1]
 
 
@@ -116,7 +116,8 @@ class LayerLv2:
         self._jobs = [JobLv2Accesses(job, order, self._buffers, extents) for job, order in jobs]
 
     def at(self, number: int, cut: int, reload: Sequence[Task]) -> list[LiveBytes]:
-        """Live ranges at ``cut`` of the layer's job ``number`` ; ``reload`` will run again and needs its sources."""
+        """Return the live ranges at ``cut`` of the layer's job ``number`` ; ``reload`` will run again and needs its
+        sources."""
         again = [(task.numbers.get("src_seg", 0), self._extents.source(task)) for task in reload if task.op is Op.LD1]
         sources = [(segment, (extent.low, extent.high)) for segment, extent in again if extent]
         ranges = self._tensors_at(number, cut, [bounds for segment, bounds in sources if segment == Segment.LV2])
@@ -126,11 +127,12 @@ class LayerLv2:
         )
 
     def tensor_bytes(self, number: int, cut: int) -> int:
-        """Bytes of tensors that are live at ``cut`` of the layer's job ``number``: a dump would have to move them."""
+        """Return the bytes of tensors that are live at ``cut`` of the layer's job ``number``: a dump would have to move
+        them."""
         return sum(live.size for live in self._tensors_at(number, cut, []))
 
     def before(self, number: int) -> list[LiveBytes]:
-        """Live ranges before job ``number`` starts, its weight window left out."""
+        """Return the live ranges before job ``number`` starts, its weight window left out."""
         return self._tensors_at(number, 0, []) + self._kept_at(number, 0, [])
 
     def _tensors_at(self, number: int, cut: int, again: list[ByteRange]) -> list[LiveBytes]:
@@ -156,7 +158,7 @@ class LayerLv2:
         ]
 
     def _kept_at(self, number: int, cut: int, again: list[ByteRange]) -> list[LiveBytes]:
-        """The tensor that stays in staging: what has been loaded of it and will be read."""
+        """Return the tensor that stays in staging: what has been loaded of it and will be read."""
         accesses = self._jobs[number]
         kept = accesses.job.kept
         if kept is None:
@@ -171,7 +173,7 @@ class LayerLv2:
         return [LiveBytes(Space.LV2, Segment.LV2, low, high - low, False, kept.source.segment, offset)]
 
     def _weights_at(self, number: int, cut: int, again: list[ByteRange]) -> list[LiveBytes]:
-        """The job's weights in its window. Accesses count from the start of the window."""
+        """Return the job's weights in its window. Accesses count from the start of the window."""
         accesses = self._jobs[number]
         job = accesses.job
         low, high = hull([accesses.weight_reads.after(cut), *again])

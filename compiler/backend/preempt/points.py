@@ -33,7 +33,7 @@ _FEW = 1 << 14  #: points of a model, about: their table is a part of the image
 
 @dataclass(frozen=True)
 class PointLimits:
-    """What the cancellation points of a model keep to."""
+    """Says what the cancellation points of a model keep to."""
 
     interval: int  #: cycles that a pause should wait for HALTED, at most
     max_live: int = 0  #: dirty bytes at a point, at most (0: any)
@@ -43,7 +43,7 @@ class PointLimits:
 
     @classmethod
     def of(cls, options: Options) -> "PointLimits | None":
-        """The limits that ``options`` ask for; None if they ask for no points."""
+        """Return the limits that ``options`` ask for; None if they ask for no points."""
         if not options.cancel_interval:
             return None
         bound = 0 if options.cancel_at == "intervals" else options.cancel_spill_bound
@@ -51,17 +51,17 @@ class PointLimits:
 
     @property
     def spacing(self) -> int:
-        """Cycles between points: a part of the interval, because a pause also waits for all that the units' queues
-        hold at the point, and engines that halt together wait for the last."""
+        """Return the cycles between points: a part of the interval, because a pause also waits for all that the units'
+        queues hold at the point, and engines that halt together wait for the last."""
         return max(self.interval // _SPACINGS, self.least)
 
     @property
     def longest(self) -> int:
-        """Cycles of an instruction: a pause waits for several."""
+        """Return the cycles of an instruction: a pause waits for several."""
         return max(_SHORTEST, self.interval // _LENGTHS)
 
     def limited(self, cycles: int) -> "PointLimits":
-        """The same, with points as far apart as leaves them few in a model whose jobs take ``cycles``."""
+        """Return the same, with points as far apart as leaves them few in a model whose jobs take ``cycles``."""
         return replace(self, least=max(self.least, cycles // _FEW))
 
 
@@ -100,7 +100,7 @@ class Timeline:
 
 
 def _dram_cycles(task: Task, params: SocParams) -> int:
-    """Cycles of a load or store while every other engine loads, burst by burst in turn."""
+    """Return the cycles of a load or store while every other engine loads, burst by burst in turn."""
     if task.op not in _DRAM:
         return 0
     rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), fetched=0)
@@ -111,9 +111,9 @@ def choose(
     timeline: Timeline, tasks: list[Task], dirty: npt.NDArray[np.int64], tensors: npt.NDArray[np.int64],
     spills: npt.NDArray[np.int64], limits: PointLimits, barred: npt.NDArray[np.bool_], dram_bytes: int,
 ) -> list[CancelCut]:  # fmt: skip
-    """Points of a job. ``dirty``: live bytes of buffers without a copy, ``tensors``: those of tensors in LV2;
-    ``spills``: buffers that wait for their way to DRAM; ``barred``: where no point may stand if any other position will
-    do; all for each cut. No point is needed at the end, where the hardware halts as well.
+    """Return the points of a job. ``dirty``: live bytes of buffers without a copy, ``tensors``: those of tensors in
+    LV2; ``spills``: buffers that wait for their way to DRAM; ``barred``: where no point may stand if any other position
+    will do; all for each cut. No point is needed at the end, where the hardware halts as well.
 
     From one point to the next is half to all of the spacing, where instructions are short enough: the cheapest
     position in between by the time it takes to move the dirty bytes and until the units are idle, in which DRAM could
@@ -140,7 +140,8 @@ def choose(
 
 
 def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, limits: PointLimits) -> int | None:
-    """The next cut after ``last``; None if the end of the job comes soon enough, or no instruction is left to cut."""
+    """Return the next cut after ``last``; None if the end of the job comes soon enough, or no instruction is left to
+    cut."""
     count = len(timeline.starts) - 1
     begin = int(timeline.starts[last])
     if timeline.cycles - begin <= limits.spacing or last + 1 >= count:
@@ -161,12 +162,12 @@ def _interval_point(timeline: Timeline, cost: npt.NDArray[np.int64], last: int, 
 
 
 def _between(apart: npt.NDArray[np.int64] | npt.NDArray[np.float64], spacing: int) -> tuple[int, int]:
-    """First position, and that behind the last, of ascending ``apart`` at which points may lie."""
+    """Return the first position, and that behind the last, of ascending ``apart`` at which points may lie."""
     return int(np.searchsorted(apart, _NEAREST * spacing)), int(np.searchsorted(apart, spacing, "right"))
 
 
 def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
-    """Bytes spilled to DRAM before each cut."""
+    """Return the bytes spilled to DRAM before each cut."""
     moved = [0]
     for task in tasks:
         f = task.numbers
@@ -176,7 +177,7 @@ def _moved(tasks: list[Task]) -> npt.NDArray[np.int64]:
 
 
 def _spills(task: Task) -> bool:
-    """Whether a task moves to DRAM what the compiler found no room for on chip; outputs go there in any case."""
+    """Return whether a task moves to DRAM what the compiler found no room for on chip; outputs go there in any case."""
     return task.op is Op.ST2 and task.numbers.get("dst_seg", 0) == Segment.SCRATCH
 
 
@@ -184,8 +185,8 @@ def _spill_point(
     timeline: Timeline, emptied: list[int], moved: npt.NDArray[np.int64], last: int, spilled: int, before: int | None,
     limits: PointLimits,
 ) -> int | None:  # fmt: skip
-    """The first cut in ``emptied`` after ``last`` (and before ``before``) that the distance allows, and the bound on
-    what has been moved since the point ``spilled``."""
+    """Return the first cut in ``emptied`` after ``last`` (and before ``before``) that the distance allows, and the
+    bound on what has been moved since the point ``spilled``."""
     near = _NEAREST * limits.spacing
     for cut in emptied[bisect_right(emptied, last) :]:
         if before is not None and cut > before:

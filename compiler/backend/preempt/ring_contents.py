@@ -73,7 +73,7 @@ class StagedRanges:
 
 
 def _joined(ranges: list[LiveBytes]) -> Iterator[LiveBytes]:
-    """The same bytes in fewer ranges; those with symbolic sources stay as they are."""
+    """Yield the same bytes in fewer ranges; those with symbolic sources stay as they are."""
     first, size = ranges[0], ranges[0].size
     for one in ranges[1:]:
         plain = isinstance(first.source, int) and isinstance(first.address, int)
@@ -114,7 +114,7 @@ class JobRings:
         self._copied: dict[Task, int] = {}
 
     def _last_vec(self, tasks: Iterable[Task]) -> int:
-        """Position of the last of ``tasks`` that may read constants; -1 if there is none."""
+        """Return the position of the last of ``tasks`` that may read constants; -1 if there is none."""
         return max((self._position[task] for task in tasks if task.op is Op.VEC), default=-1)
 
     def _stays(self, task: Task) -> bool:
@@ -126,13 +126,13 @@ class JobRings:
         return inside or task.numbers["dst_seg"] == Segment.WINDOWS
 
     def _cuts(self, fill: BufferFill) -> tuple[int, int, int]:
-        """First and last cut at which a buffer is live, the first behind the last if none, and the position of the last
-        task that fills it."""
+        """Return the first and last cut at which a buffer is live, the first behind the last if none, and the position
+        of the last task that fills it."""
         positions = [self._position[task] for task in self._fillers[fill]]
         return min(positions) + 1, max((self._position[task] for task in fill.readers), default=-1), max(positions)
 
     def dirty_bytes(self) -> npt.NDArray[np.int64]:
-        """Bytes of computed data that are live, for each cut from 0 to the number of tasks (at its end)."""
+        """Return the bytes of computed data that are live, for each cut from 0 to the number of tasks (at its end)."""
         change = np.zeros(len(self._order) + 2, np.int64)
         for fill, (first, last, _) in self._life.items():
             if fill.fillers[0].op in _COMPUTED and first <= last:
@@ -142,7 +142,7 @@ class JobRings:
         return np.cumsum(change)[:-1]
 
     def spills_held(self) -> npt.NDArray[np.int64]:
-        """How many buffers of LV2 wait for their way to DRAM, for each cut."""
+        """Return how many buffers of LV2 wait for their way to DRAM, for each cut."""
         change = np.zeros(len(self._order) + 2, np.int64)
         for fill, (first, last, _) in self._life.items():
             if fill.fillers[0].op is Op.ST1 and first <= last:
@@ -151,7 +151,7 @@ class JobRings:
         return np.cumsum(change)[:-1]
 
     def at(self, cut: int) -> RingContents | None:
-        """What is live at ``cut``; None if that can neither be dumped nor loaded again."""
+        """Return what is live at ``cut``; None if that can neither be dumped nor loaded again."""
         live = [fill for fill in self._near[cut // _NEAR] if self._life[fill][0] <= cut <= self._life[fill][1]]
         held, staged, reload = RingContents(), dict[BufferFill, list[Task]](), set[Task]()
         for fill in sorted(live, key=lambda fill: _LEVELS.get(fill.fillers[0].op, -1)):
@@ -192,15 +192,15 @@ class JobRings:
         return not any(a.meets(b) for a in again for b in dumped)
 
     def _unchanged_until(self, fill: BufferFill, present: list[Task]) -> int:
-        """The last cut at which copies of DRAM bring again what the loads ``present`` brought; -1 if they never do.
-        Answers are kept: a buffer of many loads is asked about at many cuts."""
+        """Return the last cut at which copies of DRAM bring again what the loads ``present`` brought; -1 if they never
+        do. Answers are kept: a buffer of many loads is asked about at many cuts."""
         known = self._unchanged.setdefault(fill, {})
         if len(present) not in known:
             known[len(present)] = min(map(self._copied_until, present), default=-1)
         return known[len(present)]
 
     def _copied_until(self, load: Task) -> int:
-        """The last cut at which copies of DRAM bring again what ``load`` brought; -1 if they never do."""
+        """Return the last cut at which copies of DRAM bring again what ``load`` brought; -1 if they never do."""
         if load not in self._copied:
             repeatable = copied_runs(load, _MOST_COPIES) is not None
             self._copied[load] = self._changed_at(load) if repeatable else -1
@@ -212,7 +212,8 @@ class JobRings:
         return tasks if self._life[fill][2] < cut else [task for task in tasks if self._position[task] < cut]
 
     def _extent_of(self, fill: BufferFill, present: list[Task]) -> Extent:
-        """The bytes that those of a buffer's tasks write which are ``present``: equally many are the same ones."""
+        """Return the bytes that those of a buffer's tasks write which are ``present``: equally many are the same
+        ones."""
         known = self._extents_of.setdefault(fill, {})
         if len(present) not in known:
             known[len(present)] = self._extent(present)
@@ -235,7 +236,7 @@ class JobRings:
         return loads
 
     def _buffers_read(self, task: Task) -> list[BufferFill]:
-        """The buffers of rings that ``task`` reads."""
+        """Return the buffers of rings that ``task`` reads."""
         if task not in self._sources:
             self._sources[task] = [fill for fill in task.reads if fill in self._fillers]
         return self._sources[task]
@@ -250,7 +251,8 @@ class JobRings:
         return self._changed[load]
 
     def _change(self, load: Task) -> int:
-        """Position of the first store behind ``load`` that may change what it read; one past all cuts if none does."""
+        """Return the position of the first store behind ``load`` that may change what it read; one past all cuts if
+        none does."""
         origin, first = self._extents.source(load), self._position[load]
         if origin is not None and load.op is not Op.LD0 and self._stores_to(origin):
             for at, task in self._stores[origin.segment]:

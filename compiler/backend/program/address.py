@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 class Anchor(enum.Enum):
-    """What a symbolic address counts from."""
+    """Names what a symbolic address counts from."""
 
     WINDOW = "window"  #: the job's weight window, in segment 7
     WEIGHTS = "weights"  #: what the window shall hold, in the weight segment
@@ -30,7 +30,7 @@ Address = int | Symbol
 
 
 def offset_of(address: Address) -> int:
-    """The number of an address; a symbol's counts from its anchor."""
+    """Return the number of an address; a symbol's counts from its anchor."""
     return address.offset if isinstance(address, Symbol) else address
 
 
@@ -43,5 +43,5 @@ class JobAddresses:
     stream: int = 0
 
     def resolve(self, address: Address) -> int:
-        """The address in its segment."""
+        """Return the address in its segment."""
         return getattr(self, address.anchor.value) + address.offset if isinstance(address, Symbol) else address

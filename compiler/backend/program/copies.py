@@ -43,7 +43,7 @@ def copy_fields(
     read: tuple[int, int] | None = None,
     fill: int = 0,
 ) -> Fields:
-    """Fields of a copy of runs of ``length`` bytes under up to three ``loops`` (outermost first).
+    """Return the fields of a copy of runs of ``length`` bytes under up to three ``loops`` (outermost first).
 
     ``read`` is the part of a run that is read; clipping of ``loops`` is possible in the inner two after merging.
     """
@@ -89,7 +89,7 @@ def _merge_loops(loops: list[CopyLoop]) -> list[CopyLoop]:
 
 
 def contiguous(src: Address, dst: Address, size: int) -> list[Fields]:
-    """Copies that together move ``size`` contiguous bytes."""
+    """Return the copies that together move ``size`` contiguous bytes."""
     copies = []
     whole, rest = divmod(size, _CONTIGUOUS)
     if whole:
@@ -100,7 +100,8 @@ def contiguous(src: Address, dst: Address, size: int) -> list[Fields]:
 
 
 def pieces(src: int, dst: int, size: int) -> Iterator[Fields]:
-    """Copies that together move ``size`` contiguous bytes from DRAM, each up to the next multiple of :data:`PIECE`."""
+    """Yield the copies that together move ``size`` contiguous bytes from DRAM, each up to the next multiple of
+    :data:`PIECE`."""
     first, end = src, src + size
     while first < end:
         last = min(end, (first // PIECE + 1) * PIECE)
@@ -119,8 +120,8 @@ def box_loops(view: TensorView, box: PixelBox, row: int, pixel: int) -> list[Cop
 
 
 def load_fields(view: TensorView, box: PixelBox, target: int, row: int, run: int, fill: int) -> Fields:
-    """A copy of ``box`` to ``target``: rows ``row`` bytes apart there, pixels of ``run`` bytes, padded by ``fill``.
-    Adjacent pixels become one long run even under column padding."""
+    """Return a copy of ``box`` to ``target``: rows ``row`` bytes apart there, pixels of ``run`` bytes, padded by
+    ``fill``. Adjacent pixels become one long run even under column padding."""
     source = view.address(box.n, box.y, box.x, box.c)
     rows, cols = box_loops(view, box, row, run)
     if cols.src == cols.dst == box.channels == run and cols.count * run <= MAX_RUN:

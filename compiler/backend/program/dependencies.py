@@ -49,7 +49,7 @@ class _Log:
         box.view(self.numbers)[...] = number
 
     def latest(self, box: Box) -> int:
-        """The highest number among the bytes of ``box``; 0 if none was touched."""
+        """Return the highest number among the bytes of ``box``; 0 if none was touched."""
         low, high = box.bounds()
         if low >= self.high or high <= self.low:
             return 0
@@ -62,7 +62,7 @@ Needs = dict[Task, set[Task]]
 
 
 def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
-    """The tasks that each task must wait for. ``parts``: the operators of one engine, in order."""
+    """Return the tasks that each task must wait for. ``parts``: the operators of one engine, in order."""
     needs: Needs = {}
     logs: list[dict[tuple[Place, bool, Unit], _Log]] = []
     tasks: list[dict[Unit, list[Task]]] = []
@@ -84,7 +84,7 @@ def dependencies(parts: Sequence[JobProgram], params: SocParams) -> Needs:
 def _meeting(
     access: TaskAccess, logs: Mapping[tuple[Place, bool, Unit], _Log], tasks: Mapping[Unit, Sequence[Task]]
 ) -> Iterator[Task]:
-    """The latest task of each unit that ``access`` must come after."""
+    """Yield the latest task of each unit that ``access`` must come after."""
     for (place, wrote, unit), log in logs.items():
         if place == access.place and (wrote or access.write):
             number = log.latest(access.box)
@@ -93,7 +93,8 @@ def _meeting(
 
 
 def ring_dependencies(tasks: Sequence[Task]) -> Needs:
-    """What the semaphores of one operator say: its n-th wait for one is for the task that signals it the n-th time."""
+    """Return what the semaphores of one operator say: its n-th wait for one is for the task that signals it the n-th
+    time."""
     signalled: dict[int, deque[Task]] = defaultdict(deque)
     for task in tasks:
         for sem in task.signals:
@@ -102,8 +103,8 @@ def ring_dependencies(tasks: Sequence[Task]) -> Needs:
 
 
 def accesses(task: Task, constants: Sequence[Task], params: SocParams) -> Iterator[TaskAccess]:
-    """What ``task`` touches, constant weights in DRAM left out. ``constants`` loads what all VEC of the operator may
-    read; what MAC and VEC read otherwise, they read from buffers of rings."""
+    """Yield what ``task`` touches, constant weights in DRAM left out. ``constants`` loads what all VEC of the operator
+    may read; what MAC and VEC read otherwise, they read from buffers of rings."""
     extent = written(task, params)
     exact = extent.space in _EXACT
     target = written_box(task) if exact else _hull(extent.low, extent.high)
@@ -124,7 +125,7 @@ def accesses(task: Task, constants: Sequence[Task], params: SocParams) -> Iterat
 
 
 def apart(engines: Sequence[Sequence[JobProgram]], params: SocParams) -> bool:
-    """Whether no engine writes a byte of LV2 or DRAM that another touches, among jobs that run side by side."""
+    """Return whether no engine writes a byte of LV2 or DRAM that another touches, among jobs that run side by side."""
     logs: list[dict[tuple[Place, bool], _Log]] = []
     for parts in engines:
         mine: dict[tuple[Place, bool], _Log] = defaultdict(_Log)

@@ -30,12 +30,12 @@ class Extent:
     high: int
 
     def meets(self, other: "Extent") -> bool:
-        """Both share bytes."""
+        """Return whether both share bytes."""
         same = (self.space, self.segment) == (other.space, other.segment)
         return same and self.low < other.high and other.low < self.high
 
     def joined(self, other: "Extent") -> "Extent":
-        """The smallest extent over both."""
+        """Return the smallest extent over both."""
         return Extent(self.space, self.segment, min(self.low, other.low), max(self.high, other.high))
 
 
@@ -61,7 +61,7 @@ class Extents:
 
 
 def written(task: Task, params: SocParams) -> Extent:
-    """The bytes ``task`` writes."""
+    """Return the bytes ``task`` writes."""
     f = task.numbers
     if task.op is Op.MAC:
         rows, row = (f.get("p1", 1) - 1) * f.get("acc_s", 0) + f.get("p0", 1), 4 * params.out_channels
@@ -100,7 +100,7 @@ def source(task: Task) -> Extent | None:
 
 
 def copied_runs(task: Task, most: int) -> list[tuple[int, int, int]] | None:
-    """A copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
+    """Return a copy as contiguous runs (source, destination, bytes); None if it has more than ``most`` or pads."""
     f = task.numbers
     counts = [f.get(f"n{i}", 1) for i in _LOOPS]
     box = read_box(task)
@@ -127,14 +127,14 @@ def overwrites(store: Task, load: Task, params: SocParams) -> bool:
 
 
 def written_box(task: Task) -> Box:
-    """The bytes that a copy writes, one by one."""
+    """Return the bytes that a copy writes, one by one."""
     f = task.numbers
     shape = (*(f.get(f"n{i}", 1) for i in _LOOPS), f.get("len", 1))
     return Box(f["dst"], shape, (*(f.get(f"dst_s{i}", 0) for i in _LOOPS), 1))
 
 
 def read_box(task: Task) -> Box:
-    """The bytes that a copy reads, one by one; empty if it only fills."""
+    """Return the bytes that a copy reads, one by one; empty if it only fills."""
     f = task.numbers
     start = f.get("src", 0)
     start -= (start >> 31) << 32  # under padding a copy starts before its tensor
@@ -146,6 +146,7 @@ def read_box(task: Task) -> Box:
 
 
 def _span(start: int, loops: list[tuple[int, int]]) -> tuple[int, int]:
-    """First byte, and one past the last, of the elements of one byte that ``loops`` (count, stride) reach."""
+    """Return the first byte, and one past the last, of the elements of one byte that ``loops`` (count, stride)
+    reach."""
     steps = [(count - 1) * stride for count, stride in loops]
     return start + sum(s for s in steps if s < 0), start + sum(s for s in steps if s > 0) + 1

@@ -23,7 +23,7 @@ class ConstantPart(Hashable, Protocol):
 
     @property
     def output(self) -> str:
-        """Name of the tensor that the layer makes to which they belong."""
+        """Return the name of the tensor that the layer makes to which they belong."""
 
 
 Piece = bytes | ConstantPart  #: bytes that are the same for all weights, or what makes them
@@ -133,8 +133,8 @@ class JobProgram:
     def _on_chip(
         self, view: TensorView, box: PixelBox, stage: StagingRing | None, key: Hashable, whole: PixelBox | None
     ) -> tuple[TensorView, PixelBox, BufferFill | None]:
-        """Where ``box`` is in LV2, after a load of ``whole`` through ``stage`` if the tensor lies in DRAM and ``key``
-        is not held there: a view, the box in it, and the buffer."""
+        """Return where ``box`` is in LV2, after a load of ``whole`` through ``stage`` if the tensor lies in DRAM and
+        ``key`` is not held there: a view, the box in it, and the buffer."""
         if view.on_chip:
             return view, box, None
         assert stage is not None

@@ -46,7 +46,7 @@ def check_jobs(jobs: Collection[JobPlan], count: int) -> None:
 
 
 def possible(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> bool:
-    """Whether none of ``tasks``, which are in program order, comes ahead of one that it needs."""
+    """Return whether none of ``tasks``, which are in program order, comes ahead of one that it needs."""
     done: set[Task] = set()
     for task in tasks:
         if not done.issuperset(needs[task]):
@@ -56,5 +56,5 @@ def possible(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> b
 
 
 def emitted_tasks(job: JobProgram) -> list[Task]:
-    """The tasks of a job as its kernels emitted them."""
+    """Return the tasks of a job as its kernels emitted them."""
     return [task for part in job.parts or [job] for task in part.tasks]

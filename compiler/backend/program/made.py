@@ -32,7 +32,7 @@ class Made:
         return 0 if where is None else int(where.view(self._times).max())
 
     def engine(self, view: TensorView, box: PixelBox) -> int | None:
-        """The engine that makes all of ``box``; None if several do, -1 if it was made before the region."""
+        """Return the engine that makes all of ``box``; None if several do, -1 if it was made before the region."""
         where = view.bytes_of(box)
         if where is None:
             return -1

@@ -32,11 +32,11 @@ class RegionError(CompileError):
 def order_tasks(
     parts: Sequence[JobProgram], needs: Needs, params: SocParams, engines: int
 ) -> tuple[list[Task], int]:  # fmt: skip
-    """The tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the best of
-    three list schedules. Of tasks that could start at the same time one takes that of the longest chain of tasks behind
-    it, another that of the part which stands first; the third waits for a short task, up to half of the time of a long
-    one that could start before it. All take loads of weights and parameters before loads of tensors, which would keep a
-    part waiting that needs but a few bytes of them."""
+    """Return the tasks of ``parts`` by the time at which they would start, and the cycles until all have ended: the
+    best of three list schedules. Of tasks that could start at the same time one takes that of the longest chain of
+    tasks behind it, another that of the part which stands first; the third waits for a short task, up to half of the
+    time of a long one that could start before it. All take loads of weights and parameters before loads of tensors,
+    which would keep a part waiting that needs but a few bytes of them."""
     queues = {
         (unit, rank): [task for task in part.tasks if task.unit is unit]
         for unit in Unit
@@ -161,8 +161,8 @@ PRODUCERS: Mapping[Sem, Unit] = {sem: producer for (producer, _), sem in BETWEEN
 
 
 def _semaphore(need: Task, task: Task, own: bool) -> Sem | None:
-    """Which semaphore orders ``task`` behind ``need``; None if their unit does so. ``own``: ``task`` reads what its
-    unit wrote."""
+    """Return which semaphore orders ``task`` behind ``need``; None if their unit does so. ``own``: ``task`` reads what
+    its unit wrote."""
     if need.unit is task.unit:
         return Sem.OWN_READY if own else None
     if task.op is Op.MAC and need.op is Op.LD0 and need.numbers.get("space", 0) == Lv0Space.WGT:

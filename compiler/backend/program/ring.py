@@ -11,7 +11,8 @@ from compiler.backend.program.task import BufferFill, Task
 
 
 class Ring:
-    """``slots`` equal buffers used in turn, from ``base`` on, ``size`` apart; also the cache of what they hold.
+    """Holds ``slots`` equal buffers used in turn, from ``base`` on, ``size`` apart; it is also the cache of what they
+    hold.
 
     Usage: ``ring.find(key)`` or ``ring.fill(key)``; append tasks with :meth:`filled_by` and :meth:`read_by`.
     """
@@ -23,7 +24,7 @@ class Ring:
         self._fills: list[BufferFill] = []
 
     def find(self, key: Hashable) -> BufferFill | None:
-        """The buffer that holds ``key``, if one still does."""
+        """Return the buffer that holds ``key``, if one still does."""
         for fill in self._fills[-self.slots :]:
             if fill.key == key:
                 return fill

@@ -19,7 +19,8 @@ from sim.timing.walk import Walk
 
 @dataclass
 class TaskSchedule:
-    """Tasks in program order, the estimated duration of the job, and when each task starts and ends, in cycles."""
+    """Holds tasks in program order, the estimated duration of the job, and when each task starts and ends, in
+    cycles."""
 
     tasks: list[Task]
     cycles: int
@@ -56,7 +57,7 @@ def schedule(
 
 
 def _next(queues: dict[Unit, deque[tuple[int, Task]]], walk: Walk[Sem]) -> tuple[Unit, int]:
-    """The unit whose next task can start first, and when."""
+    """Return the unit whose next task can start first, and when."""
     best: tuple[int, int, Unit] | None = None
     for unit, queue in queues.items():
         start = walk.ready(unit, queue[0][1].waits) if queue else None

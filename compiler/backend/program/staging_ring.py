@@ -39,7 +39,7 @@ class StagingRing:
         self._held: dict[Hashable, StagedBox] = {}
 
     def find(self, key: Hashable) -> StagedBox | None:
-        """What is held as ``key``, if it still is."""
+        """Return what is held as ``key``, if it still is."""
         held = self._held.get(key)
         return held if held and self.ring.find(key) is held.fill else None
 

@@ -8,7 +8,7 @@ Dims = list[tuple[int, int, int]]  #: (count, source stride, destination stride)
 
 
 def strided_copy(src: int, dst: int, dims: Dims) -> Fields:
-    """Fields of one copy, byte by byte."""
+    """Return the fields of one copy, byte by byte."""
     return copy_fields(src, dst, [CopyLoop(*dim) for dim in dims], 1)
 
 

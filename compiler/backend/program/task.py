@@ -16,7 +16,7 @@ from hw.contract.isa import UNIT_OF, Insn, Op, Unit
 
 @dataclass(eq=False)
 class Task:
-    """One instruction: its fields without semaphores, the semaphores it waits for and signals, the buffer of a ring
+    """Is one instruction: its fields without semaphores, the semaphores it waits for and signals, the buffer of a ring
     that it helps to fill, and those it reads."""
 
     op: Op
@@ -28,19 +28,19 @@ class Task:
 
     @property
     def unit(self) -> Unit:
-        """The unit that executes it."""
+        """Return the unit that executes the instruction."""
         return UNIT_OF[self.op]
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The fields as numbers; symbolic addresses count from their anchors."""
+        """Return the fields as numbers; symbolic addresses count from their anchors."""
         if Symbol not in map(type, self.fields.values()):
             return cast(Mapping[str, int], self.fields)
         return {name: offset_of(value) for name, value in self.fields.items()}
 
     @property
     def symbols(self) -> Mapping[str, Symbol]:
-        """The fields that are symbolic addresses."""
+        """Return the fields that are symbolic addresses."""
         if self.numbers is self.fields:
             return {}
         return {name: value for name, value in self.fields.items() if isinstance(value, Symbol)}
@@ -52,7 +52,7 @@ class Task:
             self.__dict__.pop("numbers", None)
 
     def insn(self, addresses: JobAddresses) -> Insn:
-        """The instruction of a job that lies at ``addresses``."""
+        """Return the instruction of a job that lies at ``addresses``."""
         if self.numbers is self.fields:  # no address is symbolic
             fields = dict(self.numbers)
         else:

@@ -100,8 +100,8 @@ class _Chain:
     def _steps(
         self, begin: int, end: int, places: Iterable[bool]
     ) -> Iterator[tuple[bool, bool, float, tuple[ImageCut, ...]]]:  # fmt: skip
-        """Ways over segments ``begin`` to ``end`` as one run, whole or in parts: whether the tensors that come in and
-        go out are on chip, cycles, and the cut."""
+        """Yield the ways over segments ``begin`` to ``end`` as one run, whole or in parts: whether the tensors that
+        come in and go out are on chip, cycles, and the cut."""
         segments = self._chain[begin:end]
         cut_them = any(self._tight[begin:end]) and all(segment.cuttable for segment in segments)
         if end - begin > 1 and not cut_them:
@@ -120,5 +120,5 @@ class _Chain:
         return RunEstimate(self._graph, run, self._chain[begin].source, self._work, self._memory, self._params)
 
     def _places(self, name: str) -> tuple[bool, ...]:
-        """Whether a tensor may be on chip, or not."""
+        """Return whether a tensor may be on chip, or not."""
         return (False,) if name in self._outside else (True, False)

@@ -54,16 +54,17 @@ class RunEstimate:
         self._known: dict[int, dict[str, int] | None] = {}
 
     def fits(self) -> bool:
-        """Whether the run as it is spills nothing, if what it reads and makes is on chip."""
+        """Return whether the run as it is spills nothing, if what it reads and makes is on chip."""
         room = self._room((True, True))
         return room >= 0 and not self._spilled(self._sizes(1) or {}, room)
 
     def whole(self, inside: Inside) -> float:
-        """Cycles of the run as it is."""
+        """Return the cycles of the run as it is."""
         return self._cycles(self._sizes(1), inside, 1)
 
     def cut(self, inside: Inside) -> tuple[float, int]:
-        """Cycles of the run in the fewest parts that spill nothing, and how many parts; infinite if there are none."""
+        """Return the cycles of the run in the fewest parts that spill nothing, and how many parts; infinite if there
+        are none."""
         room, most = self._room(inside), self._graph.tensors[self._result].nhwc[1 if self._side is HEIGHT else 2]
         for pieces in _PIECES if room >= 0 else ():
             sizes = self._sizes(pieces) if pieces <= most else None
@@ -72,7 +73,7 @@ class RunEstimate:
         return math.inf, 0
 
     def _room(self, inside: Inside) -> int:
-        """Bytes for inner tensors."""
+        """Return the bytes for inner tensors."""
         ends = dict(zip((self._source, self._result), inside, strict=True))
         return self._memory - sum(self._graph.tensors[name].size for name, on in ends.items() if on)
 
@@ -110,7 +111,7 @@ class RunEstimate:
         return total * pieces
 
     def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:
-        """The inner tensors that do not fit in ``room`` bytes: of those alive at a time the largest first."""
+        """Return the inner tensors that do not fit in ``room`` bytes: of those alive at a time the largest first."""
         spilled: set[str] = set()
         for alive in self._alive:
             left = sorted(alive - spilled, key=lambda name: (sizes[name], name))

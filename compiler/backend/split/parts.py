@@ -22,7 +22,7 @@ _KINDS: dict[type[ir.Operation], str] = {
 
 
 def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
-    """Whether ``op`` makes one image of images and can be cut along height and width."""
+    """Return whether ``op`` makes one image of images and can be cut along height and width."""
     if type(op) not in _KINDS:
         return False
     tensors = [graph.tensors[name] for name in (*op.inputs, op.output)]
@@ -57,7 +57,7 @@ def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
 
 
 def whole_box(graph: ir.Graph, name: str) -> Box4:
-    """All of a tensor."""
+    """Return the box of a whole tensor."""
     n, h, w, c = graph.tensors[name].nhwc
     return ((0, n), (0, c), (0, h), (0, w))
 
@@ -78,7 +78,7 @@ def needed_boxes(
 
 
 def _need(graph: ir.Graph, op: ir.Operation, number: int, box: Box4, dimension: Dimension) -> Box4:
-    """What ``op`` needs of an operand for ``box`` of its result: a stretch of all that the operand is."""
+    """Return what ``op`` needs of an operand for ``box`` of its result: a stretch of all that the operand is."""
     source, result = (whole_box(graph, name) for name in (op.inputs[number], op.output))
     extents = [tuple(end for _, end in whole) for whole in (source, result)]
     need = OperandNeed(extents[0], extents[1], _window(op), 1, number, 0)  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ class _Part:
         self.ops.append(replace(op, output=self._tensor(op.output, box), **changed))
 
     def _pads(self, op: ir.Conv | ir.Pool, box: Box4, need: Box4) -> tuple[int, ...]:
-        """The padding around ``need`` of the input, for ``box`` of the result."""
+        """Return the padding around ``need`` of the input, for ``box`` of the result."""
         window, axis, pads = _window(op), _AXES[self._dimension] - 1, list(op.pads)
         first, end = box[self._dimension]
         low, high = need[self._dimension]
@@ -131,7 +131,7 @@ class _Part:
         return tuple(pads)
 
     def _operand(self, name: str, need: Box4) -> str:
-        """The name of ``need`` of a tensor: the part of it that was made, all of it, or a slice of either."""
+        """Return the name of ``need`` of a tensor: the part of it that was made, all of it, or a slice of either."""
         held = self._boxes.get(name, whole_box(self._graph, name))
         if (name, need) not in self._names and need == held:
             return name
@@ -144,7 +144,7 @@ class _Part:
         return self._names[name, need]
 
     def _tensor(self, name: str, box: Box4) -> str:
-        """A tensor for ``box`` of ``name``."""
+        """Return a tensor for ``box`` of ``name``."""
         whole, (first, end) = self._graph.tensors[name], box[self._dimension]
         new = f"{name}{self._suffix}" if name in self._boxes else f"{name}/{first}to{end}{self._suffix}"
         if self._boxes.get(name, box) != box:
@@ -156,7 +156,7 @@ class _Part:
 
 
 def _window(op: ir.Operation) -> SlidingWindow:
-    """The window of a convolution, with what dilation adds, or of a pool."""
+    """Return the window of a convolution, with what dilation adds, or of a pool."""
     if isinstance(op, ir.Conv):
         spans = [(size - 1) * step + 1 for size, step in zip(op.weights.shape[1:3], op.dilations, strict=True)]
         return SlidingWindow((spans[0], spans[1]), op.strides, op.pads[:2])

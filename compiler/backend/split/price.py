@@ -13,8 +13,8 @@ from hw.contract.params import SocParams
 
 
 def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple[float, int, int]:
-    """Cycles of the layers of ``graph`` one after the other, bytes that pass from or to DRAM because they do not fit on
-    chip, and bytes that LV2 has for tensors at most. Raises :class:`compiler.ir.CompileError`."""
+    """Return the cycles of the layers of ``graph`` one after the other, bytes that pass from or to DRAM because they do
+    not fit on chip, and bytes that LV2 has for tensors at most. Raises :class:`compiler.ir.CompileError`."""
     made = prepared(graph, params, options)
     graph, layers = made.graph, made.layers
     _, placement = place(graph, layers, params, options)

@@ -39,7 +39,7 @@ def segments(graph: ir.Graph) -> list[list[RunSegment]]:
 
 
 def long_side(graph: ir.Graph, name: str) -> Dimension:
-    """The dimension along which an image is longer, height if it is square."""
+    """Return the dimension along which an image is longer, height if it is square."""
     _, height, width, _ = graph.tensors[name].nhwc
     return HEIGHT if height >= width else WIDTH
 

@@ -18,9 +18,9 @@ _SHORT_RUN = 14  #: cycles of a run of ``out_channels`` bytes to DRAM
 def estimate(
     layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, chunks: int
 ) -> int:
-    """Cycles of the busiest unit if one engine did it all, plus a little of all the others for what does not overlap,
-    and the time until the first tile is there, while all engines load theirs from DRAM. ``g`` and ``chunks``: geometry
-    of the largest part of the kernel, and number of parts."""
+    """Return the cycles of the busiest unit if one engine did it all, plus a little of all the others for what does not
+    overlap, and the time until the first tile is there, while all engines load theirs from DRAM. ``g`` and ``chunks``:
+    geometry of the largest part of the kernel, and number of parts."""
     word, channel_tiles, pixels_outer = params.lv1_word, len(layer.tiles), tiling.pixels_outer
     rows, cols = tiling.rows, tiling.cols
     tiles = sum(-(-area.rows // rows) * -(-area.cols // cols) for area in layer.areas) * context.images
@@ -89,8 +89,8 @@ def estimate(
 def _depthwise_loads(
     layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, tiles: float
 ) -> float:
-    """Cycles of DRAM for the input of a depthwise layer, which are ``tiles`` whole pixel tiles: of all channels by one
-    load if channel tiles are the inner loop and there is room, else of each in short runs."""
+    """Return the cycles of DRAM for the input of a depthwise layer, which are ``tiles`` whole pixel tiles: of all
+    channels by one load if channel tiles are the inner loop and there is room, else of each in short runs."""
     depth, channels = sum(tile.channels for tile in layer.tiles), max(tile.channels for tile in layer.tiles)
     together = tiling.pixels_outer and staged_together(g.in_rows * g.in_cols, depth, context.staging)
     loads = 1 if together else len(layer.tiles)
@@ -99,8 +99,8 @@ def _depthwise_loads(
 
 
 def _balance(layer: ConvLayer, context: TilingContext, rows: int, cols: int) -> float:
-    """How much longer the engine with the most work takes than with equal parts: of the channel tiles, or of the pixel
-    tiles in order, whichever is better."""
+    """Return how much longer the engine with the most work takes than with equal parts: of the channel tiles, or of the
+    pixel tiles in order, whichever is better."""
     sizes = [
         np.outer(_lengths(area.rows, rows), _lengths(area.cols, cols)).ravel() for area in layer.areas
     ]  # fmt: skip

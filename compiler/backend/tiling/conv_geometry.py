@@ -11,7 +11,7 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class KernelChunk:
-    """A part of the kernel: rows, columns and input channels (relative to the first of the channel tile) that one
+    """Is a part of the kernel: rows, columns and input channels (relative to the first of the channel tile) that one
     MAC instruction covers."""
 
     row: int
@@ -35,13 +35,13 @@ class PixelTile:
 
     @property
     def pixels(self) -> int:
-        """How many."""
+        """Return how many pixels the tile has."""
         return self.rows * self.cols
 
 
 @dataclass(frozen=True)
 class TileGeometry:
-    """How ``chunk`` works on ``rows`` x ``cols`` output pixels. Words are LV0 activation words.
+    """Says how ``chunk`` works on ``rows`` x ``cols`` output pixels. Words are LV0 activation words.
 
     With ``fold``, kernel columns are folded into channels: a word holds neighbouring columns of one kernel row.
     """
@@ -61,13 +61,13 @@ class TileGeometry:
 
     @property
     def block_count(self) -> int:
-        """Weight blocks."""
+        """Return how many weight blocks there are."""
         a, b, c = self.blocks
         return a * b * c
 
 
 def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: bool, params: SocParams) -> TileGeometry:
-    """The geometry of a tile of ``rows`` x ``cols`` output pixels."""
+    """Return the geometry of a tile of ``rows`` x ``cols`` output pixels."""
     (sh, sw), (dh, dw), r = layer.strides, layer.dilations, params.rows
     # A single kernel row (column) touches every stride-th input row (column): only those are loaded.
     y_step, row_step = (sh, 1) if chunk.rows == 1 else (1, sh)
@@ -104,7 +104,7 @@ def geometry(layer: ConvLayer, chunk: KernelChunk, rows: int, cols: int, fold: b
 
 
 def input_box(layer: ConvLayer, chunk: KernelChunk, g: TileGeometry, tile: PixelTile, first_channel: int) -> PixelBox:
-    """The input pixels that ``chunk`` needs for ``tile``."""
+    """Return the input pixels that ``chunk`` needs for ``tile``."""
     (sh, sw), (top, left), (dh, dw) = layer.strides, layer.pads, layer.dilations
     return PixelBox(
         tile.n, tile.y * sh + chunk.row * dh - top, g.in_rows, tile.x * sw + chunk.col * dw - left, g.in_cols,
@@ -113,7 +113,7 @@ def input_box(layer: ConvLayer, chunk: KernelChunk, g: TileGeometry, tile: Pixel
 
 
 def tile_box(layer: ConvLayer, tile: PixelTile, first_channel: int, channels: int) -> PixelBox:
-    """All the input pixels of ``tile`` over the whole kernel."""
+    """Return all the input pixels of ``tile`` over the whole kernel."""
     whole = KernelChunk(0, layer.kernel[0], 0, layer.kernel[1], 0, channels)
     (sh, sw), (dh, dw) = layer.strides, layer.dilations
     rows = (tile.rows - 1) * sh + (whole.rows - 1) * dh + 1
@@ -134,8 +134,8 @@ class Band(NamedTuple):
 def pixel_tiles(
     layer: ConvLayer, rows: int, cols: int, images: int, bands: Sequence[Band] = (Band(0, 1 << 30, 0, 1 << 30),)
 ) -> list[PixelTile]:  # fmt: skip
-    """All tiles of the output in order, of at most ``rows`` x ``cols`` pixels; ``bands``: of these parts of the images
-    alone."""
+    """Return all tiles of the output in order, of at most ``rows`` x ``cols`` pixels; ``bands``: of these parts of the
+    images alone."""
     tiles = []
     for n in range(images):
         for number, area in enumerate(layer.areas):

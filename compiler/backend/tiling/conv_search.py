@@ -18,8 +18,8 @@ from hw.contract.params import SocParams
 
 
 def best_tiling(layer: ConvLayer, context: TilingContext, params: SocParams) -> ConvTiling:
-    """The cheapest tiling, the first of equals. Raises :class:`CompileError` if the memories hold not even the smallest
-    tile."""
+    """Return the cheapest tiling, the first of equals. Raises :class:`CompileError` if the memories hold not even the
+    smallest tile."""
     best: tuple[int, ConvTiling] | None = None
     for cycles, tiling in _tilings(layer, context, params):
         if best is None or cycles < best[0]:
@@ -44,7 +44,7 @@ class _Cut:
     depth: int = 0  #: input channels
 
     def geometry(self, layer: ConvLayer, params: SocParams) -> TileGeometry:
-        """How the largest chunk works on the tile."""
+        """Return how the largest chunk works on the tile."""
         chunk = KernelChunk(0, self.chunk_rows, 0, self.chunk_cols, 0, self.depth)
         return geometry(layer, chunk, self.rows, self.cols, self.fold, params)
 
@@ -121,7 +121,7 @@ def _deepest(layer: ConvLayer, channels: int, cut: _Cut, params: SocParams) -> _
 def _tiling(
     layer: ConvLayer, context: TilingContext, params: SocParams, channels: int, cut: _Cut, pixels_outer: bool
 ) -> tuple[int, ConvTiling] | None:
-    """A tiling with its estimate, or None if LV1 is too small for it."""
+    """Return a tiling with its estimate, or None if LV1 is too small for it."""
     word, rows, cols = params.lv1_word, cut.rows, cut.cols
     kh, kw = layer.kernel
     g = cut.geometry(layer, params)
@@ -161,7 +161,8 @@ def _group(
 
 
 def _slots(free: int, act: int, weight: int, chunks: int, pixels_outer: bool) -> tuple[int, int]:
-    """Buffers for activations and weights: two of each, and as many as useful of what the inner loop uses again."""
+    """Return how many buffers there are for activations and weights: two of each, and as many as useful of what the
+    inner loop uses again."""
     spare = free - 2 * act - 2 * weight
     if spare < 0:
         return 0, 0

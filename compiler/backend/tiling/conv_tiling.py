@@ -30,7 +30,7 @@ class ConvTiling:
 
     @property
     def summary(self) -> str:
-        """The tiling in a few words, for the report."""
+        """Return the tiling in a few words, for the report."""
         order = "pixels" if self.pixels_outer else "channels"
         return (
             f"{self.rows}x{self.cols} pixels, kernel {self.chunk_rows}x{self.chunk_cols}, "
@@ -39,12 +39,12 @@ class ConvTiling:
 
     @property
     def weights_lv1(self) -> int:
-        """Bytes of LV1 for weights, with groups for parameters too."""
+        """Return the bytes of LV1 for weights, with groups for parameters too."""
         tile = self.weight_size + (self.params_size if self.group > 1 else 0)
         return self.weight_slots * self.group * tile
 
     def chunks(self, layer: ConvLayer, channels: int) -> list[KernelChunk]:
-        """Parts of the kernel for a channel tile with ``channels`` input channels."""
+        """Return the parts of the kernel for a channel tile with ``channels`` input channels."""
         kh, kw = layer.kernel
         depth = 1 if layer.depthwise else channels
         parts = []
@@ -74,11 +74,11 @@ class TilingContext:
     staging: int = 0  #: bytes of LV2 through which an engine's data pass from and to DRAM
 
     def lv1(self, params: SocParams) -> int:
-        """Bytes of LV1 for buffers."""
+        """Return the bytes of LV1 for buffers."""
         return self.lv1_bytes or params.lv1_bytes
 
 
 def lv0_slots(words: int, total: int) -> int:
-    """Buffers of ``words`` in an LV0 memory of ``total`` words: with more than two, LD0 need not wait for MAC to end
-    before it loads the next but one."""
+    """Return how many buffers of ``words`` to use in an LV0 memory of ``total`` words: with more than two, LD0 need not
+    wait for MAC to end before it loads the next but one."""
     return max(2, min(_LV0_SLOTS, total // words))

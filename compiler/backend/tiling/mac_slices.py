@@ -20,7 +20,7 @@ class MacSlice:
 
 
 def mac_slices(blocks: tuple[int, ...], steps: tuple[int, ...], most: int) -> Iterator[MacSlice]:
-    """The weight blocks of loops ``blocks`` with activation strides ``steps``, in order, in parts of nearly equal
+    """Yield the weight blocks of loops ``blocks`` with activation strides ``steps``, in order, in parts of nearly equal
     length and of at most ``most`` blocks, or of one."""
     if prod(blocks) <= max(1, most):
         yield MacSlice(0, blocks, 0)

@@ -45,7 +45,8 @@ class Window:
 
 
 def window(node: onnx.NodeProto, kernel: Shape, size: tuple[int, int]) -> Window:
-    """The window that a node's attributes describe, for inputs of ``size``; one-dimensional ones get height 1."""
+    """Return the window that a node's attributes describe, for inputs of ``size``; one-dimensional ones get height
+    1."""
     given = attributes(node)
     rank = len(kernel)
     strides = tuple(given.get("strides", (1,) * rank))
@@ -92,7 +93,7 @@ class Accumulated(Pending):
 
     @property
     def channels(self) -> int:
-        """Output channels."""
+        """Return how many output channels there are."""
         return self.weights.shape[0]
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
@@ -149,7 +150,7 @@ def _rows(draft: Draft, x: Quant, weights: npt.NDArray) -> tuple[str, npt.NDArra
 
 
 def single_zero_point(weights: QuantConst) -> int:
-    """The zero point that all channels of the weights share."""
+    """Return the zero point that all channels of the weights share."""
     if len(set(weights.zero_point.tolist())) > 1:
         raise Unsupported("its weights have several zero points; quantise them symmetrically")
     if weights.data.dtype.name not in ("int8", "uint8"):
@@ -158,14 +159,14 @@ def single_zero_point(weights: QuantConst) -> int:
 
 
 def channel_scale(weights: QuantConst, axis: int) -> npt.NDArray[np.float32]:
-    """The scale of the weights per index of ``axis``, or one for all."""
+    """Return the scale of the weights per index of ``axis``, or one for all."""
     if weights.axis not in (None, axis):
         raise Unsupported(f"its weights are quantised along axis {weights.axis}; quantise along axis {axis}")
     return weights.scale
 
 
 def weights_of(draft: Draft, name: str) -> QuantConst:
-    """The quantised constant ``name``."""
+    """Return the quantised constant ``name``."""
     value = draft.value(name)
     if isinstance(value, QuantConst):
         return value
@@ -202,7 +203,7 @@ def conv(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple) -> Accumulated:
-    """A pending convolution of NCHW (or NCL) ``x`` with OIHW ``weights``."""
+    """Return a pending convolution of NCHW (or NCL) ``x`` with OIHW ``weights``."""
     if len(x.shape) not in (3, 4):
         raise Unsupported(f"{len(x.shape) - 2}-dimensional convolution; the accelerator has one and two dimensions")
     zero_point = single_zero_point(weights)
@@ -227,7 +228,7 @@ def convolution(node: onnx.NodeProto, x: Real, weights: QuantConst, bias: tuple)
 
 @operator("ConvInteger")
 def conv_integer(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Integer convolution; Cast, Mul and Add with constants behind it give scale and bias."""
+    """Return integer convolution; Cast, Mul and Add with constants behind it give scale and bias."""
     x = integer_input(draft, node)
     weights = integer_weights(draft, node)
     none = np.zeros(weights.shape[0], np.int64), np.zeros(weights.shape[0])
@@ -235,7 +236,7 @@ def conv_integer(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def integer_input(draft: Draft, node: onnx.NodeProto) -> Real:
-    """The 8-bit left operand of an integer operator, with scale 1."""
+    """Return the 8-bit left operand of an integer operator, with scale 1."""
     value = draft.value(node.input[0])
     if not isinstance(value, Quant):
         raise Unsupported(f"its input {node.input[0]!r} is not a quantised tensor with constant scale")
@@ -248,7 +249,7 @@ def integer_input(draft: Draft, node: onnx.NodeProto) -> Real:
 
 
 def integer_weights(draft: Draft, node: onnx.NodeProto) -> QuantConst:
-    """The constant 8-bit right operand of an integer operator, with scale 1."""
+    """Return the constant 8-bit right operand of an integer operator, with scale 1."""
     data = draft.constant(node, 1, "weights")
     zero = draft.constant(node, 3, "weight zero point")
     assert data is not None

@@ -29,7 +29,7 @@ class Combined(Pending):
     sign: int = 1
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """One ``ir.Eltwise``."""
+        """Return one ``ir.Eltwise``."""
         params = _parameters(self.b)
         if self.kind == "mul":
             by = mul_multipliers(self.a.quantisation, params, target)
@@ -120,12 +120,12 @@ def _one_tensor(left: Value, right: Value) -> bool:
 
 
 def combined(draft: Draft, node: onnx.NodeProto, first: str, second: str) -> Combined:
-    """The pending result of ``node`` on ONNX tensors ``first`` and ``second``."""
+    """Return the pending result of ``node`` on ONNX tensors ``first`` and ``second``."""
     return combination(node, _operand(draft, first), _operand(draft, second))
 
 
 def combination(node: onnx.NodeProto, left: Real | QuantConst, right: Real | QuantConst) -> Combined:
-    """The pending sum, difference or product that ``node`` computes."""
+    """Return the pending sum, difference or product that ``node`` computes."""
     kind, sign = ("mul", 1) if node.op_type.endswith("Mul") else ("add", -1 if node.op_type == "Sub" else 1)
     values = [left, right]
     shape = np.broadcast_shapes(values[0].shape, values[1].shape)
@@ -171,12 +171,13 @@ def _broadcasts(full: Shape, small: Shape) -> bool:
 
 
 def _over_rows(full: Shape, small: Shape) -> bool:
-    """Whether ``small`` is one row that is broadcast over all rows of four axes, as a mask of keys is over scores."""
+    """Return whether ``small`` is one row that is broadcast over all rows of four axes, as a mask of keys is over
+    scores."""
     return len(full) == 4 and small[-1:] == full[-1:] and math.prod(small) == full[-1] > 1
 
 
 def _fused(pending: Accumulated, constant: npt.NDArray, op_type: str) -> Accumulated:
-    """A constant behind a convolution or product, taken into its bias or scale."""
+    """Return a constant behind a convolution or product, taken into its bias or scale."""
     if (pending.low, pending.high) != (-np.inf, np.inf) or pending.reshapes:
         raise Unsupported(f"it follows {pending.node!r} in float, behind a clamp or reshape; quantise between them")
     per_channel = _per_channel(pending, constant)

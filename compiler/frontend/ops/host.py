@@ -35,13 +35,13 @@ class OnHost(Pending):
         return False
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """One ``ir.Host`` that ends with QuantizeLinear. ``reshapes`` are part of it."""
+        """Return one ``ir.Host`` that ends with QuantizeLinear. ``reshapes`` are part of it."""
         raise AssertionError("stored by compiler.frontend.ops.quantise through host.stored")
 
 
 @operator("LogSoftmax")
 def softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Runs on the CPU; see :mod:`compiler.frontend.ops.rows` for softmax in the midst of a network."""
+    """Return the runs on the CPU; see :mod:`compiler.frontend.ops.rows` for softmax in the midst of a network."""
     value = draft.value(node.input[0])
     if isinstance(value, Float):
         return fall_back(draft, node, _SOFTMAX)
@@ -54,7 +54,7 @@ _SOFTMAX = "softmax runs on the CPU at the end of a network, and where it is not
 
 
 def softmax_of(x: Real, node: onnx.NodeProto) -> OnHost:
-    """The pending softmax of ``x``."""
+    """Return the pending softmax of ``x``."""
     roots = (x.quant.tensor,)
     return OnHost(shape=x.shape, base_shape=x.shape, node=node.name, roots=roots, reason=_SOFTMAX)
 
@@ -78,7 +78,7 @@ def fall_back(draft: Draft, node: onnx.NodeProto, reason: str) -> list[Value]:
 
 
 def as_float(draft: Draft, name: str, reason: str) -> Float:
-    """Pending ONNX tensor ``name`` as a tensor in memory, computed on the CPU."""
+    """Return the pending ONNX tensor ``name`` as a tensor in memory, computed on the CPU."""
     value = draft.value(name)
     assert isinstance(value, Pending)
     if isinstance(value, OnHost):
@@ -87,7 +87,7 @@ def as_float(draft: Draft, name: str, reason: str) -> Float:
 
 
 def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
-    """The 8-bit result ``name`` of ``shape`` of a host operator."""
+    """Return the 8-bit result ``name`` of ``shape`` of a host operator."""
     _signatures(draft, value.roots, [name])  # raises what onnxruntime does not accept
     made = draft.new_tensor(name, shape, TensorLayout.default(shape), target)
     _add(draft, value.node, value.roots, [made.tensor], value.reason)
@@ -95,7 +95,7 @@ def stored(draft: Draft, value: OnHost, target: Quantisation, name: str, shape: 
 
 
 def type_of(draft: Draft, value: OnHost, name: str) -> str:
-    """The type of ``value``, ONNX tensor ``name``, as numpy calls it."""
+    """Return the type of ``value``, ONNX tensor ``name``, as numpy calls it."""
     return _type_name(draft.source.inferred.get(name) or _signatures(draft, value.roots, [name])[0])
 
 
@@ -142,7 +142,7 @@ _EXCHANGED = ("float32", "int32", "int64", "int8", "uint8")
 
 
 def _exchanged(signature: Signature) -> bool:
-    """Whether host operators hand tensors of this type to each other."""
+    """Return whether host operators hand tensors of this type to each other."""
     return _type_name(signature) in _EXCHANGED
 
 
@@ -172,7 +172,7 @@ def _begin(draft: Draft, roots: tuple[str, ...]) -> list[str]:
 
 
 def _signatures(draft: Draft, roots: tuple[str, ...], outputs: list[str]) -> list[Signature]:
-    """Types and shapes of results. Inputs of zeros tell what onnxruntime cannot derive."""
+    """Return the types and shapes of results. Inputs of zeros tell what onnxruntime cannot derive."""
     source = draft.source
     begin = list(dict.fromkeys(_begin(draft, roots)))
     signatures = [(name, source.signatures[name]) for name in begin]

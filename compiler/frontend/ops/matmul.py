@@ -27,7 +27,7 @@ def matmul(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 @operator("MatMulInteger")
 def matmul_integer(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Integer product; Cast, Mul and Add with constants behind it give scale and bias."""
+    """Return integer product; Cast, Mul and Add with constants behind it give scale and bias."""
     return [product(node, conv.integer_input(draft, node), conv.integer_weights(draft, node))]
 
 
@@ -58,7 +58,7 @@ def product(
     bias: tuple | None = None,
     alpha: np.float32 = np.float32(1),  # noqa: B008 - an immutable scalar
 ) -> conv.Accumulated:
-    """A pending product of ``x`` (..., K) with ``weights`` (K, O)."""
+    """Return a pending product of ``x`` (..., K) with ``weights`` (K, O)."""
     data = weights.data
     if data.ndim > 2 and math.prod(data.shape[:-2]) == 1 and weights.axis in (None, data.ndim - 1):
         data = data.reshape(data.shape[-2:])

@@ -24,7 +24,7 @@ Step = tuple[str, Any]  #: ("reshape", shape) or ("transpose", perm)
 
 @operator("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 def reshape(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """The same elements in the same order under another shape."""
+    """Return the same elements in the same order under another shape."""
     value = draft.value(node.input[0])
     return [_moved(draft, node, value, ("reshape", _new_shape(draft, node, value.shape)))]
 
@@ -135,7 +135,7 @@ def reshape_all(draft: Draft, quant: Quant, steps: tuple[Step, ...]) -> Quant:
 
 
 def own_axes(quant: Quant) -> TensorLayout | None:
-    """The tensor's layout in terms of its present shape, if there is one."""
+    """Return the tensor's layout in terms of its present shape, if there is one."""
     if quant.layout.view == quant.shape:
         return quant.layout
     if len(quant.shape) > 5:
@@ -155,7 +155,7 @@ class Joined(Pending):
     axis: int
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """One ``ir.Concat``, behind a table for each part that is stored otherwise."""
+        """Return one ``ir.Concat``, behind a table for each part that is stored otherwise."""
         shape = self.base_shape
         layout = TensorLayout.default(shape)
         sources = []
@@ -180,7 +180,7 @@ class Joined(Pending):
 
 
 def _requantised(draft: Draft, tensor: str, source: Quantisation, target: Quantisation) -> str:
-    """The IR tensor ``tensor`` stored with other parameters, between tensors of ONNX."""
+    """Return the IR tensor ``tensor`` stored with other parameters, between tensors of ONNX."""
     before = draft.graph.tensors[tensor]
     if before.data is not None:
         stored = pointwise.requantisation_table(source, target)[before.data.view(np.uint8)]
@@ -207,7 +207,7 @@ def concat(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def _part(draft: Draft, name: str) -> Real:
-    """A dequantised tensor, or a constant in memory."""
+    """Return a dequantised tensor, or a constant in memory."""
     value = draft.value(name)
     if not isinstance(value, QuantConst) or value.scale.size > 1 or value.data.dtype.name not in ("int8", "uint8"):
         return draft.real(name)
@@ -218,7 +218,7 @@ def _part(draft: Draft, name: str) -> Real:
 
 
 def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
-    """The pending concatenation of ``parts``."""
+    """Return the pending concatenation of ``parts``."""
     axis %= len(parts[0].shape)
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
@@ -228,7 +228,7 @@ def joined(node: onnx.NodeProto, parts: tuple[Real, ...], axis: int) -> Joined:
 
 @operator("Pad")
 def pad(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """Constant padding of height and width; a convolution or pool behind it takes it over where it can."""
+    """Return constant padding of height and width; a convolution or pool behind it takes it over where it can."""
     value = draft.value(node.input[0])
     if not isinstance(value, Real | Quant):
         value = draft.real(node.input[0])
@@ -284,8 +284,8 @@ def _padded(draft: Draft, quant: Quant, pads: tuple[int, int, int, int], raw: in
 
 
 def padded_as(draft: Draft, value: Real, target: Quantisation, name: str, node: str) -> Quant:
-    """A padded tensor stored with other parameters as the ONNX tensor ``name``. What it is padded with need not be a
-    multiple of its first scale."""
+    """Return a padded tensor stored with other parameters as the ONNX tensor ``name``. What it is padded with need not
+    be a multiple of its first scale."""
     quant, padding = value.quant, value.quant.padding
     assert padding is not None
     top, left, bottom, right = padding.pads

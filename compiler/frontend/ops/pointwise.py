@@ -35,7 +35,7 @@ class Pointwise(Pending):
     x: Real
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """One ``ir.Table``."""
+        """Return one ``ir.Table``."""
         return tabulated(draft, self.x, self.node, target, name, self.base_shape)
 
 
@@ -45,7 +45,7 @@ def identity(x: Real, node: str) -> Pointwise:
 
 
 def tabulated(draft: Draft, x: Real, node: str, target: Quantisation, name: str, shape: tuple[int, ...]) -> Quant:
-    """The 8-bit ONNX tensor ``name``, a function of ``x``, in x's layout."""
+    """Return the 8-bit ONNX tensor ``name``, a function of ``x``, in x's layout."""
     quant = draft.dense(x.quant)
     table = _evaluate(draft, x.name, quant.dtype, name)
     made = draft.new_tensor(name, shape, quant.layout, target)
@@ -84,7 +84,7 @@ def requantisation_table(source: Quantisation, target: Quantisation) -> npt.NDAr
 
 
 def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
-    """The function that ``node`` computes of the only tensor that its inputs depend on."""
+    """Return the function that ``node`` computes of the only tensor that its inputs depend on."""
     root: Real | None = None
     for name in dict.fromkeys(filter(None, node.input)):
         value = draft.value(name)
@@ -106,7 +106,7 @@ def extended(draft: Draft, node: onnx.NodeProto) -> Pointwise:
 @operator(*_UNARY, *_WITH_CONSTANT)
 @operator("Gelu", "QuickGelu", domain="com.microsoft")
 def unary(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """A function of one tensor."""
+    """Return a function of one tensor."""
     value = draft.value(node.input[0])
     if isinstance(value, Pending) and not isinstance(value, Pointwise):
         raise Unsupported(f"it follows {value.node!r} in float; put QuantizeLinear and DequantizeLinear between them")

@@ -50,7 +50,7 @@ class Pooled(Pending):
 
 @operator("MaxPool", "AveragePool")
 def pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """A pool between DequantizeLinear and QuantizeLinear, or a maximum of 8-bit values."""
+    """Return a pool between DequantizeLinear and QuantizeLinear, or a maximum of 8-bit values."""
     value = draft.value(node.input[0])
     if isinstance(value, Quant) and node.op_type == "MaxPool":
         params = draft.quantisation(value.tensor)
@@ -59,7 +59,7 @@ def pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
-    """The pending result of a MaxPool or AveragePool node on ``x``."""
+    """Return the pending result of a MaxPool or AveragePool node on ``x``."""
     if len(x.shape) not in (3, 4):
         raise Unsupported(f"{len(x.shape) - 2}-dimensional pooling; the accelerator has one and two dimensions")
     given = attributes(node)
@@ -81,7 +81,7 @@ def pooled(node: onnx.NodeProto, x: Real) -> Pooled:
 
 
 def _reaching(slide: conv.Window, size: tuple[int, int], output: tuple[int, int], include: bool) -> conv.Window:
-    """The window with end pads that give exactly ``output`` (``ceil_mode`` may need more than ONNX states)."""
+    """Return the window with end pads that give exactly ``output`` (``ceil_mode`` may need more than ONNX states)."""
     pads = list(slide.pads)
     for axis in range(2):
         reach = (output[axis] - 1) * slide.strides[axis] + slide.kernel[axis]
@@ -95,13 +95,13 @@ def _reaching(slide: conv.Window, size: tuple[int, int], output: tuple[int, int]
 
 @operator("GlobalAveragePool", "GlobalMaxPool")
 def global_pool(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """A pool over the whole image."""
+    """Return a pool over the whole image."""
     kind = "max" if node.op_type == "GlobalMaxPool" else "avg"
     return [over_image(node, draft.real(node.input[0]), kind)]
 
 
 def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
-    """The pending pool over all of NCHW (or NCL) ``x``."""
+    """Return the pending pool over all of NCHW (or NCL) ``x``."""
     if len(x.shape) not in (3, 4):
         raise Unsupported(f"a global pool of a tensor of rank {len(x.shape)}")
     size = (x.shape[2], x.shape[3]) if len(x.shape) == 4 else (1, x.shape[2])
@@ -114,8 +114,8 @@ def over_image(node: onnx.NodeProto, x: Real, kind: str = "avg") -> Pooled:
 
 @operator("ReduceMean")
 def reduce_mean(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """The mean over height and width, wherever they stand, or over the tokens of a sequence; the first node of a layer
-    normalisation that is written out."""
+    """Return the mean over height and width, wherever they stand, or over the tokens of a sequence; the first node of a
+    layer normalisation that is written out."""
     x = draft.real(node.input[0])
     if written_norm.begins(draft.source, node, len(x.shape)):
         return [written_norm.begun(draft, node, x)]

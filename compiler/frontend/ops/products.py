@@ -32,7 +32,7 @@ class Multiplied(Pending):
     b: Real
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """One ``ir.Product``."""
+        """Return one ``ir.Product``."""
         images, heads = _batch(self.base_shape)
         a, _, a_joined = _operand(draft, self.a.quant, (images, heads))
         b, transposed, b_joined = _operand(draft, self.b.quant, (images, heads), turnable=True)
@@ -56,7 +56,7 @@ class Multiplied(Pending):
 
 
 def multiplied(node: onnx.NodeProto, a: Real, b: Real) -> Multiplied:
-    """The pending product of two computed tensors."""
+    """Return the pending product of two computed tensors."""
     if len(a.shape) < 2 or len(a.shape) != len(b.shape) or a.shape[:-2] != b.shape[:-2]:
         raise Unsupported(
             f"a product of computed tensors of shapes {a.shape} and {b.shape}; their batches must be equal"
@@ -69,7 +69,7 @@ def multiplied(node: onnx.NodeProto, a: Real, b: Real) -> Multiplied:
 
 
 def _batch(shape: Shape) -> tuple[int, int]:
-    """Images and heads."""
+    """Return the images and heads."""
     batch = shape[:-2]
     return math.prod(batch[:-1]), batch[-1] if batch else 1
 
@@ -77,8 +77,8 @@ def _batch(shape: Shape) -> tuple[int, int]:
 def _operand(
     draft: Draft, quant: Quant, batch: tuple[int, int], *, turnable: bool = False
 ) -> tuple[str, bool, bool]:  # fmt: skip
-    """The tensor in memory, whether it holds the transposed matrix, and whether heads lie side by side. Data moves only
-    if it lies in none of the ways that the accelerator reads."""
+    """Return the tensor in memory, whether it holds the transposed matrix, and whether heads lie side by side. Data
+    moves only if it lies in none of the ways that the accelerator reads."""
     (images, heads), (rows, columns) = batch, quant.shape[-2:]
     view, quant = (images, heads, rows, columns), draft.dense(quant)
     ways = [(_JOINED, False, True), (_APART, False, False)]

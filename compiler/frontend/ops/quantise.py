@@ -28,7 +28,7 @@ def dequantize_linear(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def real_view(draft: Draft, name: str, scale: np.ndarray, zero_point: np.ndarray | None) -> Real:
-    """The real view of 8-bit ONNX tensor ``name``. What the CPU computes and one node reads is stored for it."""
+    """Return the real view of 8-bit ONNX tensor ``name``. What the CPU computes and one node reads is stored for it."""
     value = draft.value(name)
     if isinstance(value, host.OnHost) and (dtype := host.type_of(draft, value, name)) in _EIGHT_BIT:
         value = host.stored(draft, value, quantisation(scale, zero_point, dtype), name, value.shape)
@@ -51,7 +51,7 @@ def _constant(node, value: Const, scale: np.ndarray, zero_point: np.ndarray | No
 
 
 def dequantised(draft: Draft, quant: Quant, params: Quantisation, name: str) -> Real:
-    """The real view of ``quant``, ONNX tensor ``name``, under ``params``, which may differ from its own."""
+    """Return the real view of ``quant``, ONNX tensor ``name``, under ``params``, which may differ from its own."""
     known = draft.quantisation(quant.tensor)
     if (known.scale, known.zero_point) != (params.scale, params.zero_point):
         quant = draft.alias(quant, params)

@@ -31,7 +31,7 @@ class RowSoftmax(Pending):
     x: Real
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """One ``ir.Softmax``."""
+        """Return one ``ir.Softmax``."""
         tensor, made = _rows(draft, self.x, target, name)
         low, high = target.clamp(self.low, self.high)
         sums, values, exponent = _exponentials(self.x.quantisation, target, self.x.shape[-1])
@@ -70,7 +70,7 @@ class Normalised(Pending):
     epsilon: float
 
     def with_constant(self, op_type: str, constant: npt.NDArray) -> "Normalised":
-        """The same behind Mul, Add or Sub of a constant with one value, or one per element of a row."""
+        """Return the same behind Mul, Add or Sub of a constant with one value, or one per element of a row."""
         if (self.low, self.high) != (-np.inf, np.inf) or self.reshapes:
             raise Unsupported(f"it follows {self.node!r} in float, behind a clamp or reshape; quantise between them")
         if constant.ndim > len(self.shape) or constant.size not in (1, *constant.shape[-1:]):
@@ -82,7 +82,7 @@ class Normalised(Pending):
         return dataclasses.replace(self, beta=self.beta - by if op_type == "Sub" else self.beta + by)
 
     def emit(self, draft: Draft, target: Quantisation, name: str) -> Quant:
-        """One ``ir.LayerNorm``."""
+        """Return one ``ir.LayerNorm``."""
         tensor, made = _rows(draft, self.x, target, name)
         if not (np.isfinite(self.gamma).all() and np.isfinite(self.beta).all()):
             raise Unsupported("its scale or bias has an element that is not a finite number")
@@ -116,7 +116,7 @@ class Normalised(Pending):
 
 
 def _rows(draft: Draft, x: Real, target: Quantisation, name: str) -> tuple[str, Quant]:
-    """The tensor with the rows of ``x``, and one for the result."""
+    """Return the tensor with the rows of ``x``, and one for the result."""
     layout = x.quant.layout
     if layout.view != x.shape or layout.perm[-1] != len(x.shape) - 1:
         layout = TensorLayout.plain(x.shape)
@@ -141,7 +141,7 @@ def softmax(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 
 def softmax_of(node: onnx.NodeProto, x: Real) -> Pending:
-    """The pending softmax of ``x``, on the CPU if the accelerator cannot compute it."""
+    """Return the pending softmax of ``x``, on the CPU if the accelerator cannot compute it."""
     axis = attributes(node).get("axis", -1) % len(x.shape)
     if axis != len(x.shape) - 1 or not 1 < x.shape[-1] <= _LONGEST_ROW:
         return host.softmax_of(x, node)
@@ -149,7 +149,7 @@ def softmax_of(node: onnx.NodeProto, x: Real) -> Pending:
 
 
 def _read_again(draft: Draft, name: str) -> bool:
-    """Whether the 8-bit form of a result is read by more than the model's output."""
+    """Return whether the 8-bit form of a result is read by more than the model's output."""
     stored = [reader.output[0] for reader in draft.source.consumers.get(name, [])]
     real = [reader.output[0] for end in stored for reader in draft.source.consumers.get(end, [])]
     return any(draft.source.consumers.get(end) for end in real)
@@ -173,7 +173,7 @@ def layer_normalization(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def normalised(
     node: onnx.NodeProto, x: Real, gamma: npt.NDArray | None, beta: npt.NDArray | None, epsilon: float
 ) -> Normalised:
-    """The pending layer normalisation of ``x``; scale and bias have one value, or one per element of a row."""
+    """Return the pending layer normalisation of ``x``; scale and bias have one value, or one per element of a row."""
     if not 1 < x.shape[-1] <= _LONGEST_ROW:
         raise Unsupported(f"rows of {x.shape[-1]} elements; they may have 2 to {_LONGEST_ROW}")
     scale, bias = (

@@ -15,7 +15,7 @@ from compiler.ir import Slice
 
 @operator("Gather")
 def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """One index along an axis, such as the class token of an encoder."""
+    """Return one index along an axis, such as the class token of an encoder."""
     value, indices = draft.value(node.input[0]), draft.constant(node, 1, "indices")
     assert indices is not None
     if not isinstance(value, Real | Quant):
@@ -31,7 +31,7 @@ def gather(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 
 @operator("Slice")
 def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
-    """A stretch of one axis."""
+    """Return a stretch of one axis."""
     value = draft.value(node.input[0])
     if not isinstance(value, Real | Quant):
         raise Unsupported("it takes elements of a float tensor")
@@ -51,7 +51,7 @@ def slice_(draft: Draft, node: onnx.NodeProto) -> list[Value]:
 def _sliced(
     draft: Draft, node: onnx.NodeProto, value: Real | Quant, axis: int, first: int, count: int, shape: Shape
 ) -> Real | Quant:
-    """Indices ``first`` to ``first + count`` of an axis of ``value``, as a tensor of ``shape``."""
+    """Return the indices ``first`` to ``first + count`` of an axis of ``value``, as a tensor of ``shape``."""
     quant = draft.dense(value.quant if isinstance(value, Real) else value)
     layout = own_axes(quant) or TensorLayout.plain(quant.shape)
     source = draft.relayout(quant, layout)
@@ -66,7 +66,7 @@ def _sliced(
 
 
 def _stored_as(draft: Draft, name: str, params: Quantisation) -> str:
-    """The 8-bit ONNX tensor with ``params`` as which a real one is stored next; empty if there is none."""
+    """Return the 8-bit ONNX tensor with ``params`` as which a real one is stored next; empty if there is none."""
     readers = draft.source.consumers.get(name, [])
     if len(readers) != 1 or readers[0].op_type != "QuantizeLinear":
         return ""

@@ -113,7 +113,7 @@ class _Match:
         return None
 
     def _operand(self, name: str) -> Role | float | None:
-        """The role of a value, or the number that it is."""
+        """Return the role of a value, or the number that it is."""
         if name in self.roles:
             return self.roles[name]
         if _same_value(self.source, name, self.first.input[0]):
@@ -132,7 +132,7 @@ def _not_whole(reason: str) -> Unsupported:
 
 
 def begins(source: OnnxSource, node: onnx.NodeProto, rank: int) -> bool:
-    """Whether ReduceMean ``node`` is the mean of a row that is then subtracted from the row."""
+    """Return whether ReduceMean ``node`` is the mean of a row that is then subtracted from the row."""
     return over_rows(source, node, rank) and any(
         reader.op_type == "Sub"
         and reader.input[1] == node.output[0]
@@ -142,7 +142,7 @@ def begins(source: OnnxSource, node: onnx.NodeProto, rank: int) -> bool:
 
 
 def over_rows(source: OnnxSource, node: onnx.NodeProto, rank: int) -> bool:
-    """Whether ReduceMean ``node`` of a tensor of ``rank`` keeps all axes and reduces the last one."""
+    """Return whether ReduceMean ``node`` of a tensor of ``rank`` keeps all axes and reduces the last one."""
     given, axes = attributes(node), None
     if len(node.input) > 1 and node.input[1]:
         axes = _constant(source, node.input[1])
@@ -151,14 +151,15 @@ def over_rows(source: OnnxSource, node: onnx.NodeProto, rank: int) -> bool:
 
 
 def begun(draft: Draft, node: onnx.NodeProto, x: Real) -> Inner:
-    """The mean of ``x`` that ``node`` computes, within a layer normalisation; Unsupported if that is not whole."""
+    """Return the mean of ``x`` that ``node`` computes, within a layer normalisation; Unsupported if that is not
+    whole."""
     match = _Match(draft.source, node, len(x.shape))
     match.fill()
     return _inner(node, x, match)
 
 
 def continued(node: onnx.NodeProto, value: Inner) -> list[Value]:
-    """What ``node`` makes of an inner value."""
+    """Return what ``node`` makes of an inner value."""
     match = value.match
     if match.roles[node.output[0]] is not Role.NORMALISED:
         return [_inner(node, value.x, match)]
@@ -172,7 +173,7 @@ def _inner(node: onnx.NodeProto, x: Real, match: _Match) -> Inner:
 
 
 def _same_value(source: OnnxSource, name: str, other: str) -> bool:
-    """Whether two names stand for one value: a quantiser may dequantise a tensor once for each reader."""
+    """Return whether two names stand for one value: a quantiser may dequantise a tensor once for each reader."""
     if name == other:
         return True
     first, second = (source.producers.get(each) for each in (name, other))
@@ -189,7 +190,7 @@ def _equal(a: npt.NDArray | None, b: npt.NDArray | None) -> bool:
 
 
 def _constant(source: OnnxSource, name: str) -> npt.NDArray | None:
-    """The value of a constant, also where the walk has not come to its node yet; None if it is computed."""
+    """Return the value of a constant, also where the walk has not come to its node yet; None if it is computed."""
     if name in source.constants:
         return source.constants[name]
     node = source.producers.get(name)

@@ -1,4 +1,4 @@
-"""Time and the memory port of the fast model, in C: events in order, DRAM, the write ports of LV2, LD2 and ST2.
+"""Runs time and the memory port of the fast model in C: events in order, DRAM, the write ports of LV2, LD2 and ST2.
 
 Everything that happens goes through one heap of events, Python's among them, so that what happens in one cycle happens
 in one order. ``sim.model.agenda``, ``dram``, ``lv2_writes``, ``load_unit`` and ``store_unit`` say what the parts do.
@@ -72,7 +72,7 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
 
 @cache
 def functions() -> Any:
-    """The functions of the core, without the prefix of their names."""
+    """Return the functions of the core, without the prefix of their names."""
     loaded = c_library(*sorted(Path(__file__).parent.glob("*.c")), standard=True)
     found = type("Functions", (), {})()
     for name, (arguments, result) in _FUNCTIONS.items():
@@ -83,7 +83,7 @@ def functions() -> Any:
 
 
 class Core:
-    """One core. ``call`` are its functions, ``address`` their first argument, ``state`` what Python sees of it.
+    """Is one core. ``call`` are its functions, ``address`` their first argument, ``state`` what Python sees of it.
 
     Whoever uses a core says by :meth:`tell` whom it tells what. An error there stops the run; it is raised by
     :meth:`check`.
@@ -99,7 +99,7 @@ class Core:
         weakref.finalize(self, self.call.free, self.address)
 
     def tell(self, **told: Callable[..., Any]) -> None:
-        """From now on these functions are told what happens, by the names in ``told_t``."""
+        """Tell these functions what happens from now on, by the names in ``told_t``."""
         self._tell.update(told)
 
     def _guarded(self, name: str) -> Callable[..., Any]:

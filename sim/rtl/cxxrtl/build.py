@@ -1,4 +1,4 @@
-"""How CXXRTL's library is made: Yosys writes C++, which is cut up and compiled."""
+"""Makes CXXRTL's library: Yosys writes C++, which is cut up and compiled."""
 
 import os
 import re
@@ -32,7 +32,7 @@ YOSYS_SPEED, COMPILER_SPEED = 1.5e-5, 1.5e-5
 
 
 def recipe(make: Callable[[], SimTop], params: SocParams, *, vcd: bool) -> Recipe:
-    """How the library for the design ``make()`` is made; with ``vcd`` it can write waveforms."""
+    """Return how the library for the design ``make()`` is made; with ``vcd`` it can write waveforms."""
     require_yosys("the backend cxxrtl")
 
     def prepare(stages: Stages) -> Files:
@@ -90,7 +90,7 @@ def _compile(netlist: str, vcd: bool, work: Path, log: Path) -> Path:
 
 @contextmanager
 def _linker_prepared(work: Path) -> Iterator[None]:
-    """On a fresh machine zig builds a C++ library for half a minute before it links: it does so meanwhile.
+    """Let zig build a C++ library meanwhile, which on a fresh machine it does for half a minute before it links.
 
     It builds one for each combination of flags, so these are those of :func:`sim.rtl.toolchain.link`.
     """

@@ -1,4 +1,4 @@
-"""The netlist compiled by way of Yosys and CXXRTL."""
+"""Simulates the netlist compiled by way of Yosys and CXXRTL."""
 
 from collections.abc import Callable
 from os import PathLike
@@ -12,7 +12,7 @@ from sim.rtl.top import SimTop
 
 
 class CxxrtlBus(CompiledBus):
-    """:class:`sim.bus.Bus` over CXXRTL's simulation of the netlist.
+    """Is a :class:`sim.bus.Bus` over CXXRTL's simulation of the netlist.
 
     Parameters
     ----------

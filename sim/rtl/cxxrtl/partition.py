@@ -1,4 +1,4 @@
-"""Cut the one huge ``eval()`` that CXXRTL writes into many small functions in several files.
+"""Cuts the one huge ``eval()`` that CXXRTL writes into many small functions in several files.
 
 A C++ compiler's time grows faster than a function does, and one function keeps one core busy: cut up, a netlist that
 took four minutes is compiled in seconds. Statements keep their order; local variables that several parts need become
@@ -23,13 +23,13 @@ _COMMIT = re.compile(r"if \(([pi]_\w+)\.commit\(observer\)\) changed = true;")
 
 
 class PartitionError(ValueError):
-    """The C++ is not what CXXRTL is known to write; says what was expected."""
+    """Says that the C++ is not what CXXRTL is known to write, and what was expected."""
 
 
 @dataclass(frozen=True)
 class Partition:
-    """``header`` declares the design, each of ``parts`` is a file of parts, ``main`` calls them all; ``debug`` is what
-    follows: large with debug information, and no need to be fast."""
+    """Holds the files of a design: ``header`` declares it, each of ``parts`` is a file of parts, ``main`` calls them
+    all; ``debug`` is what follows: large with debug information, and no need to be fast."""
 
     header: str
     main: str
@@ -66,7 +66,7 @@ def _file(text: str) -> str:
 
 
 def _statements(lines: list[str]) -> tuple[dict[str, str], list[list[str]]]:
-    """Types of local variables by name, and the top-level statements, each as its lines."""
+    """Return the types of local variables by name, and the top-level statements, each as its lines."""
     local: dict[str, str] = {}
     statements: list[list[str]] = []
     statement: list[str] = []
@@ -102,7 +102,7 @@ def _rename(statements: list[list[str]], local: dict[str, str]) -> list[list[str
 
 
 def _group(statements: list[list[str]]) -> list[list[str]]:
-    """Consecutive statements, about ``STATEMENTS_PER_PART`` lines together."""
+    """Return consecutive statements in groups of about ``STATEMENTS_PER_PART`` lines."""
     parts: list[list[str]] = [[]]
     for statement in statements:
         if len(parts[-1]) >= STATEMENTS_PER_PART:
@@ -112,7 +112,7 @@ def _group(statements: list[list[str]]) -> list[list[str]]:
 
 
 def _users(local: dict[str, str], parts: list[list[str]]) -> dict[str, set[int]]:
-    """For each local variable the parts that name it."""
+    """Return for each local variable the parts that name it."""
     users: dict[str, set[int]] = {name: set() for name in local}
     for k, part in enumerate(parts):
         for name in set(_MARKED.findall("\n".join(part))):

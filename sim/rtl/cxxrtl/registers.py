@@ -1,4 +1,4 @@
-"""The registers of a CXXRTL netlist, under the names that Amaranth gave them."""
+"""Reads the registers of a CXXRTL netlist, under the names that Amaranth gave them."""
 
 import re
 
@@ -10,15 +10,15 @@ _ESCAPE = re.compile(r"_(?:([0-9a-f]{2})_|_)")
 
 
 def demangled(member: str) -> str:
-    """The hierarchical name behind a member's: ``p_host_2e_rsp__valid`` is ``host.rsp_valid``."""
+    """Return the hierarchical name behind a member's: ``p_host_2e_rsp__valid`` stands for ``host.rsp_valid``."""
     kind, mangled = member[:2], member[2:]
     name = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)) if escape[1] else "_", mangled)
     return name if kind == "p_" else f"${name}"
 
 
 def register_table(header: str) -> str:
-    """C++ with the functions ``caesura_register_names`` and ``caesura_registers`` for the design that ``header``, the
-    header of a :class:`sim.rtl.cxxrtl.partition.Partition`, declares."""
+    """Return C++ with the functions ``caesura_register_names`` and ``caesura_registers`` for the design that
+    ``header``, the header of a :class:`sim.rtl.cxxrtl.partition.Partition`, declares."""
     registers = [(int(bits), member) for bits, member in _REGISTER.findall(header)]
     if not registers:
         raise PartitionError("expected registers as wire<N> members of struct p_sim__top")

@@ -1,4 +1,4 @@
-"""The native simulator: Amaranth's netlist as C that evaluates only what has changed."""
+"""The native simulator is Amaranth's netlist as C that evaluates only what has changed."""
 
 import gc
 from collections.abc import Iterator
@@ -23,7 +23,8 @@ GENERATOR_SOURCES = tuple(
 
 
 def generate(top: SimTop) -> dict[str, str]:
-    """C files (name to text) of a simulator of ``top``. Raises :class:`NetlistError` for what it cannot simulate."""
+    """Return C files (name to text) of a simulator of ``top``. Raises :class:`NetlistError` for what it cannot
+    simulate."""
     with _uncollected():
         cells = read_cells(top)
         memory = _host_memory(cells)
@@ -34,7 +35,8 @@ def generate(top: SimTop) -> dict[str, str]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """A netlist is millions of objects of which none becomes garbage: looking for some takes half of the time."""
+    """Collect no garbage meanwhile: a netlist is millions of objects that all stay, and looking at them takes half of
+    the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -45,7 +47,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _host_memory(cells: Cells) -> int:
-    """The cell of the DRAM's contents."""
+    """Return the cell of the DRAM's contents."""
     for index, cell in enumerate(cells.cells):
         if isinstance(cell, nir.Memory) and cells.modules[cell.module_idx] == "dram" and cell.name == "memory":
             return index

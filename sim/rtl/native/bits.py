@@ -1,4 +1,4 @@
-"""Words of bits: how records of the netlist name their operands."""
+"""Defines words of bits: how records of the netlist name their operands."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -7,7 +7,7 @@ CONSTANT = -1  #: in place of a node: ``low`` is the value
 
 
 class Piece(NamedTuple):
-    """``width`` bits of one node from bit ``low``, or, with ``repeat``, ``width`` copies of bit ``low``.
+    """Names ``width`` bits of one node from bit ``low``, or, with ``repeat``, ``width`` copies of bit ``low``.
 
     A constant has ``node == CONSTANT`` and its value in ``low``.
     """
@@ -22,24 +22,24 @@ Word = tuple[Piece, ...]  #: pieces from the least significant on
 
 
 def constant(value: int, width: int) -> Word:
-    """``value`` modulo 2^width; no piece at all for no bits."""
+    """Return ``value`` modulo 2^width as a word, which has no piece at all for no bits."""
     return (Piece(CONSTANT, value & ((1 << width) - 1), width),) if width else ()
 
 
 def width_of(word: Word) -> int:
-    """Bits of ``word``."""
+    """Return how many bits ``word`` has."""
     return sum(piece.width for piece in word)
 
 
 def constant_of(word: Word) -> int | None:
-    """The value of a constant word; None for others."""
+    """Return the value of a constant word, or None for another."""
     if len(word) == 1:
         return word[0].low if word[0].node == CONSTANT else None
     return None if word else 0
 
 
 def joined(pieces: Iterable[Piece]) -> Word:
-    """The pieces one after the other, neighbours that belong together made one."""
+    """Return the pieces one after the other, with neighbours that belong together made one."""
     result: list[Piece] = []
     for piece in pieces:
         if not piece.width:
@@ -64,7 +64,7 @@ def _merged(a: Piece, b: Piece) -> Piece | None:
 
 
 def sliced(word: Word, low: int, width: int) -> Word:
-    """``width`` bits of ``word`` from bit ``low``."""
+    """Return ``width`` bits of ``word`` from bit ``low``."""
     result: list[Piece] = []
     at = 0
     for piece in word:
@@ -76,7 +76,7 @@ def sliced(word: Word, low: int, width: int) -> Word:
 
 
 def cut(piece: Piece, skip: int, width: int) -> Piece:
-    """``width`` bits of ``piece`` after the first ``skip``."""
+    """Return ``width`` bits of ``piece`` after the first ``skip``."""
     if piece.node == CONSTANT:
         return Piece(CONSTANT, piece.low >> skip & ((1 << width) - 1), width)
     if piece.repeat:
@@ -85,7 +85,7 @@ def cut(piece: Piece, skip: int, width: int) -> Piece:
 
 
 def placed(word: Word) -> Iterator[tuple[int, Piece]]:
-    """Every piece with the position of its least significant bit."""
+    """Yield every piece with the position of its least significant bit."""
     at = 0
     for piece in word:
         yield at, piece

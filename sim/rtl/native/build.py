@@ -1,4 +1,4 @@
-"""How the native library is made: the generator writes C, which is compiled."""
+"""Makes the native library: the generator writes C, which is compiled."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,8 @@ COMPILER_SPEED = 5e-6
 
 
 def recipe(make: Callable[[], SimTop], params: SocParams, *, profile: bool = False) -> Recipe:
-    """How the library for the design ``make()`` is made. ``profile``: one that counts and times its evaluations."""
+    """Return how the library for the design ``make()`` is made. With ``profile`` it counts and times its
+    evaluations."""
     flags = (*native.FLAGS, *(("-DPROFILE",) if profile else ()))
 
     def prepare(stages: Stages) -> Files:

@@ -1,4 +1,4 @@
-"""The netlist compiled by our own generator: only what changed is evaluated."""
+"""Simulates the netlist compiled by our own generator, which evaluates only what changed."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from sim.rtl.top import SimTop
 
 
 class NativeBus(CompiledBus):
-    """:class:`sim.bus.Bus` over the native simulation of the netlist.
+    """Is a :class:`sim.bus.Bus` over the native simulation of the netlist.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Amaranth's netlist (NIR) as Python records, and the words that connect its cells.
+"""Reads Amaranth's netlist (NIR) into Python records, and the words that connect its cells.
 
 NIR is an internal interface of Amaranth 0.5: what this reader does not know is refused by name.
 """
@@ -19,12 +19,12 @@ TOP = 0  #: the cell whose output bits are the inputs of the design
 
 
 class NetlistError(ValueError):
-    """The design has something that the native simulator cannot evaluate; names the module and the cell."""
+    """Says that the design has something that the native simulator cannot evaluate; names the module and the cell."""
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The netlist of one design.
+    """Holds the netlist of one design.
 
     ``cells[0]`` is the top; ``inputs`` and ``outputs`` are its ports without the clock; ``modules`` gives the
     hierarchical name of every module, the top's own name left out; ``names`` that of the registers' signals.
@@ -39,14 +39,14 @@ class Cells:
     _words: dict[int, Word] = field(default_factory=dict)
 
     def word(self, nets: nir.Value) -> Word:
-        """The nets of a cell's input as runs of bits of one cell."""
+        """Return the nets of a cell's input as runs of bits of one cell."""
         key = id(nets)  # the cells keep it alive
         if key not in self._words:
             self._words[key] = word(nets)
         return self._words[key]
 
     def where(self, cell: nir.Cell) -> str:
-        """For messages."""
+        """Return the place of a cell, for messages."""
         return f"module {self.modules[cell.module_idx] or 'top'}"
 
 
@@ -73,7 +73,8 @@ def read_cells(top: SimTop) -> Cells:
 
 @contextmanager
 def _unchecked_values() -> Iterator[None]:
-    """Amaranth looks at each of millions of nets to see that it is one, which takes a quarter of all elaboration."""
+    """Leave a check out meanwhile: Amaranth looks at each of millions of nets to see that it is one, which takes a
+    quarter of all elaboration."""
 
     def unchecked(kind: type, nets=()):
         return tuple.__new__(kind, (nets,) if isinstance(nets, nir.Net) else nets)
@@ -87,7 +88,7 @@ def _unchecked_values() -> Iterator[None]:
 
 
 def _register_names(netlist: nir.Netlist, modules: list[str]) -> dict[int, str]:
-    """Hierarchical names of flip-flops: those that a written netlist gives them."""
+    """Return the hierarchical names of flip-flops: those that a written netlist gives them."""
     result: dict[int, str] = {}
     for index, module in enumerate(netlist.modules):
         for signal, name in module.signal_names.items():
@@ -101,7 +102,7 @@ def _register_names(netlist: nir.Netlist, modules: list[str]) -> dict[int, str]:
 
 
 def word(nets: nir.Value) -> Word:
-    """The nets as runs of bits of one cell."""
+    """Return the nets as runs of bits of one cell."""
     result: list[Piece] = []
     i, count = 0, len(nets)
     while i < count:
@@ -131,5 +132,5 @@ def word(nets: nir.Value) -> Word:
 
 
 def bit(net: nir.Net) -> Word:
-    """A single net."""
+    """Return a single net as a piece."""
     return (Piece(CONSTANT, int(net), 1),) if net < 2 else (Piece(net >> 16, net & 0xFFFF, 1),)

@@ -1,4 +1,4 @@
-"""Combinational cells become operations on integers of at most 64 bits."""
+"""Turns combinational cells into operations on integers of at most 64 bits."""
 
 from amaranth.hdl import _nir as nir
 
@@ -31,13 +31,13 @@ class Combinational:
         self._inputs: dict[int, Word] = {}  # by bit of the top
 
     def input(self, name: str, port: Word) -> int:
-        """The node of an input of the design."""
+        """Return the node of an input of the design."""
         made = self.builder.source("input", port[0].width, name)
         self._inputs[port[0].low] = made
         return made[0].node
 
     def state(self, index: int) -> None:
-        """The words of a register or read port: they exist before anything is computed."""
+        """Return the words of a register or read port, which exist before anything is computed."""
         cell = self._cells.cells[index]
         self.builder.module = cell.module_idx
         op = "reg" if isinstance(cell, nir.FlipFlop) else "rdata"
@@ -45,18 +45,18 @@ class Combinational:
             self._done[index, start] = self.builder.source(op, width, (self._cells.names.get(index), index, start))
 
     def node(self, index: int, start: int) -> int:
-        """The node of a word of a register or read port."""
+        """Return the node of a word of a register or read port."""
         return self._done[index, start][0].node
 
     # -- words of cells --------------------------------------------------------------------------------------
     def words(self, index: int) -> list[tuple[int, int]]:
-        """(first bit, width) of the words that a cell is cut into."""
+        """Return (first bit, width) of the words that a cell is cut into."""
         if index not in self._starts:
             self._starts[index] = list(self._slices.words(index))
         return self._starts[index]
 
     def resolve(self, value: Word) -> Word:
-        """A word of cells as a word of nodes; what it depends on is made now. Raises :class:`NetlistError`."""
+        """Return a word of cells as a word of nodes; what it depends on is made now. Raises :class:`NetlistError`."""
         result: list[Piece] = []
         for piece in value:
             if piece.node == CONSTANT:
@@ -184,7 +184,7 @@ class Combinational:
         return no_borrow if name.endswith("le") else self.builder.invert(no_borrow)
 
     def _inverted(self, value: Word) -> Word:
-        """Not, of any width."""
+        """Return the inverse of a word of any width."""
         width = width_of(value)
         return joined(
             piece
@@ -200,7 +200,7 @@ class Combinational:
 
     # -- conditions ------------------------------------------------------------------------------------------
     def net(self, net: nir.Net) -> Word:
-        """A single bit."""
+        """Return a single bit as a word of nodes."""
         return self.resolve(bit(net))
 
     def _matches(self, cell: nir.Matches) -> Word:
@@ -218,11 +218,11 @@ class Combinational:
         return result
 
     def _priority(self, cell: nir.PriorityMatch) -> Word:
-        """All bits of a priority match; each excludes those before it that do not exclude themselves."""
+        """Return all bits of a priority match; each excludes those before it that do not exclude themselves."""
         return joined(piece for i in range(len(cell.inputs)) for piece in self._selected(cell, i, ()))
 
     def _selected(self, cell: nir.PriorityMatch, position: int, excluded: tuple[int, ...]) -> Word:
-        """Bit ``position``; that the inputs ``excluded`` are not set is known."""
+        """Return bit ``position`` of a priority match, given that the inputs ``excluded`` are not set."""
         b = self.builder
         result = self.net(cell.inputs[position])
         for earlier in range(position):
@@ -236,7 +236,7 @@ class Combinational:
         return b.both(enable, result)
 
     def _disjoint(self, first: nir.Net, second: nir.Net) -> bool:
-        """Whether two matches of one value can never both be set."""
+        """Return whether two matches of one value can never both be set."""
         if not (first.is_cell and second.is_cell):
             return False
         a, b = self._cells.cells[first.cell], self._cells.cells[second.cell]
@@ -249,7 +249,7 @@ class Combinational:
         )
 
     def pairs(self, cell: nir.AssignmentList, start: int, width: int) -> tuple[list[tuple[Word, Word]], Word]:
-        """The assignments to a word, the last first, as (condition, value), and the default.
+        """Return the assignments to a word, the last first, as (condition, value), and the default.
 
         Branches of one ``If`` or ``Switch`` exclude each other: they are tried in their own order, and then a branch
         need not ask again whether an earlier one was taken.

@@ -1,4 +1,4 @@
-"""What is simulated: operations, and the state between clock edges."""
+"""Describes what is simulated: operations, and the state between clock edges."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ Pairs = tuple[tuple[Word, Word], ...]
 
 @dataclass(frozen=True)
 class Register:
-    """A word of a flip-flop. At the edge it takes the value of the first of ``pairs`` (condition, value) whose
-    condition is set, else ``default``, which is None where it keeps its value."""
+    """Describes a word of a flip-flop. At the edge it takes the value of the first of ``pairs`` (condition, value)
+    whose condition is set, else ``default``, which is None where it keeps its value."""
 
     node: int
     initial: int
@@ -23,8 +23,8 @@ class Register:
 
 @dataclass(frozen=True)
 class MemoryReadPort:
-    """A synchronous read port: where ``enable`` is set, the edge brings the row at ``address`` into its words.
-    ``words``: (node, first bit, width)."""
+    """Describes a synchronous read port: where ``enable`` is set, the edge brings the row at ``address`` into its
+    words. ``words``: (node, first bit, width)."""
 
     memory: int
     address: Word
@@ -35,7 +35,7 @@ class MemoryReadPort:
 
 @dataclass(frozen=True)
 class MemoryWritePort:
-    """A write port. ``enables``: (first bit, width, condition) of every part that can be written alone."""
+    """Describes a write port. ``enables``: (first bit, width, condition) of every part that can be written alone."""
 
     memory: int
     address: Word
@@ -46,7 +46,8 @@ class MemoryWritePort:
 
 @dataclass(frozen=True)
 class MemoryNode:
-    """``depth`` rows of ``width`` bits. ``initial``: (row, value) of the rows that are not zero."""
+    """Describes a memory of ``depth`` rows of ``width`` bits. ``initial``: (row, value) of the rows that are not
+    zero."""
 
     name: str
     width: int
@@ -56,7 +57,7 @@ class MemoryNode:
 
 @dataclass(frozen=True)
 class Flop:
-    """A flip-flop as the design names it, made of words: (node, width) from the least significant on."""
+    """Describes a flip-flop as the design names it, made of words: (node, width) from the least significant on."""
 
     name: str
     words: tuple[tuple[int, int], ...]
@@ -64,7 +65,7 @@ class Flop:
 
 @dataclass(frozen=True)
 class Design:
-    """A netlist ready to be scheduled. ``modules``: hierarchical names; ``inputs``: node by port."""
+    """Holds a netlist ready to be scheduled. ``modules``: hierarchical names; ``inputs``: node by port."""
 
     nodes: list[Node]
     modules: list[str]

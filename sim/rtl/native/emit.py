@@ -1,4 +1,4 @@
-"""C functions for groups: one that evaluates, and one that commits what could not change at once."""
+"""Writes the C functions of groups: one that evaluates, and one that commits what could not change at once."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ class GroupWriter:
         self._commits: list[str] = []
 
     def functions(self) -> str:
-        """The text of ``g<place>`` and, where needed, ``c<place>``."""
+        """Return the text of ``g<place>`` and, where needed, ``c<place>``."""
         self._evaluate()
         body = "".join(f"  {line}\n" for line in self._lines)
         text = f"void g{self._place}(State *s) {{\n{body}}}\n"
@@ -40,7 +40,7 @@ class GroupWriter:
 
     @property
     def commits(self) -> bool:
-        """Whether there is a function that commits, once :meth:`functions` was called."""
+        """Return whether there is a function that commits, once :meth:`functions` was called."""
         return bool(self._commits)
 
     # -- the function ----------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class GroupWriter:
         self._lines.append("}")
 
     def _update(self, nodes: list[int]) -> None:
-        """Registers ``r`` take the values ``v``."""
+        """Let registers ``r`` take the values ``v``."""
         sets: dict[tuple[frozenset[int], bool], list[int]] = defaultdict(list)
         for node in nodes:
             sets[frozenset(self._schedule.readers.get(node, ())), node in self._layout.deferred].append(node)
@@ -195,7 +195,7 @@ class GroupWriter:
         self._lines.append("}}")
 
     def _enabled(self, port: MemoryWritePort, low: int, width: int) -> str:
-        """The bits of the 64 from ``low`` that are written."""
+        """Return the bits of the 64 from ``low`` that are written."""
         parts = [(max(at, low), min(at + size, low + width), enable) for at, size, enable in port.enables
                  if at < low + width and low < at + size]  # fmt: skip
         if not parts:
@@ -212,7 +212,7 @@ class GroupWriter:
 
 
 def _read_too_late(placement: Placement, design: Design) -> set[int]:
-    """Registers that change in place and are then still read: by choices other than their own."""
+    """Return the registers that change in place and are then still read: by choices other than their own."""
     within = Operations(design, placement, set(), set()).words_within
     owners: dict[int, object] = {}
     for choice in placement.choices:

@@ -1,4 +1,4 @@
-"""C expressions for words and operations.
+"""Writes C expressions for words and operations.
 
 Values are zero-extended, and computed in ``u32`` or ``u64``, never in the types that C would promote to ``int``.
 """
@@ -12,22 +12,22 @@ Name = Callable[[int], str]  #: the C expression of a node's value
 
 
 def storage(width: int) -> str:
-    """The C type that a value of ``width`` bits is kept in."""
+    """Return the C type that a value of ``width`` bits is kept in."""
     return next(f"u{bits}" for bits in (8, 16, 32, 64) if width <= bits)
 
 
 def computed(width: int) -> str:
-    """The C type that it is computed in."""
+    """Return the C type that a value of ``width`` bits is computed in."""
     return "u32" if width <= 32 else "u64"
 
 
 def literal(value: int, width: int) -> str:
-    """A constant of type ``computed(width)``."""
+    """Return a constant of type ``computed(width)``."""
     return f"{value:#x}u" if width <= 32 else f"{value:#x}ull"
 
 
 def mask(width: int) -> str:
-    """All bits of a value set."""
+    """Return a value with all bits set."""
     return literal((1 << width) - 1, width)
 
 
@@ -39,7 +39,7 @@ class Expressions:
 
     # -- words -----------------------------------------------------------------------------------------------
     def word(self, word: Word) -> str:
-        """The value of at most 64 bits, of type ``computed(width)``."""
+        """Return the value of at most 64 bits, of type ``computed(width)``."""
         width = width_of(word)
         known = constant_of(word)
         if known is not None:
@@ -60,7 +60,7 @@ class Expressions:
         return terms[0] if len(terms) == 1 else f"({' | '.join(terms)})"
 
     def signed(self, word: Word, width: int) -> str:
-        """The value of ``word`` with its sign, as an ``s32`` or ``s64`` that fits ``width`` bits."""
+        """Return the value of ``word`` with its sign, as an ``s32`` or ``s64`` that fits ``width`` bits."""
         kind = "s32" if width <= 32 else "s64"
         own = width_of(word)
         extended = self._extended(word, own)
@@ -73,7 +73,7 @@ class Expressions:
         return f"(({kind})(({computed(width)}){value} << {size - own}) >> {size - own})"
 
     def _extended(self, word: Word, width: int) -> str | None:
-        """``word`` as a signed C value if it ends in copies of the sign of what is before them."""
+        """Return ``word`` as a signed C value if it ends in copies of the sign of what is before them."""
         if len(word) < 2 or not (word[-1].repeat or word[-1].width == 1):
             return None
         last, before = word[-1], word[-2]
@@ -82,7 +82,7 @@ class Expressions:
         return self.signed(word[:-1], width)
 
     def _piece(self, piece: Piece, kind: str, at: int) -> str:
-        """The bits of ``piece``, in their place of a value of type ``kind``."""
+        """Return the bits of ``piece``, in their place of a value of type ``kind``."""
         node = self._nodes[piece.node]
         value = self._name(piece.node)
         own = computed(min(node.width, 64))
@@ -106,13 +106,13 @@ class Expressions:
         return f"({value} << {at})" if at else value
 
     def words64(self, word: Word) -> list[str]:
-        """The value of any width as 64-bit words from the least significant on."""
+        """Return the value of any width as 64-bit words from the least significant on."""
         width = width_of(word)
         return [f"(u64){self.word(sliced(word, at, min(64, width - at)))}" for at in range(0, width, 64)]
 
     # -- operations ------------------------------------------------------------------------------------------
     def operation(self, node: Node) -> str:
-        """The value of ``node``; not for those that :mod:`sim.rtl.native.statements` writes as statements."""
+        """Return the value of ``node``; not for those that :mod:`sim.rtl.native.statements` writes as statements."""
         return getattr(self, f"_{node.op}")(node)
 
     def _operands(self, node: Node) -> list[str]:
@@ -134,7 +134,7 @@ class Expressions:
         return f"((0 - {self.word(node.args[0])}) & {mask(node.width)})"
 
     def _arithmetic(self, node: Node, symbol: str) -> str:
-        """Modulo 2^width; operands with a sign are left as wide as C has them."""
+        """Return the operation modulo 2^width; operands with a sign are left as wide as C has them."""
         kind = computed(node.width)
         terms = []
         for arg in node.args:
@@ -148,7 +148,7 @@ class Expressions:
 
     @staticmethod
     def _fits(node: Node, symbol: str) -> bool:
-        """Whether the result cannot exceed the node's width."""
+        """Return whether the result cannot exceed the node's width."""
         a, b = (_significant(arg) for arg in node.args)
         return {"+": max(a, b) + 1, "*": a + b, "-": node.width + 1}[symbol] <= node.width
 
@@ -256,20 +256,20 @@ class Expressions:
 
     @staticmethod
     def _low_bits(node: Node, own: int, value: str) -> str:
-        """As many bits of a value of ``own`` bits as the node has."""
+        """Return as many bits of a value of ``own`` bits as the node has."""
         if own == node.width:
             return value
         return f"(({computed(node.width)}){value} & {mask(node.width)})"
 
     def _within(self, node: Node, size: int, value: str, beyond: str) -> str:
-        """``value`` where the amount is one that C shifts by."""
+        """Return ``value`` where the amount is one that C shifts by, otherwise ``beyond``."""
         if (1 << _significant(node.args[1])) <= size:
             return value
         return f"({self.word(node.args[1])} < {size} ? {value} : {beyond})"
 
 
 def _significant(word: Word) -> int:
-    """Bits of ``word`` below its constant zeros at the top."""
+    """Return the bits of ``word`` below its constant zeros at the top."""
     width = width_of(word)
     last = word[-1]
     return width - last.width + last.low.bit_length() if last.node == CONSTANT else width

@@ -1,4 +1,4 @@
-"""Operations and state in groups, each of which is evaluated as a whole when something that it reads has changed.
+"""Puts operations and state in groups, each of which is evaluated as a whole when something that it reads has changed.
 
 Registers of one module form sinks. An operation that one group alone uses belongs to it; what several use is gathered
 by who uses it. Nothing that is made so can close a loop: a sink is used by nobody within the cycle, and the users of a
@@ -21,8 +21,8 @@ Sink = Register | MemoryReadPort | MemoryWritePort | str  #: str: an output
 
 @dataclass
 class Group:
-    """``nodes`` in the order of their numbers, which is one in which they can be computed; ``copies`` are those among
-    them that are also computed elsewhere, for others."""
+    """Holds operations that are evaluated together. ``nodes`` are in the order of their numbers, in which they can be
+    computed; ``copies`` are those among them that are also computed elsewhere, for others."""
 
     module: int
     sinks: list[Sink] = field(default_factory=list)
@@ -31,12 +31,12 @@ class Group:
 
 
 def nodes_of(words: Iterable[Word]) -> set[int]:
-    """All nodes that the words name."""
+    """Return all nodes that the words name."""
     return {piece.node for word in words for piece in word if piece.node != CONSTANT}
 
 
 def depends_on(design: Design, own: set[int], words: Iterable[Word]) -> set[int]:
-    """All nodes that the words name, and what those of them that are in ``own`` depend on."""
+    """Return all nodes that the words name, and what those of them that are in ``own`` depend on."""
     result: set[int] = set()
     work = list(nodes_of(words))
     while work:
@@ -49,7 +49,7 @@ def depends_on(design: Design, own: set[int], words: Iterable[Word]) -> set[int]
 
 
 def sink_words(design: Design, sink: Sink) -> list[Word]:
-    """What a sink reads."""
+    """Return what a sink reads."""
     match sink:
         case Register():
             words = [word for pair in sink.pairs for word in pair]
@@ -63,7 +63,7 @@ def sink_words(design: Design, sink: Sink) -> list[Word]:
 
 
 def make_groups(design: Design) -> list[Group]:
-    """Every operation that something needs is in a group, some cheap ones in several."""
+    """Return groups with every operation that something needs; some cheap ones are in several."""
     groups = _sinks(design)
     homes = _assign(design, groups)
     _repeat_cheap(design, groups, homes)
@@ -87,7 +87,7 @@ def _sinks(design: Design) -> list[Group]:
 
 
 def _joined_sinks(design: Design, seeds: dict[tuple, list[Sink]]) -> list[Group]:
-    """Small seeds of a module join where they read much of the same."""
+    """Join small seeds of a module where they read much of the same."""
     modules: dict[int, list[tuple[set[int], list[Sink]]]] = defaultdict(list)
     for key, sinks in seeds.items():
         reads = nodes_of(word for sink in sinks for word in sink_words(design, sink))
@@ -111,7 +111,7 @@ def _joined_sinks(design: Design, seeds: dict[tuple, list[Sink]]) -> list[Group]
 
 
 def _cone(nodes: list[Node], start: set[int], module: int) -> set[int]:
-    """What ``start`` depends on within ``module``."""
+    """Return what ``start`` depends on within ``module``."""
     result, work = set(start), list(start)
     while work:
         node = nodes[work.pop()]
@@ -126,7 +126,7 @@ def _cone(nodes: list[Node], start: set[int], module: int) -> set[int]:
 
 # -- operations ------------------------------------------------------------------------------------------------
 def _assign(design: Design, groups: list[Group]) -> dict[int, int]:
-    """Put every operation in a group, from the last to the first; returns group by node."""
+    """Put every operation in a group, from the last to the first; return the group by node."""
     users: dict[int, set[int]] = defaultdict(set)
     for number, group in enumerate(groups):
         for node in nodes_of(word for sink in group.sinks for word in sink_words(design, sink)):
@@ -154,7 +154,7 @@ def _assign(design: Design, groups: list[Group]) -> dict[int, int]:
 
 
 def _repeat_cheap(design: Design, groups: list[Group], homes: dict[int, int]) -> None:
-    """A cheap operation whose operands a group reads anyway is done there again instead of being waited for."""
+    """Do a cheap operation again in a group that reads its operands anyway, instead of waiting for it."""
     reads: list[set[int]] = []
     for group in groups:
         own = set(group.nodes)
@@ -185,7 +185,7 @@ def _repeat_cheap(design: Design, groups: list[Group], homes: dict[int, int]) ->
 
 
 def _drop_unused_copies(design: Design, group: Group) -> None:
-    """What was repeated for an operation that others then did themselves is of no use here."""
+    """Drop what was repeated for an operation that others then did themselves."""
     needs = nodes_of(word for sink in group.sinks for word in sink_words(design, sink))
     for node in sorted(group.nodes, reverse=True):
         if node in group.copies and node not in needs:

@@ -1,4 +1,4 @@
-"""The state of a simulation as a C struct, and how fields of it are named."""
+"""Lays out the state of a simulation as a C struct, and names its fields."""
 
 import re
 from collections.abc import Iterator
@@ -13,26 +13,26 @@ from sim.rtl.native.slices import WORD
 
 @dataclass(frozen=True)
 class RowStorage:
-    """How the rows of a memory are kept: ``words`` elements of C type ``kind`` each."""
+    """Says how the rows of a memory are kept: ``words`` elements of C type ``kind`` each."""
 
     kind: str
     words: int
 
 
 def row_of(memory: MemoryNode) -> RowStorage:
-    """Rows of up to 64 bits are one element, wider ones are 64-bit words."""
+    """Return how the rows of ``memory`` are kept: rows of up to 64 bits as one element, wider ones as 64-bit words."""
     if memory.width <= WORD:
         return RowStorage(storage(memory.width), 1)
     return RowStorage("u64", -(-memory.width // WORD))
 
 
 def field_of(node: Node, number: int) -> str:
-    """The field that holds the value of a node between evaluations."""
+    """Return the field that holds the value of a node between evaluations."""
     return f"{ {'input': 'i', 'reg': 'r', 'rdata': 'r'}.get(node.op, 'w') }{number}"
 
 
 class Layout:
-    """Fields of the struct ``State``.
+    """Holds the fields of the struct ``State``.
 
     Registers that a group writes lie side by side, sorted by the numbers in their names, so that a C compiler finds
     vectors where the design has arrays.
@@ -47,7 +47,7 @@ class Layout:
         }  # fmt: skip
 
     def struct(self) -> str:
-        """The definition of ``State``."""
+        """Return the definition of ``State``."""
         lines = [f"u64 now[{self.words}], next[{self.words}];", "u32 commits[GROUPS], commit_count;"]
         lines += [f"{storage(self._design.nodes[node].width)} i{node};" for node in self._design.inputs.values()]
         lines += [f"{storage(_width(self._design, name))} o_{name};" for name in self._design.outputs]
@@ -76,11 +76,11 @@ class Layout:
                     yield f"{storage(width)} w{node};"
 
     def published(self, node: int, place: int) -> bool:
-        """Whether other groups read ``node`` from the group at ``place``."""
+        """Return whether other groups read ``node`` from the group at ``place``."""
         return self._schedule.home.get(node) == place and bool(self._schedule.readers.get(node))
 
     def _natural(self, node: int) -> tuple:
-        """Name without numbers, then the numbers, then the bit."""
+        """Return the name without numbers, then the numbers, then the bit, so that names sort by their numbers."""
         name, cell, start = self._design.nodes[node].info
         parts = re.split(r"(\d+)", name or "")
         return tuple(parts[::2]), tuple(map(int, parts[1::2])), cell if name is None else 0, start, node
@@ -91,5 +91,5 @@ def _width(design: Design, output: str) -> int:
 
 
 def is_source(node: Node) -> bool:
-    """Whether a node is state rather than computed."""
+    """Return whether a node is state rather than computed."""
     return node.op in SOURCES

@@ -1,4 +1,4 @@
-"""A netlist becomes a design: its registers, ports and memories, and the operations between them."""
+"""Turns a netlist into a design: its registers, ports and memories, and the operations between them."""
 
 import sys
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from sim.rtl.native.slices import slices
 
 
 def lower(cells: Cells, kept: list[int]) -> Design:
-    """The design of ``cells``; the memories ``kept`` (cell numbers) are looked at from outside."""
+    """Return the design of ``cells``; the memories ``kept`` (cell numbers) are looked at from outside."""
     return _Lowering(cells, kept).design()
 
 
@@ -71,7 +71,7 @@ class _Lowering:
             yield Register(node, initial, tuple(pairs), kept, cell.module_idx)
 
     def _next(self, data: Word, width: int) -> tuple[list[tuple[Word, Word]], Word]:
-        """The input of a register as a choice, where an assignment list drives it."""
+        """Return the input of a register as a choice, where an assignment list drives it."""
         if len(data) == 1 and data[0].node > TOP and not data[0].repeat:
             cell = self._cells.cells[data[0].node]
             if isinstance(cell, nir.AssignmentList) and (data[0].low, width) in self._words.words(data[0].node):

@@ -1,4 +1,5 @@
-"""Operations on integers of at most 64 bits: folded, numbered by value, in an order in which they can be computed.
+"""Builds operations on integers of at most 64 bits: folded, numbered by value, in an order in which they can be
+computed.
 
 Operations and their arguments (words; ``c`` has one bit):
 
@@ -36,7 +37,7 @@ _COMMUTES = ("and", "or", "xor", "add", "mul", "eq", "ne")
 
 @dataclass
 class Node:
-    """One operation. ``module`` is the module it came from first; ``info`` belongs to the operation."""
+    """Is one operation. ``module`` is the module it came from first; ``info`` belongs to the operation."""
 
     op: str
     width: int
@@ -54,12 +55,12 @@ class Builder:
     _known: dict[tuple, int] = field(default_factory=dict)
 
     def source(self, op: str, width: int, info: Any) -> Word:
-        """A node without arguments, never shared."""
+        """Return a node without arguments, which is never shared."""
         self.nodes.append(Node(op, width, (), info, self.module))
         return (Piece(len(self.nodes) - 1, 0, width),)
 
     def op(self, op: str, width: int, *args: Word, info: Any = None) -> Word:
-        """The operation ``op``, simplified where its arguments allow it."""
+        """Return the operation ``op``, simplified where its arguments allow it."""
         simpler = self._simplified(op, width, args)
         if simpler is not None:
             return simpler
@@ -74,19 +75,19 @@ class Builder:
 
     # -- conditions ------------------------------------------------------------------------------------------
     def invert(self, a: Word) -> Word:
-        """Not, of any width up to 64."""
+        """Return the inverse of a word of any width up to 64."""
         return self.op("not", width_of(a), a)
 
     def both(self, a: Word, b: Word) -> Word:
-        """And of two words."""
+        """Return the bitwise and of two words."""
         return self.op("and", width_of(a), a, b)
 
     def either(self, a: Word, b: Word) -> Word:
-        """Or of two words."""
+        """Return the bitwise or of two words."""
         return self.op("or", width_of(a), a, b)
 
     def sum(self, a: Word, b: Word, carry: Word) -> tuple[Word, Word]:
-        """``a + b + carry`` of two words of any one width, and the carry out."""
+        """Return ``a + b + carry`` of two words of any one width, and the carry out."""
         result: Word = ()
         for at in range(0, width_of(a), _LIMB):
             width = min(_LIMB, width_of(a) - at)
@@ -98,7 +99,7 @@ class Builder:
         return joined(result), carry
 
     def chain(self, width: int, pairs: list[tuple[Word, Word]], default: Word) -> Word:
-        """The value of the first pair whose condition is set, else ``default``."""
+        """Return the value of the first pair whose condition is set, else ``default``."""
         pairs, default = self.pruned(pairs, default)
         if not pairs:
             return default
@@ -109,7 +110,8 @@ class Builder:
 
     @staticmethod
     def pruned(pairs: list[tuple[Word, Word]], default: Word) -> tuple[list[tuple[Word, Word]], Word]:
-        """The same choice without conditions that are constant, and without last pairs that equal the default."""
+        """Return the same choice without conditions that are constant, and without last pairs that equal the
+        default."""
         result: list[tuple[Word, Word]] = []
         for condition, value in pairs:
             known = constant_of(condition)
@@ -155,14 +157,14 @@ class Builder:
         return None
 
     def _whole(self, word: Word) -> Node | None:
-        """The node that ``word`` is, all of it."""
+        """Return the node that ``word`` is, all of it."""
         if len(word) != 1 or word[0].node == CONSTANT or word[0].repeat:
             return None
         node = self.nodes[word[0].node]
         return node if word[0].width == node.width else None
 
     def _bitwise(self, op: str, width: int, a: Word, b: Word) -> Word | None:
-        """Bits beside a constant are known, or pass through; what is left is one smaller operation."""
+        """Return one smaller operation: bits beside a constant are known, or pass through."""
         if a == b:
             return constant(0, width) if op == "xor" else a
         known_a, known_b = constant_of(a), constant_of(b)

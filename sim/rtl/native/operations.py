@@ -1,4 +1,4 @@
-"""C statements for the operations of a group."""
+"""Writes C statements for the operations of a group."""
 
 from collections.abc import Iterable
 
@@ -33,7 +33,7 @@ class Operations:
         return field if node.width > 16 else f"((u32){field})"
 
     def row_bits(self, memory: int, address: str, start: int, width: int) -> str:
-        """``width`` bits from ``start`` of a row of a memory."""
+        """Return ``width`` bits from ``start`` of a row of a memory."""
         row = row_of(self._design.memories[memory])
         kind = computed(width)
         if row.words == 1:
@@ -44,7 +44,8 @@ class Operations:
         return f"({kind})row_bits(s->m{memory} + {address} * {row.words}, {start}, {width})"
 
     def block(self, block: Block) -> None:
-        """Operations in an order in which they can be computed: a branch comes after all that its members need."""
+        """Write operations in an order in which they can be computed: a branch comes after all that its members
+        need."""
         inside, done = set(block.nodes), set[int]()
         work = sorted(block.nodes, reverse=True)
         while work:
@@ -95,14 +96,14 @@ class Operations:
             self.lines.append(f"const {kind} t{number} = {self.expressions.operation(node)};")
 
     def head(self, i: int, conditions: tuple[Word, ...]) -> str:
-        """How arm ``i`` of a choice begins; behind the last condition comes the default."""
+        """Return how arm ``i`` of a choice begins; behind the last condition comes the default."""
         before = "} else " if i else ""
         if i == len(conditions):
             return f"{before}{{"
         return f"{before}if ({self.expressions.word(conditions[i])}) {{"
 
     def _array(self, name: str, word: Word) -> None:
-        """The words of ``word`` and a zero behind them."""
+        """Return an array of the words of ``word`` and a zero behind them."""
         items = ", ".join([*self.expressions.words64(word), "0"])
         self.lines.append(f"const u64 {name}[] = {{{items}}};")
 
@@ -143,7 +144,7 @@ class Operations:
         self.lines.append(f"if (a{number} < {self._design.memories[memory].depth}) t{number} = {row}; }}")
 
     def words_within(self, block: Block) -> Iterable[Word]:
-        """All that is read in ``block`` and in what it encloses."""
+        """Yield all that is read in ``block`` and in what it encloses."""
         for number in block.nodes:
             yield from self._design.nodes[number].args
             branch = self._placement.branches.get(number)
@@ -152,7 +153,8 @@ class Operations:
 
 
 def settle_function(design: Design) -> str:
-    """``settle``: the outputs as they are now, from the state alone; it changes nothing else."""
+    """Return the C function ``settle``, which tells the outputs as they are now from the state alone, and changes
+    nothing else."""
     own: set[int] = set()
     work = list(nodes_of(design.outputs.values()))
     while work:

@@ -1,4 +1,4 @@
-"""The order of groups within a cycle, and which registers can change in place.
+"""Orders the groups within a cycle, and finds the registers that can change in place.
 
 A group comes after those whose results it uses. Beyond that, readers of a register should come before the group that
 writes it: then it takes its new value at once, and nobody sees it too early. Other registers change at the end.
@@ -16,7 +16,7 @@ from sim.rtl.native.nodes import SOURCES
 
 @dataclass(frozen=True)
 class Schedule:
-    """Numbers of groups are places in ``groups``; ``readers`` and ``home`` are by node."""
+    """Holds ``groups`` in order. Numbers of groups are places in it; ``readers`` and ``home`` are by node."""
 
     groups: list[Group]  #: in order
     readers: dict[int, set[int]]  #: groups that are evaluated when the node has changed
@@ -30,7 +30,7 @@ class Schedule:
 
 
 def group_reads(design: Design, group: Group) -> set[int]:
-    """Nodes that a group reads from the state: registers, inputs, and results of other groups."""
+    """Return the nodes that a group reads from the state: registers, inputs, and results of other groups."""
     own = set(group.nodes)
     words = [word for sink in group.sinks for word in sink_words(design, sink)]
     words += [word for node in group.nodes for word in design.nodes[node].args]
@@ -40,13 +40,13 @@ def group_reads(design: Design, group: Group) -> set[int]:
 
 
 def memories_read(design: Design, group: Group) -> set[int]:
-    """Memories that a group looks into."""
+    """Return the memories that a group looks into."""
     result = {sink.memory for sink in group.sinks if isinstance(sink, MemoryReadPort)}
     return result | {design.nodes[node].info[0] for node in group.nodes if design.nodes[node].op == "aread"}
 
 
 def written(sink: object) -> list[int]:
-    """Register nodes that a sink writes."""
+    """Return the register nodes that a sink writes."""
     if isinstance(sink, Register):
         return [sink.node]
     return [node for node, _, _ in sink.words] if isinstance(sink, MemoryReadPort) else []
@@ -87,7 +87,7 @@ def make_schedule(design: Design, groups: list[Group]) -> Schedule:
 
 
 def _restless(design: Design) -> set[int]:
-    """Registers that change in nearly every cycle: counters that nothing holds."""
+    """Return the registers that change in nearly every cycle: counters that nothing holds."""
     result = set()
     for register in design.registers:
         near = nodes_of([register.default]) if register.default is not None else set()
@@ -101,7 +101,7 @@ def _restless(design: Design) -> set[int]:
 
 
 def _always_read(design: Design, group: Group, published: set[int]) -> set[int]:
-    """What a group reads whatever conditions hold in it."""
+    """Return what a group reads whatever conditions hold in it."""
     own = set(group.nodes)
     words = []
     for sink in group.sinks:

@@ -1,4 +1,5 @@
-"""Where in a group's function each operation is computed: inside the branch that alone needs it, if there is one."""
+"""Finds where in a group's function each operation is computed: inside the branch that alone needs it, if there is
+one."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -14,21 +15,21 @@ _COST = {"mul": 3, "wide_shr": 12, "part": 2, "udiv": 20, "umod": 20, "aread": 3
 
 @dataclass(eq=False)
 class Block:
-    """A sequence of operations, within ``parent``."""
+    """Is a sequence of operations, within ``parent``."""
 
     parent: "Block | None" = None
     nodes: list[int] = field(default_factory=list)
 
     @property
     def depth(self) -> int:
-        """How many blocks it is in."""
+        """Return how many blocks this one is in."""
         return 0 if self.parent is None else self.parent.depth + 1
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Registers whose next values depend on the same conditions. ``arms``: a block for each condition, and a last one
-    for the default unless all keep their values then."""
+    """Joins registers whose next values depend on the same conditions. ``arms``: a block for each condition, and a last
+    one for the default unless all keep their values then."""
 
     conditions: tuple[Word, ...]
     registers: tuple[Register, ...]
@@ -37,8 +38,8 @@ class Choice:
 
 @dataclass(eq=False)
 class Branch:
-    """Multiplexers with the same conditions, and a block for each of their sides. ``before``: all operations that they
-    depend on."""
+    """Joins multiplexers with the same conditions, and has a block for each of their sides. ``before``: all operations
+    that they depend on."""
 
     conditions: tuple[Word, ...]
     sides: tuple[Block, ...]
@@ -48,7 +49,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class Placement:
-    """Blocks of one group. ``branches``: the branch that a multiplexer is in; others are plain expressions."""
+    """Holds the blocks of one group. ``branches``: the branch that a multiplexer is in; others are plain
+    expressions."""
 
     root: Block
     choices: list[Choice]
@@ -59,7 +61,8 @@ class Placement:
 
 
 def place(design: Design, group: Group, published: set[int]) -> Placement:
-    """``published``: nodes whose values are needed after the function, whatever happens in it."""
+    """Return where the operations of ``group`` go; ``published`` are nodes whose values are needed after the function,
+    whatever happens in it."""
     return _Placing(design, group, published).placement()
 
 
@@ -140,7 +143,7 @@ class _Placing:
         return self._branches
 
     def _branch(self, number: int, conditions: tuple[Word, ...], known: list[Branch]) -> Branch | None:
-        """A branch that ``number`` can join: neither waits for the other."""
+        """Return a branch that ``number`` can join, so that neither waits for the other."""
         before = self._before(number) if known else set()
         for branch in known:
             if number not in branch.before and before.isdisjoint(branch.members):
@@ -148,7 +151,7 @@ class _Placing:
         return None
 
     def _before(self, number: int) -> set[int]:
-        """What must be computed before ``number``, given the branches so far."""
+        """Return what must be computed before ``number``, given the branches so far."""
         own = self._members
         result: set[int] = set()
         work = [number]
@@ -183,13 +186,13 @@ class _Placing:
 
 
 def values(register: Register) -> list[Word]:
-    """The values of a register's conditions, and its default if it has one."""
+    """Return the values of a register's conditions, and its default if it has one."""
     result = [value for _, value in register.pairs]
     return result if register.default is None else [*result, register.default]
 
 
 def sides_of(node: Node) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """Conditions and values of a ``mux`` or ``chain``; the last value is the default."""
+    """Return conditions and values of a ``mux`` or ``chain``; the last value is the default."""
     if node.op == "mux":
         return node.args[:1], node.args[1:]
     return node.args[:-1:2], (*node.args[1:-1:2], node.args[-1])

@@ -1,4 +1,4 @@
-"""All C files of one simulator."""
+"""Writes all C files of one simulator."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _PRIMITIVES = Path(__file__).with_name("primitives.h")
 
 
 def program(design: Design, schedule: Schedule, host_memory: int) -> dict[str, str]:
-    """File name to text; ``host_memory`` is the memory that the host sees as bytes."""
+    """Return the files, name to text; ``host_memory`` is the memory that the host sees as bytes."""
     layout = Layout(design, schedule)
     writers = [GroupWriter(design, schedule, layout, place) for place in range(len(schedule.groups))]
     functions = [writer.functions() for writer in writers]
@@ -86,7 +86,7 @@ def _modules(design: Design, schedule: Schedule) -> str:
 
 
 def _initial(design: Design, layout: Layout) -> str:
-    """Initial values as a table: (place in ``State``, bytes, value)."""
+    """Return initial values as a table: (place in ``State``, bytes, value)."""
     entries = []
     for register in design.registers:
         if register.initial:
@@ -104,7 +104,8 @@ def _initial(design: Design, layout: Layout) -> str:
 
 
 def _registers(design: Design) -> str:
-    """Names of all registers, and where their parts lie: place in ``State``, bytes, width; word and bit of the list."""
+    """Return the names of all registers, and where their parts lie: place in ``State``, bytes, width; word and bit of
+    the list."""
     names, entries, at = [], [], 0
     for flop in design.flops:
         bits = sum(width for _, width in flop.words)
@@ -123,7 +124,7 @@ def _registers(design: Design) -> str:
 
 
 def _ports(design: Design, schedule: Schedule, host_memory: int) -> str:
-    """Names of ports for the run loop, and who looks at what the host changes."""
+    """Return the names of ports for the run loop, and who looks at what the host changes."""
     lines = ['#include "state.h"\n']
     sets: dict[str, set[int]] = {"memory": schedule.memory_readers.get(host_memory, set())}
     for name, node in design.inputs.items():

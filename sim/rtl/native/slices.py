@@ -1,4 +1,4 @@
-"""Which bits of each cell are needed, and where wide cells are cut into words of at most 64 bits.
+"""Finds which bits of each cell are needed, and where wide cells are cut into words of at most 64 bits.
 
 A register or a multiplexer of hundreds of bits is a vector of independent fields: cut where its producers and
 consumers cut it, each field becomes a plain integer of its own.
@@ -22,8 +22,8 @@ _LOW_BITS = ("+", "-", "*", "<<")  #: the low n bits of the result need the low 
 
 
 class Operand(NamedTuple):
-    """One input of a cell. ``offset``: bit i of the word is used by bit ``offset + i`` of the output alone; None if
-    any bit may depend on any. ``low``: the low n bits of the output need the low n bits of the word alone."""
+    """Describes one input of a cell. ``offset``: bit i of the word is used by bit ``offset + i`` of the output alone;
+    None if any bit may depend on any. ``low``: the low n bits of the output need the low n bits of the word alone."""
 
     word: Word
     offset: int | None = None
@@ -31,7 +31,7 @@ class Operand(NamedTuple):
 
 
 def operands(cells: Cells, cell: nir.Cell) -> list[Operand]:
-    """All inputs of ``cell``, without clocks."""
+    """Return all inputs of ``cell``, without clocks."""
     word = cells.word
     match cell:
         case nir.Operator():
@@ -67,28 +67,28 @@ def operands(cells: Cells, cell: nir.Cell) -> list[Operand]:
 
 @dataclass(frozen=True)
 class Slices:
-    """``need``: for each live cell, the bits from bit 0 on that something reads. ``cuts``: for each cell that is cut,
-    the bits at which its words begin."""
+    """Holds what is needed of cells. ``need``: for each live cell, the bits from bit 0 on that something reads.
+    ``cuts``: for each cell that is cut, the bits at which its words begin."""
 
     need: dict[int, int]
     cuts: dict[int, list[int]]
 
     def words(self, index: int) -> Iterator[tuple[int, int]]:
-        """(first bit, width) of every word of a cell."""
+        """Yield (first bit, width) of every word of a cell."""
         starts = self.cuts.get(index, [0])
         for start, stop in zip(starts, [*starts[1:], self.need[index]], strict=True):
             yield start, stop - start
 
 
 def slices(cells: Cells, roots: Iterable[Word], kept: Iterable[int]) -> Slices:
-    """Start from the words ``roots`` and the memories ``kept``, whose contents are looked at from outside."""
+    """Find slices from the words ``roots`` and the memories ``kept``, whose contents are looked at from outside."""
     inputs = _Inputs(cells)
     need = _needed(cells, inputs, roots, kept)
     return Slices(need, _cut(cells, inputs, need))
 
 
 class _Inputs:
-    """Operands by cell, computed once."""
+    """Finds operands by cell, computed once."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
@@ -143,7 +143,7 @@ def _needed(cells: Cells, inputs: _Inputs, roots: Iterable[Word], kept: Iterable
 
 
 def _cut(cells: Cells, inputs: _Inputs, need: dict[int, int]) -> dict[int, list[int]]:
-    """Cuts spread from bit to bit along wires until nothing changes."""
+    """Spread cuts from bit to bit along wires until nothing changes."""
     cuttable = {index for index in need if _cuttable(cells.cells[index], need[index])}
     wide = {index for index in cuttable if need[index] > WORD}
     cuts: dict[int, set[int]] = {index: set() for index in cuttable}
@@ -177,7 +177,7 @@ def _cut(cells: Cells, inputs: _Inputs, need: dict[int, int]) -> dict[int, list[
                     add(piece.node, piece.low + piece.width)
 
     def linked(a: int, b: int) -> bool:
-        """Whether cuts of one are cuts of the other."""
+        """Return whether cuts of one are cuts of the other."""
         kinds = {type(cells.cells[a]), type(cells.cells[b])}
         return (a in wide and b in wide) or kinds == {nir.AssignmentList, nir.FlipFlop}
 
@@ -209,7 +209,7 @@ def _cuttable(cell: nir.Cell, width: int) -> bool:
 
 
 def _subdivided(cuts: list[int], width: int) -> list[int]:
-    """Where words begin: at 0, at every cut, and every 64 bits from there."""
+    """Return where words begin: at 0, at every cut, and every 64 bits from there."""
     result: list[int] = []
     for start, stop in zip([0, *cuts], [*cuts, width], strict=True):
         result.extend(range(start, stop, WORD))

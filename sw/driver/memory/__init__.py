@@ -1,1 +1,1 @@
-"""DRAM and LV2: allocation, where the segments of an image lie, and sets of bytes."""
+"""This folder manages DRAM and LV2: allocation, where the segments of an image lie, and sets of bytes."""

@@ -1,4 +1,4 @@
-"""Aligned first-fit allocation of an address range: DRAM and LV2."""
+"""Allocates aligned pieces of an address range, first fit, for DRAM and LV2."""
 
 from sw.driver.errors import DriverError, OutOfMemory
 
@@ -17,16 +17,17 @@ class Allocator:
 
     @property
     def free_bytes(self) -> int:
-        """Bytes not allocated, in however many blocks."""
+        """Return how many bytes are not allocated, in however many blocks."""
         return sum(end - start for start, end in self._free)
 
     @property
     def largest_block(self) -> int:
-        """Bytes of the largest free block, before alignment."""
+        """Return the bytes of the largest free block, before alignment."""
         return max((end - start for start, end in self._free), default=0)
 
     def allocate(self, size: int, align: int = 1, purpose: str = "data") -> int:
-        """Address of ``size`` > 0 bytes at a multiple of ``align``; :class:`OutOfMemory` if none are left."""
+        """Allocate ``size`` > 0 bytes and return their address, a multiple of ``align``; raises :class:`OutOfMemory` if
+        none are left."""
         if size < 1 or align < 1:
             raise DriverError(f"{self.what}: cannot allocate {size} bytes aligned to {align} for {purpose}")
         for i, (start, end) in enumerate(self._free):
@@ -42,22 +43,22 @@ class Allocator:
         )
 
     def holds(self, address: int) -> bool:
-        """Whether an allocation starts at ``address``."""
+        """Return whether an allocation starts at ``address``."""
         return address in self._used
 
     def of_one_user(self, address: int) -> int:
-        """Size of the allocation at ``address`` if nobody else uses it, otherwise 0."""
+        """Return the size of the allocation at ``address`` if nobody else uses it, otherwise 0."""
         return 0 if self._shared.get(address) else self._used.get(address, 0)
 
     def share(self, address: int) -> int:
-        """Another user of the allocation at ``address``, which then is free once both have given it back."""
+        """Add a user to the allocation at ``address``, which is free once all users have given it back."""
         if not self.holds(address):
             raise DriverError(f"{self.what}: nothing is allocated at 0x{address:x}")
         self._shared[address] = self._shared.get(address, 0) + 1
         return address
 
     def free(self, address: int) -> None:
-        """Give back what :meth:`allocate` or :meth:`share` returned; anything else is a :class:`DriverError`."""
+        """Give back what :meth:`allocate` or :meth:`share` returned; raises :class:`DriverError` for anything else."""
         if self._shared.get(address):
             self._shared[address] -= 1
             return

@@ -1,4 +1,4 @@
-"""What a job may overwrite on chip: ranges of bytes by memory.
+"""Tells what a job may overwrite on chip: ranges of bytes by memory.
 
 An on-chip memory is named by (space, engine): ``(LV2, 0)``, ``(LV1, e)``, ``(LV0_ACC, e)`` in bytes, and
 ``(LV0_ACT, e)``, one element that stands for activation and weight memories, whose content is always loaded again.
@@ -18,17 +18,18 @@ _INT32 = 4
 
 
 def accumulator_bytes(params: SocParams) -> int:
-    """Bytes of all accumulators of one engine, as LD0 with space ACC counts them."""
+    """Return the bytes of all accumulators of one engine, as LD0 with space ACC counts them."""
     return params.lv0_acc_rows * row_bytes(params)
 
 
 def row_bytes(params: SocParams) -> int:
-    """Bytes of one accumulator row of all PEs of an engine."""
+    """Return the bytes of one accumulator row of all PEs of an engine."""
     return params.out_channels * _INT32
 
 
 def footprint(params: SocParams, windows: Iterable[Range], engines: Iterable[int]) -> dict[MemoryId, list[Range]]:
-    """The footprint of jobs with these LV2 ``windows`` on these engines: the windows, and all private memories."""
+    """Return the footprint of jobs with these LV2 ``windows`` on these engines: the windows, and all private
+    memories."""
     result: dict[MemoryId, list[Range]] = {LV2: normalise(windows)}
     for e in engines:
         result |= {
@@ -40,5 +41,6 @@ def footprint(params: SocParams, windows: Iterable[Range], engines: Iterable[int
 
 
 def engines_of(image: Image) -> list[int]:
-    """Engines that the jobs of ``image`` name; ``LoadedModel.engines`` says which of the device stand for them."""
+    """Return the engines that the jobs of ``image`` name; ``LoadedModel.engines`` says which of the device stand for
+    them."""
     return sorted({job.engine for job in image.meta.jobs})

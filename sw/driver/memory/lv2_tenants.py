@@ -1,4 +1,4 @@
-"""Whose data lie in LV2: which tenant used which bytes last."""
+"""Knows whose data lie in LV2: which tenant used which bytes last."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ _SEVERAL = object()  #: what more than one tenant may have left: nobody's
 
 
 class Lv2Tenants:
-    """The tenant of each of ``size`` bytes of LV2, None being the default tenant.
+    """Keeps the tenant of each of ``size`` bytes of LV2, None being the default tenant.
 
     What was there at the start is the default tenant's, and foreign to all others; with ``several`` it is nobody's.
     """
@@ -17,16 +17,16 @@ class Lv2Tenants:
         self._used: list[tuple[Range, object]] = [((0, size), _SEVERAL if several else None)]  #: disjoint
 
     def foreign(self, where: Iterable[Range], tenant: str | None, kept: Iterable[Range] = ()) -> list[Range]:
-        """Bytes of ``where`` that others than ``tenant`` may have used last, without those of ``kept``."""
+        """Return the bytes of ``where`` that others than ``tenant`` may have used last, without those of ``kept``."""
         others = [piece for piece, user in self._used if user != tenant]
         return subtract(intersect(others, where), kept) if others else []
 
     def use(self, where: Sequence[Range], tenant: str | None) -> None:
-        """``where`` is clear of others, and ``tenant`` uses it from now on."""
+        """Enter ``tenant`` as the user of ``where`` from now on, which is clear of others."""
         self._mark(where, tenant)
 
     def pass_through(self, where: Sequence[Range], tenants: Iterable[str | None]) -> None:
-        """Data of ``tenants`` may overwrite parts of ``where``; what is not overwritten stays."""
+        """Enter that data of ``tenants`` may overwrite parts of ``where``; what is not overwritten stays."""
         passing = set(tenants)
         for user, mine in self._by_user(where):
             self._mark(mine, user if {user} == passing else _SEVERAL)

@@ -1,4 +1,4 @@
-"""Where to put the LV2 windows of a model that is to run while others are suspended."""
+"""Chooses where to put the LV2 windows of a model that is to run while others are suspended."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -18,7 +18,7 @@ def choose_windows(
     prefetched: Iterable[Range] = (),
     current: tuple[int, int] | None = None,
 ) -> tuple[int, int]:
-    """Addresses of the LV2 windows (segments 6 and 7) of a model that is to run while others are suspended.
+    """Return the addresses of the LV2 windows (segments 6 and 7) of a model that is to run while others are suspended.
 
     Least overlap with ``dirty`` bytes comes first (they must be dumped), then with ``clean`` ones (they are loaded
     again), then with ``prefetched`` weights; then staying at ``current``; then low addresses. Never overlaps ``taken``
@@ -52,7 +52,7 @@ def choose_windows(
 def _places(
     window: int, lv2_bytes: int, align: int, edges: list[int], sizes: tuple[int, int], current: int
 ) -> list[int]:
-    """Where a window may sensibly start: at an edge of something, or beside the other window at one."""
+    """Return where a window may sensibly start: at an edge of something, or beside the other window at one."""
     if not window:
         return [0]
     places = {0, lv2_bytes - window, current}

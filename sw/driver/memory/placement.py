@@ -1,4 +1,4 @@
-"""Giving an image its addresses: DRAM segments, LV2 windows, relocated code."""
+"""Gives an image its addresses: DRAM segments, LV2 windows, relocated code."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _PURPOSE = ("code", "weights", "inputs", "outputs", "scratch", "scratch")
 
 @dataclass(frozen=True)
 class ImagePlacement:
-    """Where an image lies. ``segments``: (first byte, size) of each of the eight; 6 and 7 are in LV2."""
+    """Says where an image lies. ``segments``: (first byte, size) of each of the eight; 6 and 7 are in LV2."""
 
     segments: list[tuple[int, int]]
     dram_blocks: list[int]  #: allocations that are the model's own
@@ -29,7 +29,8 @@ class ImagePlacement:
 
 
 def place(image: Image, dram: Allocator, lv2: Allocator, weights: int | None = None) -> ImagePlacement:
-    """Allocate the segments of ``image``. ``weights``: where its weights are already, as another model has the same.
+    """Allocate the segments of ``image``. ``weights`` says where its weights are already, if another model has the
+    same.
 
     DRAM segments are this model's own (:class:`OutOfMemory` if they do not fit, and nothing stays allocated). LV2
     windows are its own while LV2 has room, and start at LV2 byte 0 otherwise: such models take turns.
@@ -68,7 +69,8 @@ def _allocate_window(lv2: Allocator, size: int, align: int, model: str) -> int |
 
 
 def relocate(image: Image, segments: list[tuple[int, int]]) -> bytes:
-    """The code with every relocation applied: symbols ``segment0`` to ``segment7`` are first bytes of segments."""
+    """Return the code with every relocation applied: symbols ``segment0`` to ``segment7`` are first bytes of
+    segments."""
     code = bytearray(image.code)
     symbols = {f"segment{i}": base for i, (base, _) in enumerate(segments)}
     for entry in image.meta.relocations:

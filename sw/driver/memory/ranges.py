@@ -1,4 +1,4 @@
-"""Sets of bytes as sorted lists of disjoint half-open ranges."""
+"""Computes with sets of bytes, which are sorted lists of disjoint half-open ranges."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ Range = tuple[int, int]  #: first byte and end
 
 
 def normalise(ranges: Iterable[Range]) -> list[Range]:
-    """The same bytes as sorted, disjoint, non-empty ranges; touching ones are merged."""
+    """Return the same bytes as sorted, disjoint, non-empty ranges; ranges that touch are merged."""
     result: list[Range] = []
     for start, end in sorted(r for r in ranges if r[0] < r[1]):
         if result and start <= result[-1][1]:
@@ -17,13 +17,13 @@ def normalise(ranges: Iterable[Range]) -> list[Range]:
 
 
 def intersect(a: Iterable[Range], b: Iterable[Range]) -> list[Range]:
-    """Bytes in both."""
+    """Return the bytes that are in both sets."""
     others = normalise(b)
     return normalise((max(s, x), min(e, y)) for s, e in a for x, y in others)
 
 
 def subtract(a: Iterable[Range], b: Iterable[Range]) -> list[Range]:
-    """Bytes of ``a`` that are not in ``b``."""
+    """Return the bytes of ``a`` that are not in ``b``."""
     holes = normalise(b)
     result = []
     for first, end in normalise(a):
@@ -37,11 +37,11 @@ def subtract(a: Iterable[Range], b: Iterable[Range]) -> list[Range]:
 
 
 def size(ranges: Iterable[Range]) -> int:
-    """Bytes in the set."""
+    """Return how many bytes are in the set."""
     return sum(end - start for start, end in normalise(ranges))
 
 
 def overlap(a: Iterable[Range], b: Iterable[Range]) -> bool:
-    """Whether any byte is in both."""
+    """Return whether any byte is in both sets."""
     others = list(b)
     return any(s < y and x < e for s, e in a for x, y in others)

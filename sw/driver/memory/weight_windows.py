@@ -1,4 +1,4 @@
-"""Weight windows in LV2 when jobs of several models share a ring: which earlier job holds the window of the next one.
+"""Tells, when jobs of several models share a ring, which earlier job holds the weight window in LV2 of the next one.
 
 An image says how many places earlier, among its own jobs on an engine, the latest job lies that used any of a window.
 Where jobs of other models come between, or the job runs on another engine, that distance means nothing: what is kept
@@ -11,8 +11,8 @@ from hw.contract.image import Image
 
 
 def predecessors(image: Image) -> list[int | None]:
-    """For each job of ``image`` the one that must retire before its prologue may start; None if no job of the same
-    inference used its window."""
+    """Return for each job of ``image`` the one that must retire before its prologue may start, or None if no job of the
+    same inference used its window."""
     result: list[int | None] = []
     queues: dict[int, list[int]] = {}
     for index, job in enumerate(image.meta.jobs):
@@ -24,6 +24,6 @@ def predecessors(image: Image) -> list[int | None]:
 
 
 def distance(queued: Iterable[tuple[int, dict[str, int]]], place: int, job_id: int | None) -> int:
-    """``window_after`` of a job at ring index ``place`` that waits for ``job_id``; 0 if that is not ``queued``, which
-    are ring index and descriptor of the jobs in the ring."""
+    """Return ``window_after`` of a job at ring index ``place`` that waits for ``job_id``, or 0 if that is not
+    ``queued``, which are ring index and descriptor of the jobs in the ring."""
     return next((place - index for index, members in queued if members["job_id"] == job_id), 0)

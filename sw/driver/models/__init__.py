@@ -1,1 +1,1 @@
-"""Models in device memory, and their jobs on the queues."""
+"""This folder holds models in device memory, and their jobs on the queues."""

@@ -1,4 +1,4 @@
-"""How much of a model's code each job can reach: its fetch, which reads ahead, need not go further."""
+"""Tells how much of a model's code each job can reach: its fetch, which reads ahead, need not go further."""
 
 from bisect import bisect_left
 
@@ -7,8 +7,8 @@ from hw.contract.isa import INSN_BYTES, Op
 
 
 def code_limits(image: Image) -> list[int]:
-    """For each job, bytes of the code segment up to the end of its programs: there are no jumps, so a program runs from
-    its entry to the next END. All of the segment where a program has none."""
+    """Return for each job the bytes of the code segment up to the end of its programs. There are no jumps, so a program
+    runs from its entry to the next END; where it has none, all of the segment counts."""
     ends = [pc for pc, op in enumerate(image.code[::INSN_BYTES]) if op == Op.END]
 
     def limit(entry: int) -> int:

@@ -1,4 +1,5 @@
-"""What the jobs of a placed model wait for: an event per engine, and of each the count at which the data is there.
+"""Finds what the jobs of a placed model wait for: an event per engine, and of each the count at which the data is
+there.
 
 An engine runs its jobs in order and signals its event at the end of each. So "job k has ended" is "the event of its
 engine has reached the number of jobs up to k there", and a job waits for at most one count of each other engine. What
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class _Queued:
-    """A job is number ``count`` on engine ``part`` of the model. When it ends, at least ``ended`` jobs of each have."""
+    """Says that a job is number ``count`` on engine ``part`` of the model. When it ends, at least ``ended`` jobs of
+    each engine have ended."""
 
     part: int
     count: int
@@ -20,20 +22,21 @@ class _Queued:
 
 
 class EdgeWaits:
-    """The jobs of one inference of a placed model that were queued so far, on ``parts`` engines, numbered from 0."""
+    """Holds the jobs of one inference of a placed model that were queued so far, on ``parts`` engines, numbered from
+    0."""
 
     def __init__(self, parts: int) -> None:
         self._parts = parts
         self.begin()
 
     def begin(self) -> None:
-        """An inference begins."""
+        """Begin an inference."""
         self._jobs: dict[int, _Queued] = {}
         self._latest: list[_Queued] = [_Queued(part, 0, (0,) * self._parts) for part in range(self._parts)]
 
     def waits(self, after: Iterable[int], part: int, ended: Callable[[int], bool]) -> list[tuple[int, int]]:
-        """Engines and their counts for which a job on ``part`` has to wait if it comes next there. ``after``: the jobs
-        that it needs; ``ended``: whether one is known to have ended."""
+        """Return the engines and their counts for which a job on ``part`` has to wait if it comes next there. ``after``
+        is the jobs that it needs; ``ended`` tells whether one is known to have ended."""
         known = self._latest[part].ended
         needed: dict[int, int] = {}  # by engine, the latest of the jobs there
         for job in after:
@@ -50,7 +53,7 @@ class EdgeWaits:
         ]
 
     def queue(self, job: int, after: Iterable[int], part: int) -> None:
-        """``job`` comes next on ``part``."""
+        """Enter ``job`` as the next one on ``part``."""
         count = self._latest[part].count + 1
         clocks = [self._latest[part].ended, *(self._jobs[earlier].ended for earlier in after)]
         ended = [max(clock[i] for clock in clocks) for i in range(self._parts)]

@@ -1,4 +1,4 @@
-"""Which engines of the device stand for the engines that an image names.
+"""Chooses which engines of the device stand for the engines that an image names.
 
 An image numbers its engines from 0. Any as many engines of the device can stand for them, because all are alike: they
 share LV2, DRAM and events, and nothing of an engine outlives an inference.
@@ -12,13 +12,13 @@ from sw.driver.memory.footprint import engines_of
 
 
 def engines_needed(image: Image) -> int:
-    """How many engines ``image`` was compiled for."""
+    """Return how many engines ``image`` was compiled for."""
     return image.meta.parts or max(engines_of(image), default=-1) + 1
 
 
 def check_engines(image: Image, engines: Sequence[int], available: int) -> tuple[int, ...]:
-    """``engines`` as a tuple, if ``image`` can run there: as many as it was compiled for, all different, all of the
-    ``available`` that the device has. :class:`DriverError` otherwise."""
+    """Return ``engines`` as a tuple if ``image`` can run there: as many as it was compiled for, all different, all of
+    the ``available`` that the device has. Raises :class:`DriverError` otherwise."""
     chosen, needed = tuple(engines), engines_needed(image)
     model = f"model {image.meta.model!r}"
     if len(chosen) != needed:
@@ -35,8 +35,8 @@ def check_engines(image: Image, engines: Sequence[int], available: int) -> tuple
 
 
 def least_used(needed: int, used: Iterable[Collection[int]], available: int) -> tuple[int, ...]:
-    """The ``needed`` engines that the fewest of the loaded models use, in rising order; ``used``: engines of each of
-    these models. Of equals the lower numbers."""
+    """Return the ``needed`` engines that the fewest of the loaded models use, in rising order; ``used`` is the engines
+    of each of these models. Of equals the lower numbers are taken."""
     taken = list(used)
     order = sorted(range(available), key=lambda engine: sum(engine in engines for engines in taken))
     return tuple(sorted(order[:needed]))

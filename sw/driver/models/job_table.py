@@ -1,4 +1,4 @@
-"""Which jobs are queued on which engine, and the results of those that ended."""
+"""Keeps which jobs are queued on which engine, and the results of those that ended."""
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from sw.driver.models.traffic import DramTraffic
 
 @dataclass(frozen=True)
 class JobResult:
-    """One job that ran: times are the SoC's global cycle count, ``counters`` those of ``hw.contract.job.COUNTERS``."""
+    """Describes one job that ran: times are the SoC's global cycle count, ``counters`` those of
+    ``hw.contract.job.COUNTERS``."""
 
     model: LoadedModel
     job: int  #: index in the image's job table
@@ -25,13 +26,13 @@ class JobResult:
 
     @property
     def traffic(self) -> DramTraffic:
-        """What it moved between DRAM and LV2."""
+        """Return what the job moved between DRAM and LV2."""
         return DramTraffic.of(self.counters)
 
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """A job that has not finished. ``point``: it was queued again behind this cancellation point."""
+    """Describes a job that has not finished. ``point``: it was queued again behind this cancellation point."""
 
     model: LoadedModel
     job: int
@@ -40,7 +41,7 @@ class SubmittedJob:
 
 
 class JobTable:
-    """The jobs of all loaded models of one device.
+    """Holds the jobs of all loaded models of one device.
 
     ``outstanding``: those queued on engines; ``finished``: results that nobody has collected; both by job id.
     """
@@ -73,25 +74,25 @@ class JobTable:
         self.finished = {i: result for i, result in self.finished.items() if result.model is not model}
 
     def models(self, engines: Container[int] | None = None) -> list[LoadedModel]:
-        """Models with outstanding jobs, on ``engines`` or on any."""
+        """Return the models with outstanding jobs, on ``engines`` or on any."""
         entries = (e for e in self.outstanding.values() if engines is None or e.engine in engines)
         return list({id(entry.model): entry.model for entry in entries}.values())
 
     def engines_of(self, model: LoadedModel) -> list[int]:
-        """Engines with outstanding jobs of ``model``."""
+        """Return the engines with outstanding jobs of ``model``."""
         return sorted({entry.engine for entry in self.outstanding.values() if entry.model is model})
 
     def queued(self, model: LoadedModel) -> set[int]:
-        """Outstanding jobs of ``model``, by index in its table."""
+        """Return the outstanding jobs of ``model``, by index in its table."""
         return {entry.job for entry in self.outstanding.values() if entry.model is model}
 
     def conflicts(self, model: LoadedModel) -> bool:
-        """Whether an outstanding job is of ``model`` or uses the same bytes of LV2."""
+        """Return whether an outstanding job is of ``model`` or uses the same bytes of LV2."""
         return any(entry.model is model or entry.model.overlaps(model) for entry in self.outstanding.values())
 
     def window_holder(self, model: LoadedModel, job: int, engine: int) -> tuple[int, SubmittedJob] | None:
-        """Id and record of the latest outstanding job that uses the weight window of ``job``, which comes to
-        ``engine``; None if there is none. Engines of a placed model have windows of their own."""
+        """Return id and record of the latest outstanding job that uses the weight window of ``job``, which comes to
+        ``engine``, or None if there is none. Engines of a placed model have windows of their own."""
         if model.placed:
             mine = [item for item in self.outstanding.items() if item[1].model is model and item[1].engine == engine]
             others = (item for item in reversed(mine) if item[1].job != job)
@@ -104,6 +105,6 @@ class JobTable:
 
 
 def _share_window(model: LoadedModel, a: int, b: int) -> bool:
-    """Whether two jobs use common bytes of their engine's ring of weight windows."""
+    """Return whether two jobs use common bytes of their engine's ring of weight windows."""
     (first, size), (second, length) = (model.image.meta.jobs[job].window for job in (a, b))
     return first < second + length and second < first + size

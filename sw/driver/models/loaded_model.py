@@ -1,4 +1,4 @@
-"""A model in device memory: its segments, LV2 windows, events and tensors."""
+"""Defines a model in device memory: its segments, LV2 windows, events and tensors."""
 
 from collections.abc import Callable, Sequence
 
@@ -21,7 +21,7 @@ from sw.driver.queues.events import EventLease
 
 
 class LoadedModel:
-    """An image whose segments have addresses. Made by ``Device.load``, given back by ``Device.unload``.
+    """Is an image whose segments have addresses. ``Device.load`` makes it, ``Device.unload`` gives it back.
 
     ``number`` tells loaded models apart in completions and traces. ``engines``: the engine of the device that stands
     for each engine of the image.
@@ -52,40 +52,40 @@ class LoadedModel:
 
     @property
     def segments(self) -> list[tuple[int, int]]:
-        """(first byte, size) of each segment."""
+        """Return (first byte, size) of each segment."""
         return self.placement.segments
 
     @property
     def code(self) -> bytes:
-        """The code as it lies in device memory: relocated."""
+        """Return the code as it lies in device memory: relocated."""
         return relocate(self.image, self.segments)
 
     def engine_of(self, job: int) -> int:
-        """The engine of the device on which job ``job`` runs unless it is placed. In a placed model, jobs of a layer
-        follow the first of them."""
+        """Return the engine of the device on which job ``job`` runs unless it is placed. In a placed model, jobs of a
+        layer follow the first of them."""
         info = self.image.meta.jobs[job]
         return self._layers.get(info.layer, self.engines[info.engine])
 
     def torn(self, job: int, engine: int) -> bool:
-        """Whether the layer of ``job``, of a placed model, would be torn if that came next on ``engine``: jobs of the
-        layer were queued elsewhere, or another layer behind them."""
+        """Return whether the layer of ``job``, of a placed model, would be torn if ``job`` came next on ``engine``:
+        jobs of the layer were queued elsewhere, or another layer was queued behind them."""
         layer = self.image.meta.jobs[job].layer
         before = self._layers.get(layer)
         return before is not None and (before != engine or self._latest[engine] != layer)
 
     @property
     def placed(self) -> bool:
-        """Whether its layers may be spread over its engines, by the edges of its image."""
+        """Return whether the layers may be spread over the model's engines, by the edges of its image."""
         return self.image.meta.parts > 0
 
     @property
     def roles(self) -> list[tuple[int, int]]:
-        """(engine as the job table names it, engine of the device) of all its engines."""
+        """Return (engine as the job table names it, engine of the device) of all engines of the model."""
         return [(0 if self.placed else number, engine) for number, engine in enumerate(self.engines)]
 
     def segments_on(self, engine: int) -> list[tuple[int, int]]:
-        """(first byte, size) of each segment as a job on ``engine`` sees it: of segment 7 of a placed model, the part
-        of that engine."""
+        """Return (first byte, size) of each segment as a job on ``engine`` sees it: of segment 7 of a placed model, the
+        part of that engine."""
         if not self.placed:
             return list(self.segments)
         base, size = self.segments[Segment.WINDOWS]
@@ -94,13 +94,13 @@ class LoadedModel:
 
     @property
     def movable(self) -> bool:
-        """Whether its LV2 windows may lie elsewhere at the next inference: no code names their addresses."""
+        """Return whether the LV2 windows may lie elsewhere at the next inference, as no code names their addresses."""
         fixed = {f"segment{i}" for i in LV2_SEGMENTS}
         return not any(entry.symbol in fixed for entry in self.image.meta.relocations)
 
     def lv2_parts(self) -> list[tuple[int, int]]:
-        """(first byte, size) of the two parts of LV2 that may lie anywhere: segments 6 and 7, or nothing and segment 7
-        if that has all of 6."""
+        """Return (first byte, size) of the two parts of LV2 that may lie anywhere: segments 6 and 7, or nothing and
+        segment 7 if that has all of 6."""
         first, second = (self.segments[i] for i in LV2_SEGMENTS)
         return [(0, 0) if self.image.meta.overlaid else first, second]
 
@@ -112,7 +112,7 @@ class LoadedModel:
 
     @property
     def name(self) -> str:
-        """The model's name, from the image."""
+        """Return the model's name, from the image."""
         return self.image.meta.model
 
     def port_names(self) -> tuple[list[str], list[str]]:
@@ -120,8 +120,8 @@ class LoadedModel:
         return [p.name for p in self.image.meta.inputs], [p.name for p in self.image.meta.outputs]
 
     def write_tensor(self, name: str, value: npt.NDArray) -> None:
-        """Store an array of the tensor's own shape and dtype; :class:`DriverError` for another, or once the model was
-        unloaded. Not charged: see ``Bus.write_mem``."""
+        """Store an array of the tensor's own shape and dtype; raises :class:`DriverError` for another, or once the
+        model was unloaded. The access is not charged, as ``Bus.write_mem`` explains."""
         info = self.image.tensor(name)
         if list(value.shape) != info.shape or value.dtype != info.dtype:
             raise DriverError(
@@ -131,8 +131,8 @@ class LoadedModel:
         self._bus.write_mem(self._address(info), np.ascontiguousarray(value).tobytes(), charge=False)
 
     def read_tensor(self, name: str) -> npt.NDArray:
-        """An array of the tensor's shape and dtype; :class:`DriverError` once the model was unloaded. Not charged: see
-        ``Bus.read_mem``."""
+        """Return an array of the tensor's shape and dtype; raises :class:`DriverError` once the model was unloaded. The
+        access is not charged, as ``Bus.read_mem`` explains."""
         info = self.image.tensor(name)
         size = int(np.prod(info.shape, dtype=np.int64)) * np.dtype(info.dtype).itemsize
         raw = self._bus.read_mem(self._address(info), size, charge=False)
@@ -144,16 +144,17 @@ class LoadedModel:
         return self.segments[info.segment][0] + info.offset
 
     def overlaps(self, other: "LoadedModel") -> bool:
-        """Whether the two models use common LV2 bytes, so that their jobs may not be mixed."""
+        """Return whether the two models use common LV2 bytes, so that their jobs may not be mixed."""
         mine, theirs = self.windows(), other.windows()
         return any(a < d and c < b for a, b in mine for c, d in theirs)
 
     def windows(self) -> list[tuple[int, int]]:
-        """The LV2 windows as (first, end)."""
+        """Return the LV2 windows as (first, end)."""
         return [(base, base + size) for base, size in self.lv2_parts() if size]
 
     def kept_weights(self, job: int) -> tuple[Range, bytes] | None:
-        """Where the weights of ``job`` stay in LV2 for the next inference, and their digest; None if they do not."""
+        """Return where the weights of ``job`` stay in LV2 for the next inference, and their digest, or None if they do
+        not."""
         kept = self._kept.get(job)
         if kept is None:
             return None
@@ -161,19 +162,19 @@ class LoadedModel:
         return (base + kept.offset, base + kept.end), kept.digest
 
     def port(self, name: str) -> PortInfo:
-        """The input or output called ``name``; KeyError if there is none."""
+        """Return the input or output called ``name``; raises KeyError if there is none."""
         for port in self.image.meta.inputs + self.image.meta.outputs:
             if port.name == name:
                 return port
         raise KeyError(f"model {self.name!r} has no input or output {name!r}")
 
     def describe_job(self, index: int) -> str:
-        """``job 3 of 'digits' (layer 'conv2')``."""
+        """Return the job as text: ``job 3 of 'digits' (layer 'conv2')``."""
         layer = self.image.meta.layers[self.image.meta.jobs[index].layer]
         return f"job {index} of {self.name!r} (layer {layer.name!r})"
 
     def disassemble(self, pc: int) -> str:
-        """Assembler text of the instruction at ``pc``; says so where there is none."""
+        """Return assembler text of the instruction at ``pc``, or a text that says that there is none."""
         raw = self.image.code[pc * INSN_BYTES : (pc + 1) * INSN_BYTES]
         try:
             return str(Insn.decode(raw))
@@ -181,7 +182,8 @@ class LoadedModel:
             return f"({error})"
 
     def descriptor(self, index: int, job_id: int, engine: int, *, interrupt: bool, cycle_limit: int) -> dict[str, int]:
-        """Members of the job descriptor of job ``index`` on ``engine``, whose event signal is thereby accounted for."""
+        """Return the members of the job descriptor of job ``index`` on ``engine``, whose event signal is thereby
+        accounted for."""
         job = self.image.meta.jobs[index]
         members = {
             "magic": JOB_MAGIC,
@@ -203,12 +205,12 @@ class LoadedModel:
         return {**members, "flags": int(flags)}
 
     def begin(self) -> None:
-        """An inference begins: waits for events count from here."""
+        """Begin an inference: waits for events count from here."""
         self.events.begin()
         self._forget()
 
     def _forget(self) -> None:
-        """No job of this inference has been queued."""
+        """Forget the queued jobs: no job of this inference has been queued."""
         self._placed = None
         self._edges.begin()
         self._layers, self._latest = {}, {}
@@ -221,12 +223,13 @@ class LoadedModel:
         self._forget()
 
     def edge_waits(self, index: int, engine: int, ended: Callable[[int], bool]) -> list[tuple[int, int]]:
-        """Of a placed model: events, as its lease counts them, that job ``index`` would have to wait for on ``engine``;
-        ``ended``: whether an earlier job is known to have ended."""
+        """Return the events, as the lease of a placed model counts them, that job ``index`` would have to wait for on
+        ``engine``; ``ended`` tells whether an earlier job is known to have ended."""
         return self._edges.waits(self.image.meta.jobs[index].after, self.engines.index(engine), ended)
 
     def put(self, index: int, engine: int, waits: Sequence[tuple[int, int]], members: dict[str, int]) -> None:
-        """Job ``index`` of a placed model comes next on ``engine``; its descriptor gets its waits and its signal."""
+        """Enter job ``index`` of a placed model as the next on ``engine``; its descriptor gets its waits and its
+        signal."""
         part, job = self.engines.index(engine), self.image.meta.jobs[index]
         self._edges.queue(index, job.after, part)
         self._layers[job.layer], self._latest[engine] = engine, job.layer

@@ -1,4 +1,4 @@
-"""How full LV2 is, and with whose data.
+"""Measures how full LV2 is, and with whose data.
 
 The hardware's high-water marks cannot tell: they never fall, and of a ring of buffers they see the end alone. The
 driver knows what is reserved; what of it holds data follows from the live ranges of images and from how far the loaders
@@ -17,9 +17,9 @@ from sw.driver.models.loaded_model import LoadedModel
 
 @dataclass(frozen=True)
 class ModelLv2:
-    """The part of LV2 that one loaded model has, in bytes. ``reserved``: homes of tensors, staging areas and weight
-    windows; ``held``: those of them with data that its queued jobs will read, as of the beginning of the oldest body
-    on each engine."""
+    """Describes the part of LV2 that one loaded model has, in bytes. ``reserved`` counts places of tensors, staging
+    areas and weight windows; ``held`` counts those of them with data that its queued jobs will read, as of the
+    beginning of the oldest body on each engine."""
 
     model: LoadedModel
     reserved: int
@@ -28,8 +28,8 @@ class ModelLv2:
 
 @dataclass(frozen=True)
 class Lv2Use:
-    """LV2 in bytes: all of it, what is reserved and what holds data (bytes that models share count once), and the same
-    by model."""
+    """Describes LV2 in bytes: all of it, what is reserved and what holds data (bytes that models share count once), and
+    the same by model."""
 
     total: int
     reserved: int
@@ -38,12 +38,13 @@ class Lv2Use:
 
     @property
     def free(self) -> int:
-        """Bytes that no model has reserved."""
+        """Return how many bytes no model has reserved."""
         return self.total - self.reserved
 
 
 def lv2_use(total: int, models: Sequence[LoadedModel], queued: Mapping[int, SubmittedJob], waiting: set[int]) -> Lv2Use:
-    """``queued``: outstanding jobs by id, oldest first; ``waiting``: ids of those whose prologue has not run."""
+    """Return the use of LV2. ``queued`` is outstanding jobs by id, oldest first; ``waiting`` is the ids of those whose
+    prologue has not run."""
     held = {id(model): _held(model, queued, waiting) for model in models}
     parts = [ModelLv2(model, size(model.windows()), size(held[id(model)])) for model in models]
     reserved = normalise(window for model in models for window in model.windows())
@@ -68,6 +69,6 @@ def _held(model: LoadedModel, queued: Mapping[int, SubmittedJob], waiting: set[i
 
 
 def _absolute(model: LoadedModel, engine: int, ranges: Iterable[tuple[int, int, int]]) -> list[Range]:
-    """Ranges given by segment, offset and size as addresses in LV2."""
+    """Return the ranges given by segment, offset and size as addresses in LV2."""
     bases = [base for base, _ in model.segments_on(engine)]
     return [(bases[segment] + offset, bases[segment] + offset + length) for segment, offset, length in ranges]

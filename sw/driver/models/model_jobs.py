@@ -1,4 +1,4 @@
-"""Jobs of loaded models: queueing them by index, and collecting their results."""
+"""Queues jobs of loaded models by index, and collects their results."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ DESCRIPTOR_WAITS = 2  #: events that a job descriptor can wait for
 
 
 class ModelJobs:
-    """The jobs of all models of one device: it pushes them to ``queues``, and owns them there."""
+    """Holds the jobs of all models of one device: it pushes them to ``queues``, and owns them there."""
 
     def __init__(self, queues: JobQueues, scrubber: Scrubber) -> None:
         self._queues, self.scrubber = queues, scrubber
@@ -29,14 +29,15 @@ class ModelJobs:
         self.resident = ResidentWeights()
 
     def begin(self, model: LoadedModel, limit: int | None) -> None:
-        """See ``Device.begin``."""
+        """Start an inference as ``Device.begin`` does."""
         self._queues.wait(lambda: not self.table.conflicts(model), limit)
         self.enter(model)
         model.begin()
 
     def enter(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
-        """``model`` is about to use its part of LV2. What another tenant left there is cleared, but for ``kept``, which
-        is what a suspended task left; what is known to lie there is no longer, but for its own weights."""
+        """Prepare the part of LV2 that ``model`` is about to use. What another tenant left there is cleared, but for
+        ``kept``, which is what a suspended task left; what is known to lie there is no longer, but for its own
+        weights."""
         self.resident.overwritten(self.scrubber.foreign(model, kept))
         self.scrubber.clear_windows(model, kept)
         weights = dict(filter(None, map(model.kept_weights, range(len(model.image.meta.jobs)))))
@@ -51,7 +52,7 @@ class ModelJobs:
         cycle_limit: int | None,
         engine: int | None,
     ) -> list[int]:
-        """See ``Device.submit``."""
+        """Queue jobs as ``Device.submit`` does."""
         numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
         if model.placed:
             _check_engines(model, numbers.values())
@@ -90,8 +91,8 @@ class ModelJobs:
     def requeue(
         self, model: LoadedModel, job: int, engine: int, descriptor: dict[str, int], point: CancelPoint | None
     ) -> None:
-        """Queue a job again that was taken off, under its own id; ``point``: it continues behind that, and finds the
-        engine as it was."""
+        """Queue a job again that was taken off, under its own id. With a ``point`` it continues behind that, and finds
+        the engine as it was."""
         queue = self._queues.engines[engine]
         if point is None and self.scrubber.must_clear(engine, model):
             self._queues.wait(lambda: queue.free > 1, None)
@@ -101,23 +102,25 @@ class ModelJobs:
         self.table.enter(descriptor["job_id"], model, job, engine, point)
 
     def collect(self, ids: Sequence[int], limit: int | None) -> list[JobResult]:
-        """See ``Device.collect``."""
+        """Return results as ``Device.collect`` does."""
         self._queues.wait(lambda: all(job_id in self.table.finished for job_id in ids), limit)
         return [self.table.finished.pop(job_id) for job_id in ids]
 
     def _resident(self, model: LoadedModel, job: int) -> bool:
-        """Whether the weights of ``job`` are in LV2."""
+        """Return whether the weights of ``job`` are in LV2."""
         kept = model.kept_weights(job)
         return kept is not None and self.resident.holds(kept[0], model.tenant, kept[1])
 
     def _window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
-        """The distance from the next place in ``queue`` to the job there that holds the weight window of ``job``."""
+        """Return the distance from the next place in ``queue`` to the job there that holds the weight window of
+        ``job``."""
         holder = self.table.window_holder(model, job, queue.number)
         return 0 if holder is None else distance(queue.unfinished, queue.place, holder[0])
 
     def _may_push(self, queue: EngineQueue, model: LoadedModel, job: int) -> bool:
-        """Whether there is room, no job on another engine holds the window, as a prologue can only wait for its own
-        ring, and a descriptor has a wait for each engine that is still at work for the job."""
+        """Return whether a job may be pushed: there is room, no job on another engine holds the window, as a prologue
+        can only wait for its own ring, and a descriptor has a wait for each engine that is still at work for the
+        job."""
         holder = self.table.window_holder(model, job, queue.number)
         needed = 1 + self.scrubber.must_clear(queue.number, model)
         if queue.free < needed or (holder is not None and holder[1].engine != queue.number):
@@ -125,7 +128,8 @@ class ModelJobs:
         return not model.placed or len(self._edge_waits(model, job, queue.number)) <= DESCRIPTOR_WAITS
 
     def _edge_waits(self, model: LoadedModel, job: int, engine: int) -> list[tuple[int, int]]:
-        """Events for which ``job`` of a placed model has to wait; what has ended is looked at where those are many."""
+        """Return the events for which ``job`` of a placed model has to wait; what has ended is looked at where those
+        are many."""
         waits = model.edge_waits(job, engine, lambda earlier: False)
         if len(waits) <= DESCRIPTOR_WAITS:
             return waits
@@ -138,7 +142,7 @@ class ModelJobs:
 
     # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
     def completed(self, engine: int, completion: dict[str, int]) -> None:
-        """The job's result can be collected."""
+        """Enter the result of a job, which can be collected now."""
         known = self.table.outstanding[completion["job_id"]]
         kept = known.model.kept_weights(known.job)
         if kept is not None and known.point is None:
@@ -146,17 +150,17 @@ class ModelJobs:
         self.table.finish(engine, completion)
 
     def fault_of(self, record: FaultRecord) -> DeviceFault:
-        """Names job, layer and instruction."""
+        """Return the fault, which names job, layer and instruction."""
         known = self.table.outstanding[record.job_id]
         instruction = known.model.disassemble(record.pc)
         return DeviceFault(replace(record, job=known.model.describe_job(known.job), instruction=instruction))
 
     def overdue(self, engine: int, job_id: int, message: str) -> DeviceTimeout:
-        """Names the model."""
+        """Return the error for an overdue job, which names the model."""
         return DeviceTimeout(message, self.table.outstanding[job_id].model)
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
-        """There will be no results, and what their prologues wrote is not known."""
+        """Forget jobs that were lost. There will be no results, and what their prologues wrote is not known."""
         for model in {
             id(entry.model): entry.model for entry in map(self.table.outstanding.get, job_ids) if entry
         }.values():
@@ -164,13 +168,13 @@ class ModelJobs:
         self.table.remove(job_ids)
 
     def describe(self, job_id: int) -> str:
-        """Index, model and layer."""
+        """Return the job as text: index, model and layer."""
         known = self.table.outstanding[job_id]
         return known.model.describe_job(known.job)
 
 
 def _check_engines(model: LoadedModel, engines: Iterable[int]) -> None:
-    """:class:`DriverError` for an engine on which a placed model cannot run."""
+    """Raise :class:`DriverError` for an engine on which a placed model cannot run."""
     for engine in engines:
         if engine not in model.engines:
             raise DriverError(
@@ -179,7 +183,7 @@ def _check_engines(model: LoadedModel, engines: Iterable[int]) -> None:
 
 
 def _check_whole(model: LoadedModel, job: int, engine: int) -> None:
-    """:class:`DriverError` if ``job``, next on ``engine``, would tear the layer of a placed model."""
+    """Raise :class:`DriverError` if ``job``, next on ``engine``, would tear the layer of a placed model."""
     if model.torn(job, engine):
         raise DriverError(
             f"{model.describe_job(job)} on engine {engine}: jobs of a layer follow each other on one engine, and "

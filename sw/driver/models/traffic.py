@@ -1,4 +1,4 @@
-"""What the DMAs between DRAM and LV2 counted for one job: the monitors of **Idle-time layer scheduling**."""
+"""Tells what the DMAs between DRAM and LV2 counted for one job: the monitors of **Idle-time layer scheduling**."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DmaTraffic:
-    """What one DMA did for one job. ``bytes``: read from the source; ``busy``: cycles with an instruction in progress;
-    ``stalled``: of these, cycles in which a memory held data up."""
+    """Says what one DMA did for one job. ``bytes``: read from the source; ``busy``: cycles with an instruction in
+    progress; ``stalled``: of these, cycles in which a memory held data up."""
 
     bytes: int = 0
     busy: int = 0
@@ -19,7 +19,7 @@ class DmaTraffic:
 
 @dataclass(frozen=True)
 class DramTraffic:
-    """All that one job moved between DRAM and LV2.
+    """Holds all that one job moved between DRAM and LV2.
 
     ``ahead``: loads of its prologue, while earlier jobs computed; ``loads`` and ``stores``: of its body.
     """
@@ -30,11 +30,12 @@ class DramTraffic:
 
     @classmethod
     def of(cls, counters: Mapping[str, int]) -> "DramTraffic":
-        """From counters by the names of ``hw.contract.job.COUNTERS``."""
+        """Return the traffic that counters by the names of ``hw.contract.job.COUNTERS`` tell."""
         parts = ("prologue", "ld2", "st2")
         return cls(*(DmaTraffic(*(counters[f"{p}_{what}"] for what in ("bytes", "busy", "stalled"))) for p in parts))
 
     @property
     def total(self) -> DmaTraffic:
-        """All three together. They overlap in time, so ``busy`` may exceed the duration of the job."""
+        """Return loads, stores and the prologue's loads together. They overlap in time, so ``busy`` may exceed the
+        duration of the job."""
         return self.ahead + self.loads + self.stores

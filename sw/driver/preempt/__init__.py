@@ -1,1 +1,1 @@
-"""Preemption: halting engines, taking tasks off them, and moving what they hold on chip to DRAM and back."""
+"""This folder preempts: it halts engines, takes tasks off them, and moves what they hold on chip to DRAM and back."""

@@ -1,4 +1,4 @@
-"""Dumping on-chip memories to DRAM and bringing them back, with ordinary instructions (of **Cancellation points**).
+"""Dumps on-chip memories to DRAM and brings them back, with ordinary instructions (of **Cancellation points**).
 
 Supervisor programs see all of DRAM as segment 1 and all of LV2 as segment 6. LV2 goes to DRAM directly, LV1 through a
 *staging buffer* of a few slots in LV2, accumulators through one in LV1 and then that in LV2.
@@ -24,7 +24,7 @@ _INT32 = 4
 
 @dataclass(frozen=True)
 class Spill:
-    """``size`` bytes at ``start`` of an on-chip ``memory``, and the ``address`` of their copy in DRAM."""
+    """Describes ``size`` bytes at ``start`` of an on-chip ``memory``, and the ``address`` of their copy in DRAM."""
 
     memory: MemoryId
     start: int
@@ -33,7 +33,7 @@ class Spill:
 
 
 class StagingBuffer:
-    """A staging buffer: slots handed out in turn. ``align``: slot addresses are multiples of it; ``where``: at least
+    """Hands out the slots of a staging buffer in turn. Slot addresses are multiples of ``align``; ``where`` is at least
     one slot long."""
 
     def __init__(self, where: Range, align: int, slot: int = SLOT_BYTES) -> None:
@@ -45,12 +45,12 @@ class StagingBuffer:
         self._next = cycle(range(start, start + slots * self.slot, self.slot))
 
     def next(self) -> int:
-        """Address of the next slot."""
+        """Return the address of the next slot."""
         return next(self._next)
 
 
 def copy_fields(src: int, dst: int, size: int) -> list[dict[str, int]]:
-    """Fields of copies of ``size`` contiguous bytes: whole runs, then the rest."""
+    """Return the fields of copies of ``size`` contiguous bytes: whole runs, then the rest."""
     runs, rest = divmod(size, RUN)
     parts = []
     if runs:
@@ -137,7 +137,7 @@ def _whole_rows(params: SocParams, lv1: StagingBuffer, lv2: StagingBuffer) -> in
 
 
 def _raw(program: Program, memory: MemoryId, start: int, size: int, target: int) -> None:
-    """VEC in mode RAW: whole accumulator rows to ``target`` in LV1, as LD0 with space ACC takes them."""
+    """Append VEC in mode RAW: whole accumulator rows go to ``target`` in LV1, as LD0 with space ACC takes them."""
     p, row = program.params, row_bytes(program.params)
     fields = {
         "op": VecOp.RAW, "src_acc": 1, "a": start // row, "a_s1": 1, "d": target,
@@ -163,12 +163,13 @@ def reload(program: Program, insns: list[Insn], engine: int) -> None:
 
 
 def _memory(space: Space, engine: int, segment: int) -> MemoryId:
-    """Segments of one job do not overlap, so each counts as a memory of its own."""
+    """Return the memory that a segment of a job counts as: segments of one job do not overlap, so each is one of its
+    own."""
     return (space, engine) if space in (Space.LV1, Space.LV0_ACT) else (space, segment)
 
 
 def _reach(insn: Insn, side: str) -> tuple[int, int]:
-    """Lowest byte and end of what a copy may touch at one side, padding included."""
+    """Return the lowest byte and the end of what a copy may touch at one side, padding included."""
     start = insn[side]
     low = high = start - (1 << 32) if start >> 31 else start
     for loop in ("2", "1", "0"):

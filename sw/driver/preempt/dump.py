@@ -1,4 +1,4 @@
-"""Dumps: moving what suspended tasks hold on chip to DRAM, before something overwrites it."""
+"""Dumps what suspended tasks hold on chip to DRAM, before something overwrites it."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -13,7 +13,7 @@ from sw.driver.preempt.suspension import DirtyRange, Suspension
 
 
 class Dump(StateTransfer):
-    """The dump of what ``wanted`` is about to overwrite of the tasks ``losing`` it.
+    """Dumps what ``wanted`` is about to overwrite of the tasks ``losing`` it.
 
     ``copies``: where in DRAM each dirty range goes. A range counts as copied once its job has completed; what a job
     overwrites on its way counts as lost once the job may have begun.
@@ -32,12 +32,13 @@ class Dump(StateTransfer):
         self._tasks, self._losing, self._wanted, self._copies = tasks, losing, wanted, copies
 
     def append(self, program: Program, copy_job: CopyJob) -> None:
-        """See ``StateTransfer``."""
+        """Add the dump of the ranges of ``copy_job`` to ``program``."""
         for r in copy_job.ranges:
             save(program, Spill(r.memory, r.start, r.size, self._copies[r]), copy_job.lv1, copy_job.lv2)
 
     def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:
-        """See ``StateTransfer``."""
+        """Return what a program for ``copy_jobs`` changes: what is lost when it begins, and what is copied when it
+        ends."""
         copies = {r: self._copies[r] for copy_job in copy_jobs for r in copy_job.ranges}
 
         def on_start() -> None:
@@ -51,6 +52,6 @@ class Dump(StateTransfer):
         return Effects(on_start, on_end)
 
     def ended(self) -> None:
-        """What comes in may overwrite its footprint from now on."""
+        """Let what comes in overwrite its footprint from now on."""
         for task in self._losing:
             task.overwrite(self._wanted)

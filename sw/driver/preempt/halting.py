@@ -1,4 +1,4 @@
-"""Halting engines and finding out where they stand (of **Cancellation points**)."""
+"""Halts engines and finds out where they stand (of **Cancellation points**)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,9 @@ _POLL = 200
 
 @dataclass(frozen=True)
 class HaltRecord:
-    """Where an engine stood when it halted. ``in_job``: inside the body of ``job_id``, at cancellation point ``point``
-    whose CANCEL is at ``pc``; otherwise before a body, or idle. ``loaded``: jobs of its ring whose prologue had run."""
+    """Says where an engine stood when it halted. ``in_job``: inside the body of ``job_id``, at cancellation point
+    ``point`` whose CANCEL is at ``pc``; otherwise before a body, or idle. ``loaded``: jobs of its ring whose prologue
+    had run."""
 
     engine: int
     in_job: bool
@@ -65,7 +66,7 @@ class Halting:
             raise
 
     def _wait_halted(self, busy: Sequence[EngineQueue], limit: int | None) -> dict[int, bool]:
-        """Whether each has halted inside a job.
+        """Return for each engine whether it has halted inside a job, once all have halted.
 
         A ``halted`` interrupt may be left over from a withdrawn pause, so trust ``STATUS.state``, not the interrupt.
         """

@@ -1,4 +1,5 @@
-"""What a task that is being suspended has on chip, from the live ranges of its image (of **Cancellation points**)."""
+"""Tells what a task that is being suspended has on chip, from the live ranges of its image (of **Cancellation
+points**)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +15,8 @@ from sw.driver.preempt.suspension import WORD, CleanRange, DirtyRange, QueuedJob
 
 
 def absolute(model: LoadedModel, live: LiveRange, engine: int) -> tuple[MemoryId, Range]:
-    """Where a live range lies on chip; accumulators in whole rows. ``NotSuspendable`` if that is nowhere."""
+    """Return where a live range lies on chip; accumulators count in whole rows. Raises ``NotSuspendable`` if that is
+    nowhere."""
     if live.space == Space.LV2:
         if live.segment not in LV2_SEGMENTS:
             raise NotSuspendable(model, f"image {model.name!r} has a live range of LV2 in segment {live.segment}")
@@ -30,8 +32,8 @@ Live = tuple[LoadedModel, int, Sequence[LiveRange]]  #: model, engine, its live 
 
 
 def dirty_ranges(lives: Iterable[Live]) -> list[DirtyRange]:
-    """The union of each model's dirty ranges, by memory and address; ``NotSuspendable`` for dirty LV0: nothing dumps
-    it."""
+    """Return the union of each model's dirty ranges, by memory and address; raises ``NotSuspendable`` for dirty LV0, as
+    nothing dumps it."""
     by_memory: dict[MemoryId, dict[int, tuple[LoadedModel, list[Range]]]] = {}
     for model, engine, ranges in lives:
         for live in ranges:
@@ -50,7 +52,7 @@ def dirty_ranges(lives: Iterable[Live]) -> list[DirtyRange]:
 
 
 def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[CleanRange]:
-    """Clean LV2 ranges with their sources, without what is dirty for another engine."""
+    """Return the clean LV2 ranges with their sources, without what is dirty for another engine."""
     written = [(r.start, r.end) for r in dirty if r.memory == LV2]
     seen: list[Range] = []
     result = []
@@ -67,7 +69,8 @@ def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[Cle
 
 
 def prefetched_windows(queue: Sequence[QueuedJob], loaded: int, engine: int) -> dict[int, Range]:
-    """Weight windows that the loader of ``engine`` had filled for jobs whose body had not begun, by job id."""
+    """Return the weight windows that the loader of ``engine`` had filled for jobs whose body had not begun, by job
+    id."""
     windows = {}
     base_of = Segment.WINDOWS
     for job in queue:
@@ -80,8 +83,8 @@ def prefetched_windows(queue: Sequence[QueuedJob], loaded: int, engine: int) -> 
 
 
 def first_live(jobs: Iterable[tuple[LoadedModel, int]], engine: int) -> list[Live]:
-    """Live ranges of the first job of each model: what lies in LV2 for it before its body starts. It has nothing in
-    memories of an engine yet, whatever its image says."""
+    """Return the live ranges of the first job of each model: what lies in LV2 for it before its body starts. It has
+    nothing in memories of an engine yet, whatever its image says."""
     first: dict[int, tuple[LoadedModel, int]] = {}
     for model, job in jobs:
         first.setdefault(id(model), (model, job))

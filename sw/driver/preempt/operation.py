@@ -1,4 +1,5 @@
-"""A dump or a restore as the driver queues it: several supervisor jobs, and what follows once all have completed."""
+"""Describes a dump or a restore as the driver queues it: several supervisor jobs, and what follows once all have
+completed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,7 +14,8 @@ from sw.driver.preempt.staging import CopyJob
 
 @dataclass(frozen=True)
 class CopyResult:
-    """One supervisor job that moved ``bytes`` to or from DRAM; times and ``traffic`` as in ``JobResult``."""
+    """Describes one supervisor job that moved ``bytes`` to or from DRAM; times and ``traffic`` are as in
+    ``JobResult``."""
 
     engine: int
     start: int
@@ -28,7 +30,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Effects:
-    """What a supervisor job changes. ``on_start``: to be assumed once it may have begun; ``on_end``: once it has
+    """Says what a supervisor job changes. ``on_start`` is to be assumed once it may have begun; ``on_end`` once it has
     completed."""
 
     on_start: Callable[[], None] = _nothing
@@ -36,7 +38,7 @@ class Effects:
 
 
 class StateTransfer(ABC):
-    """Supervisor jobs that belong together: a ``Dump`` or a ``Restore``.
+    """Joins supervisor jobs that belong together: a ``Dump`` or a ``Restore``.
 
     ``jobs``: ids of those that have not completed; ``results``: of those that moved data, in order of completion.
     """
@@ -53,16 +55,16 @@ class StateTransfer(ABC):
         """Add to ``program`` what moves the bytes of ``copy_job``."""
 
     def written(self, copy_job: CopyJob) -> list[Range]:
-        """Bytes of LV2 that moving ``copy_job`` overwrites."""
+        """Return the bytes of LV2 that moving ``copy_job`` overwrites."""
         return [copy_job.lv2.where] if copy_job.lv2 is not None else []
 
     @abstractmethod
     def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:
-        """What changes when one program for all of ``copy_jobs`` runs."""
+        """Return what changes when one program for all of ``copy_jobs`` runs."""
 
     @abstractmethod
     def ended(self) -> None:
-        """All jobs have completed; called once."""
+        """Do what follows once all jobs have completed; called once."""
 
     def close(self) -> None:
         """Say that all jobs were queued."""
@@ -70,7 +72,7 @@ class StateTransfer(ABC):
         self.settle()
 
     def job_ended(self, job_id: int, result: CopyResult | None) -> None:
-        """Note that a job is over; ``result``: what it moved, if anything."""
+        """Note that a job is over; ``result`` is what it moved, if anything."""
         self.jobs.remove(job_id)
         if result is not None:
             self.results.append(result)

@@ -1,4 +1,4 @@
-"""Taking a running task off its engines and continuing it later: the driver's side of **Cancellation points**.
+"""Takes a running task off its engines and continues it later: the driver's side of **Cancellation points**.
 
 Suspended tasks are records in host memory (:class:`~sw.driver.preempt.suspension.Suspension`), so they nest to any
 depth. Bytes leave the chip only when something is about to overwrite them, and the DRAM they go to is set aside before
@@ -32,7 +32,7 @@ UpcomingJobs = Sequence[tuple[LoadedModel, int]]  #: jobs that will be queued la
 
 
 class Preemption:
-    """Pause, dump, restore and resume on one device. ``tasks``: those that are suspended."""
+    """Does pause, dump, restore and resume on one device. ``tasks`` are those that are suspended."""
 
     def __init__(self, queues: JobQueues, jobs: ModelJobs, dram: Allocator, events: EventPool) -> None:
         self._queues, self._jobs, self._params = queues, jobs, queues.params
@@ -43,7 +43,7 @@ class Preemption:
 
     # -- pause -----------------------------------------------------------------------------------------------
     def pause(self, engines: Iterable[int], limit: int | None = None, *, verify: bool = False) -> dict[int, HaltRecord]:
-        """Halt engines once no dump or restore is under way; see :meth:`Halting.pause`."""
+        """Halt engines once no dump or restore is under way, as :meth:`Halting.pause` does."""
         self.transfers.settle()
         return self.halting.pause(engines, limit, verify=verify)
 
@@ -139,7 +139,7 @@ class Preemption:
         return Suspension(engines, halts, queues, list(models.values()), points, dirty, clean, windows, sent)
 
     def holds(self, model: LoadedModel) -> bool:
-        """Whether ``model`` is suspended. A restore whose last completion nobody has taken yet is waited for."""
+        """Return whether ``model`` is suspended. A restore whose last completion nobody has taken yet is waited for."""
         if self.tasks.hold(model):
             self.transfers.settle()
         return self.tasks.hold(model)
@@ -176,8 +176,8 @@ class Preemption:
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:
-        """What queues a dump or restore does so whole, or leaves nothing of it queued; but for what an error of the
-        device interrupts: that was announced, and ends, or is dropped when the caller recovers."""
+        """Let what queues a dump or restore do so whole, or leave nothing of it queued. What an error of the device
+        interrupts is an exception: it was announced, and ends, or is dropped when the caller recovers."""
         try:
             yield
         except (DeviceFault, DeviceTimeout):  # of the device: the caller recovers
@@ -189,8 +189,8 @@ class Preemption:
 
     # -- resume ----------------------------------------------------------------------------------------------
     def resume(self, suspended: Suspension) -> StateTransfer | None:
-        """Bring everything back and queue the task's jobs again, under their own ids; waits for no more than a dump
-        ahead of that, and for room where the programs do not fit at once.
+        """Bring everything back and queue the task's jobs again, under their own ids. This waits for no more than a
+        dump ahead of that, and for room where the programs do not fit at once.
 
         Its engines must be idle. None if nothing had to be brought back.
         """
@@ -238,7 +238,7 @@ class Preemption:
 
     # -- failure and abandonment -----------------------------------------------------------------------------
     def recover(self) -> None:
-        """After a ``SupervisorFault``: reset the engines that hold supervisor jobs, and those that a job that clears
+        """Reset, after a ``SupervisorFault``, the engines that hold supervisor jobs, and those that a job that clears
         memories has stopped. Every suspended task is as it was, but for copies that were completed; jobs queued behind
         the failed ones are lost, as after ``Device.abort``."""
         engines = sorted({*self.supervisor.engines(), *self._jobs.scrubber.faulted})
@@ -272,6 +272,6 @@ class Preemption:
 
 
 def _standing(halt: HaltRecord, queue: Sequence[QueuedJob], before: CancelPoint | None) -> CancelPoint | None:
-    """The point behind which the oldest job continues; ``before``: the one it was resumed behind, if it has not begun
-    since. None if it starts from its beginning."""
+    """Return the point behind which the oldest job continues, or None if it starts from its beginning. ``before`` is
+    the one it was resumed behind, if it has not begun since."""
     return queue[0].model.image.meta.cancel_points[halt.point] if halt.in_job else before

@@ -1,4 +1,4 @@
-"""Supervisor programs: instructions whose order between units follows from the bytes they touch."""
+"""Writes supervisor programs: instructions whose order between units follows from the bytes they touch."""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -25,8 +25,8 @@ class _Step:
 
 @dataclass
 class Program:
-    """Instructions in program order. :meth:`encode` adds the semaphores: wherever an instruction touches bytes that one
-    of another unit touched before, and one of the two writes them, it waits for that one's signal.
+    """Holds instructions in program order. :meth:`encode` adds the semaphores: wherever an instruction touches bytes
+    that one of another unit touched before, and one of the two writes them, it waits for that one's signal.
 
     One semaphore per ordered pair of units. Units complete in order, so the latest conflict stands for all before it.
     """
@@ -40,17 +40,17 @@ class Program:
 
     @property
     def moved(self) -> int:
-        """Bytes of DRAM that its instructions read or write."""
+        """Return how many bytes of DRAM the instructions read or write."""
         touched = [r for step in self.steps for r in (*step.reads, *step.writes)]
         return sum(end - start for memory, start, end in touched if memory[0] == Space.DRAM)
 
     def split(self) -> list["Program"]:
-        """The same instructions in programs that may run, one behind the other."""
+        """Return the same instructions in programs that may run one behind the other."""
         starts = range(0, len(self.steps), MAX_INSTRUCTIONS)
         return [Program(self.params, self.steps[i : i + MAX_INSTRUCTIONS]) for i in starts]
 
     def encode(self) -> bytes:
-        """The program with END; call once."""
+        """Return the encoded program with END; call this once."""
         self._synchronise()
         insns = [Insn(s.op, s.fields | {"wait": s.wait, "signal": s.signal}) for s in self.steps]
         return b"".join(insn.encode() for insn in (*insns, Insn(Op.END)))
@@ -70,7 +70,7 @@ class Program:
                     step.wait |= 1 << numbers[pair]
 
     def _conflicts(self, i: int) -> dict[Unit, int]:
-        """Latest earlier instruction of each other unit that step ``i`` must follow."""
+        """Return the latest earlier instruction of each other unit that step ``i`` must follow."""
         step, found = self.steps[i], dict[Unit, int]()
         for j in range(i - 1, -1, -1):
             earlier = self.steps[j]

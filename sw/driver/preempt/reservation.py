@@ -1,4 +1,4 @@
-"""How much DRAM a preemption may need, before it is known where the task will halt."""
+"""Tells how much DRAM a preemption may need, before it is known where the task will halt."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,8 @@ _PRIVATE = (Space.LV1, Space.LV0_ACC)
 
 
 def dump_reserve(params: SocParams, models: Sequence[LoadedModel], tasks: SuspendedTasks, incoming: LoadedModel) -> int:
-    """Bytes of DRAM that suspending ``models`` and dumping for ``incoming`` takes at most, over all their points.
+    """Return how many bytes of DRAM suspending ``models`` and dumping for ``incoming`` takes at most, over all their
+    points.
 
     Wherever ``incoming`` is placed it displaces no more of LV2 than it has, and what suspended ``tasks`` keep on chip
     counts in full.
@@ -36,12 +37,12 @@ def dump_reserve(params: SocParams, models: Sequence[LoadedModel], tasks: Suspen
 
 
 def most_dirty(model: LoadedModel) -> int:
-    """Most dirty bytes at any point of ``model``, all memories and engines."""
+    """Return the most dirty bytes at any point of ``model``, all memories and engines."""
     return sum(_most_dirty(model.image, e, (Space.LV2, *_PRIVATE)) for e, _ in model.roles)
 
 
 def _most_dirty(image: Image, engine: int, spaces: Sequence[Space]) -> int:
-    """Most dirty bytes in ``spaces`` at any point of a job of ``engine``, or before one."""
+    """Return the most dirty bytes in ``spaces`` at any point of a job of ``engine``, or before one."""
     meta = image.meta
     places = [p.live for p in meta.cancel_points if meta.jobs[p.job].engine == engine]
     places += [job.live for job in meta.jobs if job.engine == engine]

@@ -1,4 +1,4 @@
-"""Restores: bringing back on chip what a suspended task lost."""
+"""Restores on chip what a suspended task lost."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,7 +14,7 @@ from sw.driver.preempt.suspension import Suspension
 
 
 class Restore(StateTransfer):
-    """The restore of everything that ``suspended`` lost. Its copies are valid until all of it has completed."""
+    """Restores everything that ``suspended`` lost. Its copies are valid until all of it has completed."""
 
     name: ClassVar[str] = "restore"
 
@@ -23,17 +23,18 @@ class Restore(StateTransfer):
         self._tasks, self._suspended = tasks, suspended
 
     def append(self, program: Program, copy_job: CopyJob) -> None:
-        """See ``StateTransfer``."""
+        """Add the way back of the ranges of ``copy_job`` to ``program``."""
         for r in copy_job.ranges:
             assert r.copy is not None
             load(program, Spill(r.memory, r.start, r.size, r.copy), copy_job.lv1, copy_job.lv2)
 
     def written(self, copy_job: CopyJob) -> list[Range]:
-        """What it brings back, too: an image may name anything there, and any source."""
+        """Return, beside staging buffers, what the job brings back: an image may name anything there, and any
+        source."""
         return [*super().written(copy_job), *((r.start, r.end) for r in copy_job.ranges if r.memory == LV2)]
 
     def effects(self, copy_jobs: Sequence[CopyJob]) -> Effects:
-        """See ``StateTransfer``."""
+        """Return what a program for ``copy_jobs`` changes: what is on chip again when it ends."""
 
         def on_end() -> None:
             for copy_job in copy_jobs:
@@ -43,5 +44,5 @@ class Restore(StateTransfer):
         return Effects(on_end=on_end)
 
     def ended(self) -> None:
-        """The task runs again, so it is no longer suspended."""
+        """Take the task off the list of suspended ones, as it runs again."""
         self._tasks.discard(self._suspended)

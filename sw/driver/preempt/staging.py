@@ -1,4 +1,4 @@
-"""Which engine moves which bytes, through which staging buffers, in which jobs: the plan of a dump or a restore."""
+"""Plans a dump or a restore: which engine moves which bytes, through which staging buffers, in which jobs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ STAGE_BYTES = SLOTS * SLOT_BYTES
 
 @dataclass
 class CopyJob:
-    """Dirty ranges that one job of one engine moves, with the staging buffers it uses."""
+    """Names dirty ranges that one job of one engine moves, with the staging buffers it uses."""
 
     engine: int
     ranges: list[DirtyRange]
@@ -26,14 +26,14 @@ class CopyJob:
     lv2: StagingBuffer | None = None
 
     def staged(self) -> Footprint:
-        """What the staging buffers overwrite."""
+        """Return what the staging buffers overwrite."""
         result: dict = {LV2: [self.lv2.where]} if self.lv2 else {}
         return result | ({(Space.LV1, self.engine): [self.lv1.where]} if self.lv1 else {})
 
 
 @dataclass
 class StagingSpace:
-    """Where staging buffers may lie. ``lv2``: free ranges, best first; ``lv1``: by engine."""
+    """Says where staging buffers may lie. ``lv2``: free ranges, best first; ``lv1``: by engine."""
 
     lv2: list[Range]
     lv1: Mapping[int, Sequence[Range]]
@@ -42,7 +42,7 @@ class StagingSpace:
     def buffers(
         self, params: SocParams, engine: int, ranges: Iterable[DirtyRange], share: int
     ) -> tuple[StagingBuffer | None, StagingBuffer] | None:
-        """(LV1 buffer if accumulators need one, LV2 buffer), or None if there is no room. Each takes at most one
+        """Return (LV1 buffer if accumulators need one, LV2 buffer), or None if there is no room. Each takes at most one
         ``share``-th of its range."""
         row = row_bytes(params)
         low = None
@@ -68,15 +68,15 @@ def _stage(params: SocParams, free: Sequence[Range], share: int) -> StagingBuffe
 
 
 def preferred(free: list[Range], first: Iterable[Range], last: Iterable[Range]) -> list[Range]:
-    """``free`` in the order in which to use it: inside ``first``, then outside ``last``, then the rest; large ones
-    before small ones."""
+    """Return ``free`` in the order in which to use it: inside ``first``, then outside ``last``, then the rest; large
+    ones before small ones."""
     first, last = normalise(first), normalise(last)
     groups = [intersect(free, first), subtract(free, [*first, *last]), intersect(subtract(free, first), last)]
     return [r for group in groups for r in sorted(group, key=lambda r: r[0] - r[1])]
 
 
 def split(ranges: Iterable[DirtyRange]) -> list[DirtyRange]:
-    """The same bytes in ranges that one job can move."""
+    """Return the same bytes in ranges that one job can move."""
     result = []
     for dirty in ranges:
         most = LV2_COPY if dirty.memory == LV2 else PRIVATE_COPY
@@ -87,8 +87,8 @@ def split(ranges: Iterable[DirtyRange]) -> list[DirtyRange]:
 
 
 def deal(ranges: Sequence[DirtyRange], idle: Sequence[int]) -> dict[int, list[DirtyRange]]:
-    """Ranges by engine: private memories to their own, LV2 to one that has work anyway if any has. ``idle``: engines
-    that can run jobs now.
+    """Return the ranges by engine: private memories go to their own, LV2 to one that has work anyway if any has.
+    ``idle`` names engines that can run jobs now.
 
     One engine alone moves LV2 nearly as fast as DRAM can: stores of a second would close its rows in every bank.
     """
@@ -111,9 +111,9 @@ def deal(ranges: Sequence[DirtyRange], idle: Sequence[int]) -> dict[int, list[Di
 def copy_jobs(
     params: SocParams, work: Mapping[int, Sequence[DirtyRange]], space: StagingSpace, *, share: int | None = None
 ) -> list[CopyJob] | None:
-    """Jobs in order, by engine; None where accumulators or LV1 have no staging buffer. Staged ranges go first, so
-    that LV2 transfers fill the pipeline behind them. ``share``: engines that have to find buffers in the same space; by
-    default those of ``work``."""
+    """Return jobs in order, by engine, or None where accumulators or LV1 have no staging buffer. Staged ranges go
+    first, so that LV2 transfers fill the pipeline behind them. ``share`` is the number of engines that have to find
+    buffers in the same space, by default those of ``work``."""
     result = []
     for engine, ranges in work.items():
         private = [p for p in ranges if p.memory != LV2]
@@ -133,7 +133,7 @@ def copy_jobs(
 def plan_dump(
     params: SocParams, work: Mapping[int, list[DirtyRange]], space: StagingSpace, spare: Sequence[DirtyRange]
 ) -> list[list[CopyJob]]:
-    """Groups of jobs; a group begins once its engine has completed the groups before.
+    """Return groups of jobs; a group begins once its engine has completed the groups before.
 
     Where no buffer is free in LV1 or LV2, LV2 is dumped first, LV1 through what is free there, or through the place
     that this made, and accumulators through both. ``spare``: ranges of LV2 that may be dumped just to make room; an

@@ -1,4 +1,4 @@
-"""Supervisor jobs: programs the driver writes itself, queued like any other job."""
+"""Queues supervisor jobs: programs the driver writes itself, queued like any other job."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +24,8 @@ _TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
 
 @dataclass(frozen=True)
 class SupervisorJob:
-    """A job of an operation. ``models``: whose state it moves, or waits for; ``own``: by loads of their own image.
-    ``bytes``: to or from DRAM; None for one that only waits."""
+    """Describes a job of an operation. ``models``: whose state it moves, or waits for; ``own``: by loads of their own
+    image. ``bytes``: to or from DRAM; None for one that only waits."""
 
     operation: StateTransfer
     models: Sequence[LoadedModel]
@@ -50,7 +50,7 @@ class Supervisor:
         self._event.begin()
 
     def segments(self) -> list[Range]:
-        """(first byte, size) of the segments of programs that move data: all of DRAM, all of LV2."""
+        """Return (first byte, size) of the segments of programs that move data: all of DRAM, all of LV2."""
         result = [(0, 0)] * SEGMENTS
         result[DRAM_SEGMENT] = (0, self._params.dram_bytes)
         result[LV2_SEGMENT] = (0, self._params.lv2_bytes)
@@ -94,7 +94,7 @@ class Supervisor:
 
     @property
     def signals(self) -> int:
-        """Signals given by all jobs queued so far."""
+        """Return how many signals all jobs queued so far give."""
         return self._signals
 
     def _descriptor(self, engine: int, program: bytes, segments: Sequence[Range], job_id: int) -> dict[str, int]:
@@ -124,8 +124,8 @@ class Supervisor:
             self._queues.engines[e].ring_doorbell()
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Take completions of the jobs until ``done``; ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a job
-        that is overdue."""
+        """Take completions of the jobs until ``done``; raises ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a
+        job that is overdue."""
         while not done():
             for e in self.engines():
                 self._queues.take_completions(e)
@@ -133,12 +133,12 @@ class Supervisor:
                 self._queues.refuse_overdue()
 
     def engines(self) -> list[int]:
-        """Engines with supervisor jobs."""
+        """Return the engines with supervisor jobs."""
         return sorted({job.engine for job in self.jobs.values()})
 
     # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
     def completed(self, engine: int, completion: dict[str, int]) -> None:
-        """The job's effects have happened; if it was the last of its operation, that has ended."""
+        """Let the effects of a job happen; if it was the last of its operation, end that."""
         job_id = completion["job_id"]
         job = self.jobs.pop(job_id)
         moved = None
@@ -151,16 +151,16 @@ class Supervisor:
         job.operation.settle()
 
     def fault_of(self, record: FaultRecord) -> SupervisorFault:
-        """No suspended task has lost anything by it."""
+        """Return a ``SupervisorFault``: no suspended task has lost anything by it."""
         job = self.jobs[record.job_id]
         return SupervisorFault(replace(record, job=self.describe(record.job_id)), job.models, own=job.own)
 
     def overdue(self, engine: int, job_id: int, message: str) -> SupervisorTimeout:
-        """As :meth:`fault_of`."""
+        """Return a ``SupervisorTimeout``: no suspended task has lost anything by it."""
         return SupervisorTimeout(message, self.jobs[job_id].models, own=self.jobs[job_id].own)
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
-        """The oldest may have begun, the others have not."""
+        """Forget jobs that were lost. The oldest may have begun, the others have not."""
         for i, job_id in enumerate(job_ids):
             job = self.jobs.pop(job_id)
             job.operation.job_lost(job_id)
@@ -172,13 +172,13 @@ class Supervisor:
             self._signals = 0
 
     def describe(self, job_id: int) -> str:
-        """``a dump job of the driver, for 'digits'``."""
+        """Return the job as text: ``a dump job of the driver, for 'digits'``."""
         job = self.jobs[job_id]
         return f"a {job.operation.name} job of the driver, for {', '.join(repr(model.name) for model in job.models)}"
 
 
 def private_segments(segments: Sequence[Range]) -> list[Range]:
-    """Segments of a model for its reload instructions: all of its own but the code."""
+    """Return the segments of a model for its reload instructions: all of its own but the code."""
     return [(0, 0), *segments[1:]]
 
 

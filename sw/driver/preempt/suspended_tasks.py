@@ -1,4 +1,4 @@
-"""The suspended tasks of one device, and the DRAM that holds their copies."""
+"""Keeps the suspended tasks of one device, and the DRAM that holds their copies."""
 
 from collections.abc import Collection, Iterator
 
@@ -13,8 +13,8 @@ COPY_ALIGN = 64  #: of copies in DRAM
 
 
 class SuspendedTasks:
-    """The tasks that are suspended now, oldest first. Copies of what they had on chip lie in ``dram``,
-    which is cleared through ``bus``, in no simulated time, when it is given back."""
+    """Holds the tasks that are suspended now, oldest first. Copies of what they had on chip lie in ``dram``, which is
+    cleared through ``bus``, in no simulated time, when it is given back."""
 
     def __init__(self, dram: Allocator, bus: Bus) -> None:
         self._dram, self._bus = dram, bus
@@ -27,11 +27,11 @@ class SuspendedTasks:
         return len(self._tasks)
 
     def add(self, suspended: Suspension) -> None:
-        """A task was taken off its engines."""
+        """Add a task that was taken off its engines."""
         self._tasks.append(suspended)
 
     def discard(self, suspended: Suspension) -> None:
-        """A task continues, or was given up: free its copies."""
+        """Free the copies of a task that continues, or was given up."""
         if suspended in self._tasks:
             self._tasks.remove(suspended)
         for address in suspended.areas:
@@ -40,33 +40,33 @@ class SuspendedTasks:
         suspended.areas = []
 
     def hold(self, model: LoadedModel) -> bool:
-        """Whether ``model`` is suspended."""
+        """Return whether ``model`` is suspended."""
         return any(model in task.models for task in self._tasks)
 
     def dirty(self, memory: MemoryId) -> list[Range]:
-        """Dirty bytes of ``memory`` that are in their place, of all tasks."""
+        """Return the dirty bytes of ``memory`` that are in their place, of all tasks."""
         return [r for task in self._tasks for r in task.on_chip(memory)]
 
     def clean(self) -> list[Range]:
-        """Clean bytes of LV2 that are in their place, of all tasks."""
+        """Return the clean bytes of LV2 that are in their place, of all tasks."""
         return [r for task in self._tasks for r in task.kept_clean()]
 
     def prefetched(self) -> list[Range]:
-        """Weight windows in LV2 that are intact, of all tasks."""
+        """Return the weight windows in LV2 that are intact, of all tasks."""
         return [window for task in self._tasks for window in task.windows.values()]
 
     def tenants(self, ranges: Collection[DirtyRange]) -> set[str | None]:
-        """Whose data ``ranges`` may hold."""
+        """Return the tenants whose data ``ranges`` may hold."""
         owners = [task for task in self._tasks if any(r in ranges for r in task.dirty)]
         return {model.tenant for task in owners for model in task.models}
 
     def overwrite(self, footprint: Footprint) -> None:
-        """``footprint`` is about to be overwritten; see ``Suspension.overwrite``."""
+        """Note that ``footprint`` is about to be overwritten, as ``Suspension.overwrite`` does, for all tasks."""
         for task in self._tasks:
             task.overwrite(footprint)
 
     def reserve_copies(self, ranges: Collection[DirtyRange]) -> dict[DirtyRange, int]:
-        """DRAM addresses for copies of ``ranges``, by range; :class:`OutOfMemory` if there is no room.
+        """Return DRAM addresses for copies of ``ranges``, by range; raises :class:`OutOfMemory` if there is no room.
 
         The copies are not valid before their dump has completed.
         """
@@ -83,7 +83,7 @@ class SuspendedTasks:
         return addresses
 
     def check_room(self, size: int) -> None:
-        """:class:`OutOfMemory` unless ``size`` bytes of copies would fit now."""
+        """Raise :class:`OutOfMemory` unless ``size`` bytes of copies would fit now."""
         self._dram.free(self._dram.allocate(size, COPY_ALIGN, "the dump of a preempted task"))
 
 

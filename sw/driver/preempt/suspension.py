@@ -1,4 +1,4 @@
-"""A suspended task: everything needed to continue it, as a record in host memory (of **Cancellation points**).
+"""Defines a suspended task: everything needed to continue it, as a record in host memory (of **Cancellation points**).
 
 What lies on chip for it stays there until something else needs the place: *dirty ranges* lie on chip, in
 DRAM, or both; *clean* bytes of LV2 and prefetched weight windows only need to be known as lost.
@@ -21,7 +21,7 @@ WORD = 1 << 32
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job that has not finished: its descriptor, as first queued, and whose it is.
+    """Describes a job that has not finished: its descriptor, as first queued, and whose it is.
 
     ``held``: it was queued again without its prologue, as its weight window was intact.
     """
@@ -35,7 +35,7 @@ class QueuedJob:
 
     @classmethod
     def of(cls, job_id: int, model: LoadedModel, job: int, members: dict[str, int], place: int) -> "QueuedJob":
-        """From the descriptor in the ring, in which prologue and window may have been changed."""
+        """Return the job of a descriptor in the ring, in which prologue and window may have been changed."""
         info = model.image.meta.jobs[job]
         prologue = int(JobFlag.PROLOGUE) if info.prologue_pc is not None else 0
         held = bool(prologue and not members["flags"] & prologue)
@@ -45,8 +45,8 @@ class QueuedJob:
 
 @dataclass(eq=False)
 class DirtyRange:
-    """Bytes of one memory, of a ``model``, whose content is nowhere else, unless they were dumped. ``copy``: DRAM
-    address of a valid dump; ``on_chip``: still in their place."""
+    """Describes bytes of one memory, of a ``model``, whose content is nowhere else, unless they were dumped. ``copy``
+    is the DRAM address of a valid dump; ``on_chip`` says that they are still in their place."""
 
     model: LoadedModel
     memory: MemoryId
@@ -57,13 +57,13 @@ class DirtyRange:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return how many bytes the range has."""
         return self.end - self.start
 
 
 @dataclass(frozen=True)
 class CleanRange:
-    """LV2 bytes of a ``model`` with a copy at ``source`` in DRAM."""
+    """Describes LV2 bytes of a ``model`` with a copy at ``source`` in DRAM."""
 
     model: LoadedModel
     start: int
@@ -73,7 +73,7 @@ class CleanRange:
 
 @dataclass(eq=False)
 class Suspension:
-    """A task taken off its engines. Made by ``Device.suspend``; ``Device.resume`` continues it.
+    """Is a task taken off its engines. ``Device.suspend`` makes it; ``Device.resume`` continues it.
 
     ``points``: by engine that halted inside a body, its cancellation point. ``queues``: by engine, jobs not finished,
     in ring order.
@@ -94,15 +94,15 @@ class Suspension:
     stale: set[int] = field(default_factory=set)  #: engines whose LV1 and LV0 were overwritten
 
     def on_chip(self, memory: MemoryId) -> list[Range]:
-        """Dirty bytes of ``memory`` still in their place."""
+        """Return the dirty bytes of ``memory`` still in their place."""
         return normalise((p.start, p.end) for p in self.dirty if p.on_chip and p.memory == memory)
 
     def kept_clean(self) -> list[Range]:
-        """Clean bytes of LV2 still in their place."""
+        """Return the clean bytes of LV2 still in their place."""
         return subtract([(c.start, c.end) for c in self.clean], self.lost_clean)
 
     def to_dump(self, footprint: Footprint) -> list[DirtyRange]:
-        """Dirty ranges that ``footprint`` would destroy; ranges are split at its edges."""
+        """Return the dirty ranges that ``footprint`` would destroy; ranges are split at its edges."""
         result, ranges = [], []
         for dirty in self.dirty:
             hit = intersect([(dirty.start, dirty.end)], footprint.get(dirty.memory, ()))
@@ -117,7 +117,7 @@ class Suspension:
         return result
 
     def overwrite(self, footprint: Footprint) -> None:
-        """``footprint`` is about to be overwritten. :class:`DriverError` if that would lose a byte."""
+        """Note that ``footprint`` is about to be overwritten; raises :class:`DriverError` if that would lose a byte."""
         for dirty in self.dirty:
             if dirty.on_chip and overlap([(dirty.start, dirty.end)], footprint.get(dirty.memory, ())):
                 if dirty.copy is None:
@@ -132,11 +132,11 @@ class Suspension:
         self.stale |= {e for space, e in footprint if space in (Space.LV1, Space.LV0_ACT) and footprint[space, e]}
 
     def missing(self) -> list[DirtyRange]:
-        """Dirty ranges that must be copied back."""
+        """Return the dirty ranges that must be copied back."""
         return [p for p in self.dirty if not p.on_chip]
 
     def missing_clean(self) -> list[CleanRange]:
-        """Parts of clean ranges that must be loaded again."""
+        """Return the parts of clean ranges that must be loaded again."""
         return [
             CleanRange(c.model, start, end, c.source + start - c.start)
             for c in self.clean
@@ -144,7 +144,7 @@ class Suspension:
         ]
 
     def reloads(self, engine: int) -> tuple[QueuedJob, list[Insn]] | None:
-        """The halted job and its reload instructions, if the engine's own memories were overwritten."""
+        """Return the halted job and its reload instructions, if the engine's own memories were overwritten."""
         point = self.points.get(engine)
         if point is None or engine not in self.stale or not point.reload:
             return None
@@ -153,7 +153,7 @@ class Suspension:
         return halted, [_reload_instruction(halted.model, code, pc) for pc in point.reload]
 
     def drop(self, model: LoadedModel) -> None:
-        """``model`` is given up: nothing of it is brought back or queued again."""
+        """Give ``model`` up: nothing of it is brought back or queued again."""
         for e, queue in self.queues.items():
             if queue and queue[0].model is model:
                 self.points.pop(e, None)
@@ -165,7 +165,7 @@ class Suspension:
         self.models = [other for other in self.models if other is not model]
 
     def descriptors(self, engine: int) -> list[tuple[QueuedJob, dict[str, int]]]:
-        """What to queue again, in order: the halted job as a RESUME job, then those that had not started."""
+        """Return what to queue again, in order: the halted job as a RESUME job, then those that had not started."""
         result = []
         for i, job in enumerate(self.queues[engine]):
             members = dict(job.descriptor)

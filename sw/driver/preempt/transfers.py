@@ -1,4 +1,4 @@
-"""Moving what suspended tasks hold on chip to DRAM and back, by supervisor jobs (of **Cancellation points**)."""
+"""Moves what suspended tasks hold on chip to DRAM and back, by supervisor jobs (of **Cancellation points**)."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,21 +27,22 @@ from sw.driver.queues.job_queues import JobQueues
 
 @dataclass(frozen=True)
 class _Portion:
-    """A program that moves the rest of the jobs ``ending``, or some of one that has ``begun`` and goes on."""
+    """Is a program that moves the rest of the jobs ``ending``, or some of one that has ``begun`` and goes on."""
 
     program: Program
     begun: list[CopyJob]
     ending: list[CopyJob]
 
     def effects(self, operation: StateTransfer) -> Effects:
-        """What changes when it runs: bytes count as moved once all of their job are."""
+        """Return what changes when the program runs: bytes count as moved once all of their job are."""
         if self.begun:
             return Effects(on_start=operation.effects(self.begun).on_start)
         return operation.effects(self.ending)
 
 
 class Transfers:
-    """Dumps and restores of one device, of ``tasks``. ``operations``: those remembered, oldest first, for traces."""
+    """Runs the dumps and restores of one device, of ``tasks``. ``operations`` are those remembered, oldest first, for
+    traces."""
 
     def __init__(self, queues: JobQueues, jobs: ModelJobs, supervisor: Supervisor, tasks: SuspendedTasks) -> None:
         self._queues, self._jobs, self._supervisor, self._tasks = queues, jobs, supervisor, tasks
@@ -49,12 +50,12 @@ class Transfers:
         self.operations: deque[StateTransfer] = deque()
 
     def running(self) -> list[Range]:
-        """LV2 windows of models with jobs on engines."""
+        """Return the LV2 windows of models with jobs on engines."""
         return normalise(w for model in self._jobs.table.models() for w in model.windows())
 
     def settle(self) -> None:
-        """Wait until no supervisor job is outstanding; ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a job
-        that is overdue."""
+        """Wait until no supervisor job is outstanding; raises ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a
+        job that is overdue."""
         self._supervisor.wait(lambda: not self._supervisor.jobs)
 
     # -- dump ------------------------------------------------------------------------------------------------
@@ -62,7 +63,7 @@ class Transfers:
         self, wanted: Footprint, engines: Sequence[int], keep: Suspension | None = None
     ) -> StateTransfer | None:
         """Queue the dump of what ``wanted`` would destroy of all suspended tasks but ``keep``; nothing queued on
-        ``engines`` from here on begins before it has ended. None if nothing had to be dumped."""
+        ``engines`` from here on begins before it has ended. Return None if nothing had to be dumped."""
         self.settle()
         losing = [task for task in self._tasks if task is not keep]
         chosen = [r for task in losing for r in task.to_dump(wanted)]
@@ -84,8 +85,8 @@ class Transfers:
         return operation
 
     def _staging_space(self, engines: Iterable[int], wanted: Footprint, avoid: Iterable[Range] = ()) -> StagingSpace:
-        """Where staging buffers may lie: on nothing dirty and nothing that runs; rather where ``wanted`` overwrites
-        anyway."""
+        """Return where staging buffers may lie: on nothing dirty and nothing that runs; rather where ``wanted``
+        overwrites anyway."""
         params = self._params
         soft = [*self._tasks.clean(), *self._tasks.prefetched()]
         free = subtract([(0, params.lv2_bytes)], [*self._tasks.dirty(LV2), *self.running(), *avoid])
@@ -97,7 +98,7 @@ class Transfers:
 
     # -- restore ---------------------------------------------------------------------------------------------
     def restore(self, suspended: Suspension) -> StateTransfer | None:
-        """Queue what brings everything of a task back; None if nothing was missing."""
+        """Queue what brings everything of a task back; return None if nothing was missing."""
         engines = suspended.engines
         missing = suspended.missing()
         groups = self._restore_private(suspended, [r for r in missing if r.memory != LV2])
@@ -122,7 +123,7 @@ class Transfers:
         return operation
 
     def _restore_private(self, suspended: Suspension, private: list[DirtyRange]) -> list[list[CopyJob]]:
-        """Groups of jobs that bring accumulators and LV1 back; what is loaded to LV2 may join the last.
+        """Return groups of jobs that bring accumulators and LV1 back; what is loaded to LV2 may join the last.
 
         Where no staging buffer lies beside what is to come back to LV2, the group is followed by an empty one.
         """
@@ -166,7 +167,8 @@ class Transfers:
                 )
 
     def _portions(self, operation: StateTransfer, mine: list[CopyJob]) -> list[_Portion]:
-        """One for as many of an engine's jobs as a program may hold, in order; several for a job that takes more."""
+        """Return programs that each move as many of an engine's jobs as a program may hold, in order; a job that takes
+        more has several."""
         result: list[_Portion] = []
         for copy_job in mine:
             alone = Program(self._params)
@@ -183,7 +185,7 @@ class Transfers:
     def _push_reloads(
         self, operation: StateTransfer, engine: int, job: QueuedJob, insns: list[Insn], after: int | None
     ) -> None:
-        """Run loads of the image again. What its body may take, they may."""
+        """Run loads of the image again. They may take as many cycles as its body may."""
         model = job.model
         for i in range(0, len(insns), MAX_INSTRUCTIONS):
             mine = insns[i : i + MAX_INSTRUCTIONS]
@@ -204,7 +206,7 @@ class Transfers:
     def _gate(
         self, operation: StateTransfer, working: Sequence[int], engines: Sequence[int], models: Sequence[LoadedModel]
     ) -> None:
-        """Nothing that is queued on ``engines`` from here on begins before the operation's jobs, which move state of
+        """Let nothing that is queued on ``engines`` from here on begin before the operation's jobs, which move state of
         ``models``, have ended."""
         if len({*working, *engines}) > 1:
             for e in engines:
@@ -219,8 +221,8 @@ class Transfers:
 
 @contextmanager
 def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[QueuedJob] = ()) -> Iterator[None]:
-    """What cannot be done for these ranges, or for jobs with loads to run again, is ``NotSuspendable`` for the model
-    that has most of them."""
+    """Raise ``NotSuspendable`` for what cannot be done for these ranges, or for jobs with loads to run again; it names
+    the model that has most of them."""
     try:
         yield
     except (DeviceFault, DeviceTimeout, OutOfMemory, NotSuspendable):
@@ -230,7 +232,7 @@ def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[QueuedJob] = 
 
 
 def _largest(ranges: Sequence[DirtyRange]) -> LoadedModel:
-    """The model that has most of the bytes; a range counts for a few, as each takes instructions of its own."""
+    """Return the model that has most of the bytes; a range counts for a few, as each takes instructions of its own."""
     sizes: Counter[int] = Counter()
     for r in ranges:
         sizes[id(r.model)] += r.size + SLOT_BYTES
@@ -239,5 +241,5 @@ def _largest(ranges: Sequence[DirtyRange]) -> LoadedModel:
 
 
 def _owners(copy_jobs: Sequence[CopyJob]) -> list[LoadedModel]:
-    """The models whose state these jobs move."""
+    """Return the models whose state these jobs move."""
     return list({id(r.model): r.model for copy_job in copy_jobs for r in copy_job.ranges}.values())

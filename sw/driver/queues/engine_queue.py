@@ -1,4 +1,4 @@
-"""One engine's queue: job ring, completion ring, doorbell and interrupt, as the driver keeps them."""
+"""Keeps one engine's queue for the driver: job ring, completion ring, doorbell and interrupt."""
 
 from collections import deque
 
@@ -20,7 +20,7 @@ _WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
 
 
 class EngineQueue:
-    """Rings of 2 ** ``log2`` entries at ``ring`` (jobs) and ``completions`` in DRAM, both multiples of 256.
+    """Keeps rings of 2 ** ``log2`` entries at ``ring`` (jobs) and ``completions`` in DRAM, both multiples of 256.
 
     Indices are free-running counts as in ``hw.contract.job``; Python integers here, 32 bits in registers.
     """
@@ -38,51 +38,53 @@ class EngineQueue:
 
     @property
     def capacity(self) -> int:
-        """Jobs the ring holds."""
+        """Return how many jobs the ring holds."""
         return 1 << self._log2
 
     @property
     def outstanding(self) -> int:
-        """Jobs queued whose completion was not taken."""
+        """Return how many jobs are queued whose completion was not taken."""
         return len(self._unfinished) + len(self._backlog)
 
     @property
     def free(self) -> int:
-        """Jobs that can be pushed now."""
+        """Return how many jobs can be pushed now."""
         return 0 if self._backlog else self.capacity - len(self._unfinished)
 
     @property
     def unfinished(self) -> list[tuple[int, dict[str, int]]]:
-        """Ring index and descriptor of every job queued whose completion was not taken, oldest first."""
+        """Return ring index and descriptor of every job queued whose completion was not taken, oldest first."""
         return [*self._unfinished, *self._backlog]
 
     @property
     def oldest(self) -> dict[str, int] | None:
-        """Descriptor of the oldest job whose completion was not taken."""
+        """Return the descriptor of the oldest job whose completion was not taken."""
         return self._unfinished[0][1] if self._unfinished else None
 
     @property
     def clock(self) -> int | None:
-        """Cycle since when the oldest job is that, as far as is known; None without one, and while a pause lasts."""
+        """Return the cycle since when the oldest job has been the oldest, as far as is known. It is None without a job,
+        and while a pause lasts."""
         return None if self._paused or not self._unfinished else self._since
 
     @property
     def behind_barrier(self) -> bool:
-        """Whether the latest job is the first behind a barrier."""
+        """Return whether the latest job is the first behind a barrier."""
         return not self._backlog and self._barrier is not None and self._barrier == self._submitted - 2
 
     @property
     def pushed(self) -> int:
-        """Jobs pushed since the rings were set up."""
+        """Return how many jobs were pushed since the rings were set up."""
         return self._submitted
 
     @property
     def place(self) -> int:
-        """Ring index of the next job."""
+        """Return the ring index of the next job."""
         return self._submitted + len(self._backlog)
 
     def not_loaded(self) -> list[int]:
-        """Ids of queued jobs whose prologue has not run, oldest first: the loader is at the first of them."""
+        """Return the ids of queued jobs whose prologue has not run, oldest first: the loader is at the first of
+        them."""
         loaded = self.register("RING_LOADED") if self.outstanding else 0
         return [members["job_id"] for i, members in self.unfinished if not 0 < (loaded - i) % _WORD <= _WORD // 2]
 
@@ -100,7 +102,7 @@ class EngineQueue:
 
     @property
     def memory(self) -> tuple[int, int]:
-        """Where in DRAM the job ring and the completion ring lie."""
+        """Return where in DRAM the job ring and the completion ring lie."""
         return self._ring, self._completions
 
     def _program(self) -> None:
@@ -127,7 +129,7 @@ class EngineQueue:
         self._store(self._guard(self._submitted, descriptor))
 
     def requeue(self, descriptor: dict[str, int], *, barrier: bool = False) -> None:
-        """As :meth:`push`, but what a full ring does not hold follows as jobs retire.
+        """Push as :meth:`push` does, but what a full ring does not hold follows as jobs retire.
 
         ``barrier``: prologues of all later jobs wait until this one has retired.
         """
@@ -141,13 +143,13 @@ class EngineQueue:
             self._backlog.append((index, descriptor))
 
     def _announcing(self, descriptor: dict[str, int]) -> dict[str, int]:
-        """The descriptor; the one that fills the ring interrupts, so that whatever waits for room is noticed."""
+        """Return the descriptor; the one that fills the ring interrupts, so that whatever waits for room is noticed."""
         if len(self._unfinished) + 1 < self.capacity:
             return descriptor
         return {**descriptor, "flags": descriptor["flags"] | int(JobFlag.INTERRUPT)}
 
     def _guard(self, index: int, descriptor: dict[str, int]) -> dict[str, int]:
-        """The descriptor with its prologue held back until the barrier has retired."""
+        """Return the descriptor with its prologue held back until the barrier has retired."""
         distance = 0 if self._barrier is None else index - self._barrier
         after = descriptor.get("window_after", 0)
         if 0 < distance < _WINDOW_LIMIT and not 0 < after <= distance:
@@ -174,13 +176,13 @@ class EngineQueue:
             self._announced = self._submitted
 
     def take_interrupts(self) -> dict[str, int]:
-        """Pending interrupts by name (``completion``, ``fault``, ``halted``), cleared on the way."""
+        """Return pending interrupts by name (``completion``, ``fault``, ``halted``), and clear them."""
         pending = self._regs.read_fields(f"E{self.number}.IRQ_STATUS")
         self._write("IRQ_STATUS", field_value("IRQ_STATUS", **pending))
         return pending
 
     def take_completions(self) -> list[dict[str, int]]:
-        """Completions written since the last call, oldest first, and their ring slots given back."""
+        """Return the completions written since the last call, oldest first, and give their ring slots back."""
         count = (self.register("CPL_TAIL") - self._retired) & 0xFFFFFFFF
         if count > len(self._unfinished):
             raise DriverError(
@@ -200,11 +202,11 @@ class EngineQueue:
         return entries
 
     def restart_clock(self) -> None:
-        """The oldest job counts as that from now on."""
+        """Start the clock of the oldest job from now on."""
         self._since = self._bus.cycle
 
     def fault(self) -> FaultRecord:
-        """The FAULT registers."""
+        """Return the FAULT registers."""
         fields = self._regs.read_fields(f"E{self.number}.FAULT_CODE")
         return fault_record(
             self.number,
@@ -227,7 +229,7 @@ class EngineQueue:
         self._write("CONTROL", field_value("CONTROL", enable=1))
 
     def state(self) -> EngineState:
-        """STATUS.state."""
+        """Return STATUS.state."""
         return EngineState(self._regs.read_fields(f"E{self.number}.STATUS")["state"])
 
     def reset(self) -> None:
@@ -236,7 +238,8 @@ class EngineQueue:
         self._program()
 
     def empty(self) -> None:
-        """As :meth:`reset`, for an engine that halted: it keeps its ring registers, so two writes do."""
+        """Clear the queue as :meth:`reset` does, for an engine that halted: it keeps its ring registers, so two writes
+        do."""
         self._stop()
         self._forget()
         self._submitted = self._announced = self._retired = 0
@@ -256,7 +259,7 @@ class EngineQueue:
         )
 
     def describe(self, semaphores: int) -> str:
-        """What the engine is doing, for a time-out: state, current job, PC and semaphores that are not zero."""
+        """Return what the engine is doing, for a time-out: state, current job, PC and semaphores that are not zero."""
         state = self.state()
         counts = [(i, self.register(f"SEM[{i}]")) for i in range(semaphores)]
         held = ", ".join(f"{i}:{count}" for i, count in counts if count) or "all zero"
@@ -267,7 +270,8 @@ class EngineQueue:
 
 
 def _checked(entry: dict[str, int], index: int, descriptor: dict[str, int], address: int) -> dict[str, int]:
-    """A completion; if it is not that of the job that must have retired, or says what none can, a BUS fault of it."""
+    """Return a completion. If it is not that of the job that must have retired, or says what none can, return a BUS
+    fault of that job."""
     expected = descriptor["job_id"], index & 0xFFFFFFFF
     if (entry["job_id"], entry["index"]) == expected and entry["status"] in Fault.__members__.values():
         return entry
@@ -276,7 +280,7 @@ def _checked(entry: dict[str, int], index: int, descriptor: dict[str, int], addr
 
 
 def fault_record(engine: int, *, status: int, unit: int, job_id: int, pc: int, address: int) -> FaultRecord:
-    """A :class:`FaultRecord` from raw numbers; numbers without a name stay readable."""
+    """Return a :class:`FaultRecord` from raw numbers; numbers without a name stay readable."""
     code = Fault(status) if status in Fault.__members__.values() else Fault.NONE
     name = FaultUnit(unit).name if unit in FaultUnit.__members__.values() else f"unit {unit}"
     return FaultRecord(engine, code, name, job_id, pc, address)

@@ -1,4 +1,4 @@
-"""Hardware events for loaded models.
+"""Leases hardware events to loaded models.
 
 The hardware's event counters only ever count up (modulo 2^32), so that a late waiter cannot miss one. An image speaks
 of events "signalled n times since the inference began"; the driver keeps the count at which each inference begins and
@@ -10,7 +10,7 @@ from sw.driver.queues.registers import RegisterAccess
 
 
 class EventLease:
-    """The hardware events of one loaded model, in the order of the image's own numbers."""
+    """Holds the hardware events of one loaded model, in the order of the image's own numbers."""
 
     def __init__(self, regs: RegisterAccess, numbers: list[int]) -> None:
         self.numbers = numbers
@@ -24,25 +24,25 @@ class EventLease:
         self._expected = [self._regs.read(f"EVENT[{n}]") for n in self.numbers]
 
     def begin(self) -> None:
-        """An inference begins: waits count from here."""
+        """Begin an inference: waits count from here."""
         self._base = list(self._expected)
 
     def signalled(self, event: int) -> int:
-        """Hardware number of image event ``event``, which one more submitted job will signal."""
+        """Return the hardware number of image event ``event``, which one more submitted job will signal."""
         self._expected[event] = (self._expected[event] + 1) & 0xFFFFFFFF
         return self.numbers[event]
 
     def all_signalled(self, event: int) -> tuple[int, int]:
-        """Hardware number and absolute count that stand for "every job submitted so far has signalled"."""
+        """Return the hardware number and absolute count that stand for "every job submitted so far has signalled"."""
         return self.numbers[event], self._expected[event]
 
     def wait(self, event: int, times: int) -> tuple[int, int]:
-        """Hardware number and absolute count that stand for "``times`` since the inference began"."""
+        """Return the hardware number and absolute count that stand for "``times`` since the inference began"."""
         return self.numbers[event], (self._base[event] + times) & 0xFFFFFFFF
 
 
 class EventPool:
-    """Which hardware events are free."""
+    """Knows which hardware events are free."""
 
     def __init__(self, regs: RegisterAccess, count: int) -> None:
         self._regs = regs
@@ -50,7 +50,7 @@ class EventPool:
         self._count = count
 
     def lease(self, count: int, model: str) -> EventLease:
-        """``count`` events for ``model``; :class:`OutOfEvents` if fewer are free."""
+        """Lease ``count`` events to ``model``; raises :class:`OutOfEvents` if fewer are free."""
         if count > len(self._free):
             raise OutOfEvents(
                 f"model {model!r} needs {count} hardware events, {len(self._free)} of {self._count} are free; "

@@ -1,4 +1,4 @@
-"""Waiting for interrupts: awake at first, then asleep."""
+"""Waits for interrupts: awake at first, then asleep."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,15 +12,15 @@ _HISTORY = 1 << 16  #: interrupts that are remembered
 
 
 def never() -> bool:
-    """The host has nothing else to do."""
+    """Return False: the host has nothing else to do."""
     return False
 
 
 @dataclass(frozen=True)
 class HandledInterrupt:
-    """What an interrupt cost the host, from cycle ``begin`` to ``end``. ``engine``: whose registers and completions
-    were read; -1 for the way from the interrupt line into the handler, where the driver was asleep. ``causes``: the
-    engine's interrupts by name, such as ``completion``."""
+    """Says what an interrupt cost the host, from cycle ``begin`` to ``end``. ``engine``: whose registers and
+    completions were read; -1 for the way from the interrupt line into the handler, where the driver was asleep.
+    ``causes``: the engine's interrupts by name, such as ``completion``."""
 
     engine: int
     begin: int
@@ -29,7 +29,7 @@ class HandledInterrupt:
 
 
 class InterruptWait:
-    """How the driver of one SoC waits for an interrupt.
+    """Waits for an interrupt as the driver of one SoC.
 
     To be woken takes as long as ``HostCosts.interrupt``. So the driver first looks for that long by itself, reading the
     register IRQ, and goes to sleep after that: it never waits for more than twice the time of one that knew what comes
@@ -44,7 +44,8 @@ class InterruptWait:
         self.handled: deque[HandledInterrupt] = deque(maxlen=_HISTORY)
 
     def wait(self, limit: int, awake: int = 0, busy: Callable[[], bool] = never) -> int | None:
-        """Bits of IRQ once any is set: an engine has an interrupt pending. None after ``limit`` cycles without.
+        """Return the bits of IRQ once any is set, which says that an engine has an interrupt pending, or None after
+        ``limit`` cycles without.
 
         ``awake``: cycles to stay awake for, if that is longer: for what is known to come soon. ``busy``: asked when an
         interrupt has ended the sleep, as the way into the handler takes its time: with something more urgent to do

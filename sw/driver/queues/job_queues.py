@@ -1,4 +1,4 @@
-"""The job queues of one SoC: pushing jobs, and telling whoever pushed a job what became of it."""
+"""Pushes jobs to the queues of one SoC, and tells whoever pushed a job what became of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,26 +21,27 @@ class JobOwner(Protocol):
     """Whoever pushes a job registers itself as the job's owner, and is told once how the job ended."""
 
     def completed(self, engine: int, completion: dict[str, int]) -> None:
-        """A job retired on ``engine``. ``completion``: members of its ``hw.contract.job.COMPLETION``."""
+        """Hear that a job retired on ``engine``. ``completion`` is members of its ``hw.contract.job.COMPLETION``."""
 
     def fault_of(self, record: FaultRecord) -> DeviceFault:
-        """The error to raise for a job that stopped its engine. The job is lost when the engine is reset."""
+        """Return the error to raise for a job that stopped its engine. The job is lost when the engine is reset."""
         ...
 
     def overdue(self, engine: int, job_id: int, message: str) -> DeviceTimeout:
-        """The error to raise for a job that has kept ``engine`` longer than it may. It is lost when that is reset."""
+        """Return the error to raise for a job that has kept ``engine`` longer than it may. It is lost when that is
+        reset."""
         ...
 
     def lost(self, engine: int, job_ids: Sequence[int]) -> None:
-        """``engine`` was reset, and with it these jobs are gone, oldest first."""
+        """Hear that ``engine`` was reset, and with it these jobs are gone, oldest first."""
 
     def describe(self, job_id: int) -> str:
-        """What the job is, for messages."""
+        """Return what the job is, for messages."""
         ...
 
 
 class JobQueues:
-    """All engines' queues, with the owner of every job that has not ended.
+    """Holds all engines' queues, with the owner of every job that has not ended.
 
     ``log2``: log2 of the entries of each job and completion ring, which are allocated in ``dram``.
     """
@@ -60,18 +61,19 @@ class JobQueues:
 
     # -- jobs ------------------------------------------------------------------------------------------------
     def new_id(self) -> int:
-        """A job id that was not used lately; never 0."""
+        """Return a job id that was not used lately; never 0."""
         job_id = self._next_id
         self._next_id = self._next_id % 0xFFFFFFFF + 1
         return job_id
 
     def push(self, engine: int, descriptor: dict[str, int], owner: JobOwner) -> None:
-        """Write a job to the ring of ``engine``; :class:`DriverError` if that is full. Rings no doorbell."""
+        """Write a job to the ring of ``engine``; raises :class:`DriverError` if that is full. This rings no
+        doorbell."""
         self.engines[engine].push(**descriptor)
         self._owners[descriptor["job_id"]] = engine, owner
 
     def requeue(self, engine: int, descriptor: dict[str, int], owner: JobOwner, *, barrier: bool = False) -> None:
-        """As :meth:`push`, without a limit; see :meth:`EngineQueue.requeue`."""
+        """Push as :meth:`push` does, without a limit, as :meth:`EngineQueue.requeue` describes."""
         self.engines[engine].requeue(descriptor, barrier=barrier)
         self._owners[descriptor["job_id"]] = engine, owner
 
@@ -81,15 +83,16 @@ class JobQueues:
             queue.ring_doorbell()
 
     def idle(self) -> list[int]:
-        """Engines without jobs."""
+        """Return the engines without jobs."""
         return [queue.number for queue in self.engines if not queue.outstanding]
 
     # -- what happens ----------------------------------------------------------------------------------------
     def wait(self, done: Callable[[], bool], limit: int | None, look_after: int | None = None) -> None:
-        """Serve interrupts until ``done``; :class:`DeviceTimeout` after ``limit`` cycles, if it has one, and as soon as
-        a job is overdue. Raises as :meth:`poll`.
+        """Serve interrupts until ``done``; raises :class:`DeviceTimeout` after ``limit`` cycles, if it has one, and as
+        soon as a job is overdue. Raises as :meth:`poll`.
 
-        ``look_after``: cycles without an interrupt after which it is looked whether one was lost."""
+        ``look_after``: cycles without an interrupt after which it is looked whether one was lost.
+        """
         deadline = None if limit is None else self.bus.cycle + limit
         while not done():
             left = [span for span in (self.patience(), look_after) if span is not None]
@@ -103,7 +106,7 @@ class JobQueues:
                     raise self.timed_out(limit)
 
     def patience(self) -> int | None:
-        """Cycles until a job may be overdue; None if none can be."""
+        """Return the cycles until a job may be overdue, or None if none can be."""
         return self._overdue.left()
 
     def refuse_overdue(self) -> None:
@@ -121,8 +124,8 @@ class JobQueues:
             raise self.late(engine, f"{late}:\n  {self._doing()}")
 
     def poll(self, limit: int, busy: Callable[[], bool] = never) -> bool:
-        """Wait up to ``limit`` cycles for an interrupt and serve it; False if none came, or if one did while the host
-        is ``busy``: see :meth:`InterruptWait.wait`.
+        """Wait up to ``limit`` cycles for an interrupt and serve it; return False if none came, or if one did while the
+        host is ``busy``, as :meth:`InterruptWait.wait` describes.
 
         Raises the :class:`DeviceFault` of an engine that stopped on a fault.
         """
@@ -133,13 +136,14 @@ class JobQueues:
         return True
 
     def look(self) -> bool:
-        """Serve interrupts that are pending although none came; False if there are none. Raises as :meth:`poll`."""
+        """Serve interrupts that are pending although none came; return False if there are none. Raises as
+        :meth:`poll`."""
         pending = self.regs.read("IRQ")
         self.serve_interrupts(pending)
         return bool(pending)
 
     def serve_interrupts(self, pending: int) -> list[int]:
-        """Handle interrupts of the engines whose bit is set; returns those that reported a halt. Raises as
+        """Handle interrupts of the engines whose bit is set; return those that reported a halt. Raises as
         :meth:`poll`."""
         halted = []
         for queue in self.engines:
@@ -155,7 +159,7 @@ class JobQueues:
         return halted
 
     def take_completions(self, engine: int, faulted: bool = False) -> None:
-        """Tell owners of jobs on ``engine`` that have retired. :class:`DeviceFault` if one has by a fault, or if
+        """Tell owners of jobs on ``engine`` that have retired; raises :class:`DeviceFault` if one has by a fault, or if
         ``faulted``."""
         queue, record = self.engines[engine], None
         for entry in queue.take_completions():
@@ -176,19 +180,20 @@ class JobQueues:
             raise DeviceFault(record) if known is None else known[1].fault_of(record)
 
     def _blamed(self, record: FaultRecord) -> FaultRecord:
-        """The fault of a job that has not ended: where the engine could not read whose it is, of its oldest."""
+        """Return the fault of a job that has not ended. Where the engine could not read whose it is, its oldest job is
+        blamed."""
         mine = [job_id for job_id, (engine, _) in self._owners.items() if engine == record.engine]
         return record if record.job_id in mine or not mine else replace(record, job_id=mine[0])
 
     def late(self, engine: int, message: str) -> DeviceTimeout:
-        """The error for an engine whose oldest job takes too long."""
+        """Return the error for an engine whose oldest job takes too long."""
         oldest = self.engines[engine].oldest
         if oldest is None:
             return DeviceTimeout(message)
         return self._owners[oldest["job_id"]][1].overdue(engine, oldest["job_id"], message)
 
     def timed_out(self, limit: int) -> DeviceTimeout:
-        """The error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
+        """Return the error for "nothing happened within ``limit`` cycles", which says what every engine is doing."""
         return DeviceTimeout(f"no result within {limit} cycles; raise the limit or look at:\n  {self._doing()}")
 
     def _doing(self) -> str:

@@ -1,4 +1,4 @@
-"""Which job has kept its engine longer than it may, and whose fault it is that a queue does not move.
+"""Finds which job has kept its engine longer than it may, and whose fault it is that a queue does not move.
 
 The oldest job of each engine has a clock. A job that waits for an event is not late by itself: the engine on which the
 event is to be signalled has a clock too, and whoever delays that is late. Only where no clock is left that could run
@@ -26,13 +26,13 @@ class OverdueJobs:
         self._came: dict[int, int] = {}  #: by engine: the oldest job, if its events are known to have come
 
     def left(self) -> int | None:
-        """Cycles until the next clock runs out; None if there is none."""
+        """Return the cycles until the next clock runs out, or None if there is none."""
         ends = [end for queue in self._engines if (end := _end(queue)) is not None]
         return max(0, min(ends) - self._bus.cycle) if ends else None
 
     def find(self) -> tuple[int, int, int] | None:
-        """Engine and id of a job that is overdue, and its limit; None if there is none. Clocks of jobs that wait for
-        others, or that have waited until now, begin again."""
+        """Return engine and id of a job that is overdue, and its limit, or None if there is none. Clocks of jobs that
+        wait for others, or that have waited until now, begin again."""
         late = [q for q in self._engines if (end := _end(q)) is not None and end <= self._bus.cycle]
         if not late:
             return None
@@ -50,12 +50,12 @@ class OverdueJobs:
         return None
 
     def _missing(self, queue: EngineQueue) -> list[Signals]:
-        """What the oldest job of an engine waits for."""
+        """Return what the oldest job of an engine waits for."""
         left = [(event, (value - self._regs.read(f"EVENT[{event}]")) % _WORD) for event, value in _events(queue)]
         return [(event, count) for event, count in left if 0 < count < _WORD // 2]
 
     def _blocked(self, waits: Mapping[int, list[Signals]]) -> dict[int, list[Signals]]:
-        """Of engines whose oldest jobs wait, by what they wait for, those that no other can set free."""
+        """Return the engines that no other can set free, of those whose oldest jobs wait, by what they wait for."""
         blocked = {engine: missing for engine, missing in waits.items() if missing}
         while True:
             moving = [queue for queue in self._engines if queue.number not in blocked]
@@ -70,7 +70,8 @@ class OverdueJobs:
                 del blocked[engine]
 
     def _first_to_blame(self, blocked: Mapping[int, list[Signals]]) -> int:
-        """One that waits for signals that jobs queued before it do not give; there is one wherever nothing moves."""
+        """Return an engine whose job waits for signals that jobs queued before it do not give; there is one wherever
+        nothing moves."""
         for engine, missing in blocked.items():
             job_id = _oldest(self._engines[engine])["job_id"]
             if any(sum(_signals(queue, event, job_id) for queue in self._engines) < count for event, count in missing):
@@ -88,19 +89,19 @@ def _named(queue: EngineQueue) -> tuple[int, int, int]:
 
 
 def _end(queue: EngineQueue) -> int | None:
-    """When the clock of an engine's oldest job runs out; None without one, or if the job has no limit."""
+    """Return when the clock of an engine's oldest job runs out, or None without one, or if the job has no limit."""
     if queue.clock is None or not _oldest(queue)["cycle_limit"]:
         return None
     return queue.clock + BEGINNING + _oldest(queue)["cycle_limit"]
 
 
 def _events(queue: EngineQueue) -> list[tuple[int, int]]:
-    """Events that the oldest job waits for, and their counts."""
+    """Return the events that the oldest job waits for, and their counts."""
     job = _oldest(queue)
     return [(job[f"{name}_id"], job[f"{name}_value"]) for flag, name in _WAITS if job["flags"] & flag]
 
 
 def _signals(queue: EngineQueue, event: int, before: int | None = None) -> int:
-    """How many signals of ``event`` the unfinished jobs of an engine give, or those queued ``before`` a job."""
+    """Return how many signals of ``event`` the unfinished jobs of an engine give, or those queued ``before`` a job."""
     jobs = [job for _, job in queue.unfinished if job["flags"] & JobFlag.SIGNAL and job["signal_id"] == event]
     return sum(before is None or (job["job_id"] - before) % _WORD > _WORD // 2 for job in jobs)

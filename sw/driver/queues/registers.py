@@ -1,4 +1,4 @@
-"""Register access by name, from the tables of ``hw.contract.regs``."""
+"""Accesses registers by name, from the tables of ``hw.contract.regs``."""
 
 from hw.contract.params import SocParams
 from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS, ID_VALUE, VERSION_VALUE, Reg, register_map
@@ -9,7 +9,7 @@ _REGS = {reg.name: reg for reg in GLOBAL_REGS + ENGINE_REGS}
 
 
 class RegisterAccess:
-    """The registers of one SoC by name: ``read("ID")``, ``write("E0.RING_TAIL", 3)``, ``read("E1.SEM[5]")``.
+    """Accesses the registers of one SoC by name: ``read("ID")``, ``write("E0.RING_TAIL", 3)``, ``read("E1.SEM[5]")``.
 
     Every call is one bus access and is charged as one. Unknown names raise KeyError.
     """
@@ -19,7 +19,7 @@ class RegisterAccess:
         self._address = register_map(bus.params.engines)
 
     def read(self, name: str) -> int:
-        """The 32-bit value of register ``name``."""
+        """Return the 32-bit value of register ``name``."""
         return self._bus.read_reg(self._address[name])
 
     def write(self, name: str, value: int) -> None:
@@ -27,7 +27,7 @@ class RegisterAccess:
         self._bus.write_reg(self._address[name], value)
 
     def read_fields(self, name: str) -> dict[str, int]:
-        """The bit fields of register ``name`` by name, from one read."""
+        """Return the bit fields of register ``name`` by name, from one read."""
         value = self.read(name)
         return {b.name: value >> b.low & ((1 << b.width) - 1) for b in _register(name).bits}
 
@@ -52,7 +52,7 @@ def identify(regs: RegisterAccess, params: SocParams) -> None:
 
 
 def field_value(name: str, **fields: int) -> int:
-    """The value of register ``name`` with the given bit fields set and all others zero."""
+    """Return the value of register ``name`` with the given bit fields set and all others zero."""
     bits = {b.name: b for b in _register(name).bits}
     value = 0
     for field, number in fields.items():

@@ -1,4 +1,4 @@
-"""Scheduling policies by name. Each is one small class with one decision method; see ``contract``.
+"""Makes scheduling policies by name. Each is one small class with one decision method, as ``contract`` describes.
 
 The order of layers: ``fcfs``, ``round_robin``, ``sjf``, ``idle_time``, ``idle_time_tolerant``, ``deadline``,
 ``prema``. The placement of operators in engine queues: ``shortest_queue``, ``round_robin_queues``, ``earliest_finish``,
@@ -65,7 +65,7 @@ PLACEMENT: dict[str, Callable[..., PlacementPolicy]] = {
 
 
 def by_name(name: str, **options: Any) -> OrderPolicy:
-    """An order policy with its options, such as ``by_name("idle_time", window=3, starvation_limit=8)``.
+    """Return an order policy with its options, such as ``by_name("idle_time", window=3, starvation_limit=8)``.
 
     Raises ``ValueError`` for a name or an option that does not exist.
     """
@@ -79,8 +79,8 @@ def by_name(name: str, **options: Any) -> OrderPolicy:
 
 
 def placement_for(name: str, initial_waits: Sequence[float], decay_since: float | None = None) -> PlacementPolicy:
-    """The placement policy ``name`` for as many queues as ``initial_waits``, whose values, and ``decay_since``, only
-    ``queue_time`` uses."""
+    """Return the placement policy ``name`` for as many queues as ``initial_waits``, whose values, and ``decay_since``,
+    only ``queue_time`` uses."""
     if name == "queue_time":
         return QueueTime(initial_waits, decay_since)
     if name not in PLACEMENT:

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(slots=True)
 class _Paths:
-    """Combinations of one length, one per row."""
+    """Holds combinations of one length, one per row."""
 
     first: npt.NDArray[np.intp]  #: candidate that the combination begins with
     taken: npt.NDArray[np.intp]  #: (rows, models): layers taken of each model
@@ -31,12 +31,12 @@ class _Paths:
     released: Floats  #: (rows, releases): bytes, cumulative
 
     def rows(self, index: Any) -> "_Paths":
-        """The combinations at ``index``, in that order."""
+        """Return the combinations at ``index``, in that order."""
         return _Paths(*(getattr(self, name)[index] for name in self.__slots__))
 
 
 def first_of_best(state: AcceleratorState, candidates: Sequence[Candidate], window: int) -> Candidate:
-    """The candidate that begins the combination of ``window`` layers with the smallest sum of idle times.
+    """Return the candidate that begins the combination of ``window`` layers with the smallest sum of idle times.
 
     Ties: smaller memory-access idle time, then a first layer that has waited, then less compute that outlasts memory
     access, then the oldest request.
@@ -51,7 +51,8 @@ def first_of_best(state: AcceleratorState, candidates: Sequence[Candidate], wind
 
 
 def _table(candidates: Sequence[Candidate], window: int) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """(models, window, load | compute | bytes | overlap | ready | room), and how many layers of each there are."""
+    """Return (models, window, load | compute | bytes | overlap | ready | room), and how many layers of each there
+    are."""
     costs = np.zeros((len(candidates), window, 6))
     lengths = np.empty(len(candidates), np.intp)
     for model, candidate in enumerate(candidates):
@@ -79,7 +80,7 @@ def _start(state: AcceleratorState, models: int) -> _Paths:
 
 
 def _extend(state: AcceleratorState, paths: _Paths, costs: Floats, lengths: npt.NDArray[np.intp]) -> _Paths:
-    """Every combination, followed by every layer that can follow it."""
+    """Return every combination, followed by every layer that can follow it."""
     row, model = np.nonzero(paths.taken < lengths)
     begins = not paths.taken.any()
     load, compute, size, overlap, ready, room = costs[model, paths.taken[row, model]].T
@@ -101,7 +102,7 @@ def _extend(state: AcceleratorState, paths: _Paths, costs: Floats, lengths: npt.
 
 
 def _room_at(state: AcceleratorState, paths: _Paths, size: Floats) -> Floats:
-    """When ``size`` bytes are free after each combination."""
+    """Return when ``size`` bytes are free after each combination."""
     lacking = paths.allocated + size - state.memory_total
     if not paths.release_time.shape[1] or not (lacking > 0).any():
         return np.full(size.shape, state.now)
@@ -110,7 +111,7 @@ def _room_at(state: AcceleratorState, paths: _Paths, size: Floats) -> Floats:
 
 
 def _best(paths: _Paths, waited: int) -> int:
-    """The best row. ``waited``: of the first layers, so many of the first candidates have waited."""
+    """Return the best row. Of first layers, those of the first ``waited`` candidates have waited."""
     rows = np.flatnonzero(paths.idle == paths.idle.min())
     rows = rows[paths.access_idle[rows] == paths.access_idle[rows].min()]
     aged = rows[paths.first[rows] < waited]
@@ -121,6 +122,6 @@ def _best(paths: _Paths, waited: int) -> int:
 
 
 def _cheapest(paths: _Paths, count: int) -> npt.NDArray[np.intp]:
-    """``count`` rows in order of price; among equal ones those that begin with the oldest request."""
+    """Return ``count`` rows in order of price; among equal ones those that begin with the oldest request come first."""
     outlasting = paths.compute_end - paths.access_free
     return np.lexsort((paths.first, outlasting, paths.access_idle, paths.idle))[:count]

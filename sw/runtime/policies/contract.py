@@ -1,4 +1,5 @@
-"""What a policy is told and what it answers. It never sees the backend: the same object schedules RTL and simulations.
+"""Defines what a policy is told and what it answers. It never sees the backend: the same object schedules RTL and
+simulations.
 
 There are two kinds of decision. *Order*: which layer runs next (:class:`OrderPolicy`). *Placement*: which engine's
 queue an operator joins (:class:`PlacementPolicy`). Times are in one unit throughout a run, cycles on the accelerator;
@@ -11,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 
 class LayerCost(NamedTuple):
-    """What a layer needs: time of memory access (all that it moves to and from off-chip memory), time of compute,
+    """Says what a layer needs: time of memory access (all that it moves to and from off-chip memory), time of compute,
     on-chip bytes from the start of its load to the end of its compute."""
 
     load: float
@@ -23,11 +24,11 @@ class LayerCost(NamedTuple):
 
     @property
     def ahead(self) -> float:
-        """Memory access before it computes."""
+        """Return the memory access of the layer before it computes."""
         return self.load - self.streamed
 
     def scaled(self, load: float, compute: float) -> "LayerCost":
-        """The same layer with other durations."""
+        """Return the same layer with other durations."""
         longer = load / self.load if self.load else 0.0
         shorter = min(longer, compute / self.compute if self.compute else 0.0)
         streamed = self.streamed * longer
@@ -36,7 +37,7 @@ class LayerCost(NamedTuple):
 
 
 class Release(NamedTuple):
-    """On-chip bytes that a scheduled layer gives back at ``time``, when its compute ends."""
+    """Describes on-chip bytes that a scheduled layer gives back at ``time``, when its compute ends."""
 
     time: float
     bytes: int
@@ -44,7 +45,7 @@ class Release(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The next layer of a model with an open request. Durations are estimates, corrected by measurements."""
+    """Is the next layer of a model with an open request. Durations are estimates, corrected by measurements."""
 
     request: int  #: number of the request; smaller ones came earlier
     model: str
@@ -63,7 +64,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorState:
-    """The accelerator as forecast at ``now``."""
+    """Describes the accelerator as forecast at ``now``."""
 
     now: float
     compute_end: float  #: T2: compute of all that is scheduled ends (of several engines: of the one that is free first)
@@ -75,17 +76,17 @@ class AcceleratorState:
 
     @property
     def memory_free(self) -> int:
-        """Bytes that a load can use at once."""
+        """Return the bytes that a load can use at once."""
         return self.memory_total - self.memory_used
 
     @property
     def access_start(self) -> float:
-        """When the next load can start if memory allows."""
+        """Return when the next load can start if memory allows."""
         return max(self.now, self.access_free)
 
     def load_end(self, begin: float, load: float, size: int) -> float:
-        """When a load of ``size`` bytes that takes ``load`` has ended if it can begin at ``begin``, its wait for room
-        and its pauses included."""
+        """Return when a load of ``size`` bytes that takes ``load`` has ended if it can begin at ``begin``, its wait for
+        room and its pauses included."""
         if not self.partial:
             return max(begin, self.room_at(size)) + load
         time, brought, free = begin, 0, self.memory_free
@@ -98,7 +99,7 @@ class AcceleratorState:
         return time + load * (1 - brought / size if size else 1.0)
 
     def room_at(self, size: int) -> float:
-        """When ``size`` bytes are free; ``now`` if they are already."""
+        """Return when ``size`` bytes are free, which is ``now`` if they are already."""
         lacking = size - self.memory_free
         if lacking <= 0:
             return self.now
@@ -111,7 +112,7 @@ class AcceleratorState:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator to be placed: its reference duration, and when its inputs will exist."""
+    """Is an operator to be placed: its reference duration, and when its inputs will exist."""
 
     request: int
     layer: int
@@ -121,21 +122,21 @@ class Operator:
 
 
 class OrderPolicy(Protocol):
-    """Which layer runs next. ``window``: how many of each model's next layers it looks at."""
+    """Decides which layer runs next. ``window`` is how many of each model's next layers it looks at."""
 
     window: int = 1
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """One of ``candidates``; there is at least one. Called each time a scheduled layer starts."""
+        """Return one of ``candidates``; there is at least one. Called each time a scheduled layer starts."""
         ...
 
 
 class PlacementPolicy(Protocol):
-    """Which queue an operator joins."""
+    """Decides which queue an operator joins."""
 
     def place(self, operator: Operator) -> int:
-        """The number of the queue that ``operator`` joins from now on."""
+        """Return the number of the queue that ``operator`` joins from now on."""
         ...
 
     def executed(self, operator: Operator, queue: int) -> None:
-        """``operator`` has left ``queue`` because it ran or was cancelled. For policies that keep count."""
+        """Hear that ``operator`` has left ``queue`` because it ran or was cancelled, for policies that keep count."""

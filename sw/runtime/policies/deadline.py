@@ -1,4 +1,4 @@
-"""Deadlines first when they are near, idle time otherwise."""
+"""Takes deadlines first when they are near, and idle time otherwise."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from sw.runtime.policies.idle_time import IdleTime
 
 
 class Deadline(OrderPolicy):
-    """The deadline mode of idle-time layer scheduling: earliest deadline first while slack is short.
+    """Is the deadline mode of idle-time layer scheduling: earliest deadline first while slack is short.
 
     Slack is the time to the deadline less the time that the request still needs alone. It is short below ``margin``
     times the latter, which allows for what the other models take meanwhile.
@@ -21,7 +21,7 @@ class Deadline(OrderPolicy):
         self.window = window
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """See the class."""
+        """Return the candidate that the class describes."""
         urgent = [c for c in candidates if c.deadline is not None and self._is_short(c, c.deadline - state.now)]
         if urgent:
             return min(urgent, key=lambda c: (c.deadline, c.arrival, c.request))

@@ -1,10 +1,11 @@
-"""Placement by the time an operator would end."""
+"""Places an operator by the time at which it would end."""
 
 from sw.runtime.policies.contract import Operator, PlacementPolicy
 
 
 class EarliestFinish(PlacementPolicy):
-    """An operator joins the queue in which it would end first, its inputs considered; ties go to the smaller number.
+    """Lets an operator join the queue in which it would end first, its inputs considered; ties go to the smaller
+    number.
 
     Like HEFT (Topcuoglu et al., 2002) without insertion into gaps: each queue is believed busy until the operators
     placed in it have run for their reference durations, and free at once when the last of them has ended.
@@ -15,7 +16,7 @@ class EarliestFinish(PlacementPolicy):
         self._waiting = [0] * queues
 
     def place(self, operator: Operator) -> int:
-        """See the class."""
+        """Return the queue that the class describes."""
         earliest = max(operator.now, operator.ready)
         ends = [max(earliest, free_at) + operator.duration for free_at in self._free_at]
         queue = min(range(len(ends)), key=ends.__getitem__)
@@ -24,7 +25,7 @@ class EarliestFinish(PlacementPolicy):
         return queue
 
     def executed(self, operator: Operator, queue: int) -> None:
-        """A queue that has run empty is free."""
+        """Note that a queue that has run empty is free."""
         self._waiting[queue] -= 1
         if not self._waiting[queue]:
             self._free_at[queue] = 0.0

@@ -1,4 +1,4 @@
-"""One model at a time, in order of arrival."""
+"""Serves one model at a time, in order of arrival."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,8 @@ from sw.runtime.policies.contract import AcceleratorState, Candidate, OrderPolic
 
 
 class Fcfs(OrderPolicy):
-    """First come, first served: all layers of the oldest request before any of the next."""
+    """Serves first come, first served: all layers of the oldest request before any of the next."""
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """The layer of the request that arrived first."""
+        """Return the layer of the request that arrived first."""
         return min(candidates, key=lambda c: (c.arrival, c.request))

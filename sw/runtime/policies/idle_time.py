@@ -1,4 +1,4 @@
-"""Idle-time layer scheduling (Korean patent application 10-2020-0132759, 2020): resources idle least."""
+"""Schedules layers by idle time (Korean patent application 10-2020-0132759, 2020): resources idle least."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,15 +9,16 @@ from sw.runtime.policies.starvation import guarded, has_waited
 
 
 class Idle(NamedTuple):
-    """For how long a candidate, scheduled next, leaves each of the two resources idle."""
+    """Says for how long a candidate, scheduled next, leaves each of the two resources idle."""
 
     compute: float
     access: float
 
 
 def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
-    """Compute idle time: ``max(0, memory-access time - (T2 - T1))``. Memory-access idle time: from when loading must
-    pause because on-chip memory is full for this layer until the compute of scheduled layers has freed enough.
+    """Return both idle times. Compute idle time is ``max(0, memory-access time - (T2 - T1))``. Memory-access idle time
+    runs from when loading must pause because on-chip memory is full for this layer until the compute of scheduled
+    layers has freed enough.
 
     A pause delays the load, so it counts as part of the memory-access time. A layer whose inputs exist only after T2,
     which happens with several engines, leaves compute idle until then. A layer of several jobs computes the first while
@@ -32,7 +33,7 @@ def idle_times(state: AcceleratorState, candidate: Candidate) -> Idle:
 
 
 class IdleTime(OrderPolicy):
-    """The published rule: the layer with the smallest sum of both idle times, on a tie the one with the smaller
+    """Follows the published rule: the layer with the smallest sum of both idle times, on a tie the one with the smaller
     memory-access idle time.
 
     Where that ties, too, which the publication leaves open, a layer that has waited goes first (see
@@ -53,7 +54,7 @@ class IdleTime(OrderPolicy):
         self._limit = starvation_limit
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """See the class."""
+        """Return the candidate that the class describes."""
         if self.window > 1 and any(c.following for c in candidates):
             best = first_of_best(state, candidates, self.window)
         else:
@@ -63,6 +64,6 @@ class IdleTime(OrderPolicy):
 
 
 def seniority(candidate: Candidate, candidates: int) -> tuple[float, ...]:
-    """Sorts layers whose idle times tie among so many ``candidates``."""
+    """Return a key that sorts layers whose idle times tie among so many ``candidates``."""
     cost = candidate.cost
     return not has_waited(candidate, candidates), cost.compute - cost.load, candidate.arrival, candidate.request

@@ -1,4 +1,4 @@
-"""Idle-time layer scheduling that does not trust its estimates to the last cycle."""
+"""Schedules layers by idle time without trusting estimates to the last cycle."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from sw.runtime.policies.starvation import guarded
 
 
 class IdleTimeTolerant(OrderPolicy):
-    """:class:`~sw.runtime.policies.idle_time.IdleTime` with sums of idle times that tie although they differ a little:
-    by less than ``tolerance`` times what the layer with the larger one takes.
+    """Is :class:`~sw.runtime.policies.idle_time.IdleTime` with sums of idle times that tie although they differ a
+    little: by less than ``tolerance`` times what the layer with the larger one takes.
 
     Estimates are not better than that, and compute that waits for a moment costs less than a lead that memory access
     has no room for. What ties is ordered as there, the smaller memory-access idle time first.
@@ -23,7 +23,7 @@ class IdleTimeTolerant(OrderPolicy):
         self._limit, self._tolerance = starvation_limit, tolerance
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """See the class."""
+        """Return the candidate that the class describes."""
         idle = [idle_times(state, candidate) for candidate in candidates]
         least = min(map(sum, idle))
         tied = [

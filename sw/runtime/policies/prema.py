@@ -1,4 +1,4 @@
-"""A token policy in the manner of PREMA."""
+"""Schedules by tokens in the manner of PREMA."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from sw.runtime.policies.contract import AcceleratorState, Candidate, OrderPolic
 
 
 class Prema(OrderPolicy):
-    """Tokens grow with priority and slowdown; among requests with many tokens the shortest goes first.
+    """Lets tokens grow with priority and slowdown; among requests with many tokens the shortest goes first.
 
     After Choi and Rhu, "PREMA: a predictive multi-task scheduling algorithm for preemptible neural processing units",
     HPCA 2020. Levels of priority stand at 1, 3, 9, ... tokens. A request starts with the tokens of its level and gains
@@ -15,7 +15,7 @@ class Prema(OrderPolicy):
     """
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """See the class."""
+        """Return the candidate that the class describes."""
         tokens = [_tokens(c, state.now) for c in candidates]
         threshold = 1.0
         while threshold * 3 <= max(tokens):

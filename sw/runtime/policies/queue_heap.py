@@ -1,11 +1,12 @@
-"""Queues ordered by a value each, for placement policies."""
+"""Orders queues by a value each, for placement policies."""
 
 import heapq
 from collections.abc import Sequence
 
 
 class QueueHeap:
-    """The queue with the smallest value, in O(log n): a heap with lazy deletion. Ties go to the smaller number."""
+    """Finds the queue with the smallest value, in O(log n): a heap with lazy deletion. Ties go to the smaller
+    number."""
 
     def __init__(self, initial: Sequence[float]) -> None:
         if not initial:
@@ -15,7 +16,7 @@ class QueueHeap:
         heapq.heapify(self._heap)
 
     def smallest(self) -> int:
-        """The queue with the smallest value."""
+        """Return the queue with the smallest value."""
         heap, values = self._heap, self.values
         while values[heap[0][1]] != heap[0][0]:  # an entry of a value that the queue no longer has
             heapq.heappop(heap)

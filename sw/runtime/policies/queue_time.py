@@ -1,4 +1,4 @@
-"""Queue-time balancing (operator scheduling by expected queue time, 2022)."""
+"""Balances queue times (operator scheduling by expected queue time, 2022)."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from sw.runtime.policies.queue_heap import QueueHeap
 
 
 class QueueTime(PlacementPolicy):
-    """An operator joins the queue with the smallest expected queue time; ties go to the smaller queue number.
+    """Lets an operator join the queue with the smallest expected queue time; ties go to the smaller queue number.
 
     The expected queue time is the initial wait value of the queue plus the reference durations of all operators in it.
     What was added for an operator is subtracted when it has run, even if its reference duration changed meanwhile.
@@ -29,11 +29,11 @@ class QueueTime(PlacementPolicy):
 
     @property
     def expected_times(self) -> list[float]:
-        """The expected queue time of every queue."""
+        """Return the expected queue time of every queue."""
         return list(self._queues.values)
 
     def place(self, operator: Operator) -> int:
-        """See the class."""
+        """Return the queue that the class describes."""
         if self._warming:
             self._warm(operator.now)
         queue = self._queues.smallest()

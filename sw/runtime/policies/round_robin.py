@@ -1,4 +1,4 @@
-"""Turn by turn, layer by layer."""
+"""Serves requests turn by turn, layer by layer."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,13 @@ from sw.runtime.policies.contract import AcceleratorState, Candidate, OrderPolic
 
 
 class RoundRobin(OrderPolicy):
-    """One layer of each open request in turn, in order of request numbers."""
+    """Serves one layer of each open request in turn, in order of request numbers."""
 
     def __init__(self) -> None:
         self._last = -1
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """The layer of the request after the one served last."""
+        """Return the layer of the request after the one served last."""
         chosen = min(candidates, key=lambda c: (c.request <= self._last, c.request))
         self._last = chosen.request
         return chosen

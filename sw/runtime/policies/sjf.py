@@ -1,4 +1,4 @@
-"""Short requests before long ones."""
+"""Serves short requests before long ones."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,9 @@ from sw.runtime.policies.contract import AcceleratorState, Candidate, OrderPolic
 
 
 class ShortestJobFirst(OrderPolicy):
-    """The request with the shortest duration when alone. A shorter one that arrives takes over at the next layer."""
+    """Serves the request with the shortest duration when alone. A shorter one that arrives takes over at the next
+    layer."""
 
     def choose(self, state: AcceleratorState, candidates: Sequence[Candidate]) -> Candidate:
-        """The layer of the shortest request, of equally short ones the oldest."""
+        """Return the layer of the shortest request, of equally short ones the oldest."""
         return min(candidates, key=lambda c: (c.alone, c.arrival, c.request))

@@ -1,4 +1,4 @@
-"""The starvation guard of idle-time layer scheduling."""
+"""Guards idle-time layer scheduling against starvation."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,14 @@ from sw.runtime.policies.contract import Candidate
 
 
 def has_waited(candidate: Candidate, candidates: int) -> bool:
-    """Whether a layer was passed over twice as often as there are ``candidates``: then it goes before its equals."""
+    """Return whether a layer was passed over twice as often as there are ``candidates``: then it goes before its
+    equals."""
     return candidate.passed_over >= 2 * candidates
 
 
 def guarded(chosen: Candidate, candidates: Sequence[Candidate], limit: int) -> Candidate:
-    """``chosen``, unless it would make another layer be passed over more than ``limit`` times: then the layer that was
-    passed over most often.
+    """Return ``chosen``, unless it would make another layer be passed over more than ``limit`` times: then the layer
+    that was passed over most often.
 
     A layer passed over ``limit`` times goes next regardless. As only one layer can go next, the guard acts early where
     several are near the limit: of the others, the one passed over most often must have a decision left, the next one

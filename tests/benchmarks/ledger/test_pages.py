@@ -59,8 +59,9 @@ def written_by_hand(text):
 
 
 def checked_pages():
+    """The README, the manual, the notes, and the decisions."""
     folder = pages.ROOT / "docs"
-    return [pages.ROOT / "README.md", *(page for page in sorted(folder.glob("*.md")) if page.name not in REFERENCE)]
+    return [pages.ROOT / "README.md", *(page for page in sorted(folder.rglob("*.md")) if page.name not in REFERENCE)]
 
 
 def test_pages_show_the_ledger():
@@ -70,7 +71,7 @@ def test_pages_show_the_ledger():
         assert written(text, ledger) == text, f"{page}: run python -m benchmarks.ledger.pages"
 
 
-@pytest.mark.parametrize("page", checked_pages(), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", checked_pages(), ids=lambda page: str(page.relative_to(pages.ROOT)))
 def test_no_figures_are_written_by_hand(page):
     assert written_by_hand(page.read_text()) == []
 

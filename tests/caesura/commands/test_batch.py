@@ -9,7 +9,7 @@ import pytest
 import caesura
 from caesura import api, cli
 from compiler.frontend import import_model
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 from tests.support.golden_check import check_model
 from tests.support.onnx_models import Net
 
@@ -39,7 +39,7 @@ def test_a_fixed_batch_stays():
 
 @pytest.mark.parametrize("options, shape", [((), [1, 10]), (("--batch", "3"), [3, 10])])
 def test_run_takes_a_batch(tmp_path, monkeypatch, capsys, options, shape):
-    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(params)))
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(params)))
     onnx.save(dynamic_model(), tmp_path / "model.onnx")
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(0, 1, (3, 3, 12, 12)).astype(np.float32))
     arguments = [str(tmp_path / "model.onnx"), "--input", str(tmp_path / "x.npy"), "--check", "--json", *options]

@@ -8,7 +8,7 @@ import pytest
 
 import caesura
 from caesura import api
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 from tests.support.float_nets import FloatNet
 from tests.support.onnx_models import Net
 from tests.system.command import caesura_command
@@ -16,7 +16,7 @@ from tests.system.command import caesura_command
 
 @pytest.fixture(autouse=True)
 def no_simulator(monkeypatch):
-    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(api.resolve(params))))
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(api.resolve(params))))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 import caesura
 from caesura import api, cli
 from caesura.commands.quantise import quantise
-from tests.support.fake_soc import FakeSoc
+from sim.model.bus import ModelBus
 from tests.support.float_nets import SHAPE, FloatNet
 
 
@@ -72,7 +72,7 @@ def test_a_quantised_model_is_not_quantised_again(files):
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(FakeSoc(params)))
+    monkeypatch.setattr(api, "open", lambda params, *_, **__: caesura.Device(ModelBus(params)))
 
     def run(*arguments) -> str:
         monkeypatch.setattr("sys.argv", ["caesura", "run", *map(str, arguments)])

@@ -14,9 +14,11 @@ import caesura
 from caesura import cli
 from caesura.inputs import random_samples
 from caesura.page.bench_page import write_bench_page
-from caesura.page.document import heading, shortened, table, write_page
+from caesura.page.document import heading, table, write_page
 from caesura.page.memory import lv2_use
+from caesura.page.page_text import shortened
 from caesura.page.timeline import thinned, timeline
+from caesura.table import pairs_table
 from sim.trace import Span
 from tests.support.hostile_names import hostile_model
 from tests.support.networks import DIGITS
@@ -70,7 +72,11 @@ def test_a_bench(tmp_path):
 def test_names_are_text(tmp_path):
     hostile = '</script><script src="https://example.org/x.js"></script><img src=x onerror=alert(1)>'
     spans = [Span((hostile, hostile), hostile, 0, 10, hostile)]
-    write_page(tmp_path / "h.html", hostile, [heading(hostile), table((hostile,), [[hostile]]), timeline(spans)])
+    write_page(
+        tmp_path / "h.html",
+        hostile,
+        [heading(hostile), table(pairs_table(hostile, hostile, [(hostile, hostile)])), timeline(spans)],
+    )
     opens(tmp_path / "h.html")
 
 

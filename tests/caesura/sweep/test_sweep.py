@@ -14,14 +14,13 @@ import pytest
 from dask.distributed import LocalCluster
 from rich.console import Console
 
-from caesura.comma_separated import to_csv
 from caesura.scenario.dependencies import dependencies_digest
 from caesura.sweep import run
 from caesura.sweep.measure import measure
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import SweepError, load_sweep
 from caesura.sweep.store import Store
-from caesura.sweep.table import rows, to_table
+from caesura.sweep.table import sweep_table, to_terminal
 from tests.support.networks import DIGITS
 from tests.support.web_pages import loads
 
@@ -76,10 +75,10 @@ def test_a_sweep_that_goes_on_runs_only_what_is_missing(tmp_path):
 def test_a_point_that_fails_is_a_row(tmp_path, capsys):
     _, points = load_sweep(write(tmp_path, SPEC.replace('["8KiB", "16KiB"]', '["4KiB", "8KiB"]') + "lv2_limit = 512\n"))
     figures = run_sweep(points[:2], Store(tmp_path), jobs=1, told=silent)
-    found = rows(points[:2], figures)
-    assert all("lv2_limit" in row["error"] for row in found)
-    assert to_csv(found).splitlines()[0] == "pes,lv1_bytes,model,error"
-    Console(width=80).print(to_table("title", points[:2], found))
+    table = sweep_table("title", points[:2], figures)
+    assert all("lv2_limit" in row["error"] for row in table.fields())
+    assert table.csv().splitlines()[0] == "pes,lv1_bytes,model,error"
+    Console(width=80).print(to_terminal(table, points[:2]))
     assert "pes=2, lv1_bytes=4KiB" in capsys.readouterr().out
 
 
@@ -305,10 +304,10 @@ def test_on_a_scheduler(tmp_path):
 def test_numbers_are_whole_at_80_columns(tmp_path, capsys):
     _, points = load_sweep(write(tmp_path, SPEC.replace("pes =", "dram_latency = [20, 100]\npes =")))
     figures = [{"cycles": 12_345_678, "utilisation": 0.987} for _ in points]
-    found = rows(points, figures)
-    for row in found:
+    table = sweep_table("title", points, figures)
+    for row in table.rows:
         row["model"] = "a name that is much longer than there is room for"
-    Console(width=80).print(to_table("title", points, found))
+    Console(width=80).print(to_terminal(table, points))
     lines = capsys.readouterr().out.splitlines()
     assert sum("12,345,678" in line and "98.7%" in line for line in lines) == len(points) == 8
     assert all(len(line) <= 80 for line in lines) and "…" in lines[-2]
@@ -316,7 +315,7 @@ def test_numbers_are_whole_at_80_columns(tmp_path, capsys):
 
 def test_figures_do_not_hide_labels(tmp_path):
     _, points = load_sweep(write(tmp_path, SPEC.replace("lv1_bytes", "lv2_bytes").replace("8KiB", "64KiB")))
-    found = rows(points, [measure(points[0], DIGITS.read_bytes())] * len(points))
+    found = sweep_table("", points, [measure(points[0], DIGITS.read_bytes())] * len(points)).fields()
     assert [row["lv2_bytes"] for row in found] == ["64KiB", "16KiB"] * 2 and found[0]["lv2_used_bytes"] > 0
 
 

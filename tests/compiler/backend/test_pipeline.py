@@ -12,10 +12,10 @@ from compiler.compile import compile_with_report
 from compiler.ir import CompileError
 from hw.contract.image import Image
 from hw.contract.params import preset
-from sim.check.races import RaceChecker
-from sim.functional.runner import run_image
 from sim.host import run_host
+from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, check
+from tests.support.image_runner import run_image
 from tests.support.networks import DIGITS, network
 
 

@@ -10,8 +10,8 @@ from compiler.frontend import import_model
 from hw.contract.params import preset
 from sim.functional import copies, mac, vector
 from sim.functional.pieces import cut, pieces, whole
-from sim.functional.runner import run_image
 from tests.support.graphs import random_inputs
+from tests.support.image_runner import run_image
 from tests.support.random_graphs import random_graph
 
 TINY = preset("tiny")

@@ -2,17 +2,17 @@
 
 from hw.contract.params import preset
 from sim.bus import HostCosts
+from sim.model.bus import ModelBus
 from sw.driver import Device
 from sw.driver.models.model_jobs import SUBMIT_ACCESSES
 from sw.driver.preempt.halting import RECORD_ACCESSES
 from sw.driver.queues.engine_queue import EMPTY_ACCESSES, SERVE_ACCESSES
-from tests.support.fake_soc import FakeSoc
 from tests.support.preempt_images import walking_image
 
 LIMIT = 1_000_000
 
 
-class CountingSoc(FakeSoc):
+class CountingBus(ModelBus):
     """Counts register accesses."""
 
     def __init__(self):
@@ -35,7 +35,7 @@ def counted(device, action):
 
 
 def test_accesses_of_each_action():
-    device = Device(CountingSoc())
+    device = Device(CountingBus())
     model = device.load(walking_image(preset("tiny"), jobs=3))
     device.begin(model, LIMIT)
     assert counted(device, lambda: device.submit(model, [0], limit=0)) <= SUBMIT_ACCESSES

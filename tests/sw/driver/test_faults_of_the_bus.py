@@ -6,11 +6,11 @@ import pytest
 from hw.contract.job import COMPLETION, Fault
 from hw.contract.params import DRAM_TIMING, preset
 from sim.faulty_bus import FaultyBus
+from sim.model.bus import ModelBus
 from sw.driver import Device, DeviceFault
 from sw.driver.limits import BODY, FACTOR, MARGIN, body_limits
 from sw.driver.queues import interrupt_wait
 from sw.runtime import Runtime, Session
-from tests.support.fake_soc import FakeSoc
 from tests.support.preempt_images import walking_image
 
 TINY = preset("tiny")
@@ -19,7 +19,7 @@ X = np.random.default_rng(0).uniform(-60, 60, (1, 8, 8)).astype(np.float32)
 
 @pytest.fixture
 def bus():
-    return FaultyBus(FakeSoc(TINY))
+    return FaultyBus(ModelBus(TINY))
 
 
 @pytest.mark.parametrize("look_after", [2000, interrupt_wait.LOOK_AFTER])

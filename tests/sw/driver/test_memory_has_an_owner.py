@@ -5,9 +5,9 @@ import pytest
 
 from hw.contract.params import preset
 from sim.bus import BusError
+from sim.model.bus import ModelBus
 from sw.driver import Device, DriverError
 from sw.runtime import Runtime, Session
-from tests.support.fake_soc import FakeSoc
 from tests.support.images import SIZE, copy_image
 
 TINY = preset("tiny")
@@ -15,7 +15,7 @@ X = np.full((1, 8, 8), 20, np.float32)
 
 
 def test_inputs_of_an_unloaded_model_do_not_reach_the_next_tenant():
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelBus(TINY))
     gone = device.load(copy_image(TINY, name="gone"))
     session = Session(device, gone)
     session.run(X)
@@ -39,7 +39,7 @@ def test_inputs_of_an_unloaded_model_do_not_reach_the_next_tenant():
 
 
 def test_a_model_with_requests_does_not_vanish_under_them():
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelBus(TINY))
     model = device.load(copy_image(TINY))
     runtime = Runtime(device)
     first, second = runtime.submit(model, X), runtime.submit(model, X, arrival=50_000)
@@ -55,7 +55,7 @@ def test_a_model_with_requests_does_not_vanish_under_them():
 @pytest.mark.parametrize("fails_at", range(1, 12))
 @pytest.mark.parametrize("operation", ["write_mem", "read_reg"])
 def test_a_load_that_fails_gives_everything_back(monkeypatch, operation, fails_at):
-    soc = FakeSoc(TINY.replace(engines=2))
+    soc = ModelBus(TINY.replace(engines=2))
     device = Device(soc)
     image = copy_image(soc.params, engines=2)
     image.weights, image.meta.segment_sizes[1] = bytes(SIZE), SIZE

@@ -43,7 +43,7 @@ def test_memory_is_flat(preemptive):
     tracemalloc.start()
     try:
         first = held_after(serve, 30 if preemptive else 200)
-        count = 60 if preemptive else 1000
+        count = 120 if preemptive else 1000  # what others of this process leave is some thousand bytes in all
         grown = held_after(serve, count) - first
     finally:
         tracemalloc.stop()

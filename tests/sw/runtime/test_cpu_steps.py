@@ -5,9 +5,9 @@ import pytest
 
 from hw.contract.params import preset
 from sim.bus import HostCosts
+from sim.model.bus import ModelBus
 from sw.driver import Device
 from sw.runtime import Mechanism, Runtime, State
-from tests.support.fake_soc import FakeSoc
 from tests.support.images import negating_image
 from tests.support.preempt_images import smashing_image, walking_image
 
@@ -18,7 +18,7 @@ COSTS = HostCosts(cpu_step=STEP)
 
 
 def device_of(*images):
-    device = Device(FakeSoc(TINY, costs=COSTS))
+    device = Device(ModelBus(TINY, costs=COSTS))
     return device, [device.load(image) for image in images]
 
 
@@ -70,9 +70,10 @@ def test_a_more_urgent_request_comes_while_the_cpu_works(rule):
     runtime = Runtime(device, preemptive=True, rule=lambda situation: rule, may_kill=True)
     first = runtime.submit(slow, X)
     second = runtime.submit(long, X, arrival=device.bus.cycle + 5000)
-    third = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 9000)
+    third = runtime.submit(urgent, X, priority=1, arrival=device.bus.cycle + 6600)
     runtime.run_until_done()
     check(first, 2), check(second, 0), check(third, 0)
+    assert second.preempted == (rule is not Mechanism.WAIT)
     assert device.suspensions == []
 
 

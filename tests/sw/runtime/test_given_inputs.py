@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hw.contract.params import preset
+from sim.model.bus import ModelBus
 from sw.driver import Device
 from sw.runtime import InputError, Runtime, Session
-from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image
 
 TINY = preset("tiny")
@@ -55,7 +55,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_it_is_an_error_of_its_request_and_the_others_are_served(case):
     value, message = BAD[case]
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelBus(TINY))
     model = device.load(copy_image(TINY))
     runtime = Runtime(device)
     good = [runtime.submit(model, X)]
@@ -73,7 +73,7 @@ def test_it_is_an_error_of_its_request_and_the_others_are_served(case):
 
 
 def test_nan_for_an_input_of_integers():
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelBus(TINY))
     image = copy_image(TINY)
     port = image.meta.inputs[0]
     port.quantise, port.dtype = False, "int8"

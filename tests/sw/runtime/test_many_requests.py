@@ -8,9 +8,9 @@ import pytest
 
 import sw
 from hw.contract.params import preset
+from sim.model.bus import ModelBus
 from sw.driver import Device
 from sw.runtime import Runtime
-from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image
 
 TINY = preset("tiny")
@@ -37,7 +37,7 @@ class Counted(int):
 
 def work(count, models, **options):
     """Comparisons, and calls of functions of the driver and the run time, while so many requests are served."""
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelBus(TINY))
     loaded = [device.load(copy_image(TINY)) for _ in range(models)]
     runtime, calls = Runtime(device, **options), 0
     soon, late = device.bus.cycle + 1, 10**12

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from hw.contract.params import preset
+from sim.model.bus import ModelBus
 from sw.driver import Device, JobResult
 from sw.runtime import Runtime, Session, reference
 from sw.runtime.estimates import Estimates
@@ -11,7 +12,6 @@ from sw.runtime.policies import LayerCost
 from sw.runtime.policies.fcfs import Fcfs
 from sw.runtime.policies.queue_time import QueueTime
 from sw.runtime.scheduler import LayerChain, LayerScheduler
-from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image
 from tests.support.preempt_images import walking_image
 
@@ -51,7 +51,7 @@ def test_layers_of_many_jobs_go_in_parts_and_wait_for_the_windows_of_earlier_one
 
 
 def test_a_first_run_alone_stores_durations_without_being_asked():
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelBus(TINY))
     model = device.load(copy_image(TINY))
     assert not reference.measured(model.image)
     _, stats = Session(device, model).run(X)
@@ -63,7 +63,7 @@ def test_a_first_run_alone_stores_durations_without_being_asked():
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_request_stores_durations_if_it_had_the_device_to_itself(together):
-    device = Device(FakeSoc(BASE))
+    device = Device(ModelBus(BASE))
     models = [device.load(walking_image(BASE, jobs=3, name=name)) for name in "ab"]
     runtime = Runtime(device)
     for number, model in enumerate(models):

@@ -4,17 +4,17 @@ import pytest
 from hw.contract.image import ImageError
 from hw.contract.params import preset
 from sim.bus import HostCosts
+from sim.model.bus import ModelBus
 from sw.driver import Device, DeviceFault, DeviceTimeout
 from sw.runtime import InputError, Session
-from tests.support.fake_soc import FakeSoc
-from tests.support.images import SIZE, copy_image, negating_image
+from tests.support.images import COPY_CYCLES, SIZE, copy_image, negating_image
 
 TINY, BASE = preset("tiny"), preset("base")
 FIVE = np.full((1, 8, 8), 5, np.float32)
 
 
 def session(image=None, params=TINY, **options):
-    device = Device(FakeSoc(params))
+    device = Device(ModelBus(params))
     return Session(device, device.load(image or copy_image(params)), **options)
 
 
@@ -24,19 +24,20 @@ def test_outputs_are_the_dequantised_inputs():
     quantised = np.clip(np.rint(x / np.float32(0.5)) + 3, -128, 127)
     np.testing.assert_array_equal(outputs["out"], ((quantised - 3) * np.float32(0.5)).reshape(1, 64))
     assert outputs["out"].dtype == np.float32
-    assert stats.cycles == 300 < stats.latency
+    assert stats.cycles == COPY_CYCLES < stats.latency
 
 
 def test_statistics_per_layer():
-    device = Device(FakeSoc(BASE, costs=HostCosts.free()))
+    device = Device(ModelBus(BASE, costs=HostCosts.free()))
     run = Session(device, device.load(copy_image(BASE, engines=3)))
     _, stats = run.run({"in": np.zeros((1, 8, 8), np.float32)})
     first, second = stats.layers
-    assert (first.cycles, first.engines, first.macs) == (300, (0,), 1000)
-    assert first.utilisation == 1000 / (256 * 300)
-    assert (second.cycles, second.engines) == (600, (0, 1))
+    alone, *two = stats.jobs
+    assert (first.cycles, first.engines, first.macs) == (alone.end - alone.start, (0,), 1000)
+    assert first.utilisation == 1000 / (256 * first.cycles)
+    assert (second.cycles, second.engines) == (two[1].end - two[0].start, (0, 1))
     assert stats.utilisation == 1000 / (512 * stats.cycles)
-    assert len(stats.jobs) == 3
+    assert (first.cycles, second.cycles, stats.cycles, len(two)) == (328, 413, 858, 2)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_wrong_inputs_are_named(value, message):
 
 def test_host_step_runs_on_the_cpu_and_takes_time():
     for_nothing = session(copy_image(TINY)).run(FIVE)[1]
-    device = Device(FakeSoc(TINY))
+    device = Device(ModelBus(TINY))
     outputs, stats = Session(device, device.load(negating_image(TINY))).run(FIVE)
     assert set(outputs["out"].ravel()) == {np.float32((-13 - 3) * 0.5)}
     step = 1000 + 64 * 1 + 2 * 1 * 10  # a call, 64 elements, two tensors of one cache line
@@ -64,7 +65,7 @@ def test_host_step_runs_on_the_cpu_and_takes_time():
 
 
 def test_host_step_can_be_free():
-    device = Device(FakeSoc(TINY, costs=HostCosts.free()))
+    device = Device(ModelBus(TINY, costs=HostCosts.free()))
     assert Session(device, device.load(negating_image(TINY))).run(FIVE)[1].host == 0
 
 
@@ -86,8 +87,8 @@ def test_session_runs_again_after_a_fault():
 
 def test_session_runs_again_after_a_timeout():
     run = session(limit=1000)
-    run.device.bus.hang = True
+    run.device.bus.set_dram_timing(TINY.replace(dram_latency=50_000))
     with pytest.raises(DeviceTimeout, match="within 1000 cycles"):
-        run.run(np.zeros((1, 8, 8), np.float32))
-    run.device.bus.hang = False
-    run.run(np.zeros((1, 8, 8), np.float32))
+        run.run(FIVE)
+    run.device.bus.set_dram_timing(TINY)
+    np.testing.assert_array_equal(run.run(FIVE)[0]["out"], FIVE.reshape(1, 64))

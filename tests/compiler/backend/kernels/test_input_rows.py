@@ -11,10 +11,10 @@ from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import preset
 from hw.contract.timing import UNIT_IN_FLIGHT
-from sim.check.preemption import check_points
-from sim.check.races import RaceChecker
-from sim.functional.runner import run_image
+from tests.support.check.preemption import check_points
+from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.image_runner import run_image
 
 TINY = preset("tiny")
 SIDE = 96  # 27 KiB of input; a quarter of LV2, 32 KiB, may be used

@@ -9,7 +9,7 @@ from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.image import Image
 from hw.contract.params import SocParams, preset
-from sim.check.preemption import check_points
+from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, check, random_inputs
 
 TINY, BASE = preset("tiny"), preset("base")

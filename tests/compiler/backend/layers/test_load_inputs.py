@@ -7,8 +7,8 @@ from compiler.backend.pipeline import build
 from compiler.backend.prepare import prepared
 from hw.contract.image import Image
 from hw.contract.params import preset
-from sim.check.preemption import check_points
-from sim.check.windows import window_clashes
+from tests.support.check.preemption import check_points
+from tests.support.check.windows import window_clashes
 from tests.support.graphs import GraphBuilder, check, random_inputs
 
 BASE = preset("base")

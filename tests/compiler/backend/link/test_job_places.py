@@ -12,11 +12,11 @@ from compiler.ir import CompileError
 from hw.contract.image import Image
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, SocParams, preset
-from sim.check.preemption import check_points
-from sim.check.races import RaceChecker
-from sim.check.windows import window_clashes
-from sim.functional.runner import run_image
+from tests.support.check.preemption import check_points
+from tests.support.check.races import RaceChecker
+from tests.support.check.windows import window_clashes
 from tests.support.graphs import late_weights, random_inputs
+from tests.support.image_runner import run_image
 from tests.support.placed import branchy
 
 TINY = preset("tiny")

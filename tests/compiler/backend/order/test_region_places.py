@@ -17,7 +17,7 @@ from compiler.backend.order.regions import order_and_join
 from compiler.backend.pipeline import build
 from compiler.order.search import SearchLimits
 from hw.contract.params import SocParams, preset
-from sim.check.preemption import check_points
+from tests.support.check.preemption import check_points
 from tests.support.graphs import check, random_inputs
 from tests.support.placed import branches
 

@@ -14,7 +14,7 @@ from compiler.backend.pipeline import build
 from compiler.ir import CompileError
 from compiler.order.search import SearchLimits
 from hw.contract.params import KIB, SocParams, preset
-from sim.check.preemption import check_points
+from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, check, random_inputs
 from tests.support.placed import branchy
 

@@ -11,8 +11,8 @@ from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import SocParams, preset
 from hw.contract.timing import UNIT_START
-from sim.check.preemption import check_points
 from sim.timing.typical import insn_cycles
+from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, random_inputs
 
 TINY, BASE = preset("tiny"), preset("base")

@@ -13,11 +13,11 @@ from compiler.backend.split.choose import cuts_that_pay
 from hw.contract.image import Image
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, preset
-from sim.check.races import RaceChecker
-from sim.functional.runner import run_image
 from sim.model.bus import ModelBus
 from sw.driver import Device
+from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
+from tests.support.image_runner import run_image
 from tests.support.split_graphs import wide_middle
 
 TINY, BASE = preset("tiny"), preset("base")

@@ -3,47 +3,23 @@
 import numpy as np
 import pytest
 
-from hw.contract.image import LiveRange
 from hw.contract.isa import INSN_BYTES
 from hw.contract.job import Fault
 from hw.contract.params import preset
-from hw.contract.spaces import Space
 from sim.bus import HostCosts
 from sw.driver import Device, DeviceFault
 from sw.driver.errors import SupervisorFault
 from sw.driver.preempt.supervisor import CODE_BYTES
 from tests.support.fake_soc import FakeSoc
 from tests.support.images import copy_image
+from tests.support.large_states import LV1, LV2, in_fragments, with_a_row_to_spare
 from tests.support.model_soc import ModelSoc
-from tests.support.preempt_images import smashing_image, walking_image
+from tests.support.preempt_images import smashing_image
 
 TINY, BASE = preset("tiny"), preset("base")
 LIMIT = 10_000_000
 BEYOND_ITS_INPUT = "LD2 src_seg=2 dst_seg=6 src=60 len=64 hi=64 hi1=1 hi0=1\nEND"
-LV1, LV2 = range(2200, 2800, 2), range(1100, 1700, 2)  #: bytes that bodies leave alone
 SECOND = CODE_BYTES // INSN_BYTES + 100  #: an instruction of a dump or restore beyond its first portion
-
-
-def in_fragments(params):
-    """A model that has single bytes of LV1 and LV2 to keep."""
-    image = walking_image(params, engines=1)
-    for point in image.meta.cancel_points:
-        point.live += [LiveRange(Space.LV1, 0, at, 1, True) for at in LV1]
-        point.live += [LiveRange(Space.LV2, 6, at, 1, True) for at in LV2]
-    return image
-
-
-def with_a_row_to_spare(params):
-    """A model that has all accumulators to keep, and all of LV1 but one row."""
-    image = walking_image(params, engines=1)
-    row = 4 * params.out_channels
-    for point in image.meta.cancel_points:
-        point.live += [
-            LiveRange(Space.LV0_ACC, 0, 0, params.lv0_acc_rows * row, True),
-            LiveRange(Space.LV1, 0, 0, 8 * row, True),
-            LiveRange(Space.LV1, 0, 9 * row, params.lv1_bytes - 9 * row, True),
-        ]
-    return image
 
 
 class Kept:

@@ -1,0 +1,48 @@
+"""Shows where the native simulator spends its time, by a slower build that counts and times every evaluation."""
+
+import ctypes
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hw.contract.params import SocParams
+from sim.rtl.cache import library
+from sim.rtl.compiled import CompiledBus
+from sim.rtl.native.build import recipe
+from sim.rtl.top import SimTop
+
+
+@dataclass(frozen=True)
+class ModuleTime:
+    """Says that ``groups`` of logic of a module were evaluated ``evaluations`` times in all, for ``share`` of all
+    ticks."""
+
+    module: str
+    groups: int
+    evaluations: int
+    share: float
+
+
+class ProfilingBus(CompiledBus):
+    """Is a :class:`sim.rtl.native.bus.NativeBus` that counts evaluations, and is slower."""
+
+    def __init__(self, params: SocParams, make: Callable[[], SimTop], *, source: str | None = None) -> None:
+        super().__init__(params, library(recipe(make, params, profile=True), source=source))
+
+    def profile(self) -> list[ModuleTime]:
+        """Return modules by falling share of time; time stamps cost some twenty ticks an evaluation themselves."""
+        names = ctypes.CDLL(self._library._name).caesura_group_modules
+        names.restype = ctypes.c_char_p
+        modules = names().decode().splitlines()
+        counts, ticks = np.zeros((2, len(modules)), np.uint64)
+        self._library.caesura_profile(ctypes.c_void_p(counts.ctypes.data), ctypes.c_void_p(ticks.ctypes.data))
+        groups: dict[str, list[int]] = defaultdict(list)
+        for number, module in enumerate(modules):
+            groups[module].append(number)
+        rows = [
+            ModuleTime(module, len(own), int(counts[own].sum()), float(ticks[own].sum() / ticks.sum()))
+            for module, own in groups.items()
+        ]
+        return sorted(rows, key=lambda row: -row.share)

@@ -1,0 +1,195 @@
+"""Says how a model file becomes an image, as the commands that compile take it from the command line."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from caesura import api
+from caesura.compile_flags import Flag, flags_of
+from caesura.machine import machine
+from caesura.options import Dim, Fallback, ParamsFile, Preset, Set, is_image, seconds, sizes_of
+from caesura.order_table import tell_measured
+from caesura.progress import Progress, compiling
+from caesura.terminal import say
+from compiler.backend.options import ORDERS, STRATEGIES, Options
+from hw.contract.image import Image
+from hw.contract.params import DRAM_TIMING, SocParams
+
+if TYPE_CHECKING:
+    from compiler.compile import Compiled
+
+Engines = Annotated[
+    str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
+]
+Batch = Annotated[
+    int | None, typer.Option("--batch", min=1, help="batch of a model whose first dimension is dynamic (default: 1)")
+]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", min=1, help="processes that compile at a time (default: one for each CPU)")
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="compile all layers, also those compiled before")]
+
+#: Fields of ``Options`` without a flag that is derived from them: checks alone observe, and ``--engines`` also takes
+#: ``auto`` and means all engines of the machine where it is left out.
+WITHOUT_FLAG = ("observe", "engines")
+OPTION_FLAGS = flags_of(
+    Options,
+    {
+        "lv2_limit": Flag(least=1),
+        "order": Flag(choices=ORDERS),
+        "order_seconds": Flag("--budget", parse=seconds, form="such as 10s (default: a fixed number of tries)"),
+        "cancel_at": Flag(choices=STRATEGIES),
+    },
+    WITHOUT_FLAG,
+)
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Holds all that says how a model file becomes an image: ``preset``, ``params`` and ``changes`` name the
+    machine, ``options`` are the compiler's, and the other fields are arguments of :func:`caesura.api.compile`."""
+
+    preset: str | None = None
+    params: Path | None = None
+    changes: tuple[str, ...] = ()
+    engines: int | Literal["auto"] | None = None  #: None: all that the machine has
+    fallback: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    batch: int | None = None
+    jobs: int | None = None
+    cache: bool = True
+    options: Options = field(default_factory=Options)
+
+    @classmethod
+    def from_flags(
+        cls,
+        *,
+        preset: Preset = None,
+        params: ParamsFile = None,
+        changes: Set = None,
+        engines: Engines = None,
+        fallback: Fallback = False,
+        dim: Dim = None,
+        batch: Batch = None,
+        jobs: Jobs = None,
+        no_cache: NoCache = False,
+        **options: Any,
+    ) -> "Compilation":
+        """Return what the command line asks for; ``options`` are the compiler's as it gives them, by field.
+
+        Raises :class:`caesura.api.UsageError`.
+        """
+        return cls(
+            preset, params, tuple(changes or ()), _engine_count(engines), fallback, sizes_of(dim or ()), batch, jobs,
+            not no_cache, Options(**{flag.field: flag.value(options.get(flag.field)) for flag in OPTION_FLAGS}),
+        )  # fmt: skip
+
+    def machine(self) -> SocParams | None:
+        """Return the parameters of the machine, None if none is named. Raises ``ParamError``."""
+        return machine(self.preset, self.params, self.changes)
+
+    def compiler_flags(self) -> list[str]:
+        """Return the flags of the compiler whose values are not their defaults, without those of the machine."""
+        default = Compilation()
+        own = {"engines": "--engines", "fallback": "--fallback", "sizes": "--dim", "batch": "--batch",
+               "jobs": "--jobs", "cache": "--no-cache"}  # fmt: skip
+        return [
+            *(flag for name, flag in own.items() if getattr(self, name) != getattr(default, name)),
+            *(flag.name for flag in OPTION_FLAGS if getattr(self.options, flag.field) != flag.default),
+        ]
+
+
+def takes_compilation(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a Typer command that has every flag of a compilation in place of the parameter of that name."""
+    own = list(inspect.signature(Compilation.from_flags).parameters.values())[:-1]
+    flags = [*own, *(flag.parameter for flag in OPTION_FLAGS)]
+
+    @functools.wraps(command)
+    def with_flags(**given: Any) -> None:
+        told = {flag.name: given.pop(flag.name) for flag in flags}
+        command(**given, compilation=Compilation.from_flags(**told))
+
+    signature = inspect.signature(command)
+    places = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for place in signature.parameters.values()
+        for one in (flags if place.name == "compilation" else [place])
+    ]
+    cast(Any, with_flags).__signature__ = signature.replace(parameters=places)
+    return with_flags
+
+
+def image_of(path: Path, compilation: Compilation) -> Image:
+    """Return the image in a file, or compile the model in it.
+
+    Raises :class:`caesura.api.UsageError` for an image with flags of the compiler, and ``ImageError`` for one that was
+    built for another machine than the one that is named.
+    """
+    if not is_image(path):
+        return compile_file(path, compilation).image
+    if given := compilation.compiler_flags():
+        raise api.UsageError(
+            f"{path}: an image is compiled already; options of the compiler need the .onnx file: leave out "
+            f"{', '.join(given)}"
+        )
+    image, params = Image.load(path), compilation.machine()
+    if params is not None:
+        image.check_params(params)
+        _check_dram(path, image.params, params)
+    return image
+
+
+def _check_dram(path: Path, built: SocParams, asked: SocParams) -> None:
+    """Raise :class:`caesura.api.UsageError` if another DRAM is asked for than the one for which an image has bounds."""
+    for name in DRAM_TIMING:
+        if (value := getattr(built, name)) != (other := getattr(asked, name)):
+            raise api.UsageError(
+                f"{path}: was compiled for {name}={value}, and its bounds do not hold for {other}: give the .onnx file "
+                f"to run on such a machine, or see what it changes with caesura retime --change {name}={other}"
+            )
+
+
+def compile_file(path: Path, compilation: Compilation) -> "Compiled":
+    """Compile the model in a file, for ``tiny`` if no machine is named; a line of progress tells how it goes."""
+    params = compilation.machine() or api.resolve("tiny")
+    batch = _batch_of(path, compilation)
+    with Progress() as progress:
+        progress.task(compiling(path, params))
+        return api.compile_with_report(
+            path, params, engines=compilation.engines, fallback=compilation.fallback, options=compilation.options,
+            told=partial(tell_measured, progress), jobs=compilation.jobs, cache=compilation.cache, batch=batch,
+            sizes=compilation.sizes,
+        )  # fmt: skip
+
+
+def _batch_of(path: Path, compilation: Compilation) -> int:
+    """Return the batch of a model, 1 if it is dynamic and nothing says what it is; a line on standard error tells that.
+
+    Raises :class:`caesura.api.UsageError` if a batch is told and the model in the file has a fixed one.
+    """
+    from compiler.dynamic_dimension import dynamic_batches  # the front end is loaded where it is used
+    from compiler.frontend.load import read_model
+
+    batch, names = compilation.batch, dynamic_batches(read_model(path))
+    if batch is not None and not names:
+        raise api.UsageError(f"{path}: --batch {batch} is for a dynamic batch, and the model's is fixed: leave it out")
+    if batch is None and not set(names) <= set(compilation.sizes):
+        say(f"{path}: the batch is dynamic, and 1 here; --batch N sets it", err=True)
+    return batch or 1
+
+
+def _engine_count(engines: str | None) -> int | Literal["auto"] | None:
+    """Return what ``--engines`` says, or None if it says nothing."""
+    if engines is None:
+        return None
+    if engines == "auto":
+        return "auto"
+    if not engines.isdecimal() or not int(engines):
+        raise api.UsageError(f"--engines must be a number of engines from 1 on, or auto, not {engines!r}")
+    return int(engines)
