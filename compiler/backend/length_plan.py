@@ -19,8 +19,8 @@ from compiler.plan.tiles import ConvTiles
 
 @dataclass(frozen=True)
 class LengthPlan:
-    """The decisions: ``layers``, what the model consists of; ``steps``, with the program order of each job, and tiles
-    of convolutions alone, as others depend on lengths; how LV2 is divided and where tensors lie."""
+    """Holds the decisions: ``layers``, what the model consists of; ``steps``, with the program order of each job, and
+    tiles of convolutions alone, as others depend on lengths; how LV2 is divided and where tensors lie."""
 
     layers: tuple[str, ...]
     steps: tuple[StepPlan, ...]
@@ -31,7 +31,7 @@ class LengthPlan:
     def of(
         cls, layers: Sequence[Layer], codes: Sequence[LayerCode], budget: Lv2Budget, placement: TensorPlacement
     ) -> "LengthPlan":
-        """That of a model of ``layers``, which became these codes."""
+        """Return the plan of a model of ``layers``, which became these codes."""
         steps = (
             replace(step, tiles=tuple(each if isinstance(each, ConvTiles) else None for each in step.tiles))
             for step in step_plans(layers, codes)

@@ -43,8 +43,8 @@ def build(
     graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None,
     desk: Desk | None = None, jobs: int | None = None, store: ObjectStore | None = None,
 ) -> tuple[Image, CompileReport]:  # fmt: skip
-    """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives another
-    order of layers than the search has found, to measure orders. ``desk``: where layers are compiled (None: at one with
+    """Compile ``graph`` for hardware with ``params``; return the image and a report. ``choose_order`` gives another
+    order of layers than the search has found, to measure orders. Layers are compiled at ``desk`` (None: at one with
     ``jobs`` and ``store``, which ends with the compilation, see :class:`compiler.backend.objects.desk.Desk`).
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
@@ -67,8 +67,8 @@ def build_planned(
 
 
 def emit(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
-    """The image of ``graph`` by ``plan``: nothing else is decided. Raises :class:`PlanError` if the plan is for another
-    model, or cannot be carried out."""
+    """Return the image of ``graph`` by ``plan``: nothing else is decided. Raises :class:`PlanError` if the plan is for
+    another model, or cannot be carried out."""
     if plan.structure != structure_of(graph):
         raise PlanError(f"model {graph.name!r}: the plan is for another model, {plan.model!r}")
     plan.options.check(graph.name, plan.params)
@@ -148,7 +148,7 @@ def _build(
 
 @dataclass(frozen=True)
 class _Blank:
-    """What is known of a plan before layers are ordered."""
+    """Holds what is known of a plan before layers are ordered."""
 
     structure: str
     params: SocParams
@@ -181,7 +181,7 @@ def _linked(
     graph: ir.Graph, steps: Sequence[Layer], budget: Lv2Budget, placement: TensorPlacement, params: SocParams,
     options: Options, desk: Desk, given: Sequence[StepPlan] | None,
 ) -> tuple[Image, list[LayerCode]]:  # fmt: skip
-    """The image of ``steps``, and their codes; ``given``: what is decided about each already."""
+    """Return the image of ``steps``, and their codes; ``given`` is what is decided about each already."""
     verify_placement(graph.name, placement, budget)
     limits = PointLimits.of(options)
     codes = desk.compile(steps, placement, budget, params, limits, given)

@@ -20,7 +20,7 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class PreparedLayers:
-    """The ``layers`` of ``graph``, which has the tensors that they add, and the ``rewrites`` that led to them."""
+    """Holds the ``layers`` of ``graph``, which has the tensors that they add, and the ``rewrites`` that led to them."""
 
     graph: ir.Graph
     layers: list[Layer]
@@ -30,8 +30,8 @@ class PreparedLayers:
 def prepared(
     graph: ir.Graph, params: SocParams, options: Options, given: Sequence[Rewrite] | None = None
 ) -> PreparedLayers:  # fmt: skip
-    """The layers of ``graph``; ``given``: which heads are grouped and which inputs loaded, if that is decided already.
-    Raises :class:`compiler.ir.CompileError`."""
+    """Return the layers of ``graph``; ``given`` says which heads are grouped and which inputs loaded, if that is
+    decided already. Raises :class:`compiler.ir.CompileError`."""
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
     heads, loads = list[HeadGroups](), list[InputLoad]()
     if given is not None:

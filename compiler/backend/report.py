@@ -31,8 +31,8 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class CompileReport:
-    """How a model was compiled, and the bytes of DRAM and of LV2 that it takes. ``orders``: what the order search did,
-    for each run of layers between operators on the CPU; ``plan``: all that was decided."""
+    """Says how a model was compiled, and the bytes of DRAM and of LV2 that it takes. ``orders``: what the order search
+    did, for each run of layers between operators on the CPU; ``plan``: all that was decided."""
 
     model: str
     layers: list[LayerReport]

@@ -1,1 +1,1 @@
-"""A plan: what the compiler decides about a model, as frozen data."""
+"""Defines a plan: what the compiler decides about a model, as frozen data."""

@@ -1,4 +1,4 @@
-"""Plans as JSON: values by their types, so that what is read equals what was written.
+"""Defines plans as JSON: values by their types, so that what is read equals what was written.
 
 Data classes become objects; those of which a field may hold several kinds carry their ``kind``. Enumerations are their
 values, sets sorted lists, tuples lists, and numbers that JSON lacks their names.
@@ -32,7 +32,7 @@ def write_plan(plan: Plan, path: Path) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a file. Raises :class:`PlanError` that names the member which is wrong."""
+    """Return the plan in a file. Raises :class:`PlanError` that names the member which is wrong."""
     try:
         fields = json.loads(path.read_text())
     except ValueError as error:
@@ -44,7 +44,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def encoded(value: Any) -> Any:
-    """``value`` of nothing but what JSON has."""
+    """Return ``value`` as nothing but what JSON has."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = getattr(value, "kind", None)
         return ({"kind": kind} if kind else {}) | {
@@ -62,7 +62,8 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(hint: Any, value: Any, where: str) -> Any:
-    """The value of type ``hint`` that was encoded as ``value``. Raises :class:`PlanError` that says ``where``."""
+    """Return the value of type ``hint`` that was encoded as ``value``. Raises :class:`PlanError` that says
+    ``where``."""
     kinds = [one for one in _alternatives(hint) if one is not types.NoneType]
     if value is None and types.NoneType in _alternatives(hint):
         return None
@@ -129,11 +130,11 @@ def _name(hint: Any) -> str:
 
 
 class _Lines(list[Any]):
-    """A list that is written with a line for each member."""
+    """Is a list that is written with a line for each member."""
 
 
 def _text(value: Any, depth: int = 0) -> str:
-    """JSON in which every member of an object that holds long lists has a line."""
+    """Return JSON in which every member of an object that holds long lists has a line."""
     if isinstance(value, _Lines):
         return "[" + ",".join(f"\n{' ' * depth}{json.dumps(one)}" for one in value) + "]"
     if isinstance(value, dict) and any(isinstance(one, _Lines | dict) for one in value.values()):

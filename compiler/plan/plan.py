@@ -1,4 +1,4 @@
-"""The plan of a model: all that the compiler decides, and nothing that follows from it.
+"""Defines the plan of a model: all that the compiler decides, and nothing that follows from it.
 
 What follows is derived again wherever it is needed: fusions, lives of buffers, semaphores, the order of tasks,
 addresses of windows and weights, prologues, events, live ranges, bounds and estimates.
@@ -20,10 +20,10 @@ VERSION = 1  #: of the form in which plans are written
 
 @dataclass(frozen=True)
 class JobPlan:
-    """A job on ``engine``, which is one of those that the model is compiled for: the run time chooses engines of the
-    device. ``cuts``: the tasks ahead of which a cancellation point stands, by their place in program order. ``order``:
-    the tasks in program order by the numbers with which kernels emitted them; None stands for that of the list
-    schedule."""
+    """Says how one job runs, on ``engine``, which is one of those that the model is compiled for: the run time chooses
+    engines of the device. ``cuts``: the tasks ahead of which a cancellation point stands, by their place in program
+    order. ``order``: the tasks in program order by the numbers with which kernels emitted them; None stands for that of
+    the list schedule."""
 
     engine: int
     cuts: tuple[int, ...]
@@ -31,15 +31,15 @@ class JobPlan:
 
 
 def without_order(jobs: Iterable[JobPlan]) -> tuple[JobPlan, ...]:
-    """``jobs`` with their tasks in the order of the list schedule."""
+    """Return ``jobs`` with their tasks in the order of the list schedule."""
     return tuple(replace(job, order=None) for job in jobs)
 
 
 @dataclass(frozen=True)
 class StepPlan:
-    """A step of the model: one of ``layers``, or several that are one region. ``places``: by member of a region how
-    engines share it, or the one that computes it; empty for a layer alone. ``tiles``: of each member, None where they
-    are free. A layer on the CPU has neither tiles nor jobs."""
+    """Says what is decided about a step of the model: one of ``layers``, or several that are one region. ``places``: by
+    member of a region how engines share it, or the one that computes it; empty for a layer alone. ``tiles``: of each
+    member, None where they are free. A layer on the CPU has neither tiles nor jobs."""
 
     layers: tuple[str, ...]
     places: tuple[Place, ...]
@@ -49,9 +49,9 @@ class StepPlan:
 
 @dataclass(frozen=True)
 class BufferPlan:
-    """``size`` bytes at ``offset`` of ``segment``, which hold ``tensors``, one after the other or all of them. None for
-    ``segment``: no layer touches them, or they lie inside another's buffer. ``pitch``: bytes from a pixel to the next
-    (0: pixels have no gaps)."""
+    """Says that ``size`` bytes at ``offset`` of ``segment`` hold ``tensors``, one after the other or all of them. None
+    for ``segment``: no layer touches them, or they lie inside another's buffer. ``pitch``: bytes from a pixel to the
+    next (0: pixels have no gaps)."""
 
     tensors: tuple[str, ...]
     segment: int | None
@@ -62,10 +62,10 @@ class BufferPlan:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How LV2 is divided, and where tensors lie. ``staging``: the area of the first engine; ``windows``: bytes of the
-    ring of weight windows of each engine; ``job_weights``: bytes of weights that a job may have at most. ``inside``:
-    tensor, the one that it is a part of, and its first element there; ``exports``: tensor, and where an observer's copy
-    lies. ``sizes``: bytes used of each segment that holds tensors, by number."""
+    """Says how LV2 is divided, and where tensors lie. ``staging``: the area of the first engine; ``windows``: bytes of
+    the ring of weight windows of each engine; ``job_weights``: bytes of weights that a job may have at most.
+    ``inside``: tensor, the one that it is a part of, and its first element there; ``exports``: tensor, and where an
+    observer's copy lies. ``sizes``: bytes used of each segment that holds tensors, by number."""
 
     staging: StagingArea
     windows: int
@@ -78,8 +78,8 @@ class MemoryPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """All decisions about ``model`` on hardware with ``params``. ``structure``: digest of what they are about, see
-    :mod:`compiler.plan.structure`; ``layers``: the names of all layers before any is joined to others. The order of
+    """Holds all decisions about ``model`` on hardware with ``params``. ``structure``: digest of what they are about,
+    see :mod:`compiler.plan.structure`; ``layers``: the names of all layers before any is joined to others. The order of
     ``steps`` is that in which they run."""
 
     version: int

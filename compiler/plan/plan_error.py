@@ -1,11 +1,11 @@
-"""What is raised where decisions about a model are given and do not do."""
+"""Defines what is raised where decisions about a model are given and do not do."""
 
 from compiler.ir import CompileError
 
 
 class PlanError(CompileError):
-    """A length for which the plan of another does not do."""
+    """Is raised where the plan of one length does not do for another."""
 
 
 class OtherJobsError(PlanError):
-    """A length of which a layer is better cut into other jobs than in the plan."""
+    """Is raised where a layer of another length is better cut into other jobs than in the plan."""

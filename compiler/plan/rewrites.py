@@ -1,4 +1,4 @@
-"""What is changed in a graph before its layers are ordered."""
+"""Defines what is changed in a graph before its layers are ordered."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,8 +8,8 @@ from compiler.order.dimensions import Dimension
 
 @dataclass(frozen=True)
 class ImageCut:
-    """A run of ``operators``, by their names, becomes several in ``pieces`` along height or width of the result of the
-    last. Nothing else reads what the others make."""
+    """Turns a run of ``operators``, by their names, into several in ``pieces`` along height or width of the result of
+    the last. Nothing else reads what the others make."""
 
     kind: ClassVar[str] = "cut"
     operators: frozenset[str]
@@ -19,8 +19,8 @@ class ImageCut:
 
 @dataclass(frozen=True)
 class HeadGroups:
-    """The chain of operators that ends in the product ``operator`` becomes one for each group of heads. ``groups``: the
-    first head of each, and their number."""
+    """Turns the chain of operators that ends in the product ``operator`` into one for each group of heads. ``groups``:
+    the first head of each, and their number."""
 
     kind: ClassVar[str] = "heads"
     operator: str
@@ -29,7 +29,7 @@ class HeadGroups:
 
 @dataclass(frozen=True)
 class InputLoad:
-    """``input`` of the model comes to LV2 once, before the first layer that reads it."""
+    """Brings ``input`` of the model to LV2 once, before the first layer that reads it."""
 
     kind: ClassVar[str] = "load"
     input: str

@@ -1,4 +1,4 @@
-"""Steps of a plan and the layers that they are about."""
+"""Defines steps of a plan and the layers that they are about."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from compiler.plan.plan_error import PlanError
 
 
 def layer_names(layers: Sequence[Layer]) -> tuple[str, ...]:
-    """The names of ``layers``, with a number behind those that are not the first of their name."""
+    """Return the names of ``layers``, with a number behind those that are not the first of their name."""
     found: dict[str, Layer] = {}
     for layer in layers:
         name, count = layer.name, 1
@@ -24,7 +24,8 @@ def layer_names(layers: Sequence[Layer]) -> tuple[str, ...]:
 
 
 def step_plans(layers: Sequence[Layer], codes: Sequence[LayerCode]) -> tuple[StepPlan, ...]:
-    """What was decided about the steps of a model of ``layers``, which became ``codes``; jobs have their order."""
+    """Return what was decided about the steps of a model of ``layers``, which became ``codes``; jobs have their
+    order."""
     names = dict(zip(layers, layer_names(layers), strict=True))
     return tuple(
         StepPlan(
@@ -38,13 +39,13 @@ def step_plans(layers: Sequence[Layer], codes: Sequence[LayerCode]) -> tuple[Ste
 
 
 def without_orders(steps: Sequence[StepPlan]) -> tuple[StepPlan, ...]:
-    """``steps`` with the tasks of all jobs in the order of the list schedule."""
+    """Return ``steps`` with the tasks of all jobs in the order of the list schedule."""
     return tuple(replace(step, jobs=without_order(step.jobs)) for step in steps)
 
 
 def joined(graph: ir.Graph, layers: Sequence[Layer], steps: Sequence[StepPlan]) -> list[Layer]:
-    """``layers`` as ``steps`` have them. Raises :class:`PlanError` if these are about other layers, or not about each
-    once."""
+    """Return ``layers`` as ``steps`` have them. Raises :class:`PlanError` if these are about other layers, or not about
+    each once."""
     named = dict(zip(layer_names(layers), layers, strict=True))
     if sorted(name for step in steps for name in step.layers) != sorted(named):
         raise PlanError(f"model {graph.name!r}: the steps of the plan are not its layers, each once")

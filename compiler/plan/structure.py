@@ -1,4 +1,4 @@
-"""What the decisions about a model are about: its shapes, operators and quantisation, but no weights."""
+"""Defines what the decisions about a model are about: its shapes, operators and quantisation, but no weights."""
 
 import enum
 import hashlib
@@ -12,7 +12,8 @@ from compiler.ir import Graph
 
 
 def structure_of(graph: Graph) -> str:
-    """A digest of ``graph``, 32 hexadecimal digits. Models that differ in the values of arrays alone have the same."""
+    """Return a digest of ``graph``, 32 hexadecimal digits. Models that differ in the values of arrays alone have the
+    same."""
     parts = (graph.tensors, graph.ops, graph.inputs, graph.outputs)
     return hashlib.sha256("".join(map(_told, parts)).encode()).hexdigest()[:32]
 

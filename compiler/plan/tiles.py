@@ -1,4 +1,4 @@
-"""How layers are cut into tiles: what a kernel decides about one layer, and all that it decides."""
+"""Defines how layers are cut into tiles: what a kernel decides about one layer, and all that it decides."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -10,18 +10,18 @@ from compiler.backend.tiling.end_tiles import Ends
 
 @dataclass(frozen=True)
 class Tiles:
-    """The tiles of one layer. ``None`` in place of tiles stands for tiles that are still to be chosen."""
+    """Says how one layer is cut into tiles. ``None`` in place of tiles stands for tiles that are still to be chosen."""
 
     kind: ClassVar[str]  #: what they are called in a file
 
     @property
     def summary(self) -> str:
-        """The tiles in a few words, for the report."""
+        """Return the tiles in a few words, for the report."""
         return ""
 
 
 class SharedBy(Enum):
-    """What of a convolution is divided among engines."""
+    """Names what of a convolution is divided among engines."""
 
     CHANNELS = "channels"
     PIXELS = "pixels"
@@ -30,7 +30,7 @@ class SharedBy(Enum):
 
 @dataclass(frozen=True)
 class ConvTiles(Tiles):
-    """The ``tiling`` of the part of an engine, whose largest area has ``shape`` rows and columns, and what engines
+    """Says the ``tiling`` of the part of an engine, whose largest area has ``shape`` rows and columns, and what engines
     share it by. ``ends``: for each job of a depthwise layer, into how many parts its first and its last tile are cut;
     empty for other layers."""
 
@@ -42,11 +42,11 @@ class ConvTiles(Tiles):
 
     @property
     def summary(self) -> str:
-        """See the base class."""
+        """Return what the base class says."""
         return self.tiling.summary
 
     def tiling_of(self, shape: tuple[int, int]) -> ConvTiling:
-        """The tiling of a smaller output, as many tiles of about equal size."""
+        """Return the tiling of a smaller output, as many tiles of about equal size."""
         rows, cols = (
             most if size == whole else -(-size // -(-whole // most))
             for most, size, whole in zip((self.tiling.rows, self.tiling.cols), shape, self.shape, strict=True)
@@ -56,7 +56,7 @@ class ConvTiles(Tiles):
 
 @dataclass(frozen=True)
 class PixelTiles(Tiles):
-    """Tiles of ``rows`` x ``cols`` pixels of ``channels`` channels, of a pool or an element-wise layer."""
+    """Are tiles of ``rows`` x ``cols`` pixels of ``channels`` channels, of a pool or an element-wise layer."""
 
     kind: ClassVar[str] = "pixels"
     rows: int
@@ -66,7 +66,7 @@ class PixelTiles(Tiles):
 
 @dataclass(frozen=True)
 class ProductTiles(Tiles):
-    """Tiles of ``rows`` rows of a product of computed matrices that has ``columns`` columns; each takes ``depth``
+    """Are tiles of ``rows`` rows of a product of computed matrices that has ``columns`` columns; each takes ``depth``
     elements at a time."""
 
     kind: ClassVar[str] = "product"
@@ -76,13 +76,13 @@ class ProductTiles(Tiles):
 
     @property
     def summary(self) -> str:
-        """See the base class."""
+        """Return what the base class says."""
         return f"{self.rows}x{self.columns}x{self.depth}"
 
 
 @dataclass(frozen=True)
 class RowTiles(Tiles):
-    """Tiles of ``rows`` whole rows."""
+    """Are tiles of ``rows`` whole rows."""
 
     kind: ClassVar[str] = "rows"
     rows: int
@@ -90,7 +90,7 @@ class RowTiles(Tiles):
 
 @dataclass(frozen=True)
 class MoveTiles(Tiles):
-    """Tiles of at most ``size`` bytes that are moved."""
+    """Are tiles of at most ``size`` bytes that are moved."""
 
     kind: ClassVar[str] = "move"
     size: int
@@ -98,7 +98,7 @@ class MoveTiles(Tiles):
 
 @dataclass(frozen=True)
 class Uncut(Tiles):
-    """A layer that leaves nothing to choose."""
+    """Belongs to a layer that leaves nothing to choose."""
 
     kind: ClassVar[str] = "uncut"
 

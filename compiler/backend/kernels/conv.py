@@ -30,9 +30,9 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class _CutConv:
-    """A convolution in tiles. ``layer`` and its operands may be flattened: all pixels as one row. ``sizes``: bytes of
-    window that each channel tile takes, ``table``: that all share; ``streamed``: weights come chunk by chunk, because
-    those of one tile exceed the window. Engines share rows by ``bands``: by engine the pixels that it makes."""
+    """Is a convolution in tiles. ``layer`` and its operands may be flattened: all pixels as one row. ``sizes``: bytes
+    of window that each channel tile takes, ``table``: that all share; ``streamed``: weights come chunk by chunk,
+    because those of one tile exceed the window. Engines share rows by ``bands``: by engine the pixels that it makes."""
 
     layer: ConvLayer
     x: TensorOperand
@@ -48,8 +48,8 @@ class _CutConv:
 
     @classmethod
     def of(cls, layer: ConvLayer, tiles: ConvTiles, context: KernelContext) -> "_CutConv":
-        """``layer`` in ``tiles``. Streamed weights only where there is no other way. Raises :class:`CompileError` if
-        its parameters exceed the window."""
+        """Return ``layer`` in ``tiles``; weights are streamed only where there is no other way. Raises
+        :class:`CompileError` if its parameters exceed the window."""
         params, budget = context.params, context.budget
         bands = _bands(layer, context) if tiles.by is SharedBy.ROWS else None
         layer, [y, x, *others] = _flattened(layer, context)
@@ -80,14 +80,14 @@ class ConvKernel(Kernel[ConvTiles]):
         return isinstance(layer, ConvLayer)
 
     def choose(self, layer: ConvLayer, context: KernelContext) -> ConvTiles:
-        """The cheapest tiling by estimate; the ends of each job that take least by its schedule."""
+        """Return the cheapest tiling by estimate, and for each job the ends that take least by its schedule."""
         tiles = _cheapest(layer, context)
         batches = _batches(_CutConv.of(layer, tiles, context), context)
         return replace(tiles, ends=tuple(_ends(batch, context) for batch in batches if batch.emitter.splits_ends))
 
     def emit(self, layer: ConvLayer, tiles: ConvTiles, context: KernelContext) -> list[JobProgram]:
-        """Jobs of each engine, as many as it takes for their weights to fit. Raises :class:`PlanError` if ``tiles``
-        are of other jobs."""
+        """Return the jobs of each engine, as many as it takes for their weights to fit. Raises :class:`PlanError` if
+        ``tiles`` are of other jobs."""
         batches = _batches(_CutConv.of(layer, tiles, context), context)
         split = [batch.emitter.splits_ends for batch in batches]
         if sum(split) > len(tiles.ends):
@@ -99,7 +99,7 @@ class ConvKernel(Kernel[ConvTiles]):
 
 
 def _addend(layer: ConvLayer, others: Sequence[TensorOperand], context: KernelContext) -> Addend | None:
-    """What ``layer`` adds to its result; ``others``: its operands beside the input."""
+    """Return what ``layer`` adds to its result, if anything; ``others`` are its operands beside the input."""
     added = layer.addition
     if added is None:
         return None
@@ -110,14 +110,14 @@ def _addend(layer: ConvLayer, others: Sequence[TensorOperand], context: KernelCo
 
 
 def _bands(layer: ConvLayer, context: KernelContext) -> Bands:
-    """By engine its rows; all pixels of all images are one row in a layer that is flattened."""
+    """Return the rows of each engine; all pixels of all images are one row in a layer that is flattened."""
     images, height, width, _ = context.operand(layer.output).view.shape
     _, [y, *_] = _flattened(layer, context)
     return row_bands(images, height, width, context.budget.engines, flat=y.view.shape[1] < height)
 
 
 def _cheapest(layer: ConvLayer, context: KernelContext) -> ConvTiles:
-    """The cheapest tiling, and what engines share. Ends are still to be chosen."""
+    """Return the cheapest tiling and what engines share, with ends that are still to be chosen."""
     params, budget = context.params, context.budget
     bands = _bands(layer, context)
     layer, [y, x, *_] = _flattened(layer, context)
@@ -148,7 +148,8 @@ def _most_pixels(layer: ConvLayer) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """The channel tiles of one job of an engine. Jobs of an engine share ``emitter``, and are emitted in order."""
+    """Holds the channel tiles of one job of an engine. Jobs of an engine share ``emitter``, and are emitted in
+    order."""
 
     emitter: ConvEmitter
     engine: int
@@ -156,12 +157,12 @@ class _Batch:
     own_loads: bool
 
     def job(self, number: int, ends: Ends) -> JobProgram:
-        """The job, of layer ``number``."""
+        """Return the job, which belongs to layer ``number``."""
         return self.emitter.job(number, self.engine, list(self.tiles), self.own_loads, ends)
 
 
 def _batches(cut: _CutConv, context: KernelContext) -> list[_Batch]:
-    """The jobs of all engines."""
+    """Return what each job of all engines makes."""
     return [batch for engine in range(context.budget.engines) for batch in _engine_batches(cut, context, engine)]
 
 
@@ -185,7 +186,8 @@ def _engine_batches(cut: _CutConv, context: KernelContext, engine: int) -> Itera
 
 
 def _ends(batch: _Batch, context: KernelContext) -> Ends:
-    """How the first and the last tile of a job are cut so that it takes least by its schedule."""
+    """Return into how many parts the first and the last tile of a job are cut so that it takes least by its
+    schedule."""
 
     def cycles(ends: Ends) -> int:
         tasks = batch.job(context.number, ends).tasks
@@ -195,8 +197,8 @@ def _ends(batch: _Batch, context: KernelContext) -> Ends:
 
 
 def _flattened(layer: ConvLayer, context: KernelContext) -> tuple[ConvLayer, list[TensorOperand]]:
-    """``layer``, its output and its inputs. 1x1 convolutions see all their pixels as one row, so that tiles need not
-    follow image rows."""
+    """Return ``layer``, its output and its inputs; 1x1 convolutions see all their pixels as one row, so that tiles need
+    not follow image rows."""
     operands = [context.operand(name) for name in (layer.output, *layer.inputs)]
     views = [view for operand in operands if (view := operand.view.flattened())]
     if layer.flat and len(views) == len(operands):

@@ -24,8 +24,8 @@ _MAX_COUNT = (1 << 12) - 1
 
 @dataclass(frozen=True)
 class _Operands:
-    """The operands of a layer; where it makes no difference which byte belongs to which pixel, tensors are taken as one
-    pixel of many channels. ``cut``: the channels that a tile has at most; 0 stands for any."""
+    """Holds the operands of a layer; where it makes no difference which byte belongs to which pixel, tensors are taken
+    as one pixel of many channels. A tile has at most ``cut`` channels; 0 stands for any."""
 
     a: TensorOperand
     b: TensorOperand | None
@@ -34,7 +34,7 @@ class _Operands:
 
     @classmethod
     def of(cls, layer: EltwiseLayer, context: KernelContext) -> "_Operands":
-        """Those of ``layer``."""
+        """Return the operands of ``layer``."""
         a, *others = (context.operand(name) for name in layer.inputs)
         b, y = others[0] if others else None, context.operand(layer.output)
         views = [o.view for o in (a, b, y) if o is not None]

@@ -19,8 +19,8 @@ from hw.contract.isa import Segment
 
 @dataclass(frozen=True)
 class LayerProgram:
-    """The jobs of one layer, in order, each with its program order; ``summary``: a few words on its tiles; ``tiles``:
-    those of each member."""
+    """Holds the jobs of one layer, in order, each with its program order; ``summary``: a few words on its tiles;
+    ``tiles``: those of each member."""
 
     number: int
     layer: Layer
@@ -33,8 +33,8 @@ def layer_program(
     layer: Layer, context: KernelContext, given: Sequence[AnyTiles | None] | None = None,
     plans: Sequence[JobPlan] | None = None,
 ) -> LayerProgram:  # fmt: skip
-    """Cut, emit and schedule ``layer`` with the kernels that match. ``given``: tiles of its members, and ``plans``: of
-    its jobs, if they are decided already. Raises :class:`compiler.ir.CompileError`."""
+    """Cut, emit and schedule ``layer`` with the kernels that match; ``given`` are tiles of its members and ``plans`` of
+    its jobs that are decided already. Raises :class:`compiler.ir.CompileError`."""
     jobs, tiles = _jobs(layer, context, given, plans)
     summary = _summary(layer, tiles, jobs)
     exports = context.placement.exports
@@ -62,7 +62,7 @@ def _jobs(
 
 
 def _summary(layer: Layer, tiles: Sequence[AnyTiles], jobs: Sequence[JobProgram]) -> str:
-    """A few words on the tiles, for the report."""
+    """Return a few words on the tiles, for the report."""
     if isinstance(layer, Region):
         alone = sum(not isinstance(place, Share) for place in layer.places)
         return "side by side" + f", {alone} on one engine each" * bool(alone)

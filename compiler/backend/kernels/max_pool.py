@@ -140,8 +140,8 @@ class _Loads:
         return found + tiles * loads * lanes
 
     def together(self, tile: _Shape) -> bool:
-        """Whether the input of ``tile`` comes from DRAM to LV2 in all its channels by one load, before the tiles that
-        read it."""
+        """Return whether one load brings the input of ``tile`` from DRAM to LV2 in all its channels, before the tiles
+        that read it."""
         depth = self._shape[3]
         return (
             not self._on_chip and tile[2] < depth

@@ -21,7 +21,7 @@ class MoveKernel(Kernel[MoveTiles]):
         return isinstance(layer, MoveLayer)
 
     def choose(self, layer: MoveLayer, context: KernelContext) -> MoveTiles:
-        """Tiles that fit two buffers in LV1."""
+        """Return tiles that fit two buffers in LV1."""
         return MoveTiles(move_tile_bytes(context.params, context.lv1, context.budget.staging(0)))
 
     def emit(self, layer: MoveLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
@@ -44,7 +44,7 @@ def _copies(layer: MoveLayer, context: KernelContext) -> list[StridedCopy]:
 
 
 class _Mover:
-    """Strided copies between dense places, tile by tile of ``size`` bytes, in one job."""
+    """Makes strided copies between dense places, tile by tile of ``size`` bytes, in one job."""
 
     def __init__(self, context: KernelContext, size: int) -> None:
         self.job, staging = JobProgram(context.params, context.number), context.budget.staging(0)

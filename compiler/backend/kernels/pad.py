@@ -20,11 +20,11 @@ class PadKernel(Kernel[MoveTiles]):
         return isinstance(layer, PadLayer)
 
     def choose(self, layer: PadLayer, context: KernelContext) -> MoveTiles:
-        """Tiles that fit two buffers in LV1."""
+        """Return tiles that fit two buffers in LV1."""
         return MoveTiles(move_tile_bytes(context.params, context.lv1, context.budget.staging(0)))
 
     def emit(self, layer: PadLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
-        """One job. Tiles have whole rows of the output as far as they hold them."""
+        """Return one job, whose tiles have whole rows of the output as far as they hold them."""
         size, staging = tiles.size, context.budget.staging(0)
         _, height, width, depth = context.operand(layer.output).view.shape
         channels = min(depth, size)

@@ -35,7 +35,7 @@ _SLOTS = 3  #: LV1 buffers of either operand
 
 @dataclass(frozen=True)
 class _Work:
-    """A product in tiles of up to ``rows`` rows and ``params.out_channels`` columns of the result, of which each
+    """Is a product in tiles of up to ``rows`` rows and ``params.out_channels`` columns of the result, of which each
     takes ``depth`` elements at a time; ``shape``: rows, depth and columns of a matrix."""
 
     layer: ProductLayer
@@ -48,13 +48,13 @@ class _Work:
 
     @classmethod
     def of(cls, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> "_Work":
-        """``layer`` in ``tiles``."""
+        """Return the product of ``layer`` in ``tiles``."""
         a, b, y = (context.operand(name) for name in (*layer.inputs, layer.output))
         return cls(layer, a, b, y, _shape(layer, context), tiles.rows, tiles.depth)
 
 
 def _shape(layer: ProductLayer, context: KernelContext) -> tuple[int, int, int]:
-    """Rows, depth and columns of a matrix."""
+    """Return rows, depth and columns of a matrix."""
     a, y = context.operand(layer.inputs[0]), context.operand(layer.output)
     _, _, rows, columns = y.view.shape
     columns //= layer.heads if layer.joined[2] else 1

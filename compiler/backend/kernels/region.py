@@ -34,10 +34,11 @@ _LONGEST = 1024  #: cycles of an instruction of the vector unit beside convoluti
 def region_jobs(
     region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext, given: Sequence[JobPlan] | None = None
 ) -> tuple[list[JobProgram], list[AnyTiles]]:
-    """One job for each engine that has a part in ``region``, and the tiles of its members: those of ``tiles``, or as
-    they are chosen where these are None. ``given``: decisions about each job, if there are any.
+    """Return one job for each engine that has a part in ``region``, and the tiles of its members: those of ``tiles``,
+    or as they are chosen where these are None. ``given`` are decisions about each job, if there are any.
 
-    Raises :class:`RegionError` where the members cannot be one or, if their jobs are free, gain nothing by it."""
+    Raises :class:`RegionError` where the members cannot be one or, if their jobs are free, gain nothing by it.
+    """
     engines = range(context.budget.engines)
     parts, chosen = _parts(region, tiles, context)
     if len(engines) > 1 and not apart(parts, context.params):
@@ -55,8 +56,9 @@ def region_jobs(
 
 
 def _areas(region: Region, params: SocParams) -> list[Lv1Area]:
-    """The bytes of LV1 that each member may use: a quarter is for the vector unit, if there are convolutions too; half
-    beside products of computed matrices alone, which need less than convolutions and have softmax beside them."""
+    """Return the bytes of LV1 that each member may use: a quarter is for the vector unit, if there are convolutions
+    too; half beside products of computed matrices alone, which need less than convolutions and have softmax beside
+    them."""
     whole = Lv1Area.whole(params)
     convolutions = [isinstance(member, ConvLayer | ProductLayer) for member in region.members]
     if all(convolutions) or not any(convolutions):
@@ -80,7 +82,7 @@ def _alone(region: Region, context: KernelContext) -> int:
 def _parts(
     region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext
 ) -> tuple[list[list[JobProgram]], list[AnyTiles]]:
-    """The jobs of the members, by engine; and the tiles of each member."""
+    """Return the jobs of the members, by engine, and the tiles of each member."""
     engines, made = range(context.budget.engines), Made(context.params)
     parts: list[list[JobProgram]] = [[] for _ in engines]
     chosen: list[AnyTiles] = []

@@ -82,7 +82,8 @@ class Kernel(ABC, Generic[TilesT]):
 
     @abstractmethod
     def emit(self, layer: Any, tiles: TilesT, context: KernelContext) -> list[JobProgram]:
-        """The jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them. May be empty."""
+        """Return the jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them. May be
+        empty."""
 
 
 KERNELS: list[Kernel] = []
@@ -103,7 +104,8 @@ def kernel_for(layer: Layer, context: KernelContext) -> Kernel:
 
 
 def emitted(layer: Layer, tiles: AnyTiles | None, context: KernelContext) -> tuple[list[JobProgram], AnyTiles]:
-    """The jobs of ``layer``, and its tiles, which are chosen unless they are given. Raises :class:`CompileError`."""
+    """Return the jobs of ``layer``, and its tiles, which are chosen unless they are given. Raises
+    :class:`CompileError`."""
     found = kernel_for(layer, context)
     chosen = found.choose(layer, context) if tiles is None else tiles
     return found.emit(layer, chosen, context), chosen

@@ -16,23 +16,23 @@ _STAGING_WORDS = 64  #: bytes that rounding to words may add to staging buffers
 
 @dataclass(frozen=True)
 class RowOperands:
-    """Input and output of a layer, each as one matrix."""
+    """Holds input and output of a layer, each as one matrix."""
 
     x: TensorOperand
     y: TensorOperand
 
     @classmethod
     def of(cls, layer: Layer, context: KernelContext) -> "RowOperands":
-        """Those of ``layer``."""
+        """Return the operands of ``layer``."""
         return cls(*(_as_matrix(context.operand(name)) for name in (layer.inputs[0], layer.output)))
 
     @property
     def length(self) -> int:
-        """Bytes of a row."""
+        """Return the bytes of a row."""
         return self.x.view.shape[3]
 
     def pitch(self, params: SocParams) -> int:
-        """Bytes from a row to the next in LV1."""
+        """Return the bytes from a row to the next in LV1."""
         return -(-self.length // params.vec_lanes) * params.vec_lanes
 
 

@@ -19,7 +19,7 @@ _LEAST_GROUPS = 3  #: of heads, where there are as many: while one is multiplied
 
 
 def head_groups(graph: ir.Graph, params: SocParams) -> list[HeadGroups]:
-    """The chains of product, functions of scores, product that should be in groups of heads."""
+    """Return the chains of product, functions of scores, product that should be in groups of heads."""
     found = []
     for last in graph.ops:
         if isinstance(last, ir.Product) and last.joined == (False, True, True) and not last.transposed:
@@ -31,8 +31,8 @@ def head_groups(graph: ir.Graph, params: SocParams) -> list[HeadGroups]:
 
 
 def with_head_groups(graph: ir.Graph, wanted: Sequence[HeadGroups]) -> ir.Graph:
-    """``graph`` with chains in groups of heads, which a concatenation joins. Raises :class:`PlanError` if an operator
-    ends no such chain."""
+    """Return ``graph`` with chains in groups of heads, which a concatenation joins. Raises :class:`PlanError` if an
+    operator ends no such chain."""
     split = replace(graph, tensors=dict(graph.tensors), ops=list(graph.ops))
     last = {op.name: op for op in graph.ops if isinstance(op, ir.Product)}
     for one in wanted:

@@ -21,7 +21,7 @@ _SLACK = 2  #: times as long as the loads the products may take: loads wait for 
 def inputs_to_load(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int
 ) -> list[InputLoad]:  # fmt: skip
-    """The inputs for which a load before their first reader pays."""
+    """Return the inputs for which a load before their first reader pays."""
     found = []
     for name in (port.tensor for port in graph.inputs):
         if _pays(graph, name, _readers(graph, layers, name), params, engines, lv2_bytes):
@@ -30,7 +30,7 @@ def inputs_to_load(
 
 
 def with_loads(graph: ir.Graph, layers: Sequence[Layer], wanted: Sequence[InputLoad]) -> list[Layer]:
-    """``layers`` with a load before the first reader of each input; adds a tensor to ``graph`` for each. Raises
+    """Return ``layers`` with a load before the first reader of each input; adds a tensor to ``graph`` for each. Raises
     :class:`PlanError` if nothing reads one."""
     found = list(layers)
     for one in wanted:

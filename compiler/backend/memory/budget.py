@@ -18,7 +18,7 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 @dataclass(frozen=True)
 class Lv2Budget:
-    """How LV2 is divided. All sizes are bytes.
+    """Says how LV2 is divided. All sizes are bytes.
 
     Segment 6 holds a staging area for each engine, one behind the other, and tensors. Segment 7 is a ring of weight
     windows for each engine. In a placed model a layer has one engine, but any of ``parts``: these have a staging area
@@ -59,7 +59,7 @@ class Lv2Budget:
 
 @dataclass(frozen=True)
 class Lv2Division:
-    """A way to divide LV2: the least that areas and rings get, before tensors have their places."""
+    """Is a way to divide LV2: the least that areas and rings get, before tensors have their places."""
 
     least: Lv2Budget
     tensors_end: int
@@ -68,8 +68,8 @@ class Lv2Division:
     two_tiles: int  #: weights of two of the largest channel tiles, which a ring should hold
 
     def extended(self, tensors_end: int, lv2_bytes: int, params: SocParams) -> Lv2Budget:
-        """The division with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes`` given out:
-        to staging areas and windows as far as they can use them, the rest to the staging areas."""
+        """Return the division with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes``
+        given out: to staging areas and windows as far as they can use them, the rest to the staging areas."""
         least, word = self.least, params.lv1_word
         base = tensors_end if tensors_end > least.staging_end else 0
         space = (lv2_bytes - max(tensors_end, least.staging_end)) // least.parts
@@ -95,10 +95,10 @@ def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
 def divide(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, placed: bool = False
 ) -> list[Lv2Division]:
-    """Divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM; ``placed``: each
-    layer runs on one of ``engines``, whichever. The window rings
-    take what the weights need, at most a quarter, or less as long as they hold the weights of any channel tile that a
-    quarter holds. Tensors get the rest; what these leave is given out again by :meth:`Lv2Division.extended`."""
+    """Return the divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM;
+    ``placed``: each layer runs on one of ``engines``, whichever. The window rings take what the weights need, at most a
+    quarter, or less as long as they hold the weights of any channel tile that a quarter holds. Tensors get the rest;
+    what these leave is given out again by :meth:`Lv2Division.extended`."""
     word, layers = params.lv1_word, flattened(layers)
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     constants = [_row_constants(layer, params) for layer in layers]

@@ -1,4 +1,4 @@
-"""The placement that a plan says."""
+"""Defines the placement that a plan says."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,7 +19,7 @@ from hw.contract.params import SocParams
 
 
 def memory_plan(budget: Lv2Budget, placement: TensorPlacement) -> MemoryPlan:
-    """What ``budget`` and ``placement`` say."""
+    """Return what ``budget`` and ``placement`` say."""
     tensors: dict[int, list[str]] = {}
     for name, buffer in placement.by_tensor.items():
         tensors.setdefault(id(buffer), []).append(name)
@@ -40,8 +40,8 @@ def memory_plan(budget: Lv2Budget, placement: TensorPlacement) -> MemoryPlan:
 def place_planned(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, options: Options, memory: MemoryPlan
 ) -> tuple[Lv2Budget, TensorPlacement]:
-    """The division of LV2 and the placement of ``memory``. Raises :class:`PlanError` if tensors share buffers, or lie
-    in others, that ``layers`` do not allow, or exceed their buffers."""
+    """Return the division of LV2 and the placement of ``memory``. Raises :class:`PlanError` if tensors share buffers,
+    or lie in others, that ``layers`` do not allow, or exceed their buffers."""
     parts, engines = options.engines, 1 if options.placed else options.engines
     budget = Lv2Budget(engines, parts, memory.staging, memory.windows, memory.job_weights)
     order = Edges(graph, layers) if options.placed else Chain()
@@ -59,7 +59,7 @@ def place_planned(
 
 
 def _buffers(graph: ir.Graph, sharing: BufferSharing, memory: MemoryPlan) -> dict[str, TensorBuffer]:
-    """Buffers by tensor, in the order of the tensors."""
+    """Return buffers by tensor, in the order of the tensors."""
     homes = {name: buffer for buffer in memory.buffers for name in buffer.tensors}
     if homes.keys() != sharing.buffers.keys():
         odd = min(homes.keys() ^ sharing.buffers.keys())
@@ -81,7 +81,7 @@ def _buffers(graph: ir.Graph, sharing: BufferSharing, memory: MemoryPlan) -> dic
 
 
 def _constants(graph: ir.Graph, by_tensor: Mapping[str, TensorBuffer]) -> bytes:
-    """Constant tensors that a layer reads, at their places."""
+    """Return the places of constant tensors that a layer reads."""
     blob = bytearray()
     for name, tensor in graph.tensors.items():
         if tensor.data is not None and by_tensor[name].users:

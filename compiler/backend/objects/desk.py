@@ -34,16 +34,16 @@ class NoRegions(Exception):
 
 
 class Desk:
-    """Where layers become code: worker processes, and what they have made so far. A context manager.
+    """Makes code of layers: it has worker processes, and holds what they have made so far. It is a context manager.
 
     Every object is filed under two keys: the question, in which tiles and points are free, and the answer, in which
     they are those that were chosen. So to emit what has just been decided compiles nothing.
     """
 
     def __init__(self, jobs: int | None = None, store: ObjectStore | None = None) -> None:
-        """``jobs``: processes that share the work where there is much of it (None: as many as there are CPUs); images
-        do not depend on it. ``store``: where objects are found that were made before, and others kept (None: nowhere).
-        Raises :class:`CompileError` for no process at all."""
+        """Open a desk with ``jobs`` processes that share the work where there is much of it (None: as many as there are
+        CPUs); images do not depend on it. ``store``: where objects are found that were made before, and others kept
+        (None: nowhere). Raises :class:`CompileError` for no process at all."""
         if jobs is not None and jobs < 1:
             raise CompileError(f"jobs must be at least 1, not {jobs}")
         self._workers, self._store = Workers(jobs or cpus()), store
@@ -60,8 +60,8 @@ class Desk:
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
         limits: PointLimits | None, given: Sequence[StepPlan] | None = None,
     ) -> list[LayerCode]:  # fmt: skip
-        """The code of all ``layers``; ``given``: what is decided about each already. Raises
-        :class:`NoRegions` if some regions have none, and :class:`CompileError` for the first of other layers."""
+        """Return the code of all ``layers``; ``given`` is what is decided about each already. Raises :class:`NoRegions`
+        if some regions have none, and :class:`CompileError` for the first of other layers."""
         codes = self._codes(layers, placement, budget, params, limits, given)
         if limits and given is None:
             kept = limits.limited(sum(code.cycles for code in codes))
@@ -129,7 +129,7 @@ class Desk:
             self._store.prune()
 
     def _file(self, key: str, source: LayerSource, made: LayerObject | CompileError) -> str | None:
-        """File the object of ``source``, which has ``key``; returns the key of its answer, if it is a question."""
+        """File the object of ``source``, which has ``key``; return the key of its answer, if it is a question."""
         self._objects[key] = made
         if not isinstance(made, LayerObject) or source.jobs is not None:
             return None

@@ -20,7 +20,7 @@ class JobCode:
 
 @dataclass(frozen=True)
 class LayerCode:
-    """The jobs of one layer, in order; ``summary``: a few words on its tiles; ``tiles``: those of each member."""
+    """Holds the jobs of one layer, in order; ``summary``: a few words on its tiles; ``tiles``: those of each member."""
 
     number: int
     layer: Layer

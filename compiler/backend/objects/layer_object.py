@@ -69,7 +69,7 @@ class BodyObject:
 
 @dataclass(frozen=True)
 class LayerObject:
-    """The bodies of a layer's jobs, in order; ``tiles``: of each member; ``summary``: a few words on them."""
+    """Holds the bodies of a layer's jobs, in order; ``tiles``: of each member; ``summary``: a few words on them."""
 
     summary: str
     bodies: tuple[BodyObject, ...]
@@ -82,7 +82,7 @@ class LayerObject:
 
     @property
     def size(self) -> int:
-        """Bytes of code."""
+        """Return the bytes of code."""
         return sum(len(body.code) for body in self.bodies)
 
 

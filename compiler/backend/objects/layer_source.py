@@ -33,10 +33,10 @@ _NOBODY = Operation("", [], "")
 
 @dataclass(frozen=True)
 class LayerSource:
-    """A layer without names, what it sees of the placement, and all that it is compiled for. ``longest``: cycles that
-    an instruction should take at most (0: any); ``limits``: of the points that are to be chosen; ``private``: where
-    staging lies in a placed model. ``tiles`` and ``jobs``: what is decided about them already. ``starts``: nothing is
-    computed before it."""
+    """Is a layer without names, with what it sees of the placement and all that it is compiled for. ``longest``: cycles
+    that an instruction should take at most (0: any); ``limits``: of the points that are to be chosen; ``private``:
+    where staging lies in a placed model. ``tiles`` and ``jobs``: what is decided about them already. ``starts``:
+    nothing is computed before it."""
 
     layer: Layer
     number: int
@@ -55,7 +55,8 @@ class LayerSource:
         cls, layer: Layer, number: int, placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
         limits: PointLimits | None, given: StepPlan | None = None, *, starts: bool = False,
     ) -> "LayerSource":  # fmt: skip
-        """The source of ``layer``, which has ``number`` in its model; ``given``: what is decided about it already."""
+        """Return the source of ``layer``, which has ``number`` in its model; ``given`` is what is decided about it
+        already."""
         private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
         place = min(number, 1)
         names = _names(layer, placement)
@@ -76,12 +77,12 @@ class LayerSource:
         return digest_of((self._content, self.limits, self.tiles, self.jobs))
 
     def answered(self, tiles: Sequence[AnyTiles], jobs: Sequence[JobPlan]) -> str:
-        """The key of this source with ``tiles`` and ``jobs`` decided."""
+        """Return the key of this source with ``tiles`` and ``jobs`` decided."""
         return digest_of((self._content, None, tiles, jobs))
 
     @cached_property
     def _content(self) -> str:
-        """Digest of all that is not to be decided."""
+        """Return a digest of all that is not to be decided."""
         unread = {self.layer.output} if isinstance(self.layer, ConvLayer) else set()
         if isinstance(self.layer, ConvLayer) and self.layer.addition:
             unread.add(self.layer.addition.own)

@@ -39,7 +39,7 @@ class ObjectStore:
         return found if isinstance(found, LayerObject) else None
 
     def _read(self, key: str) -> Any:
-        """What the file of a key holds: an object, or the key of its question; None if nothing does."""
+        """Return what the file of a key holds, an object or the key of its question; None if nothing does."""
         name = _name(key)
         try:
             raw = self._files.read(name)

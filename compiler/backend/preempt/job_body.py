@@ -50,8 +50,8 @@ def job_bodies(
     placement: TensorPlacement, layer: int, jobs: list[tuple[JobProgram, TaskSchedule]], params: SocParams,
     engines: int, limits: PointLimits | None, plans: Sequence[JobPlan] | None = None,
 ) -> list[JobBody]:  # fmt: skip
-    """The bodies of the jobs of layer number ``layer``; without ``limits`` they have no points. ``plans``: where the
-    points are, if that is given; raises :class:`PlanError` where what is held could not be brought back."""
+    """Return the bodies of the jobs of layer number ``layer``; without ``limits`` they have no points. ``plans`` says
+    where the points are, if that is given; raises :class:`PlanError` where what is held could not be brought back."""
     extents = Extents(params)
     memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], extents, engines)
     bodies = []

@@ -10,13 +10,13 @@ from compiler.plan.plan_error import OtherJobsError, PlanError
 
 
 def order_of(job: JobProgram, tasks: Sequence[Task]) -> tuple[int, ...]:
-    """The numbers of the ``tasks`` of a job, which are in program order, as kernels emitted them."""
+    """Return the numbers of the ``tasks`` of a job, which are in program order, as kernels emitted them."""
     number = {task: at for at, task in enumerate(emitted_tasks(job))}
     return tuple(number[task] for task in tasks)
 
 
 def in_order(job: JobProgram, order: Sequence[int]) -> list[Task]:
-    """The tasks of ``job`` in ``order``. Raises :class:`PlanError` if they are not as many."""
+    """Return the tasks of ``job`` in ``order``. Raises :class:`PlanError` if they are not as many."""
     tasks = emitted_tasks(job)
     if len(tasks) != len(order):
         raise PlanError(f"a job has {len(tasks)} instructions, in the plan {len(order)}")
@@ -24,8 +24,9 @@ def in_order(job: JobProgram, order: Sequence[int]) -> list[Task]:
 
 
 def scheduled_in(job: JobProgram, order: Sequence[int], schedule: TaskSchedule) -> TaskSchedule:
-    """``schedule`` of ``job`` with its tasks in ``order``, and with the same times; ``schedule`` itself if one would
-    come ahead of another that its unit has to execute first. Raises :class:`PlanError` if they are not as many."""
+    """Return ``schedule`` of ``job`` with its tasks in ``order``, and with the same times; return ``schedule`` itself
+    if one would come ahead of another that its unit has to execute first. Raises :class:`PlanError` if they are not as
+    many."""
     at = {task: number for number, task in enumerate(schedule.tasks)}
     tasks = in_order(job, order)
     places = [at[task] for task in tasks]

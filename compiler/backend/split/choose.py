@@ -27,8 +27,8 @@ _TIGHT = (1.0, 0.8)  #: of the memory for tensors, what is taken to be there: no
 
 
 def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[ImageCut]:
-    """Which operators of ``graph`` to split: where that keeps tensors on chip and takes fewer cycles by the price.
-    Observed models keep their operators, placed ones their layers. Raises :class:`compiler.ir.CompileError`."""
+    """Return which operators of ``graph`` to split: where that keeps tensors on chip and takes fewer cycles by the
+    price. Observed models keep their operators, placed ones their layers. Raises :class:`compiler.ir.CompileError`."""
     if not options.split or options.observe or options.placed:
         return []
     whole, moved, memory = placed_cycles(graph, params, options)
@@ -57,7 +57,7 @@ def _price(graph: ir.Graph, cuts: Sequence[ImageCut], params: SocParams, options
 
 
 def with_cuts(graph: ir.Graph, cuts: Sequence[ImageCut]) -> ir.Graph:
-    """``graph`` with operators split, but for cuts in which one would see nothing but padding."""
+    """Return ``graph`` with operators split, but for cuts in which one would see nothing but padding."""
     for one in cuts:
         graph = cut(graph, one) or graph
     return graph
