@@ -32,9 +32,7 @@ def compile(
     compiled = compile_file(model, compilation)
     compiled.image.save(output)
     if plan:
-        from compiler.plan.json_form import write_plan  # commands start sooner without the compiler
-
-        write_plan(compiled.report.plan, plan)
+        compiled.report.plan.write(plan)
     if as_json:
         write(json_text(_fields(compiled, output)))
     else:

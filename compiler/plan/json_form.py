@@ -1,4 +1,4 @@
-"""Defines plans as JSON: values by their types, so that what is read equals what was written.
+"""Defines the form of plans as JSON: values by their types, so that what is read equals what was written.
 
 Data classes become objects; those of which a field may hold several kinds carry their ``kind``. Enumerations are their
 values, sets sorted lists, tuples lists, and numbers that JSON lacks their names.
@@ -12,35 +12,32 @@ import typing
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from compiler.plan.plan import VERSION, Plan
 from compiler.plan.plan_error import PlanError
 
 #: What a value of a type is called in a message.
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", tuple: "a list"}
 
 
-def write_plan(plan: Plan, path: Path) -> None:
-    """Write ``plan`` as a file, a line for each step and each buffer."""
-    fields = encoded(plan)
-    fields["steps"], fields["memory"]["buffers"] = (_Lines(fields["steps"]), _Lines(fields["memory"]["buffers"]))
-    path.write_text(_text(fields))
+def text_of(fields: dict[str, Any], depth: int = 0) -> str:
+    """Return an encoded object as JSON in which every member of a list of objects has a line."""
+    lines = []
+    for name, value in fields.items():
+        if _holds_objects(value):
+            inner = "[" + ",".join(f"\n{' ' * (depth + 1)}{json.dumps(one)}" for one in value) + "]"
+        elif isinstance(value, dict) and any(map(_holds_objects, value.values())):
+            inner = text_of(value, depth + 1)
+        else:
+            inner = json.dumps(value)
+        lines.append(f"{' ' * depth}{json.dumps(name)}: {inner}")
+    return "{\n" + ",\n".join(lines) + "}"
 
 
-def read_plan(path: Path) -> Plan:
-    """Return the plan in a file. Raises :class:`PlanError` that names the member which is wrong."""
-    try:
-        fields = json.loads(path.read_text())
-    except ValueError as error:
-        raise PlanError(f"{path}: no plan: {error}") from error
-    if not isinstance(fields, dict) or fields.get("version") != VERSION:
-        raise PlanError(f"{path}: not a plan of version {VERSION}: compile the model again with --plan")
-    plan: Plan = decoded(Plan, fields, str(path))
-    return plan
+def _holds_objects(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
 
 
 def encoded(value: Any) -> Any:
@@ -127,17 +124,3 @@ def _name(hint: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Enum):
         return "one of " + ", ".join(repr(member.value) for member in origin)
     return _WORDS.get(origin, f"a {origin.__name__}")
-
-
-class _Lines(list[Any]):
-    """Is a list that is written with a line for each member."""
-
-
-def _text(value: Any, depth: int = 0) -> str:
-    """Return JSON in which every member of an object that holds long lists has a line."""
-    if isinstance(value, _Lines):
-        return "[" + ",".join(f"\n{' ' * depth}{json.dumps(one)}" for one in value) + "]"
-    if isinstance(value, dict) and any(isinstance(one, _Lines | dict) for one in value.values()):
-        members = (f"{' ' * depth}{json.dumps(name)}: {_text(one, depth + 1)}" for name, one in value.items())
-        return "{\n" + ",\n".join(members) + "}"
-    return json.dumps(value)

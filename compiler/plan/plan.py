@@ -4,13 +4,17 @@ What follows is derived again wherever it is needed: fusions, lives of buffers, 
 addresses of windows and weights, prologues, events, live ranges, bounds and estimates.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from compiler.backend.layers.origin import Origin
 from compiler.backend.layers.region import Place
 from compiler.backend.memory.operand import StagingArea
 from compiler.backend.options import Options
+from compiler.plan.json_form import decoded, encoded, text_of
+from compiler.plan.plan_error import PlanError
 from compiler.plan.rewrites import Rewrite
 from compiler.plan.tiles import AnyTiles
 from hw.contract.params import SocParams
@@ -91,3 +95,19 @@ class Plan:
     layers: tuple[str, ...]
     steps: tuple[StepPlan, ...]
     memory: MemoryPlan
+
+    def write(self, path: Path) -> None:
+        """Write the plan as a file, a line for each step and each buffer."""
+        path.write_text(text_of(encoded(self)))
+
+    @classmethod
+    def read(cls, path: Path) -> "Plan":
+        """Return the plan in a file. Raises :class:`PlanError` that names the member which is wrong."""
+        try:
+            fields = json.loads(path.read_text())
+        except ValueError as error:
+            raise PlanError(f"{path}: no plan: {error}") from error
+        if not isinstance(fields, dict) or fields.get("version") != VERSION:
+            raise PlanError(f"{path}: not a plan of version {VERSION}: compile the model again with --plan")
+        plan: Plan = decoded(cls, fields, str(path))
+        return plan

@@ -11,7 +11,6 @@ from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.objects.workers import Workers
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build, emit
-from compiler.plan.json_form import read_plan, write_plan
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
 from compiler.timed_order import build_timed
@@ -41,8 +40,8 @@ def stored(tmp_path):
     """A plan as it comes out of its file."""
 
     def again(plan: Plan) -> Plan:
-        write_plan(plan, tmp_path / "plan.json")
-        return read_plan(tmp_path / "plan.json")
+        plan.write(tmp_path / "plan.json")
+        return Plan.read(tmp_path / "plan.json")
 
     return again
 

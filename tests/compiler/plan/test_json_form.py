@@ -13,7 +13,7 @@ from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
 from compiler.order.dimensions import Dimension
-from compiler.plan.json_form import decoded, encoded, read_plan, write_plan
+from compiler.plan.json_form import decoded, encoded
 from compiler.plan.plan import BufferPlan, Plan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.rewrites import ImageCut, InputLoad, Rewrite
@@ -43,8 +43,8 @@ def numbers(value):
 def test_what_is_read_is_what_was_written(tmp_path, name):
     """Numbers are Python's own, though shapes may be NumPy's."""
     made = build(*BUILDS[name](), jobs=1)[1].plan
-    write_plan(made, tmp_path / "plan.json")
-    read = read_plan(tmp_path / "plan.json")
+    made.write(tmp_path / "plan.json")
+    read = Plan.read(tmp_path / "plan.json")
     assert read == made
     assert {type(number) for number in numbers(read)} <= {int, float, bool}
     assert [len(buffer.tensors) for buffer in read.memory.buffers] == [len(b.tensors) for b in made.memory.buffers]
@@ -63,12 +63,12 @@ def test_kinds_are_told_apart(value):
 
 def test_numbers_without_end(plan, tmp_path):
     assert plan.options.order_seconds == math.inf
-    write_plan(replace(plan, options=replace(plan.options, order_seconds=-math.inf)), tmp_path / "plan.json")
-    assert read_plan(tmp_path / "plan.json").options.order_seconds == -math.inf
+    replace(plan, options=replace(plan.options, order_seconds=-math.inf)).write(tmp_path / "plan.json")
+    assert Plan.read(tmp_path / "plan.json").options.order_seconds == -math.inf
 
 
 def test_every_step_and_buffer_has_a_line(plan, tmp_path):
-    write_plan(plan, tmp_path / "plan.json")
+    plan.write(tmp_path / "plan.json")
     lines = (tmp_path / "plan.json").read_text().splitlines()
     assert sum(line.lstrip().startswith('{"layers"') for line in lines) == len(plan.steps)
     assert sum(line.lstrip().startswith('{"tensors"') for line in lines) == len(plan.memory.buffers)
@@ -103,13 +103,13 @@ def test_what_is_wrong_is_named(plan, tmp_path, path, value, told):
     edited(fields, path, value)
     (tmp_path / "plan.json").write_text(json.dumps(fields))
     with pytest.raises(PlanError, match=told):
-        read_plan(tmp_path / "plan.json")
+        Plan.read(tmp_path / "plan.json")
 
 
 def test_a_file_that_is_no_plan(tmp_path):
     (tmp_path / "plan.json").write_text("{")
     with pytest.raises(PlanError, match=r"plan\.json: no plan"):
-        read_plan(tmp_path / "plan.json")
+        Plan.read(tmp_path / "plan.json")
 
 
 @pytest.mark.parametrize("options", [{}, {"engines": "auto"}])
@@ -118,4 +118,4 @@ def test_the_command_writes_the_plan_of_the_image(tmp_path, monkeypatch, options
     paths = [str(tmp_path / "digits.cimg"), "--plan", str(tmp_path / "plan.json")]
     monkeypatch.setattr("sys.argv", ["caesura", "compile", str(DIGITS), "-o", *paths, *chosen])
     cli.app(standalone_mode=False)
-    assert read_plan(tmp_path / "plan.json") == compile_with_report(DIGITS, TINY, **options).report.plan
+    assert Plan.read(tmp_path / "plan.json") == compile_with_report(DIGITS, TINY, **options).report.plan
