@@ -113,7 +113,9 @@ class Desk:
         self._make_room(sources)
         for key in sources.keys() - self._objects.keys():
             if self._store and (found := self._store.find(key)) is not None:
-                self._file(key, sources[key], found)
+                answer = self._file(key, sources[key], found)
+                if answer is not None:
+                    self._store.used(answer)
         cycles = {key: _cycles(sources[key]) for key in sources.keys() - self._objects.keys()}
         if sum(cycles.values()) > _MANY_CYCLES:
             self._workers.start()

@@ -38,6 +38,10 @@ class ObjectStore:
         found = self._read(found) if isinstance(found, str) else found
         return found if isinstance(found, LayerObject) else None
 
+    def used(self, key: str) -> None:
+        """Note that what is kept under this key is of use, so that other files are removed first."""
+        self._files.used(_name(key))
+
     def _read(self, key: str) -> Any:
         """Return what the file of a key holds, an object or the key of its question; None if nothing does."""
         name = _name(key)

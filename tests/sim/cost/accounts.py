@@ -112,10 +112,10 @@ def _note_work(ledger: Ledger, case: ModelCase, options: Options) -> None:
         estimate = RunEstimate(graph, run, source, work, params.lv2_bytes // 16, params)
         for inside in ((True, True), (False, True), (False, False)):
             ledger.note("split price", estimate.whole(inside), estimate.cut(inside))
-    graph, layers = prepared(graph, params, options)
-    for layer in layers:
+    made = prepared(graph, params, options)
+    for layer in made.layers:
         for engines in {case.engines, 1}:
-            ledger.note("busies", layer.name, engines, layer_times(graph, layer, params, engines))
+            ledger.note("busies", layer.name, engines, layer_times(made.graph, layer, params, engines))
 
 
 def _runs(graph: ir.Graph) -> Iterator[tuple[str, list[ir.Operation]]]:
@@ -136,7 +136,7 @@ def _note_orders(ledger: Ledger, graph: ir.Graph, case: ModelCase) -> None:
     price = OrderPrice(operators := order_graph(graph, params), chip_model(params))
     for order in _random_orders(operators):
         ledger.note("order price", price.timeline(order))
-    graph, layers = prepared(graph, params, Options(engines=case.engines))
+    made = prepared(graph, params, Options(engines=case.engines))
 
     def choose(whole: OrderGraph, price: Any, order: Order) -> Order:
         rules = price._rules
@@ -150,7 +150,7 @@ def _note_orders(ledger: Ledger, graph: ir.Graph, case: ModelCase) -> None:
                     ledger.note("region price", shared)
         return order
 
-    order_and_join(graph, layers, params, case.engines, None, choose, case.lv2_limit)
+    order_and_join(made.graph, made.layers, params, case.engines, None, choose, case.lv2_limit)
 
 
 def _random_orders(graph: OrderGraph) -> Iterator[Order]:
@@ -224,7 +224,7 @@ def _programmed(ledger: Ledger, layer_program: Callable) -> Callable:
     @functools.wraps(layer_program)
     def noted(*given: Any, **named: Any) -> Any:
         found = layer_program(*given, **named)
-        ledger.note("tilings", found.layer.name, found.summary, found.choices)
+        ledger.note("tilings", found.layer.name, found.summary, found.tiles)
         return found
 
     return noted
