@@ -20,7 +20,7 @@ from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.order.region_beam import QUICK, WIDE
-from compiler.backend.order.regions import ChooseOrder, order_and_join
+from compiler.backend.order.regions import Orders, Study
 from compiler.backend.preempt.points import PointLimits
 from compiler.backend.prepare import prepared
 from compiler.backend.report import CompileReport, compile_report
@@ -39,61 +39,6 @@ from hw.contract.params import SocParams
 _LONGEST_LOAD = 1024
 
 
-def build(
-    graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None,
-    desk: Desk | None = None, jobs: int | None = None, store: ObjectStore | None = None,
-) -> tuple[Image, CompileReport]:  # fmt: skip
-    """Compile ``graph`` for hardware with ``params``; return the image and a report. ``choose_order`` gives another
-    order of layers than the search has found, to measure orders. Layers are compiled at ``desk`` (None: at one with
-    ``jobs`` and ``store``, which ends with the compilation, see :class:`compiler.backend.objects.desk.Desk`).
-
-    Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
-    """
-    with _uncollected(), nullcontext(desk) if desk else Desk(jobs, store) as at:
-        made = _build(graph, params, options or Options(), choose_order, at, None)
-        return made.image, made.report
-
-
-def build_planned(
-    graph: ir.Graph, params: SocParams, options: Options, plan: LengthPlan | None, desk: Desk
-) -> tuple[Image, LengthPlan]:  # fmt: skip
-    """As :func:`build`, but with the decisions that were made, or by those of ``plan``. Raises :class:`PlanError` if
-    the plan is for another model, or a length for which it does not do."""
-    if options.observe or options.placed:
-        raise ir.CompileError(f"model {graph.name!r}: observed and placed models have no plan for other lengths")
-    with _uncollected():
-        made = _build(graph, params, options, None, desk, plan)
-        return made.image, made.plan
-
-
-def emit(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
-    """Return the image of ``graph`` by ``plan``: nothing else is decided. Raises :class:`PlanError` if the plan is for
-    another model, or cannot be carried out."""
-    if plan.structure != structure_of(graph):
-        raise PlanError(f"model {graph.name!r}: the plan is for another model, {plan.model!r}")
-    plan.options.check(graph.name, plan.params)
-    with _uncollected():
-        try:
-            return _emitted(graph, plan, desk)
-        except PlanError:
-            raise
-        except ir.CompileError as error:
-            raise PlanError(f"model {graph.name!r}: the plan cannot be carried out: {error}") from error
-
-
-def _emitted(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
-    params, options = plan.params, plan.options
-    graph = with_cuts(graph, [one for one in plan.rewrites if isinstance(one, ImageCut)])
-    made = prepared(graph, params, options, plan.rewrites)
-    graph, names = made.graph, layer_names(made.layers)
-    if names != plan.layers:
-        raise PlanError(f"model {graph.name!r}: its layers are not those of the plan")
-    steps = joined(graph, made.layers, plan.steps)
-    verify_layers(graph, steps)
-    budget, placement = place_planned(graph, steps, params, options, plan.memory)
-    return _linked(graph, steps, budget, placement, params, options, desk, plan.steps)[0]
-
-
 @contextmanager
 def _uncollected() -> Iterator[None]:
     """No search for cycles of objects: a compilation keeps nearly all that it makes until its end, and to look through
@@ -108,61 +53,156 @@ def _uncollected() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Built:
-    image: Image
-    report: CompileReport
-    plan: LengthPlan
+class Net:
+    """Holds what a model is compiled from: ``layers`` of a ``graph`` that ``rewrites`` have made of one with this
+    ``structure``, before any is joined to others."""
 
-
-def _build(
-    graph: ir.Graph, params: SocParams, options: Options, choose_order: ChooseOrder | None, desk: Desk,
-    plan: LengthPlan | None,
-) -> _Built:  # fmt: skip
-    options.check(graph.name, params)
-    structure, cuts = structure_of(graph), cuts_that_pay(graph, params, options)
-    made = prepared(with_cuts(graph, cuts), params, options)
-    graph, layers = made.graph, made.layers
-    blank = _Blank(structure, params, options, (*cuts, *made.rewrites))
-    if plan is not None:
-        try:
-            steps = plan.joined(graph, layers)
-            verify_layers(graph, steps)
-            return _compiled(graph, layers, steps, blank, [], desk, plan)
-        except OtherJobsError:
-            raise
-        except (NoRegions, ir.CompileError) as error:
-            raise PlanError(f"model {graph.name!r}: {error}") from error
-    if not options.regions or options.observe or options.placed:
-        return _compiled(graph, layers, layers, blank, [], desk)
-    lv2, limits = options.lv2_bytes(params), options.search_limits
-    width = WIDE if options.order == "timed" else QUICK
-    ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2, width)
-    while True:
-        verify_layers(graph, ordered.layers)
-        try:
-            return _compiled(graph, layers, ordered.layers, blank, ordered.reports, desk)
-        except NoRegions as no:
-            for region in no.regions:
-                ordered.forbid(region)
-
-
-@dataclass(frozen=True)
-class _Blank:
-    """Holds what is known of a plan before layers are ordered."""
-
+    graph: ir.Graph
+    layers: list[Layer]
     structure: str
     params: SocParams
     options: Options
     rewrites: tuple[Rewrite, ...]
 
+    @classmethod
+    @_uncollected()
+    def of(cls, graph: ir.Graph, params: SocParams, options: Options) -> "Net":
+        """Return the layers of ``graph``, rewritten where that pays. Raises :class:`compiler.ir.CompileError`."""
+        options.check(graph.name, params)
+        structure, cuts = structure_of(graph), cuts_that_pay(graph, params, options)
+        made = prepared(with_cuts(graph, cuts), params, options)
+        return cls(made.graph, made.layers, structure, params, options, (*cuts, *made.rewrites))
+
+    @_uncollected()
+    def study(self) -> Study | None:
+        """Return a study of the layers; None if they keep their order and stand alone."""
+        if not self.options.regions or self.options.observe or self.options.placed:
+            return None
+        lv2 = self.options.lv2_bytes(self.params)
+        return Study.of(self.graph, self.layers, self.params, self.options.engines, lv2)
+
+    def study_for_programs(self) -> Study:
+        """Return a study of the layers for orders that are compared by programs. Raises
+        :class:`compiler.ir.CompileError` if they keep their order."""
+        study = self.study()
+        if study is None:
+            raise ir.CompileError(
+                f"model {self.graph.name!r}: order {self.options.order!r} compares regions of programs: leave placed, "
+                "observe and no-regions out"
+            )
+        return study
+
+    @_uncollected()
+    def search(self, study: Study) -> tuple[Orders, tuple[OrderReport, ...]]:
+        """Return the orders that ``study`` finds by price, and what the searches did."""
+        return study.search(self.options.search_limits, WIDE if self.options.order == "timed" else QUICK)
+
+
+@dataclass(frozen=True)
+class Built:
+    """Holds the image of a model, its report, and what was decided so that other lengths can be compiled alike."""
+
+    image: Image
+    report: CompileReport
+    plan: LengthPlan
+
+
+def build(
+    graph: ir.Graph, params: SocParams, options: Options | None = None, *, desk: Desk | None = None,
+    jobs: int | None = None, store: ObjectStore | None = None,
+) -> tuple[Image, CompileReport]:  # fmt: skip
+    """Compile ``graph`` for hardware with ``params``; return the image and a report. Layers are compiled at ``desk``
+    (None: at one with ``jobs`` and ``store``, which ends with the compilation, see
+    :class:`compiler.backend.objects.desk.Desk`).
+
+    Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
+    """
+    with nullcontext(desk) if desk else Desk(jobs, store) as at:
+        made = _built(Net.of(graph, params, options or Options()), at)
+        return made.image, made.report
+
+
+def _built(net: Net, desk: Desk) -> Built:
+    study = net.study()
+    return settle(net, desk, study, *(net.search(study) if study else ()))
+
+
+@_uncollected()
+def settle(
+    net: Net, desk: Desk, study: Study | None = None, orders: Orders = (), reports: Sequence[OrderReport] = ()
+) -> Built:  # fmt: skip
+    """Return the image of ``net`` with its layers in ``orders``, joined as ``study`` says, which learns what cannot be
+    joined (None: each alone, as they come). ``reports`` say how the orders were found. Raises
+    :class:`compiler.ir.CompileError`."""
+    while True:
+        steps = study.joined(orders) if study else net.layers
+        verify_layers(net.graph, steps)
+        try:
+            return _compiled(net, steps, reports, desk)
+        except NoRegions as no:
+            assert study is not None
+            for region in no.regions:
+                study.forbid(region)
+
+
+def build_planned(
+    graph: ir.Graph, params: SocParams, options: Options, plan: LengthPlan | None, desk: Desk
+) -> tuple[Image, LengthPlan]:  # fmt: skip
+    """As :func:`build`, but with the decisions that were made, or by those of ``plan``. Raises :class:`PlanError` if
+    the plan is for another model, or a length for which it does not do."""
+    if options.observe or options.placed:
+        raise ir.CompileError(f"model {graph.name!r}: observed and placed models have no plan for other lengths")
+    net = Net.of(graph, params, options)
+    made = _built(net, desk) if plan is None else _planned(net, plan, desk)
+    return made.image, made.plan
+
+
+@_uncollected()
+def _planned(net: Net, plan: LengthPlan, desk: Desk) -> Built:
+    try:
+        steps = plan.joined(net.graph, net.layers)
+        verify_layers(net.graph, steps)
+        return _compiled(net, steps, (), desk, plan)
+    except OtherJobsError:
+        raise
+    except ir.CompileError as error:
+        raise PlanError(f"model {net.graph.name!r}: {error}") from error
+
+
+def emit(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
+    """Return the image of ``graph`` by ``plan``: nothing else is decided. Raises :class:`PlanError` if the plan is for
+    another model, or cannot be carried out."""
+    if plan.structure != structure_of(graph):
+        raise PlanError(f"model {graph.name!r}: the plan is for another model, {plan.model!r}")
+    plan.options.check(graph.name, plan.params)
+    try:
+        return _emitted(graph, plan, desk)
+    except PlanError:
+        raise
+    except ir.CompileError as error:
+        raise PlanError(f"model {graph.name!r}: the plan cannot be carried out: {error}") from error
+
+
+@_uncollected()
+def _emitted(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
+    params, options = plan.params, plan.options
+    graph = with_cuts(graph, [one for one in plan.rewrites if isinstance(one, ImageCut)])
+    made = prepared(graph, params, options, plan.rewrites)
+    graph, names = made.graph, layer_names(made.layers)
+    if names != plan.layers:
+        raise PlanError(f"model {graph.name!r}: its layers are not those of the plan")
+    steps = joined(graph, made.layers, plan.steps)
+    verify_layers(graph, steps)
+    budget, placement = place_planned(graph, steps, params, options, plan.memory)
+    return _linked(graph, steps, budget, placement, params, options, desk, plan.steps)[0]
+
 
 def _compiled(
-    graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], blank: _Blank, orders: Sequence[OrderReport],
-    desk: Desk, plan: LengthPlan | None = None,
-) -> _Built:  # fmt: skip
-    """Return the image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
-    several, :class:`PlanError` if ``plan`` does not do."""
-    params, options = blank.params, blank.options
+    net: Net, steps: list[Layer], reports: Sequence[OrderReport], desk: Desk, plan: LengthPlan | None = None
+) -> Built:  # fmt: skip
+    """Return the image of ``net``, whose layers have become ``steps``. Raises :class:`NoRegions` if some of these
+    should be several, :class:`PlanError` if ``plan`` does not do."""
+    graph, params, options = net.graph, net.params, net.options
     if plan is None:
         budget, placement = place(graph, steps, params, options)
     else:
@@ -170,11 +210,11 @@ def _compiled(
     given = plan.steps if plan else None
     image, codes = _linked(graph, steps, budget, placement, params, options, desk, given)
     made = Plan(
-        VERSION, graph.name, blank.structure, params, options, blank.rewrites, layer_names(layers),
-        without_orders(step_plans(layers, codes)), memory_plan(budget, placement),
+        VERSION, graph.name, net.structure, params, options, net.rewrites, layer_names(net.layers),
+        without_orders(step_plans(net.layers, codes)), memory_plan(budget, placement),
     )  # fmt: skip
-    report = compile_report(graph, codes, placement, image.meta, orders, made)
-    return _Built(image, report, LengthPlan.of(layers, codes, budget, placement))
+    report = compile_report(graph, codes, placement, image.meta, reports, made)
+    return Built(image, report, LengthPlan.of(net.layers, codes, budget, placement))
 
 
 def _linked(

@@ -22,7 +22,7 @@ import numpy as np
 from caesura.progress import estimated_cycles
 from compiler import ir
 from compiler.backend.options import Options
-from compiler.backend.order.regions import order_and_join
+from compiler.backend.order.regions import Study
 from compiler.backend.order.units import layer_times
 from compiler.backend.pipeline import build
 from compiler.backend.prepare import prepared
@@ -138,19 +138,18 @@ def _note_orders(ledger: Ledger, graph: ir.Graph, case: ModelCase) -> None:
         ledger.note("order price", price.timeline(order))
     made = prepared(graph, params, Options(engines=case.engines))
 
-    def choose(whole: OrderGraph, price: Any, order: Order) -> Order:
-        rules = price._rules
-        for tried in (order, *_random_orders(whole)):
-            ledger.note("region price", price(tried), price.cut(tried), price.groups(tried))
+    for run in Study.of(made.graph, made.layers, params, case.engines, case.lv2_limit).runs:
+        rules = run.price._rules
+        for tried in (run.operators.source, *_random_orders(run.operators)):
+            ledger.note("region price", run.price(tried), run.price.cut(tried), run.price.groups(tried))
             for first in range(len(tried)):
                 for count in (1, 2, 3):
                     members = tried[first : first + count]
                     shared = [rules.placed(members, True), rules.quick_placed(members, True)]
-                    ledger.note("region price", price.region(members), price.places(members), rules.least(members))
+                    ledger.note(
+                        "region price", run.price.region(members), run.price.places(members), rules.least(members)
+                    )
                     ledger.note("region price", shared)
-        return order
-
-    order_and_join(made.graph, made.layers, params, case.engines, None, choose, case.lv2_limit)
 
 
 def _random_orders(graph: OrderGraph) -> Iterator[Order]:
