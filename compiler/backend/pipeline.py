@@ -15,7 +15,7 @@ from compiler.backend.memory.place import place, place_alike
 from compiler.backend.memory.place_planned import memory_plan, place_planned
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.verify import verify_placement
-from compiler.backend.objects.desk import Desk, NoRegions
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
@@ -26,7 +26,7 @@ from compiler.backend.prepare import prepared
 from compiler.backend.report import CompileReport, compile_report
 from compiler.backend.split.choose import cuts_that_pay, with_cuts
 from compiler.order.report import OrderReport
-from compiler.plan.plan import VERSION, Plan, StepPlan
+from compiler.plan.plan import VERSION, Plan
 from compiler.plan.plan_error import OtherJobsError, PlanError
 from compiler.plan.rewrites import ImageCut, Rewrite
 from compiler.plan.steps import joined, layer_names, step_plans, without_orders
@@ -134,15 +134,18 @@ def settle(
     """Return the image of ``net`` with its layers in ``orders``, joined as ``study`` says, which learns what cannot be
     joined (None: each alone, as they come). ``reports`` say how the orders were found. Raises
     :class:`compiler.ir.CompileError`."""
+    graph, params, options = net.graph, net.params, net.options
     while True:
         steps = study.joined(orders) if study else net.layers
-        verify_layers(net.graph, steps)
-        try:
-            return _compiled(net, steps, reports, desk)
-        except NoRegions as no:
-            assert study is not None
-            for region in no.regions:
-                study.forbid(region)
+        verify_layers(graph, steps)
+        budget, placement = place(graph, steps, params, options)
+        verify_placement(graph.name, placement, budget)
+        codes, refused = desk.compile(steps, placement, budget, params, PointLimits.of(options))
+        if not refused:
+            return _linked(net, codes, budget, placement, reports)
+        assert study is not None  # it has joined them
+        for region in refused:
+            study.forbid(region)
 
 
 def build_planned(
@@ -162,7 +165,11 @@ def _planned(net: Net, plan: LengthPlan, desk: Desk) -> Built:
     try:
         steps = plan.joined(net.graph, net.layers)
         verify_layers(net.graph, steps)
-        return _compiled(net, steps, (), desk, plan)
+        placement = place_alike(net.graph, steps, net.params, plan.placement)
+        verify_placement(net.graph.name, placement, plan.budget)
+        limits = PointLimits.of(net.options)
+        codes, _ = desk.compile(steps, placement, plan.budget, net.params, limits, plan.steps)
+        return _linked(net, codes, plan.budget, placement)
     except OtherJobsError:
         raise
     except ir.CompileError as error:
@@ -194,21 +201,18 @@ def _emitted(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
     steps = joined(graph, made.layers, plan.steps)
     verify_layers(graph, steps)
     budget, placement = place_planned(graph, steps, params, options, plan.memory)
-    return _linked(graph, steps, budget, placement, params, options, desk, plan.steps)[0]
+    verify_placement(graph.name, placement, budget)
+    codes, _ = desk.compile(steps, placement, budget, params, PointLimits.of(options), plan.steps)
+    return _image(graph, codes, placement, budget, params, options)
 
 
-def _compiled(
-    net: Net, steps: list[Layer], reports: Sequence[OrderReport], desk: Desk, plan: LengthPlan | None = None
+def _linked(
+    net: Net, codes: Sequence[LayerCode], budget: Lv2Budget, placement: TensorPlacement,
+    reports: Sequence[OrderReport] = (),
 ) -> Built:  # fmt: skip
-    """Return the image of ``net``, whose layers have become ``steps``. Raises :class:`NoRegions` if some of these
-    should be several, :class:`PlanError` if ``plan`` does not do."""
+    """Return the image of ``net``, whose layers have become ``codes``."""
     graph, params, options = net.graph, net.params, net.options
-    if plan is None:
-        budget, placement = place(graph, steps, params, options)
-    else:
-        budget, placement = plan.budget, place_alike(graph, steps, params, plan.placement)
-    given = plan.steps if plan else None
-    image, codes = _linked(graph, steps, budget, placement, params, options, desk, given)
+    image = _image(graph, codes, placement, budget, params, options)
     made = Plan(
         VERSION, graph.name, net.structure, params, options, net.rewrites, layer_names(net.layers),
         without_orders(step_plans(net.layers, codes)), memory_plan(budget, placement),
@@ -217,13 +221,9 @@ def _compiled(
     return Built(image, report, LengthPlan.of(net.layers, codes, budget, placement))
 
 
-def _linked(
-    graph: ir.Graph, steps: Sequence[Layer], budget: Lv2Budget, placement: TensorPlacement, params: SocParams,
-    options: Options, desk: Desk, given: Sequence[StepPlan] | None,
-) -> tuple[Image, list[LayerCode]]:  # fmt: skip
-    """Return the image of ``steps``, and their codes; ``given`` is what is decided about each already."""
-    verify_placement(graph.name, placement, budget)
-    limits = PointLimits.of(options)
-    codes = desk.compile(steps, placement, budget, params, limits, given)
-    longest_load = _LONGEST_LOAD * params.dram_word if limits else 0
-    return link(graph, codes, placement, budget, params, longest_load), codes
+def _image(
+    graph: ir.Graph, codes: Sequence[LayerCode], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
+    options: Options,
+) -> Image:  # fmt: skip
+    longest_load = _LONGEST_LOAD * params.dram_word if PointLimits.of(options) else 0
+    return link(graph, codes, placement, budget, params, longest_load)

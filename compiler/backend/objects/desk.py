@@ -25,14 +25,6 @@ _MOST_BYTES = 256 << 20  #: of code, under each of its keys, that a desk holds b
 _REGION = 4  #: times as long as its layers would take one by one: they are compiled so, too, and their tasks compared
 
 
-class NoRegions(Exception):
-    """The members of each of ``regions`` cannot be one; says why."""
-
-    def __init__(self, why: Mapping[Region, Exception]) -> None:
-        super().__init__("; ".join(f"{region.name}: {error}" for region, error in why.items()))
-        self.regions = list(why)
-
-
 class Desk:
     """Makes code of layers: it has worker processes, and holds what they have made so far. It is a context manager.
 
@@ -59,20 +51,20 @@ class Desk:
     def compile(
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
         limits: PointLimits | None, given: Sequence[StepPlan] | None = None,
-    ) -> list[LayerCode]:  # fmt: skip
-        """Return the code of all ``layers``; ``given`` is what is decided about each already. Raises :class:`NoRegions`
-        if some regions have none, and :class:`CompileError` for the first of other layers."""
-        codes = self._codes(layers, placement, budget, params, limits, given)
-        if limits and given is None:
+    ) -> tuple[list[LayerCode], list[Region]]:  # fmt: skip
+        """Return the code of all ``layers``, or else the regions whose members cannot be one; ``given`` is what is
+        decided about each already. Raises :class:`CompileError` for the first other layer that has none."""
+        codes, refused = self._codes(layers, placement, budget, params, limits, given)
+        if limits and given is None and not refused:
             kept = limits.limited(sum(code.cycles for code in codes))
             if kept.spacing != limits.spacing:
-                codes = self._codes(layers, placement, budget, params, kept, None)
-        return codes
+                return self._codes(layers, placement, budget, params, kept, None)
+        return codes, refused
 
     def _codes(
         self, layers: Sequence[Layer], placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
         limits: PointLimits | None, given: Sequence[StepPlan] | None,
-    ) -> list[LayerCode]:  # fmt: skip
+    ) -> tuple[list[LayerCode], list[Region]]:  # fmt: skip
         start = next((number for number, layer in enumerate(layers) if not isinstance(layer, LoadLayer)), 0)
         sources = {
             number: LayerSource.of(
@@ -89,24 +81,25 @@ class Desk:
             if not isinstance(layer, HostLayer)
         }
         self._compile({source.key: source for source in sources.values()})
-        refused: dict[Region, Exception] = {}
+        refused = list[Region]()
         for number, source in sources.items():
-            error, layer = self._objects[source.key], layers[number]
-            if isinstance(error, LayerObject):
+            made, layer = self._objects[source.key], layers[number]
+            if isinstance(made, LayerObject):
                 continue
-            if given is not None:
-                raise error
-            if not isinstance(layer, Region):
+            if isinstance(layer, Region) and given is None:
+                refused.append(layer)
+                continue
+            if given is None:
                 context = replace(source.context, number=number, placement=placement)
                 layer_program(layer, context)  # fails likewise, and knows names
-                raise error
-            refused[layer] = error
+            raise made
         if refused:
-            raise NoRegions(refused)
-        return [
+            return [], refused
+        codes = [
             self._code(number, layer, sources[number]) if number in sources else LayerCode(number, layer, "", ())
             for number, layer in enumerate(layers)
         ]
+        return codes, []
 
     def _compile(self, sources: Mapping[str, LayerSource]) -> None:
         """Have the objects of ``sources``."""

@@ -17,6 +17,7 @@ from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.order.region_rules import RegionRules
+from compiler.backend.order.regions import Study
 from compiler.backend.pipeline import build
 from compiler.ir import CompileError
 from tests.support.layer_cases import BASE, CASES, TINY, blocks
@@ -113,13 +114,13 @@ def test_regions_that_are_refused_are_cut_otherwise(monkeypatch, jobs):
     monkeypatch.setattr(RegionRules, "least", lambda *_: 0.0)
     monkeypatch.setattr(RegionRules, "possible", lambda *_: True)
     refused = []
-    known = desk.NoRegions.__init__
+    known = Study.forbid
 
-    def noted(self, why):
-        refused.append(why)
-        known(self, why)
+    def noted(self, region):
+        refused.append(region)
+        known(self, region)
 
-    monkeypatch.setattr(desk.NoRegions, "__init__", noted)
+    monkeypatch.setattr(Study, "forbid", noted)
     graph = branchy(10, 12)
     images = [build(graph, BASE, Options(engines=2), jobs=count)[0].to_bytes() for count in (jobs, 1)]
     assert refused and images[0] == images[1]
