@@ -19,9 +19,8 @@ from caesura.inputs import random_samples
 from caesura.model_cycles import layer_cycles
 from caesura.progress import Progress
 from compiler import golden
-from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
-from compiler.backend.pipeline import Net, build, settle
+from compiler.backend.pipeline import Desk, LoweredModel, build, settle
 from compiler.engine_count import predicted_cycles
 from compiler.frontend import import_model
 from compiler.ir import Graph
@@ -79,7 +78,7 @@ def compiled(graph: Graph, lab: Lab, choose: Callable[[OrderGraph], Order] | Non
     if choose is None:
         image, _ = build(graph, lab.params, options)
     else:
-        net = Net.of(graph, lab.params, options)
+        net = LoweredModel.of(graph, lab.params, options)
         study = net.study_for_programs()
         orders = tuple(choose(run.operators) for run in study.runs)
         price, order = study.runs[-1].price(orders[-1]), orders[-1]

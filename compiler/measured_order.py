@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from compiler import ir
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.order.regions import Orders
-from compiler.backend.pipeline import Net, settle
+from compiler.backend.pipeline import settle
 from compiler.backend.report import CompileReport
 from compiler.order.graph import OrderGraph
 from compiler.order.greedy import greedy_order
@@ -44,12 +45,12 @@ def build_measured(
     end late. ``jobs``, ``store``: see :class:`Desk`. Raises
     :class:`compiler.ir.CompileError`."""
     ends, rng = time.monotonic() + seconds, random.Random(seed)
-    net = Net.of(graph, params, options)
-    study = net.study_for_programs()
+    model = LoweredModel.of(graph, params, options)
+    study = model.study_for_programs()
     runs = [run.operators for run in study.runs]
     with Desk(jobs, store) as desk:
-        orders, reports = net.search(study)
-        built = settle(net, desk, study, orders, reports)
+        orders, reports = model.search(study)
+        built = settle(model, desk, study, orders, reports)
         priced = measure(built.image)
         best, known = MeasuredBuild(built.image, built.report, priced, priced, 1), {orders}
         tell = told or (lambda tried, cycles: None)
@@ -61,7 +62,7 @@ def build_measured(
             stale += 1
             if candidate in known:
                 continue
-            built = settle(net, desk, study.afresh(), candidate, reports)
+            built = settle(model, desk, study.afresh(), candidate, reports)
             cycles = measure(built.image)
             known.add(candidate)
             if cycles < best.cycles:

@@ -8,11 +8,12 @@ into regions changes with the prices, too. So each program is the one that shoul
 from collections.abc import Callable, Sequence
 
 from compiler import ir
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.order.regions import RunStudy
-from compiler.backend.pipeline import Net, settle
+from compiler.backend.pipeline import settle
 from compiler.measured_order import MeasuredBuild, Told
 from compiler.order.annealing import annealed
 from compiler.order.graph import Order
@@ -36,11 +37,11 @@ def build_timed(
     have told; the one wins whose layers take least together, by ``time_layers``. A model whose layers have but one
     order, or with steps on the CPU, is compiled once. ``jobs``, ``store``: see :class:`Desk`.
     Raises :class:`compiler.ir.CompileError`."""
-    net = Net.of(graph, params, options)
-    study = net.study_for_programs()
+    model = LoweredModel.of(graph, params, options)
+    study = model.study_for_programs()
     with Desk(jobs, store) as desk:
-        orders, reports = net.search(study)
-        built = settle(net, desk, study, orders, reports)
+        orders, reports = model.search(study)
+        built = settle(model, desk, study, orders, reports)
         took = time_layers(built.image)
         best = MeasuredBuild(built.image, built.report, sum(took), sum(took), 1)
         tell = told or (lambda tried, cycles: None)
@@ -50,7 +51,7 @@ def build_timed(
         timing, (order,), tried = _Timing(study.runs[0], seed), orders, 1
         timing.learn(order, took)
         while tried < PROGRAMS and (candidate := timing.next(order)) is not None:
-            built = settle(net, desk, study, (candidate,), reports)
+            built = settle(model, desk, study, (candidate,), reports)
             took = time_layers(built.image)
             timing.learn(candidate, took)
             tried += 1

@@ -12,6 +12,7 @@ from pathlib import Path
 from compiler.backend.layers.origin import Origin
 from compiler.backend.layers.region import Place
 from compiler.backend.memory.operand import StagingArea
+from compiler.backend.memory.tensor_placement import TensorBuffer
 from compiler.backend.options import Options
 from compiler.plan.json_form import decoded, encoded, text_of
 from compiler.plan.plan_error import PlanError
@@ -62,6 +63,12 @@ class BufferPlan:
     offset: int
     size: int
     pitch: int = 0
+
+    @classmethod
+    def of(cls, tensors: Iterable[str], home: TensorBuffer) -> "BufferPlan":
+        """Return what ``home`` says, the buffer of ``tensors``."""
+        segment = None if home.segment is None else int(home.segment)
+        return cls(tuple(tensors), segment, home.offset, home.size, home.pitch)
 
 
 @dataclass(frozen=True)

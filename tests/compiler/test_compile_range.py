@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 import caesura
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build_planned
+from compiler.backend.pipeline import build_lowered, emit_lowered
 from compiler.compile import compile_model
 from compiler.compile_range import compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import CompileError
 from compiler.plan.plan_error import PlanError
+from compiler.plan.retarget import retarget
 from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
 from tests.support.length_nets import conv_net, length_net
@@ -123,20 +125,16 @@ def test_attributes_of_another_range():
 def test_a_plan_for_another_model_or_a_longer_length():
     """It is refused rather than followed."""
 
-    def graph(net, length):
-        return import_model(DynamicDimension.of(net).fixed(length), name="net")
+    def net(model, length):
+        return LoweredModel.of(import_model(DynamicDimension.of(model).fixed(length), name="net"), TINY, Options())
 
     one, other = conv_net((1, 1), (1, 1)), conv_net((1, 1))
-
-    def built(net, length, plan):
-        with Desk(1) as desk:
-            return build_planned(graph(net, length), TINY, Options(), plan, desk)
-
-    first, plan = built(one, 16, None)
-    with pytest.raises(PlanError, match="other layers"):
-        built(other, 16, plan)
-    with pytest.raises(PlanError, match="does not fit"):
-        built(one, 17, plan)
-    again, same = built(one, 16, plan)
-    assert again.to_bytes() == first.to_bytes()
-    assert same.steps == plan.steps
+    with Desk(1) as desk:
+        first = build_lowered(net(one, 16), desk)
+        with pytest.raises(PlanError, match="other layers"):
+            retarget(first, net(other, 16), free_tiles=False)
+        with pytest.raises(PlanError, match="does not fit"):
+            retarget(first, net(one, 17), free_tiles=False)
+        plan = retarget(first, net(one, 16), free_tiles=False)
+        assert plan.memory == first.report.plan.memory and plan.structure == first.report.plan.structure
+        assert emit_lowered(net(one, 16), plan, desk).to_bytes() == first.image.to_bytes()

@@ -13,14 +13,16 @@ import numpy as np
 import onnx
 
 from compiler import ir
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build, build_planned
+from compiler.backend.pipeline import build, build_lowered, emit_lowered
 from compiler.compile_range import compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
 from compiler.measured_order import build_measured
+from compiler.plan.retarget import retarget
 from compiler.timed_order import build_timed
 from examples.encoder import MODEL as ENCODER
 from hw.contract.image import Image
@@ -108,16 +110,17 @@ def _range(model: onnx.ModelProto | Path, lengths: range, params: SocParams, **h
 
 def _family(lengths: Iterable[int]) -> Iterator[bytes]:
     """The longest length, then shorter ones by its plan: each with tiles of its own, and with the plan's."""
-    dimension, plan = DynamicDimension.of(conv_net((1, 1), (1, 1))), None
+    dimension, built = DynamicDimension.of(conv_net((1, 1), (1, 1))), None
     with Desk(1) as desk:
         for length in lengths:
-            graph = import_model(dimension.fixed(length), name="net")
-            if plan is None:
-                image, plan = build_planned(graph, TINY, Options(), None, desk)
-                yield image.to_bytes()
+            net = LoweredModel.of(import_model(dimension.fixed(length), name="net"), TINY, Options())
+            if built is None:
+                built = build_lowered(net, desk)
+                yield built.image.to_bytes()
             else:
-                for given in (plan.with_free_tiles(), plan):
-                    yield build_planned(graph, TINY, Options(), given, desk)[0].to_bytes()
+                for free in (True, False):
+                    plan = retarget(built, net, free_tiles=free)
+                    yield emit_lowered(net, plan, desk, built.placement.constants).to_bytes()
 
 
 def _rows_as_long() -> onnx.ModelProto:

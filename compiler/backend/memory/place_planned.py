@@ -24,12 +24,7 @@ def memory_plan(budget: Lv2Budget, placement: TensorPlacement) -> MemoryPlan:
     for name, buffer in placement.by_tensor.items():
         tensors.setdefault(id(buffer), []).append(name)
     homes = {id(buffer): buffer for buffer in placement.by_tensor.values()}
-    buffers = tuple(
-        BufferPlan(
-            tuple(names), None if home.segment is None else int(home.segment), home.offset, home.size, home.pitch
-        )
-        for names, home in ((names, homes[at]) for at, names in tensors.items())
-    )
+    buffers = tuple(BufferPlan.of(names, homes[at]) for at, names in tensors.items())
     inside = tuple((name, outer, first) for name, (outer, first) in placement.inside.items())
     sizes = tuple((int(segment), size) for segment, size in placement.sizes.items())
     return MemoryPlan(
@@ -38,10 +33,16 @@ def memory_plan(budget: Lv2Budget, placement: TensorPlacement) -> MemoryPlan:
 
 
 def place_planned(
-    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, options: Options, memory: MemoryPlan
+    graph: ir.Graph,
+    layers: Sequence[Layer],
+    params: SocParams,
+    options: Options,
+    memory: MemoryPlan,
+    beneath: bytes = b"",
 ) -> tuple[Lv2Budget, TensorPlacement]:
-    """Return the division of LV2 and the placement of ``memory``. Raises :class:`PlanError` if tensors share buffers,
-    or lie in others, that ``layers`` do not allow, or exceed their buffers."""
+    """Return the division of LV2 and the placement of ``memory``, with constants over those of ``beneath``. Raises
+    :class:`PlanError` if tensors share buffers, or lie in others, that ``layers`` do not allow, or exceed their
+    buffers."""
     parts, engines = options.engines, 1 if options.placed else options.engines
     budget = Lv2Budget(engines, parts, memory.staging, memory.windows, memory.job_weights)
     order = Edges(graph, layers) if options.placed else Chain()
@@ -52,7 +53,7 @@ def place_planned(
     outside = (one for one in sharing.unique() if one.segment is None)
     names = {id(one): name for name, one in sharing.buffers.items()}
     moved = sum(one.size * one.uses for one in outside if by_tensor[names[id(one)]].segment != Segment.LV2)
-    constants, exports = _constants(graph, by_tensor), dict(memory.exports)
+    constants, exports = _constants(graph, by_tensor, beneath), dict(memory.exports)
     return budget, TensorPlacement(
         graph.tensors, by_tensor, sharing.inside, dict(memory.sizes), moved, constants, exports, order
     )
@@ -80,9 +81,10 @@ def _buffers(graph: ir.Graph, sharing: BufferSharing, memory: MemoryPlan) -> dic
     return {name: made[id(homes[name])] for name in sharing.buffers}
 
 
-def _constants(graph: ir.Graph, by_tensor: Mapping[str, TensorBuffer]) -> bytes:
-    """Return the places of constant tensors that a layer reads."""
-    blob = bytearray()
+def _constants(graph: ir.Graph, by_tensor: Mapping[str, TensorBuffer], beneath: bytes) -> bytes:
+    """Return constant tensors that a layer reads at their places, written over ``beneath``: those of a shorter length
+    are often the beginning of those there."""
+    blob = bytearray(beneath)
     for name, tensor in graph.tensors.items():
         if tensor.data is not None and by_tensor[name].users:
             raw, offset = np.ascontiguousarray(tensor.data).tobytes(), by_tensor[name].offset

@@ -8,10 +8,11 @@ from compiler import ir
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.region import Region, members_of
+from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.order.regions import Study
-from compiler.backend.pipeline import Net, build, settle
+from compiler.backend.pipeline import build, settle
 from compiler.ir import CompileError
 from compiler.order.search import SearchLimits
 from hw.contract.params import KIB, SocParams, preset
@@ -157,7 +158,7 @@ def test_what_cannot_be_a_region_is_cut_otherwise():
 
 def test_an_order_can_be_given():
     graph = branchy(3, operators=9, channels=24)
-    net = Net.of(graph, TINY, Options(regions=True))
+    net = LoweredModel.of(graph, TINY, Options(regions=True))
     study = net.study()
     (run,) = study.runs
     order = tuple(nx.lexicographical_topological_sort(run.operators.flow(), key=lambda n: -n))
