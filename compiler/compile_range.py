@@ -13,7 +13,7 @@ from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
-from compiler.backend.pipeline import Built, build_lowered, emit_lowered
+from compiler.backend.pipeline import Build, build_lowered, emit_lowered
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import CompileError
@@ -73,7 +73,7 @@ class _Compiler:
     ) -> None:  # fmt: skip
         self._dimension, self._params, self._options = dimension, params, options
         self._fallback, self._desk, self._told = fallback, desk, told
-        self._last: Built | None = None
+        self._last: Build | None = None
         self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
 
     def stretches(self, lengths: Sequence[int]) -> Iterator[dict[int, Image]]:

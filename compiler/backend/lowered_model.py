@@ -10,6 +10,7 @@ from compiler.backend.layers.layer import Layer
 from compiler.backend.options import Options
 from compiler.backend.order.region_beam import QUICK, WIDE
 from compiler.backend.order.regions import Orders, Study
+from compiler.backend.order.side_by_side import side_by_side
 from compiler.backend.prepare import prepared
 from compiler.backend.split.choose import cuts_that_pay, with_cuts
 from compiler.order.report import OrderReport
@@ -70,23 +71,25 @@ class LoweredModel:
         return cls(made.graph, made.layers, plan.structure, plan.params, plan.options, plan.rewrites)
 
     @uncollected()
-    def study(self) -> Study | None:
-        """Return a study of the layers; None if they keep their order and stand alone."""
-        if not self.options.regions or self.options.observe or self.options.placed:
-            return None
-        lv2 = self.options.lv2_bytes(self.params)
-        return Study.of(self.graph, self.layers, self.params, self.options.engines, lv2)
+    def study(self) -> Study:
+        """Return a study of the layers; of observed and placed models, and of those without regions, they keep their
+        order."""
+        graph, params, options = self.graph, self.params, self.options
+        if options.placed:
+            return Study(tuple(side_by_side(graph, self.layers, params, options.engines)))
+        if options.observe or not options.regions:
+            return Study(tuple(self.layers))
+        return Study.of(graph, self.layers, params, options.engines, options.lv2_bytes(params))
 
     def study_for_programs(self) -> Study:
         """Return a study of the layers for orders that are compared by programs. Raises
         :class:`compiler.ir.CompileError` if they keep their order."""
-        study = self.study()
-        if study is None:
+        if self.options.placed or self.options.observe or not self.options.regions:
             raise ir.CompileError(
                 f"model {self.graph.name!r}: order {self.options.order!r} compares regions of programs: leave placed, "
                 "observe and no-regions out"
             )
-        return study
+        return self.study()
 
     @uncollected()
     def search(self, study: Study) -> tuple[Orders, tuple[OrderReport, ...]]:

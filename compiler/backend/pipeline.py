@@ -16,7 +16,7 @@ from compiler.backend.memory.verify import verify_placement
 from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.options import Options
+from compiler.backend.options import RUN, Options
 from compiler.backend.order.regions import Orders, Study
 from compiler.backend.preempt.points import PointLimits
 from compiler.backend.report import CompileReport, compile_report
@@ -33,7 +33,7 @@ _LONGEST_LOAD = 1024
 
 
 @dataclass(frozen=True)
-class Built:
+class Build:
     """Holds the image of ``model`` and a report, and what other lengths are compiled by: ``codes`` and
     ``placement``."""
 
@@ -59,31 +59,34 @@ def build(
         return made.image, made.report
 
 
-def build_lowered(model: LoweredModel, desk: Desk) -> Built:
+def build_lowered(model: LoweredModel, desk: Desk) -> Build:
     """Return the image of ``model`` with its layers in the order found by price. Raises
     :class:`compiler.ir.CompileError`."""
+    if model.options.order in RUN:
+        raise ir.CompileError(
+            f"model {model.graph.name!r}: order {model.options.order!r} is found by programs that run, and nothing "
+            "runs them here: choose another order"
+        )
     study = model.study()
-    return settle(model, desk, study, *(model.search(study) if study else ()))
+    return settle(model, desk, study, *model.search(study))
 
 
 @uncollected()
 def settle(
-    model: LoweredModel, desk: Desk, study: Study | None = None, orders: Orders = (),
-    reports: Sequence[OrderReport] = (),
-) -> Built:  # fmt: skip
+    model: LoweredModel, desk: Desk, study: Study, orders: Orders, reports: Sequence[OrderReport] = ()
+) -> Build:  # fmt: skip
     """Return the image of ``model`` with its layers in ``orders``, joined as ``study`` says, which learns what cannot
-    be joined (None: each alone, as they come). ``reports`` say how the orders were found. Raises
+    be joined. ``reports`` say how the orders were found. Raises
     :class:`compiler.ir.CompileError`."""
     graph, params, options = model.graph, model.params, model.options
     while True:
-        steps = study.joined(orders) if study else model.layers
+        steps = study.joined(orders)
         verify_layers(graph, steps)
         budget, placement = place(graph, steps, params, options)
         verify_placement(graph.name, placement, budget)
         codes, refused = desk.compile(steps, placement, budget, params, PointLimits.of(options))
         if not refused:
             break
-        assert study is not None  # it has joined them
         for region in refused:
             study.forbid(region)
     image = _linked(model, codes, placement, budget)
@@ -92,7 +95,7 @@ def settle(
         without_orders(step_plans(model.layers, codes)), memory_plan(budget, placement),
     )  # fmt: skip
     report = compile_report(graph, codes, placement, image.meta, reports, plan)
-    return Built(image, report, model, codes, placement)
+    return Build(image, report, model, codes, placement)
 
 
 def emit(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:

@@ -13,7 +13,6 @@ from compiler.backend.layers.lower import lower
 from compiler.backend.layers.verify import verify_layers
 from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
-from compiler.backend.order.side_by_side import side_by_side
 from compiler.plan.rewrites import HeadGroups, InputLoad, Rewrite
 from hw.contract.params import SocParams
 
@@ -49,7 +48,7 @@ def prepared(
             loads = inputs_to_load(graph, layers, params, options.engines, options.lv2_bytes(params))
         layers = with_loads(graph, layers, loads)
         verify_layers(graph, layers)
-    # Layers that wait for their reader save memory and cost what could run side by side.
-    layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
-    verify_layers(graph, layers)
+    if not options.placed:  # layers that wait for their reader save memory, and cost what could run side by side
+        layers = defer(graph, layers)
+        verify_layers(graph, layers)
     return PreparedLayers(graph, layers, (*heads, *loads))

@@ -10,14 +10,14 @@ from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.memory.place import buffer_at
 from compiler.backend.memory.sharing import BufferSharing
 from compiler.backend.memory.tensor_placement import TensorBuffer
-from compiler.backend.pipeline import Built
+from compiler.backend.pipeline import Build
 from compiler.plan.plan import BufferPlan, MemoryPlan, Plan, StepPlan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.steps import joined, step_plans
 from compiler.plan.tiles import ConvTiles
 
 
-def retarget(built: Built, model: LoweredModel, *, free_tiles: bool) -> Plan:
+def retarget(built: Build, model: LoweredModel, *, free_tiles: bool) -> Plan:
     """Return the plan by which ``model``, the same model with another length, is compiled as ``built`` was: with its
     steps, program orders, points and places, and with its tiles of convolutions unless they are free. Other tiles
     depend on lengths, and are free. Raises :class:`PlanError` if it has other layers, or a buffer does not fit."""
@@ -39,7 +39,7 @@ def _freed(step: StepPlan, free: bool) -> StepPlan:
     return replace(step, tiles=tuple(one if isinstance(one, ConvTiles) and not free else None for one in step.tiles))
 
 
-def _moved(built: Built, model: LoweredModel, steps: list[Layer]) -> MemoryPlan:
+def _moved(built: Build, model: LoweredModel, steps: list[Layer]) -> MemoryPlan:
     """Return a plan of the memory of ``model`` with every buffer where ``built`` has it. Raises :class:`PlanError` if a
     buffer does not fit there, or others share one."""
     planned = built.placement

@@ -121,19 +121,20 @@ class RunStudy:
 
 @dataclass(frozen=True)
 class Study:
-    """Studies all layers of a model: what lies on the CPU keeps its place, and all before it comes before it."""
+    """Studies all layers of a model: those that are in no run keep their places, such as those on the CPU, and all
+    before them comes before them."""
 
-    steps: tuple[RunStudy | HostLayer, ...]
+    steps: tuple[RunStudy | Layer, ...]
 
     @classmethod
     def of(
         cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0
     ) -> "Study":  # fmt: skip
         """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all)."""
-        lv2, steps = lv2_bytes or params.lv2_bytes, list[RunStudy | HostLayer]()
+        lv2, steps = lv2_bytes or params.lv2_bytes, list[RunStudy | Layer]()
         for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
             if on_host:
-                steps += [layer for layer in group if isinstance(layer, HostLayer)]
+                steps += group
             else:
                 steps.append(RunStudy.of(graph, list(group), params, engines, lv2))
         return cls(tuple(steps))
