@@ -13,7 +13,7 @@ from compiler.ir import CompileError
 from hw.contract.params import ParamError
 from sim.bus import BusError, BusTimeout
 from sim.rtl.side_by_side import DisagreementError
-from sim.rtl.toolchain import BuildError
+from sim.toolchain.compilers import BuildError
 from sw.driver import DriverError
 
 

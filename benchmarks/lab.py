@@ -13,7 +13,7 @@ from benchmarks.workloads import inputs, workload
 from benchmarks.workloads.registry import Inputs
 from caesura.check import check
 from caesura.profile import Profile, profile
-from caesura.progress import Progress, estimated_cycles
+from caesura.progress import Progress
 from compiler import golden, reference
 from compiler.backend.options import Options
 from compiler.compile import compile_with_report
@@ -22,6 +22,7 @@ from compiler.ir import Graph
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 from sim.bus import Progress as CycleCallback
+from sim.cost import inference
 from sw.runtime import RunStats
 
 OpenDevice = Callable[[SocParams, str, CycleCallback], caesura.Device]
@@ -99,7 +100,7 @@ class Lab:
         """Return one inference of ``image``, however the workload ``name`` was compiled to it, on its own inputs."""
         path, feed = workload(name), inputs(name)
         model = self.device.load(image)
-        self.progress.task(name, cycle=self.device.bus.cycle, expected=estimated_cycles(image))
+        self.progress.task(name, cycle=self.device.bus.cycle, expected=inference(image.meta.layers).in_turn)
         begin, cycle = time.perf_counter(), self.device.bus.cycle
         outputs, stats = model.run(feed)
         seconds, simulated = time.perf_counter() - begin, self.device.bus.cycle - cycle

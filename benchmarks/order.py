@@ -12,17 +12,18 @@ from benchmarks.figures import Figure, Measured, NotAvailableError
 from benchmarks.lab import Lab
 from benchmarks.order_cases import graphs
 from benchmarks.order_examples import worked_examples
+from benchmarks.order_search.estimate import chip_model, order_graph
+from benchmarks.order_search.lower_bound import NoSolverError, exact_bound, quick_bound
+from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.rows import Target
 from benchmarks.workloads import branchy, workload
 from compiler.frontend import import_model
-from compiler.order.estimate import chip_model, order_graph
 from compiler.order.graph import OrderGraph
 from compiler.order.greedy import greedy_order
 from compiler.order.least_memory import least_peak_order
-from compiler.order.lower_bound import LowerBound, NoSolverError, exact_bound, quick_bound
 from compiler.order.model import order_model
 from compiler.order.orders import completions, count, every_order
-from compiler.order.price import ChipModel, OrderPrice
+from compiler.order.report import LowerBound
 from compiler.order.residency import peak_bytes, spills
 from compiler.order.search import SearchLimits, search_order
 

@@ -1,11 +1,11 @@
 """The worked examples of order search (docs/methods.md), as graphs and as checks."""
 
+from benchmarks.order_search.price import ChipModel, OrderPrice
+from benchmarks.order_search.split import SplitOperator, split_operator
 from compiler.order.dimensions import CHANNELS
 from compiler.order.graph import OperatorNode, OrderGraph
 from compiler.order.orders import count, depth_first, every_order
-from compiler.order.price import ChipModel, OrderPrice
 from compiler.order.search import search_order
-from compiler.order.split import SplitOperator, split_operator
 from compiler.order.subgraphs import key_nodes
 
 CHIP = ChipModel(on_chip_bytes=1 << 20, dram_bytes_per_cycle=8.0)

@@ -21,18 +21,17 @@ from caesura.progress import Progress
 from compiler import golden
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.engine_count import predicted_cycles
 from compiler.frontend import import_model
 from compiler.ir import Graph
-from compiler.order.graph import Order, OrderGraph
+from compiler.order.graph import Order, OrderGraph, Price
 from compiler.order.greedy import greedy_order
 from compiler.order.orders import completions, depth_first, every_order, random_order
-from compiler.order.price import Price
 from compiler.reference import run_all
 from compiler.timed_order import build_timed
 from hw.contract.image import Image
 from hw.contract.params import preset
 from sim.backends import DEFAULT_BACKEND
+from sim.cost import inference
 from sim.model.bus import ModelBus
 from sw.driver import Device
 
@@ -86,7 +85,7 @@ def compiled(graph: Graph, lab: Lab, choose: Callable[[OrderGraph], Order] | Non
     options = replace(options, order="source") if choose else options
     image, _ = build(graph, lab.params, options, choose_order=noted if choose else None)
     price, order = seen[-1] if seen else (0.0, ())
-    estimate = predicted_cycles(image) + _BETWEEN * len(image.meta.layers)
+    estimate = inference(image.meta.layers).cycles + _BETWEEN * len(image.meta.layers)
     return Ordered(image, price, estimate, order, _regions(image))
 
 

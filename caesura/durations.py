@@ -4,10 +4,11 @@ from typing import Any
 
 from caesura import api
 from caesura.inputs import random_samples
-from caesura.progress import Progress, estimated_cycles
+from caesura.progress import Progress
 from caesura.table import Column, ColumnTable
 from hw.contract.image import Image
 from sim.backends import DEFAULT_BACKEND
+from sim.cost import inference
 from sw.runtime import reference
 
 #: Fields of the image's layers.
@@ -25,7 +26,9 @@ def measure(image: Image, backend: str = DEFAULT_BACKEND, progress: Progress | N
     """Run ``image`` alone, with random inputs, and put measured durations of its layers into its layer table."""
     progress = progress or Progress()
     with api.open(image.params, backend, progress=progress.cycles) as device:
-        progress.task(f"measuring {image.meta.model}", cycle=device.bus.cycle, expected=estimated_cycles(image))
+        progress.task(
+            f"measuring {image.meta.model}", cycle=device.bus.cycle, expected=inference(image.meta.layers).in_turn
+        )
         _, stats = device.load(image).run(random_samples(image, 1, 0)[0])
     reference.store(image, stats.jobs)
 

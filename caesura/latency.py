@@ -16,8 +16,7 @@ from hw.contract.job import COMPLETION, JOB
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.bus import LINE_BYTES, HostCosts
-from sim.timing.bound import worst_intervals
-from sim.timing.contention import Others, Rivals, WorstDram
+from sim.cost import Others, Rivals, WorstDram, worst_intervals
 from sw.driver.memory.footprint import LV2, MemoryId, engines_of, row_bytes
 from sw.driver.models.model_jobs import SUBMIT_ACCESSES
 from sw.driver.preempt.copies import Spill, StagingBuffer, save

@@ -9,20 +9,7 @@ from rich.console import Console
 from rich.status import Status
 
 from caesura.terminal import line
-from hw.contract.image import Image
 from hw.contract.params import SocParams
-
-
-def estimated_cycles(image: Image) -> int:
-    """Return the cycles of one inference: measured where a layer was profiled, the compiler's estimate elsewhere. Loads
-    overlap with the computation of other layers, so each layer counts with the longer of the two."""
-    return sum(
-        max(
-            layer.estimated_load if layer.measured_load is None else layer.measured_load,
-            layer.estimated_compute if layer.measured_compute is None else layer.measured_compute,
-        )
-        for layer in image.meta.layers
-    )
 
 
 def compiling(model: Path, params: SocParams) -> str:

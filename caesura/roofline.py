@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from hw.contract.image import LayerInfo
 from hw.contract.params import SocParams
+from sim.cost import moved
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def layer_roofline(params: SocParams, layer: LayerInfo, counters: Mapping[str, i
     stores = min(counters["st2_bytes"], layer.output_bytes)
     lanes = params.engines * params.vec_lanes
     vectors = layer.output_bytes / lanes if counters["vec_active"] else 0.0
-    return Roofline(layer.macs / params.macs, (loads + stores) / params.dram_bytes_per_cycle, vectors)
+    return Roofline(layer.macs / params.macs, moved(loads + stores, params), vectors)
 
 
 def network_roofline(layers: Iterable[Roofline]) -> Roofline:

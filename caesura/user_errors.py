@@ -12,8 +12,8 @@ def user_errors() -> tuple[type[Exception], ...]:
     from sim.bus import BusError, BusTimeout
     from sim.cache_folder import ForeignCacheError
     from sim.host import HostStepError
-    from sim.rtl.toolchain import BuildError
     from sim.simulators import NoWaveforms
+    from sim.toolchain.compilers import BuildError
     from sw.driver import DriverError
     from sw.runtime import InputError
     from sw.runtime.scheduler import PolicyFailed

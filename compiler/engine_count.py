@@ -11,6 +11,7 @@ from compiler.backend.report import CompileReport
 from compiler.ir import CompileError
 from hw.contract.image import Image
 from hw.contract.params import SocParams
+from sim.cost import inference
 
 #: What each engine of a model should do of the work that it does in the same time for a model that it has to itself.
 #: Splitting a model makes it end sooner, at the price of engines that wait for each other and load the same data twice.
@@ -35,7 +36,7 @@ def build_for_its_size(
             if best is None:
                 raise
             break
-        cycles = predicted_cycles(built[0])
+        cycles = inference(built[0].meta.layers).cycles
         if best is None:
             alone = cycles
         elif alone < WORTHWHILE * engines * cycles:
@@ -43,16 +44,6 @@ def build_for_its_size(
         best = built
     assert best is not None
     return best
-
-
-def predicted_cycles(image: Image) -> int:
-    """Return the cycles of an inference as the compiler estimates them: of all computing or of all memory access,
-    whichever is more, as a layer's loads run while others compute."""
-    layers = image.meta.layers
-    return max(
-        sum(layer.estimated_compute for layer in layers),
-        sum(layer.estimated_load + layer.estimated_stream for layer in layers),
-    )
 
 
 def _counts(params: SocParams) -> Iterator[int]:

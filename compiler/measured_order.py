@@ -12,10 +12,9 @@ from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
-from compiler.order.graph import Order, OrderGraph
+from compiler.order.graph import Order, OrderGraph, Price
 from compiler.order.greedy import greedy_order
 from compiler.order.moves import random_move
-from compiler.order.price import Price
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 

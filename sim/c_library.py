@@ -4,18 +4,18 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
+from sim.toolchain.compilers import CC, Source, compile_all, link
+from sim.toolchain.library_cache import Recipe, library
+from sim.toolchain.stages import Stages
+
 _FLAGS = ("-O2", "-fPIC")
 _STANDARD, _ALONE = "-fvisibility=hidden", "-nostdlib"
 
 
 def c_library(*sources: Path, standard: bool = False) -> Any:
     """Return the functions of ``sources``, compiled with the headers beside them. With ``standard`` they need the
-    standard library, and say which functions are seen. Raises :class:`sim.rtl.toolchain.BuildError` if they cannot be
-    compiled."""
-    from sim.rtl.cache import Recipe, library  # where they are used: they bring Amaranth
-    from sim.rtl.stages import Stages
-    from sim.rtl.toolchain import CC, Source, compile_all, link
-
+    standard library, and say which functions are seen. Raises :class:`sim.toolchain.compilers.BuildError` if they
+    cannot be compiled."""
     flags = (*_FLAGS, _STANDARD if standard else _ALONE)
     texts = {*sources, *(path for source in sources for path in source.parent.glob("*.h"))}
 

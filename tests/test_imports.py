@@ -14,7 +14,7 @@ FLOORS = {
     "hw": set(),
     "sim": {"hw"},
     "sw": {"hw", "sim.bus", "sim.trace", "sim.host"},
-    "compiler": {"hw", "sim.functional", "sim.timing", "sim.host", "sim.cache_folder"},
+    "compiler": {"hw", "sim.functional", "sim.cost", "sim.host", "sim.cache_folder"},
     "caesura": {"hw", "sim", "sw", "compiler"},
     "benchmarks": {"hw", "sim", "sw", "compiler", "caesura", "examples"},
 }

@@ -72,10 +72,10 @@ def _library(tree: Path, params: SocParams) -> Path:
 def main() -> None:
     """Build the simulator of this checkout's RTL and print its path."""
     from hw.soc import Soc
-    from sim.rtl.cache import library
     from sim.rtl.digest import design_digest
     from sim.rtl.native.build import recipe
     from sim.rtl.top import SimTop
+    from sim.toolchain.library_cache import library
 
     params = SocParams.from_dict(json.loads(sys.argv[1]))
     print(library(recipe(lambda: SimTop(params, Soc(params)), params), source=design_digest(params)))

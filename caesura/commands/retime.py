@@ -8,8 +8,9 @@ import typer
 from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.json_text import json_text
 from caesura.options import Json
-from caesura.progress import Progress, estimated_cycles
+from caesura.progress import Progress
 from caesura.terminal import tell, write
+from sim.cost import inference
 
 
 @takes_compilation
@@ -31,7 +32,7 @@ def retime(
             image,
             change or (),
             progress=progress.cycles,
-            told=lambda what: progress.task(f"running {what}", cycle=0, expected=estimated_cycles(image)),
+            told=lambda what: progress.task(f"running {what}", cycle=0, expected=inference(image.meta.layers).in_turn),
         )
     if as_json:
         write(json_text(retiming.to_fields(image, variations)))

@@ -12,10 +12,11 @@ from caesura.compilation import Compilation, image_of, takes_compilation
 from caesura.json_text import json_text
 from caesura.options import AnyBackend, Csv, Json, Page, check_form, check_writable, is_image
 from caesura.outputs import save_outputs
-from caesura.progress import Progress, estimated_cycles
+from caesura.progress import Progress
 from caesura.shares import shares
 from caesura.terminal import tell, write
 from hw.contract.image import Image
+from sim.cost import inference
 from sw.driver import HandledInterrupt
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _run_samples(
     keep_weights: bool,
 ) -> None:
     """Run all samples, and enter their outputs and statistics into the report."""
-    loaded, expected = device.load(image, keep_weights=keep_weights), estimated_cycles(image)
+    loaded, expected = device.load(image, keep_weights=keep_weights), inference(image.meta.layers).in_turn
     for number, sample in enumerate(data, 1):
         left = expected * (len(data) - number + 1)
         progress.task(f"sample {number} of {len(data)}", cycle=device.bus.cycle, expected=left)

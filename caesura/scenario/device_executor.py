@@ -15,6 +15,7 @@ from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
 from caesura.timeline import preemptive_spans
+from sim import cost
 from sim.trace import Span
 from sw.driver import Device, LoadedModel
 from sw.runtime.group_run import GroupRun
@@ -183,7 +184,7 @@ class DeviceExecutor:
             engines if self._placed else 1,
             list(frames),
             layers,
-            access_busy=traffic / self._device.params.dram_bytes_per_cycle / self.ticks,
+            access_busy=cost.moved(traffic, self._device.params) / self.ticks,
             compute_busy=[measured.compute_busy.get(engine, 0) / self.ticks for engine in range(engines)],
             switch_time=sum(result.end - result.start for result in moved) / self.ticks,
             preemptions=self._runtime.switches,

@@ -4,9 +4,8 @@ import math
 import random
 from collections.abc import Callable
 
-from compiler.order.graph import Order, OrderGraph
+from compiler.order.graph import Order, OrderGraph, Price
 from compiler.order.moves import random_move
-from compiler.order.price import Price
 
 _TEMPERATURE = 0.0005  #: of the price of the first order: by how much orders may be worse, at the beginning
 _STEPS = (1, 1, 2)  #: moves from an order to the next, drawn with equal probability

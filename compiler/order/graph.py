@@ -7,10 +7,18 @@ i.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import networkx as nx
 
 Order = tuple[int, ...]  #: numbers of operators, each once, in the order in which they are issued
+
+
+class Price(Protocol):
+    """Says what an order costs. The search needs no more, so a compiled program or a measurement can be a price too."""
+
+    def __call__(self, order: Order) -> float:
+        """Cycles; less is better. ``order`` is a topological order of the graph that the price is for."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,9 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from compiler.order.graph import OrderGraph
-from compiler.order.lower_bound import LowerBound
+from compiler.order.graph import OrderGraph, Price
 from compiler.order.orders import has_choice
-from compiler.order.price import Price
-from compiler.order.report import OrderReport, SubgraphReport
+from compiler.order.report import LowerBound, OrderReport, SubgraphReport
 from compiler.order.search import DEFAULT_LIMITS, SearchLimits, search_order
 from compiler.order.subgraphs import SMALLEST, link, subgraphs
 

@@ -9,6 +9,14 @@ from compiler.order.orders import OrderCount
 
 
 @dataclass(frozen=True)
+class LowerBound:
+    """No order takes fewer ``cycles``. ``exact``: a solver proved the optimum of its problem, not only a bound."""
+
+    cycles: float
+    exact: bool
+
+
+@dataclass(frozen=True)
 class SubgraphReport:
     """One subgraph. Prices are cycles: the ``best``, the ``worst`` of those tried, those of the ``source`` order and of
     the ``greedy`` one, and a ``lower_bound`` for every order; ``exact_bound``: some order's price may equal it, for it

@@ -4,6 +4,12 @@ fit."""
 from compiler.order.graph import Order, OrderGraph, members
 
 NEVER = 1 << 60
+RESERVE = 0.125  #: of on-chip memory, for code, parameters of other operators and what is on its way
+
+
+def threshold(on_chip_bytes: int, reserve: float = RESERVE) -> int:
+    """Return what the data of one operator may take: on-chip memory less a reserve."""
+    return int(on_chip_bytes * (1 - reserve))
 
 
 def alive_bytes(graph: OrderGraph, order: Order) -> list[int]:

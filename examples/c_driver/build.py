@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sim.rtl.toolchain import CC, Source, compile_all, link
+from sim.toolchain.compilers import CC, Source, compile_all, link
 
 HERE = Path(__file__).parent
 HEADER_FOLDER = HERE.parent.parent / "docs"  #: of caesura.h
@@ -10,7 +10,7 @@ FLAGS = ("-std=c99", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", "-pedantic")
 
 
 def build(work: Path) -> Path:
-    """The shared library, made in the folder ``work``. Raises ``sim.rtl.toolchain.BuildError``."""
+    """The shared library, made in the folder ``work``. Raises ``sim.toolchain.compilers.BuildError``."""
     work, log = work.resolve(), work.resolve() / "build.log"
     sources = [Source(path) for path in sorted(HERE.glob("*.c"))]
     objects = compile_all(CC, sources, [*FLAGS, f"-I{HEADER_FOLDER}", f"-I{HERE}"], work, log)

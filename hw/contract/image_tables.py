@@ -75,6 +75,21 @@ class LayerInfo:
     measured_compute: int | None = None
     measured_stream: int | None = None
 
+    @property
+    def load(self) -> int:
+        """Return the reference duration of memory access before it computes: measured, or estimated until then."""
+        return self.estimated_load if self.measured_load is None else self.measured_load
+
+    @property
+    def compute(self) -> int:
+        """Return the reference duration of compute: measured, or estimated until then."""
+        return self.estimated_compute if self.measured_compute is None else self.measured_compute
+
+    @property
+    def stream(self) -> int:
+        """Return the reference duration of memory access while it computes: measured, or estimated until then."""
+        return self.estimated_stream if self.measured_stream is None else self.measured_stream
+
 
 @dataclass(config=_STRICT)
 class LiveRange:

@@ -16,7 +16,6 @@ from sim.accesses import (
     refused,
 )
 from sim.bus import HostCosts, Progress
-from sim.model.recorder import History
 from sim.model.registers import RegisterModel
 from sim.model.soc import SocModel
 from sim.timing.runs import InstructionRun, as_runs
@@ -140,22 +139,9 @@ class ModelBus:
         self.params = params
         self._soc.shared.memory.set_timing(params)
 
-    def record(self, *, bursts: bool = False) -> None:
-        """Keep from now on when instructions run; with ``bursts`` also the bursts at the DRAM."""
-        shared = self._soc.shared
-        shared.recorder.enabled = True
-        if bursts:
-            shared.memory.note()
-
-    @property
-    def history(self) -> History:
-        """Return what was recorded."""
-        shared = self._soc.shared
-        history = shared.recorder.history
-        log, ends = shared.memory.noted()
-        history.bursts.extend(log)
-        history.served.extend(ends)
-        return history
+    def record(self) -> None:
+        """Keep from now on when instructions run."""
+        self._soc.shared.recorder.enabled = True
 
     @property
     def runs(self) -> list[InstructionRun]:

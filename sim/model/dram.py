@@ -3,8 +3,6 @@
 import ctypes
 from typing import Any
 
-import numpy as np
-
 from hw.contract import timing
 from hw.contract.params import SocParams
 from sim.dram import DramFault
@@ -12,16 +10,13 @@ from sim.model.agenda import Agenda
 from sim.model.core import DONE, GIVEN_UP, IN_PYTHON, STRUCK, TAKEN, Core, Params
 from sim.model.core import Client as ClientState
 from sim.model.lv2_writes import Lv2Writes
-from sim.model.requests import BurstLog, Client, Served, ServedLog
+from sim.model.requests import Client, Served
 from sim.model.transfer import Carrier, Transfer
 
 FULL = 100  #: percent of bandwidth at which the bus carries one beat per cycle
 
 #: Words of stores on their way between the realigner and the memory.
 STORE_BUFFERED = timing.WORDS_BEHIND + timing.DRAM_WRITE_BEATS + 2
-
-_ENTRY = 11  #: numbers of a burst that was noted: kind and number of its client, subject, and those of ``BurstLog``
-_END = 3
 
 
 class MemoryModel:
@@ -46,7 +41,6 @@ class MemoryModel:
         self._number = 0
         self._carriers: list[Carrier] = []
         self._commands: dict[int, tuple[Carrier, Transfer]] = {}
-        self._noted: dict[int, tuple[Client, Any]] = {}  # by number of a request, until the log is read
 
     # -- single bursts ---------------------------------------------------------------------------------------
     def request(
@@ -60,8 +54,6 @@ class MemoryModel:
             known = self._clients[client.port, write] = state, ctypes.addressof(state)
         self._number = number = self._number + 1
         self._requests[number] = (client, served, subject)
-        if self._state.logging:
-            self._noted[number] = (client, subject)
         accepted: int = self._request(self._address, known[1], time, write, address, beats, number)
         return accepted
 
@@ -134,28 +126,6 @@ class MemoryModel:
     def set_stalls(self, now: int, seed: int, rate: int) -> None:
         """Stall each channel in ``rate`` of 256 cycles from cycle ``now`` on."""
         self.core.call.set_stalls(self._address, now, seed, rate)
-
-    # -- what is kept of it ----------------------------------------------------------------------------------
-    def note(self) -> None:
-        """Keep what :meth:`noted` tells from now on."""
-        self._state.logging = 1
-
-    def noted(self) -> tuple[BurstLog, ServedLog]:
-        """Return the bursts that were accepted and those that ended since it was last asked."""
-        log: BurstLog = []
-        for kind, carrier, number, *entry in self._numbers(False, _ENTRY):
-            client, subject = self._noted.pop(number) if kind == IN_PYTHON else (self._carriers[carrier], None)
-            offered, taken, bank, row, beats, write, pause = entry[1:]
-            log.append((client, subject, offered, taken, bank, row, beats, bool(write), pause))
-        return log, [(time, bool(write), held) for time, write, held in self._numbers(True, _END)]
-
-    def _numbers(self, ends: bool, columns: int) -> list[list[int]]:
-        count = ctypes.c_int64()
-        numbers = self.core.call.noted(self._address, ends, ctypes.byref(count))
-        if not count.value:
-            return []
-        rows: list[list[int]] = np.ctypeslib.as_array(numbers, (count.value // columns, columns)).tolist()
-        return rows
 
 
 def _numbers(p: SocParams) -> ctypes.Structure:

@@ -82,7 +82,7 @@ class EngineModel:
 
     def record(self, job: Job, queues: list[QueueModel]) -> None:
         """A body has ended: hand on when its instructions ran."""
-        self.recorder.body(self.number, job, queues[0].program, queues)
+        self.recorder.body(self.number, job, queues)
 
     def prologue_counters(self, job: Job) -> None:
         """A prologue has ended: keep its counters for the completion."""

@@ -16,7 +16,7 @@ class LoadUnit:
     """
 
     def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int, struck: Struck) -> None:
-        self.port, self.struck, self.agenda = port, struck, agenda
+        self.struck, self.agenda = struck, agenda
         self._memory, self._call = memory, memory.core.call
         self._unit = self._call.load_unit(memory.core.address, port, memory.carried_by(self))
         self._recovered: Told | None = None

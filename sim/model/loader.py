@@ -186,7 +186,7 @@ class LoaderModel(Part):
         if not self._unfinished:
             self._job.times["prologue_end"] = time
             engine = self.engine
-            engine.recorder.prologue(engine.number, self._job, self._program, *self.counted())
+            engine.recorder.prologue(engine.number, self._job, self.counted())
             self._state, self._looking = _NOTHING, True
             self.later(time + 1 + SAVE, self._saved)
 

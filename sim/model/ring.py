@@ -26,7 +26,6 @@ class RingModel(Part):
         """Take note that the host has written RING_TAIL."""
         behind = (tail - self.fetched) & 0xFFFFFFFF
         self.tail = self.fetched if behind >> 31 else self.fetched + behind
-        self.engine.recorder.doorbell(self.engine.number, time, self.tail)
         self.consider(time)
 
     def consider(self, time: int) -> None:

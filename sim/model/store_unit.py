@@ -15,7 +15,7 @@ class StoreUnit:
     BUFFERED = STORE_BUFFERED  #: words on their way between the realigner and the memory
 
     def __init__(self, params: SocParams, memory: MemoryModel, agenda: Agenda, port: int, struck: Struck) -> None:
-        self.port, self.struck, self.agenda = port, struck, agenda
+        self.struck, self.agenda = struck, agenda
         self._memory, self._call = memory, memory.core.call
         self._unit = self._call.store_unit(memory.core.address, port, memory.carried_by(self))
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sim.model.core import Given
-from sim.model.requests import PortUser
 from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
@@ -37,7 +36,7 @@ class Transfer:
         )  # fmt: skip
 
 
-class Carrier(PortUser, Protocol):
+class Carrier(Protocol):
     """Is a unit that carries commands out, as the memory sees it."""
 
     struck: Struck

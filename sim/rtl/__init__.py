@@ -8,8 +8,8 @@ from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus
 from sim.rtl.digest import design_digest
 from sim.rtl.pysim import PysimBus
-from sim.rtl.toolchain import BuildError
 from sim.rtl.top import SimTop
+from sim.toolchain.compilers import BuildError
 
 __all__ = ["DEFAULT_BACKEND", "RTL_BACKENDS", "BuildError", "PysimBus", "RtlBus", "SimTop", "is_built", "open_bus"]
 
@@ -54,8 +54,8 @@ def open_bus(
 def is_built(params: SocParams) -> bool:
     """Return whether :func:`open_bus` finds a simulator of the default backend in the cache, so that it opens at
     once."""
-    from sim.rtl.cache import is_built as cached
     from sim.rtl.native.build import recipe
+    from sim.toolchain.library_cache import is_built as cached
 
     def never() -> SimTop:
         raise AssertionError("a design is not made to look for its simulator")

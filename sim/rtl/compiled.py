@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hw.contract.params import SocParams
 from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus, Until
-from sim.rtl.toolchain import BuildError
+from sim.toolchain.compilers import BuildError
 
 SLICE = 1 << 17  #: cycles per call into native code, so that interrupting Python and progress work
 
@@ -38,7 +38,7 @@ class CompiledBus(RtlBus):
     ----------
     params : SocParams
     library : Path
-        The shared library; :class:`sim.rtl.toolchain.BuildError` if it cannot be loaded.
+        The shared library; :class:`sim.toolchain.compilers.BuildError` if it cannot be loaded.
     costs : HostCosts
     vcd : path, optional
         Write waveforms of all signals, for libraries that can.

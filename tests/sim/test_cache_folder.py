@@ -25,9 +25,9 @@ from hw.contract.params import preset
 from hw.contract.range_image import RangeImage, Stretch
 from sim.c_library import c_library
 from sim.cache_folder import BoundedFolder, ForeignCacheError, cache_dir, read_kept, write_kept
-from sim.rtl.cache import Recipe, library
-from sim.rtl.stages import Stages
-from sim.rtl.toolchain import BuildError
+from sim.toolchain.compilers import BuildError
+from sim.toolchain.library_cache import Recipe, library
+from sim.toolchain.stages import Stages
 from tests.support.images import copy_image
 from tests.support.networks import DIGITS
 

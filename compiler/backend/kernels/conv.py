@@ -23,6 +23,7 @@ from compiler.backend.tiling.end_tiles import ENDS, Ends
 from compiler.ir import CompileError
 from hw.contract.isa import TABLE_BYTES
 from hw.contract.params import SocParams
+from sim.cost import moved
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _job_weights(layer: ConvLayer, pixels: list[PixelTile], budget: Lv2Budget, p
     if layer.depthwise:
         return budget.job_weights
     block = params.rows * params.out_channels
-    load = block * budget.engines / params.dram_bytes_per_cycle
+    load = moved(block * budget.engines, params)
     compute = sum(max(tile.pixels, params.rows) for tile in pixels)
     return budget.windows // 2 if load > compute else budget.job_weights
 

@@ -10,6 +10,7 @@ from compiler.backend.layers.region_share import first_row
 from compiler.backend.tiling.conv_geometry import Band, PixelTile, pixel_tiles
 from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
 from hw.contract.params import SocParams
+from sim.cost import moved
 
 _EVEN = 1.05  #: of equal parts: what an engine may take longer than that before another split is looked for
 
@@ -47,7 +48,7 @@ class EngineSplit:
         gain = (dealt - self.by_rows) * sum(tile.pixels for tile in self.pixels) / self._engines
         again = 0.0
         if channels and not self._layer.depthwise:  # in pixels, too: each takes a cycle for so many bytes of weights
-            again = params.rows * params.out_channels * (self._engines - 1) / params.dram_bytes_per_cycle
+            again = moved(params.rows * params.out_channels * (self._engines - 1), params)
         idle = channels and len(self._layer.tiles) < self._engines
         waits = params.dram_latency / self._blocks(params) if own_loads and idle else 0.0
         return gain > again + waits

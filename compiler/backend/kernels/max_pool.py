@@ -13,12 +13,12 @@ from compiler.backend.layers.layer import Layer, MaxLayer
 from compiler.backend.memory.tensor_view import PixelBox, boxes
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.semaphores import Sem
-from compiler.backend.tiling.channel_loads import staged_together, tile_load_cycles
 from compiler.ir import CompileError
+from compiler.plan.work import staged_together
 from hw.contract.isa import VecOp
+from sim.cost import TILE_START, tile_load_cycles
 
 _MAX_COUNT = (1 << 12) - 1
-_TILE_START = 64  #: cycles that a tile costs beside its arithmetic
 
 _Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
 
@@ -141,7 +141,7 @@ class _Loads:
         _, height, width, depth = self._shape
         lanes, parts = self._params.vec_lanes, -(-depth // channels)
         tiles = -(-height // rows) * -(-width // cols)
-        found = float(tiles * parts * (math.prod(self._window(tile)) * channels + 64 * lanes))
+        found = float(tiles * parts * (math.prod(self._window(tile)) * channels + TILE_START * lanes))
         if self._on_chip:
             return found
         loads = tile_load_cycles(*self._window(tile), channels, depth, self.together(tile), self._params)
@@ -172,7 +172,7 @@ def _soonest(layer: MaxLayer, plans: Iterable[_Shape], context: KernelContext) -
         found = [(made.ready(x, _window(layer, box)), box) for box in boxes(y.shape, *tile)]
         now = 0.0
         for ready, box in sorted(found, key=lambda entry: entry[0]):
-            now = max(now, ready) + _TILE_START + box.rows * box.cols * box.channels * window / lanes
+            now = max(now, ready) + TILE_START + box.rows * box.cols * box.channels * window / lanes
         return now
 
     return min(plans, key=ends)

@@ -24,8 +24,8 @@ from compiler.backend.program.schedule import schedule
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from sim.cost import LAYER_TO_LOAD
 
-_BETWEEN_JOBS = 400  #: cycles from the last instruction of a job to the first of the next layer's
 _LONGEST = 1024  #: cycles of an instruction of the vector unit beside convolutions, which must not wait long for it
 
 
@@ -85,7 +85,7 @@ def _alone(plan: RegionPlan, context: KernelContext) -> int:
         took = [0] * context.budget.engines
         for job in work.emit(work.plan(member, context), context):
             took[job.engine] += schedule(job.tasks, context.params, engines=context.budget.engines).cycles
-        total += max(took) + _BETWEEN_JOBS if max(took) else 0
+        total += max(took) + LAYER_TO_LOAD if max(took) else 0
     return total
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, LoadLayer, StridedCopy
 from hw.contract.params import SocParams
+from sim.cost import moved
 
 _ROOM = 16  #: part of LV2 that an input takes at most
 _SLACK = 2  #: times as long as the loads the products may take: loads wait for each other, too
@@ -46,7 +47,7 @@ def _pays(
     if len(convs) < 2 or not simple or size > lv2_bytes // _ROOM:
         return False
     loaded = sum(layer.weights.size for layer in convs) + size * engines * len(convs)
-    return _SLACK * loaded / params.dram_bytes_per_cycle > sum(layer.macs(graph) for layer in convs) / params.macs
+    return moved(_SLACK * loaded, params) > sum(layer.macs(graph) for layer in convs) / params.macs
 
 
 def _reading(layer: Layer, old: str, new: str) -> Layer:

@@ -26,7 +26,7 @@ from compiler.ir import CompileError
 from hw.contract.image import CancelPoint, Image, ImageMeta, JobInfo, LiveRange
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import KIB, SocParams
-from sim.timing.bound import set_bounds
+from sim.cost import set_bounds
 
 _PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
 _RUN_AHEAD = 8  #: jobs by which prologues may run ahead, at most

@@ -11,6 +11,7 @@ from compiler.backend.objects.layer_code import LayerCode
 from hw.contract.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
+from sim.cost import moved
 
 
 def tensor_table(placement: TensorPlacement) -> list[TensorInfo]:
@@ -48,7 +49,7 @@ def _layer(graph: ir.Graph, code: LayerCode, params: SocParams) -> LayerInfo:
         input_bytes=sum(graph.tensors[name].size for name in layer.inputs),
         weight_bytes=sum(int(m.op.weights.size) for m in members_of(layer) if isinstance(m.op, ir.Conv)),
         output_bytes=output.size if output else 0,
-        estimated_load=int(loaded / params.dram_bytes_per_cycle) + params.dram_latency if loaded else 0,
+        estimated_load=int(moved(loaded, params)) + params.dram_latency if loaded else 0,
         estimated_compute=code.busiest,
         estimated_stream=code.streaming,
     )

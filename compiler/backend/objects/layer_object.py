@@ -19,8 +19,7 @@ from compiler.backend.program.job_order import JobOrder
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
 from hw.contract.isa import Insn, Op, Segment, Unit
-from sim.timing.longest import essence
-from sim.timing.typical import insn_cycles
+from sim.cost import essence, insn_cycles
 
 _AT_ZERO = JobAddresses()
 

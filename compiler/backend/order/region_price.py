@@ -9,8 +9,8 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.order.region_knowledge import RegionKnowledge
 from compiler.backend.order.region_rules import RegionRules
 from compiler.order.graph import Order, OrderGraph
-from compiler.order.residency import spills
-from compiler.order.split import threshold
+from compiler.order.residency import spills, threshold
+from sim.cost import moved
 
 MOST = 8  #: layers of a region
 
@@ -29,8 +29,8 @@ class RegionPrice:
         self._knowledge = RegionKnowledge()
 
     def __call__(self, order: Order) -> float:
-        moved = sum(spills(self._graph, order, threshold(self._rules.lv2_bytes)))
-        return self.cut(order)[0] + moved / self._rules.dram_bytes_per_cycle
+        spilled = sum(spills(self._graph, order, threshold(self._rules.lv2_bytes)))
+        return self.cut(order)[0] + moved(spilled, self._rules.params)
 
     def _possible(self, members: tuple[int, ...]) -> bool:
         return len(members) == 1 or (

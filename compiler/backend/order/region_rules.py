@@ -13,12 +13,10 @@ from compiler.backend.layers.region_share import Share, region_shares
 from compiler.backend.order.region_places import parts_of, place_parts
 from compiler.backend.order.region_work import MemberWork, PartWay, PartWork, RegionWork
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes
-from sim.timing.compiled_region_time import fast_side_by_side
-from sim.timing.region_time import RegionMember
+from hw.contract.params import SocParams
+from sim.cost import LAYER_TO_LOAD, LAYER_TO_RESULT, RegionMember, moved, side_by_side_cycles
 
 _ATTENTION = 1 << 18  #: cycles that a region with products of computed matrices may take, whatever the network
-_START = 700.0  #: cycles from the end of one layer to the first result of the next
-_BETWEEN = 400.0  #: cycles from the last result of one layer to the first load of the next
 _ANY = 1 << 62  #: bytes, more than there are
 _LOOKED_AT = 3  #: ways to compute a region that are looked at more closely, at most
 _CLOSE = 1.25  #: times the quick estimate of the best places, up to which others are looked at more closely
@@ -38,7 +36,7 @@ class RegionRules:
     lv2_bytes: int  #: of LV2 that the model may use
     memory: int  #: bytes of it for the tensors of a region
     window: int  #: bytes of weights that a job may have
-    dram_bytes_per_cycle: float
+    params: SocParams
     longest: float  #: cycles of MAC or VEC of a region: schedulers and pauses between jobs want more than one
     _parts: dict[tuple[int, ...], PartWork] = field(default_factory=dict, compare=False, repr=False)
     _known: dict[tuple[int, ...], RegionWork] = field(default_factory=dict, compare=False, repr=False)
@@ -68,14 +66,14 @@ class RegionRules:
     def least(self, members: Sequence[int]) -> float:
         """Return a lower bound of the cycles of :meth:`placed` that is quickly found: the busiest unit."""
         most = self._work(members).least
-        return most + _BETWEEN if most else 0.0
+        return most + LAYER_TO_LOAD if most else 0.0
 
     def quick_placed(self, members: Sequence[int], shared: bool) -> tuple[float, tuple[Place, ...]]:
         """Return an estimate of :meth:`placed` that is quickly found, for a search: the busiest unit and a little of
         the others, as if no layer waited for another."""
         work = self._work(members)
         quick, way = min(work.near(1.0, shared), default=(math.inf, -1))
-        return quick + (_START if quick else 0.0), self._places(members, work, way)
+        return quick + (LAYER_TO_RESULT if quick else 0.0), self._places(members, work, way)
 
     def placed(self, members: Sequence[int], shared: bool) -> tuple[float, tuple[Place, ...]]:
         """Return the least cycles of layers side by side, or of one, and where each member is computed then;
@@ -83,7 +81,8 @@ class RegionRules:
         work = self._work(members)
         best = math.inf, -1
         for _, way in sorted(work.near(_CLOSE, shared))[:_LOOKED_AT]:
-            if work.busiest(way) + work.again(way) + _BETWEEN <= best[0]:  # otherwise it takes longer in any schedule
+            # Otherwise it takes longer in any schedule.
+            if work.busiest(way) + work.again(way) + LAYER_TO_LOAD <= best[0]:
                 best = min(best, (self._cycles(members, work, way), way))
         cycles, way = best
         return cycles, self._places(members, work, way)
@@ -101,7 +100,7 @@ class RegionRules:
             for engine in range(self.engines)
         }
         longest = max(self._side_by_side([(number, found[number][1]) for number in mine]) for mine in held)
-        return longest + work.again(way) + _BETWEEN
+        return longest + work.again(way) + LAYER_TO_LOAD
 
     def _side_by_side(self, held: Sequence[tuple[int, npt.NDArray[np.float64]]]) -> float:
         """Return the cycles of an engine that has so much to do of these layers."""
@@ -112,7 +111,7 @@ class RegionRules:
             around = int(isinstance(layer, ConvLayer | MaxLayer) and max(layer.kernel) > 1)
             mac, vec, ld1, st1 = (float(busy[unit]) for unit in (MAC, VEC, LD1, ST1))
             found.append(RegionMember((ld1, mac, vec, st1), reads, around))
-        return fast_side_by_side()(found) if found else 0.0
+        return side_by_side_cycles(found) if found else 0.0
 
     def _work(self, members: Sequence[int]) -> RegionWork:
         """Return what there is to do, for each way in which engines may compute the members, in whatever order."""
@@ -168,7 +167,7 @@ class RegionRules:
             found[number] = share, _busy(one, share)
             weights += one.all_weights if share is Share.ROWS else one.weight_bytes
             once += one.weight_bytes
-        again = (weights - once) * self.engines / self.dram_bytes_per_cycle
+        again = moved((weights - once) * self.engines, self.params)
         return PartWay(found, [weights] * self.engines, again)
 
     def _on_one(self, members: Sequence[int], engine: int) -> PartWay:

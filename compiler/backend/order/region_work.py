@@ -10,8 +10,7 @@ import numpy.typing as npt
 from compiler.backend.layers.region import Place
 from compiler.backend.layers.region_share import Share
 from compiler.backend.order.region_places import Ways
-
-_HIDDEN = 0.05  #: of the time of the other units that a region takes in addition to its busiest, by the quick estimate
+from sim.cost import HIDDEN
 
 MemberWork = tuple[Place, npt.NDArray[np.float64]]  #: a place, and cycles of the units of an engine that works there
 
@@ -57,7 +56,7 @@ class RegionWork:
     @cached_property
     def _quick(self) -> npt.NDArray[np.float64]:
         members = sum(len(part.ways[0].members) for part in self._parts)
-        hidden = _HIDDEN * (members > 1) * (self._units.sum(axis=2) - self._busiest)
+        hidden = HIDDEN * (members > 1) * (self._units.sum(axis=2) - self._busiest)
         found: npt.NDArray[np.float64] = (self._busiest + hidden).max(axis=1) + self._again
         return np.where(self._fits, found, np.inf)
 

@@ -25,12 +25,10 @@ from compiler.backend.order.region_price import MOST, RegionPrice
 from compiler.backend.order.region_rules import RegionRules
 from compiler.backend.order.units import LD1, MAC, ST1, VEC, LayerTimes, layer_times
 from compiler.order.annealing import annealed
-from compiler.order.graph import OperatorNode, Order, OrderGraph
+from compiler.order.graph import OperatorNode, Order, OrderGraph, Price
 from compiler.order.greedy import greedy_order
-from compiler.order.lower_bound import LowerBound
 from compiler.order.model import order_model
-from compiler.order.price import Price
-from compiler.order.report import OrderReport
+from compiler.order.report import LowerBound, OrderReport
 from compiler.order.search import SearchLimits
 from compiler.order.subgraphs import subgraphs
 from hw.contract.params import SocParams
@@ -130,7 +128,7 @@ def _ordered(
         [
             {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)} for layer in run
         ],
-        lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params.dram_bytes_per_cycle,
+        lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params,
         _PART * sum(float(one.busy.max()) for one in times),
     )  # fmt: skip
     whole = _order_graph(graph, run, times, flow)

@@ -8,6 +8,7 @@ import networkx as nx
 from compiler import ir
 from compiler.backend.layers.flow import layer_flow
 from compiler.backend.layers.layer import HostLayer, Layer
+from compiler.plan.work import peak_cycles
 from hw.contract.params import SocParams
 
 
@@ -37,7 +38,7 @@ def _listed(
 ) -> list[Layer]:  # fmt: skip
     inside = flow.subgraph(run)
     place = {layer: i for i, layer in enumerate(run)}
-    work = {layer: _cycles(graph, layer, params) for layer in run}
+    work = {layer: peak_cycles(graph, layer, params) for layer in run}
     path: dict[Layer, float] = {}
     for layer in reversed(run):
         path[layer] = work[layer] + max((path[reader] for reader in inside.successors(layer)), default=0.0)
@@ -60,8 +61,3 @@ def _listed(
             if not missing[reader]:
                 heapq.heappush(ready, (-path[reader], place[reader], reader))
     return ordered
-
-
-def _cycles(graph: ir.Graph, layer: Layer, params: SocParams) -> float:
-    moved = sum(graph.tensors[name].size for name in (*layer.inputs, *layer.outputs))
-    return max(layer.macs(graph) * params.engines / params.macs, moved / params.lv1_word)

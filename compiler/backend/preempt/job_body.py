@@ -20,7 +20,7 @@ from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.timing.backlog import Counts
+from sim.cost import Counts
 
 
 @dataclass(frozen=True)

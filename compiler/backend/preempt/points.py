@@ -4,7 +4,6 @@ This is the choice of positions of the method **Cancellation points**.
 """
 
 from bisect import bisect_right
-from collections import deque
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -15,11 +14,9 @@ from compiler.backend.options import Options
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
-from hw.contract.isa import Op, Segment, Unit
+from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
-from hw.contract.timing import ISSUE_SPACING
-from sim.timing.contention import Others, Rivals, WorstDram
-from sim.timing.longest import work
+from sim.cost import contended_cycles, issued
 
 _DRAM = (Op.LD2, Op.ST2)
 _SPACINGS = 4  #: points lie this part of the interval apart, at most
@@ -78,21 +75,12 @@ class Timeline:
     """For each cut from 0 to the number of tasks: when the executor passes it, and when everything before has ended;
     ``dram``: cycles of all loads and stores before it while other engines load, too.
 
-    The executor runs ahead: it stops only at a full queue of the unit it has an instruction for. A pause that comes
-    after it has passed a point takes effect at the next.
+    A pause that comes after the executor has passed a point takes effect at the next.
     """
 
     def __init__(self, schedule: TaskSchedule, params: SocParams) -> None:
-        queues: dict[Unit, deque[int]] = {}
-        passed, now = [0], 0
-        for task, start in zip(schedule.tasks, schedule.starts, strict=True):
-            queue = queues.setdefault(task.unit, deque())
-            now += ISSUE_SPACING
-            if len(queue) == params.unit_queue_depth:
-                now = max(now, queue.popleft())
-            queue.append(start)
-            passed.append(min(now, start))
-        self.passed = np.maximum.accumulate(np.array(passed))
+        units = (task.unit for task in schedule.tasks)
+        self.passed = np.maximum.accumulate(np.array([0, *issued(units, schedule.starts, params)]))
         self.halted = np.array(list(accumulate(schedule.ends, max, initial=0)))
         self.starts = np.array([*schedule.starts, schedule.cycles])
         self.cycles = schedule.cycles
@@ -100,11 +88,8 @@ class Timeline:
 
 
 def _dram_cycles(task: Task, params: SocParams) -> int:
-    """Return the cycles of a load or store while every other engine loads, burst by burst in turn."""
-    if task.op not in _DRAM:
-        return 0
-    rivals = Rivals(Others(params.engines - 1, stores=0), frozenset({task.op}), fetched=0)
-    return work(task.insn(JobAddresses()), params, rivals, WorstDram(params, rivals)).cycles
+    """Return the cycles of a load or store while every other engine loads."""
+    return contended_cycles(task.insn(JobAddresses()), params) if task.op in _DRAM else 0
 
 
 def choose(

@@ -10,8 +10,8 @@ one for each pair of units, and nothing waits for more than it needs.
 """
 
 import itertools
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 from compiler.backend.program.dependencies import Needs
 from compiler.backend.program.job import JobProgram
@@ -20,7 +20,7 @@ from compiler.backend.program.task import Task
 from compiler.ir import CompileError
 from hw.contract.isa import Lv0Space, Op, Segment, Unit
 from hw.contract.params import SocParams
-from sim.timing.typical import insn_cycles
+from sim.cost import QueuedTasks, insn_cycles
 
 _MOST_COUNTS = 200  #: of a semaphore along program order; units that lag behind add what their queues hold
 
@@ -37,26 +37,22 @@ def order_tasks(
     tasks behind it, another that of the part which stands first; the third waits for a short task, up to half of the
     time of a long one that could start before it. All take loads of weights and parameters before loads of tensors,
     which would keep a part waiting that needs but a few bytes of them."""
-    queues = {
-        (unit, rank): [task for task in part.tasks if task.unit is unit]
-        for unit in Unit
-        for rank, part in enumerate(parts)
-    }
-    queues = {key: queue for key, queue in queues.items() if queue}
-    cycles = {
-        task: insn_cycles(task.op, task.fields, params, engines) for queue in queues.values() for task in queue
-    }  # fmt: skip
-    levels = _levels(queues.values(), needs, cycles)
-    halves = {task: length // 2 for task, length in cycles.items()}
-
-    def by_chain(task: Task, rank: int) -> tuple[int, ...]:
-        return (_late(task), -levels[task], rank)
-
-    def by_rank(task: Task, rank: int) -> tuple[int, ...]:
-        return (_late(task), rank)
-
-    found = [_list_schedule(queues, needs, cycles, priority) for priority in (by_chain, by_rank)]
-    return min(*found, _list_schedule(queues, needs, cycles, by_chain, halves), key=lambda one: one[1])
+    tasks, queues, late = list[Task](), list[tuple[Unit, int]](), list[tuple[bool, int]]()
+    for unit in Unit:
+        for number, part in enumerate(parts):
+            mine = [task for task in part.tasks if task.unit is unit]
+            queues += [(unit, len(mine))]
+            tasks += mine
+            late += [(_late(task), number) for task in mine]
+    place = {task: number for number, task in enumerate(tasks)}
+    cycles = [insn_cycles(task.op, task.fields, params, engines) for task in tasks]
+    behind = [[place[need] for need in needs[task]] for task in tasks]
+    queued, levels = QueuedTasks(queues, cycles, behind), _levels(queues, behind, cycles)
+    by_chain = _ranks([(after, -level, number) for (after, number), level in zip(late, levels, strict=True)])
+    halves = [length // 2 for length in cycles]
+    found = [queued.schedule(by_chain), queued.schedule(_ranks(late)), queued.schedule(by_chain, halves)]
+    best = min(found, key=lambda one: max(one.ends))
+    return [tasks[number] for number in sorted(best.taken, key=best.starts.__getitem__)], int(max(best.ends))
 
 
 def _late(task: Task) -> bool:
@@ -64,16 +60,16 @@ def _late(task: Task) -> bool:
     return task.op is not Op.LD2 or task.numbers["dst_seg"] != Segment.WINDOWS
 
 
-def _levels(queues: Iterable[Sequence[Task]], needs: Needs, cycles: Mapping[Task, int]) -> dict[Task, int]:
-    """By task the cycles from its start to the end of the longest chain of tasks that must follow each other. Raises
-    :class:`RegionError` if some wait for each other in a circle."""
-    behind: dict[Task, list[Task]] = {task: list(needs[task]) for task in cycles}
-    for queue in queues:
-        for one, following in itertools.pairwise(queue):
-            behind[following].append(one)
-    waiting = Counter(earlier for those in behind.values() for earlier in those)
-    ready = [task for task in cycles if not waiting[task]]
-    levels = dict(cycles)
+def _levels(queues: Sequence[tuple[Unit, int]], needs: Sequence[Sequence[int]], cycles: Sequence[int]) -> list[int]:
+    """Return by task the cycles from its start to the end of the longest chain of tasks that must follow each other.
+    Raises :class:`RegionError` if some wait for each other in a circle."""
+    behind = [list(those) for those in needs]
+    for end, (_, count) in zip(itertools.accumulate(count for _, count in queues), queues, strict=True):
+        for following in range(end - count + 1, end):
+            behind[following].append(following - 1)
+    waiting = Counter(itertools.chain.from_iterable(behind))
+    ready = [task for task in range(len(cycles)) if not waiting[task]]
+    levels = list(cycles)
     for task in ready:  # grows
         for earlier in behind[task]:
             levels[earlier] = max(levels[earlier], cycles[earlier] + levels[task])
@@ -85,41 +81,10 @@ def _levels(queues: Iterable[Sequence[Task]], needs: Needs, cycles: Mapping[Task
     return levels
 
 
-def _list_schedule(
-    parts: Mapping[tuple[Unit, int], Sequence[Task]],
-    needs: Needs,
-    cycles: Mapping[Task, int],
-    priority: Callable[[Task, int], tuple[int, ...]],
-    patience: Mapping[Task, int] | None = None,
-) -> tuple[list[Task], int]:
-    """Each unit in turn takes the task that can start first; of several the one with the least ``priority``, a function
-    of the task and the rank of its part. ``patience``: by task the cycles by which it lets others go first."""
-    queues = {key: deque(queue) for key, queue in parts.items()}
-    ends: dict[Task, int] = {}
-    free = dict.fromkeys(Unit, 0)
-    started: list[tuple[int, int, Task]] = []
-    while queues:
-        best: tuple[int, tuple[int, ...], int, Unit, int] | None = None
-        for (unit, rank), queue in queues.items():
-            start = free[unit]
-            for need in needs[queue[0]]:
-                end = ends.get(need)
-                if end is None:
-                    break
-                start = max(start, end)
-            else:
-                key = start + patience[queue[0]] if patience else start
-                if best is None or key <= best[0]:
-                    found = key, priority(queue[0], rank), start, unit, rank
-                    best = found if best is None else min(best, found)
-        assert best is not None  # there is no circle
-        _, _, start, unit, rank = best
-        task = queues[unit, rank].popleft()
-        if not queues[unit, rank]:
-            del queues[unit, rank]
-        free[unit] = ends[task] = start + cycles[task]
-        started.append((start, len(started), task))
-    return [task for _, _, task in sorted(started, key=lambda entry: entry[:2])], max(free.values())
+def _ranks(priorities: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return by task the number of its priority among all that there are."""
+    number = {priority: i for i, priority in enumerate(sorted(set(priorities)))}
+    return [number[priority] for priority in priorities]
 
 
 def synchronise(order: Sequence[Task], needs: Needs) -> None:

@@ -5,16 +5,15 @@ their signals in program order (an instruction starts only after those it waits 
 instruction just ahead of the moment its unit can take it, so the shallow unit queues do not hold up the others.
 """
 
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import Task
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
-from sim.timing.typical import insn_cycles
-from sim.timing.walk import Walk
+from sim.cost import QueuedTasks, insn_cycles
 
 
 @dataclass
@@ -34,36 +33,35 @@ def schedule(
     """Order ``tasks``, for ``engines`` that share DRAM; raises ValueError if their semaphores do not balance or wait in
     a circle."""
     cycles = duration or (lambda task: insn_cycles(task.op, task.fields, params, engines))
-    queues: dict[Unit, deque[tuple[int, Task]]] = {unit: deque() for unit in Unit}
+    by_unit: dict[Unit, list[int]] = {unit: [] for unit in Unit}
     for number, task in enumerate(tasks):
-        queues[task.unit].append((number, task))
-    walk = Walk[Sem]()
-    started: list[tuple[int, int, int, Task]] = []
-    finish = 0
-    while any(queues.values()):
-        unit, start = _next(queues, walk)
-        number, task = queues[unit].popleft()
-        walk.take(task.waits)
-        end = walk.occupy(unit, start, cycles(task))
-        walk.signal(task.signals, end)
-        started.append((start, number, end, task))
-        finish = max(finish, end)
-    left = sorted(walk.left())
+        by_unit[task.unit].append(number)
+    queues = [(unit, len(numbers)) for unit, numbers in by_unit.items()]
+    queued = [number for numbers in by_unit.values() for number in numbers]
+    needs, left = _needs([tasks[number] for number in queued])
+    found = QueuedTasks(queues, (cycles(tasks[number]) for number in queued), needs).schedule(queued)
+    if len(found.taken) < len(tasks):
+        taken = {queued[place] for place in found.taken}
+        stuck: dict[str, str] = {}
+        for number in queued:
+            if number not in taken:
+                stuck.setdefault(tasks[number].unit.name, tasks[number].op.name)
+        raise ValueError(f"tasks wait for semaphores that nothing signals: {stuck}")
     if left:
         raise ValueError(f"semaphores {', '.join(sem.name for sem in left)} are signalled more often than waited for")
-    started.sort(key=lambda entry: entry[:2])
-    starts, ends = [entry[0] for entry in started], [entry[2] for entry in started]
-    return TaskSchedule([entry[3] for entry in started], finish, starts, ends)
+    places = sorted(range(len(tasks)), key=lambda place: (found.starts[place], queued[place]))
+    starts, ends = ([int(times[place]) for place in places] for times in (found.starts, found.ends))
+    return TaskSchedule([tasks[queued[place]] for place in places], max(ends, default=0), starts, ends)
 
 
-def _next(queues: dict[Unit, deque[tuple[int, Task]]], walk: Walk[Sem]) -> tuple[Unit, int]:
-    """Return the unit whose next task can start first, and when."""
-    best: tuple[int, int, Unit] | None = None
-    for unit, queue in queues.items():
-        start = walk.ready(unit, queue[0][1].waits) if queue else None
-        if start is not None and (best is None or (start, queue[0][0]) < best[:2]):
-            best = (start, queue[0][0], unit)
-    if best is None:
-        stuck = {unit.name: queue[0][1].op.name for unit, queue in queues.items() if queue}
-        raise ValueError(f"tasks wait for semaphores that nothing signals: {stuck}")
-    return best[2], best[0]
+def _needs(tasks: list[Task]) -> tuple[list[list[int]], list[Sem]]:
+    """Return by task the numbers of those whose signals it takes, as each wait for a semaphore takes the next signal,
+    or its own number where there is none; and the semaphores with signals that nothing takes."""
+    signals: dict[Sem, list[int]] = defaultdict(list)
+    for number, task in enumerate(tasks):
+        for sem in task.signals:
+            signals[sem].append(number)
+    waiting: dict[Sem, Iterator[int]] = {sem: iter(numbers) for sem, numbers in signals.items()}
+    nothing: Iterator[int] = iter(())
+    needs = [[next(waiting.get(sem, nothing), number) for sem in task.waits] for number, task in enumerate(tasks)]
+    return needs, sorted(sem for sem, numbers in waiting.items() if next(numbers, None) is not None)

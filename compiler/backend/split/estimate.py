@@ -12,11 +12,10 @@ from compiler.backend.layers.lower import lower
 from compiler.backend.order.units import layer_times
 from compiler.backend.split.parts import needed_boxes, whole_box
 from compiler.backend.split.runs import long_side
-from compiler.order.dimensions import HEIGHT, Dimension
-from compiler.order.split import even_pieces
+from compiler.order.dimensions import HEIGHT, Dimension, even_pieces
 from hw.contract.params import SocParams
+from sim.cost import LAYER_TO_FULL_WORK, moved
 
-BETWEEN = 1000.0  #: cycles from the end of one layer to the full work of the next
 _PIECES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  #: numbers of parts that are tried
 
 Inside = tuple[bool, bool]  #: whether the tensor that comes in, and the one that goes out, are on chip
@@ -27,6 +26,11 @@ class OperatorWork(NamedTuple):
 
     cycles: float
     weights: int
+
+
+def alone_cycles(busy: float, size: float, params: SocParams) -> float:
+    """Return the cycles of a layer by itself that keeps a unit ``busy`` while DRAM moves ``size`` bytes."""
+    return max(busy, moved(size, params)) + LAYER_TO_FULL_WORK
 
 
 def operator_work(graph: ir.Graph, params: SocParams, engines: int) -> dict[str, OperatorWork]:
@@ -49,7 +53,7 @@ class RunEstimate:
         params: SocParams,
     ) -> None:  # fmt: skip
         self._graph, self._run, self._source, self._work, self._memory = graph, run, source, work, memory
-        self._dram, self._result = params.dram_bytes_per_cycle, run[-1].output
+        self._params, self._result = params, run[-1].output
         self._side = long_side(graph, self._result)
         self._known: dict[int, dict[str, int] | None] = {}
 
@@ -105,9 +109,9 @@ class RunEstimate:
         for op in self._run:
             cycles, weights = self._work[op.name]
             if cycles:
-                moved = weights + sum(sizes[name] for name in {*op.inputs, op.output} & away)
+                passed = weights + sum(sizes[name] for name in {*op.inputs, op.output} & away)
                 share = sizes[op.output] / self._graph.tensors[op.output].size
-                total += max(cycles * share, moved / self._dram) + BETWEEN
+                total += alone_cycles(cycles * share, passed, self._params)
         return total * pieces
 
     def _spilled(self, sizes: Mapping[str, int], room: int) -> set[str]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler import ir
-from compiler.order.dimensions import HEIGHT, RULES, WIDTH, Box4, Dimension, OperandNeed, SlidingWindow
-from compiler.order.split import even_pieces
+from compiler.order.dimensions import HEIGHT, RULES, WIDTH, Box4, Dimension, OperandNeed, SlidingWindow, even_pieces
 
 _AXES = {HEIGHT: 1, WIDTH: 2}  #: of a tensor (N, H, W, C)
 _KINDS: dict[type[ir.Operation], str] = {

@@ -8,7 +8,7 @@ from compiler.backend.memory.place import place
 from compiler.backend.options import Options
 from compiler.backend.order.units import layer_times
 from compiler.backend.prepare import prepared
-from compiler.backend.split.estimate import BETWEEN
+from compiler.backend.split.estimate import alone_cycles
 from hw.contract.params import SocParams
 
 
@@ -25,5 +25,5 @@ def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple
         if busy:
             names = {*layer.inputs, *layer.outputs}
             moved = sum(graph.tensors[name].size for name in names if not placement.view(name).on_chip)
-            total += max(busy, (moved + times.all_weights) / params.dram_bytes_per_cycle) + BETWEEN
+            total += alone_cycles(busy, moved + times.all_weights, params)
     return total, placement.moved, max(one.tensors_end - one.staging_end for one in budgets)

@@ -18,7 +18,7 @@ TAKEN, DONE, STRUCK, GIVEN_UP = range(4)  #: what is told of a command
 IN_PYTHON, LOAD_UNIT, STORE_UNIT = range(3)  #: kinds of clients
 
 #: The layouts of ``core.h``.
-State = structure("State", "stopped failed resumed events_planned bursts_accepted logging")
+State = structure("State", "stopped failed resumed events_planned bursts_accepted")
 Params = structure(
     "Params",
     "latency miss bandwidth row_shift banks bank_bits interval closed queue_bursts axi_stage axi_return dram_queued "
@@ -53,7 +53,6 @@ _FUNCTIONS: dict[str, tuple[list[Any], Any]] = {
     "set_fault": ([_I64] * 7, None),
     "set_stalls": ([_I64] * 3, None),
     "request": ([_POINTER, *[_I64] * 5], _I64),
-    "noted": ([_I64, ctypes.POINTER(_I64)], ctypes.POINTER(_I64)),
     "lv2_store": ([_I64] * 3, _I64),
     "lv2_forget": ([_I64], None),
     "load_unit": ([_I64] * 2, _POINTER),

@@ -107,8 +107,6 @@ EXPORT void caesura_free(core_t *core) {
     }
     for (int channel = 0; channel < CHANNELS; channel++)
         give_back(&core->stalls.free[channel]);
-    give_back(&core->log);
-    give_back(&core->ends);
     for (i64 unit = 0; unit < core->units.count; unit++)
         free((void *)(uintptr_t)core->units.items[unit]);
     give_back(&core->units);

@@ -127,7 +127,7 @@ typedef struct {
 
 /* Python reads and writes the members before ``params``; their layout is that of __init__.py. */
 typedef struct core {
-    i64 stopped, failed, resumed, events_planned, bursts_accepted, logging;
+    i64 stopped, failed, resumed, events_planned, bursts_accepted;
     params_t params;
     told_t told;
     /* agenda.c */
@@ -141,7 +141,7 @@ typedef struct core {
     i64 waiting_count[2], waiting_room[2];
     burst_t current, interrupted; /* of nobody: none */
     i64 end, interrupted_last, interrupted_left, free, paced_begin, paced_count, write_next, held_up;
-    list_t log, ends, units;
+    list_t units;
     /* faults.c */
     i64 awry, frozen, struck, orders, error, error_begin, error_end, error_base, error_last;
     stalls_t stalls;

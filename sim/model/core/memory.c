@@ -39,16 +39,6 @@ static i64 last_beat(core_t *core, i64 time, i64 beats, i64 write) {
     return end;
 }
 
-static void note(core_t *core, i64 taken, const request_t *held, i64 write) {
-    i64 line = held->address >> core->params.row_shift;
-    i64 entry[] = {
-        held->client->kind, held->client->number, held->subject, held->client->port, held->time, taken,
-        line & (core->params.banks - 1), line >> core->params.bank_bits, held->beats, write, held->pause,
-    };
-    for (unsigned place = 0; place < sizeof entry / sizeof *entry; place++)
-        append(&core->log, entry[place]);
-}
-
 static burst_t *behind(queue_t *queue) {
     return &queue->bursts[(queue->head + queue->count++) % queue->room];
 }
@@ -162,8 +152,6 @@ static i64 grant(core_t *core, i64 time, i64 write, const request_t *held) {
         core->registers[write] = *held;
         taken = time + core->params.axi_stage;
     }
-    if (core->logging)
-        note(core, taken, held, write);
     return taken;
 }
 
@@ -270,8 +258,6 @@ void refill(core_t *core, i64 time, i64 write) {
     core->registers[write] = held;
     core->last_port[write] = held.client->port;
     i64 taken = time + core->params.axi_stage;
-    if (core->logging)
-        note(core, taken, &held, write);
     tell_accepted(core, &held, taken);
 }
 
@@ -297,11 +283,6 @@ void ended(core_t *core, i64 time, i64 number) {
             answered(core);
         core->write_next = !write;
         core->free = time + 1;
-        if (core->logging) {
-            append(&core->ends, time);
-            append(&core->ends, write);
-            append(&core->ends, write ? 0 : core->held_up);
-        }
         if (core->registers[write].client) {
             request_t held = core->registers[write];
             refill(core, accept_burst(core, time, write, &held), write);
@@ -358,12 +339,4 @@ EXPORT void caesura_set_timing(core_t *core, i64 latency, i64 miss, i64 bandwidt
     core->params.latency = latency;
     core->params.miss = miss;
     core->params.bandwidth = bandwidth;
-}
-
-/* What was noted since the last time; Python copies it. */
-EXPORT const i64 *caesura_noted(core_t *core, i64 ends, i64 *count) {
-    list_t *list = ends ? &core->ends : &core->log;
-    *count = list->count;
-    list->count = 0;
-    return list->items;
 }

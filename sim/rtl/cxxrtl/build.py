@@ -9,13 +9,13 @@ from pathlib import Path
 
 from hw.contract.params import SocParams
 from sim.rtl import rtlil
-from sim.rtl.cache import Files, Recipe
 from sim.rtl.cxxrtl.partition import partition
 from sim.rtl.cxxrtl.registers import register_table
-from sim.rtl.stages import Stages
-from sim.rtl.toolchain import CXX, BuildError, Source, compile_all, link, tool_environment
 from sim.rtl.top import SimTop
 from sim.rtl.yosys import cxxrtl_headers, require_yosys, run_yosys, yosys_version
+from sim.toolchain.compilers import CXX, BuildError, Source, compile_all, link, tool_environment
+from sim.toolchain.library_cache import Files, Recipe
+from sim.toolchain.stages import Stages
 
 FOLDER = Path(__file__).parent
 RUN_LOOP = FOLDER / "simulator.cc"
@@ -92,7 +92,7 @@ def _compile(netlist: str, vcd: bool, work: Path, log: Path) -> Path:
 def _linker_prepared(work: Path) -> Iterator[None]:
     """Let zig build a C++ library meanwhile, which on a fresh machine it does for half a minute before it links.
 
-    It builds one for each combination of flags, so these are those of :func:`sim.rtl.toolchain.link`.
+    It builds one for each combination of flags, so these are those of :func:`sim.toolchain.compilers.link`.
     """
     if os.environ.get(CXX.variable):
         yield

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from hw.contract.params import SocParams
 from sim.rtl import native
-from sim.rtl.cache import Files, Recipe
-from sim.rtl.stages import Stages
-from sim.rtl.toolchain import CC, BuildError, Source, compile_all, link
 from sim.rtl.top import SimTop
+from sim.toolchain.compilers import CC, BuildError, Source, compile_all, link
+from sim.toolchain.library_cache import Files, Recipe
+from sim.toolchain.stages import Stages
 
 #: Linked against nothing: what C needs is in the process that loads the library. With any standard library zig first
 #: builds that library, or at least its run time, which takes longer than everything else.

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from hw.contract.params import SocParams
 from sim.bus import HostCosts, Progress
-from sim.rtl.cache import library
 from sim.rtl.compiled import CompiledBus
 from sim.rtl.native.build import recipe
 from sim.rtl.top import SimTop
+from sim.toolchain.library_cache import library
 
 
 class NativeBus(CompiledBus):
@@ -22,7 +22,7 @@ class NativeBus(CompiledBus):
     source : str, optional
         Identifies what the design is made from; where its library is cached, the design is not even made.
 
-    Raises :class:`sim.rtl.toolchain.BuildError`.
+    Raises :class:`sim.toolchain.compilers.BuildError`.
     """
 
     def __init__(

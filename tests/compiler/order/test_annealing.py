@@ -2,10 +2,10 @@ import math
 
 import pytest
 
+from benchmarks.order_search.price import ChipModel, OrderPrice
 from compiler.order.annealing import annealed
 from compiler.order.greedy import greedy_order
 from compiler.order.orders import every_order
-from compiler.order.price import ChipModel, OrderPrice
 from tests.support.order_graphs import random_graph
 
 CHIP = ChipModel(1 << 40, 8.0)

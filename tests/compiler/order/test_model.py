@@ -4,14 +4,15 @@ import time
 import pytest
 
 import compiler.order
+from benchmarks.order_search.estimate import chip_model, order_graph
+from benchmarks.order_search.lower_bound import quick_bound
+from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.workloads import workload
 from compiler.frontend import import_model
 from compiler.ir import Conv, Reshape
-from compiler.order.estimate import chip_model, order_graph
 from compiler.order.graph import OperatorNode, OrderGraph
-from compiler.order.lower_bound import LowerBound, quick_bound
 from compiler.order.model import order_model
-from compiler.order.price import ChipModel, OrderPrice
+from compiler.order.report import LowerBound
 from compiler.order.search import SearchLimits
 from hw.contract.params import preset
 from tests.test_imports import MODULES, imports

@@ -19,7 +19,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from caesura.progress import estimated_cycles
+from benchmarks.order_search.estimate import chip_model, order_graph
+from benchmarks.order_search.price import OrderPrice
 from compiler import ir
 from compiler.backend.options import Options
 from compiler.backend.order.regions import order_and_join
@@ -28,11 +29,9 @@ from compiler.backend.pipeline import build
 from compiler.backend.prepare import prepared
 from compiler.backend.split.estimate import RunEstimate, operator_work
 from compiler.backend.split.price import placed_cycles
-from compiler.engine_count import predicted_cycles
-from compiler.order.estimate import chip_model, order_graph
 from compiler.order.graph import Order, OrderGraph
-from compiler.order.price import OrderPrice
 from hw.contract.image import Image
+from sim.cost import inference
 from sw.runtime.job_groups import job_groups, reference_duration
 from tests.sim.cost.corpus_cases import ModelCase
 
@@ -96,7 +95,8 @@ def _note_image(ledger: Ledger, image: Image) -> None:
     ledger.note("worst cases", [(one.job, one.worst_interval) for one in image.meta.cancel_points])
     for layer in image.meta.layers:
         ledger.note("forecast", layer.name, layer.estimated_load, layer.estimated_compute, layer.estimated_stream)
-    ledger.note("forecast", predicted_cycles(image), estimated_cycles(image))
+    predicted = inference(image.meta.layers)
+    ledger.note("forecast", predicted.cycles, predicted.in_turn)
     for step in image.meta.steps:
         if step.kind == "jobs":
             ledger.note("forecast", reference_duration(image, step), [one.cost for one in job_groups(image, step)])

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator
 
 from hw.contract.isa import UNIT_OF, Insn, Op
 from hw.contract.params import SocParams
-from sim.timing.bound import worst_intervals
-from sim.timing.compiled_region_time import fast_side_by_side
-from sim.timing.contention import PORTS, Others, Rivals, WorstDram, lost
-from sim.timing.longest import essence, work
-from sim.timing.traffic import beside
-from sim.timing.typical import insn_cycles, load_cycles
+from sim.cost.bound import worst_intervals
+from sim.cost.dram import WorstDram, load_cycles
+from sim.cost.region_time import side_by_side_cycles
+from sim.cost.rivals import PORTS, Others, Rivals, lost
+from sim.cost.shapes import essence
+from sim.cost.traffic import beside
+from sim.cost.units import insn_cycles, worst_time
 from tests.sim.cost.accounts import Digests, Ledger
 from tests.sim.cost.corpus_cases import ALL, hardware
-from tests.sim.timing.test_compiled_region_time import random_members
-from tests.sim.timing.test_compiled_walk import random_insn, random_program
+from tests.sim.cost.test_region_time import random_members
+from tests.sim.cost.test_worst_walk import random_insn, random_program
 
 _OTHERS = (
     Others(),
@@ -54,7 +55,7 @@ def _note_worst(ledger: Ledger, rng: random.Random, insns: list[Insn], params: S
             ledger.note("worst DRAM", memory.latency, memory.job, memory.fetched, memory.fetch, memory.completion)
             ledger.note("worst DRAM", memory.insn, memory.debt(1000), [memory.between(op) for op in (Op.LD2, Op.ST2)])
             for insn in rng.sample(insns, 60):
-                ledger.note("worst durations", work(essence(insn, params), params, rivals, memory))
+                ledger.note("worst durations", worst_time(essence(insn, params), params, rivals, memory))
     clients = [client for clients in PORTS for client in clients]
     for _ in range(20):
         words = {client: rng.randint(0, 500) for client in clients}
@@ -69,9 +70,9 @@ def _note_worst(ledger: Ledger, rng: random.Random, insns: list[Insn], params: S
 
 def region_digests(ledger: Ledger | None = None) -> Digests:
     """Cycles of random regions, from shapes alone."""
-    ledger, cycles = ledger or Ledger(), fast_side_by_side()
+    ledger = ledger or Ledger()
     for seed in range(300):
-        ledger.note("region time", cycles(random_members(random.Random(seed))))
+        ledger.note("region time", side_by_side_cycles(random_members(random.Random(seed))))
     return ledger.digests
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.timing import typical
+from sim.cost import units
 from tests.sim.cost.accounts import Ledger
 from tests.sim.cost.corpus import HINT, OUTSIDE, cases, differences, known_digests
 
@@ -23,7 +23,7 @@ def test_digests_are_those_that_are_known(case):
 
 def test_a_difference_names_case_and_account(monkeypatch):
     """Cycles of the vector unit that are one too many are found where they matter, and nowhere else."""
-    monkeypatch.setattr(typical, "UNIT_START", typical.UNIT_START + 1)
+    monkeypatch.setattr(units, "UNIT_START", units.UNIT_START + 1)
     found = differences(known_digests(), {SMALL: CASES[SMALL](Ledger())})
     assert f"{SMALL}: program order" in found and f"{SMALL}: image" in found
     assert f"{SMALL}: busies" not in found

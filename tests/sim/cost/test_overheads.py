@@ -6,7 +6,6 @@ bus cycles that they take (``REGISTER_ACCESS``).
 
 from collections.abc import Callable
 from contextlib import closing
-from importlib import import_module
 
 import pytest
 
@@ -15,11 +14,13 @@ from hw.contract.job import JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import EngineState, global_reg
 from sim.bus import Bus, HostCosts
+from sim.cost import overheads
+from sim.cost.bound import worst_intervals
+from sim.cost.dram import WorstDram
+from sim.cost.rivals import Others
 from sim.model import prepare
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
-from sim.timing.bound import worst_intervals
-from sim.timing.contention import Others, WorstDram
 from tests.hw.soc_bench import END, SocBench, copy
 
 _ENABLE, _RESET, _PAUSE = 1, 2, 4
@@ -204,12 +205,7 @@ OFF = {("tiny", "withdrawal to end"): 7, ("base", "withdrawal to end"): 3, ("bas
 
 #: What the accounts of today take for the time between two layers, which holds the filling of the units and their
 #: draining, too. None of them may be less than what the machine takes without any work.
-BETWEEN_LAYERS = {
-    "compiler.backend.split.estimate.BETWEEN": 1000,
-    "compiler.backend.order.region_rules._START": 700,
-    "compiler.backend.order.region_rules._BETWEEN": 400,
-    "compiler.backend.kernels.region._BETWEEN_JOBS": 400,
-}
+BETWEEN_LAYERS = {"LAYER_TO_FULL_WORK": 1000, "LAYER_TO_RESULT": 700, "LAYER_TO_LOAD": 400}
 
 
 def measured(measure: Callable[[SocBench], Measured], bus: Bus) -> Measured:
@@ -260,8 +256,7 @@ def test_a_wrong_constant_of_the_model_is_noticed(monkeypatch):
 def test_no_account_takes_less_between_layers_than_the_machine():
     most = max(max(known["body to body"] + known["behind an event"]) for known in KNOWN.values())
     for name, cycles in BETWEEN_LAYERS.items():
-        module, _, constant = name.rpartition(".")
-        assert getattr(import_module(module), constant) == cycles > most, name
+        assert getattr(overheads, name) == cycles > most, name
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -79,7 +79,7 @@ def separable(seed: int = 1, height: int = 24) -> ir.Graph:
 @pytest.fixture
 def eager(monkeypatch):
     """Layers join wherever engines can share them."""
-    monkeypatch.setattr("compiler.backend.order.region_rules._BETWEEN", 4000.0)
+    monkeypatch.setattr("compiler.backend.order.region_rules.LAYER_TO_LOAD", 4000.0)
 
 
 @pytest.mark.parametrize(("engines", "height"), [(2, 24), (2, 11), (3, 10), (4, 24)])

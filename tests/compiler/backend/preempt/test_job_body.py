@@ -11,7 +11,7 @@ from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import SocParams, preset
 from hw.contract.timing import UNIT_START
-from sim.timing.typical import insn_cycles
+from sim.cost import insn_cycles
 from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, random_inputs
 

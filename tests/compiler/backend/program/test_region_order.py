@@ -13,7 +13,7 @@ from compiler.backend.program.semaphores import BETWEEN, Sem
 from compiler.backend.program.task import Task
 from hw.contract.isa import UNIT_OF, Op, Segment
 from hw.contract.params import preset
-from sim.timing.typical import insn_cycles
+from sim.cost import insn_cycles
 
 TINY = preset("tiny")
 _OPS = (Op.LD1, Op.LD0, Op.MAC, Op.VEC, Op.ST1)

@@ -10,6 +10,7 @@ from compiler.backend.program.semaphores import PAIRS, Sem
 from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Unit
 from hw.contract.params import preset
+from tests.support.cost_oracle import program_order
 
 TINY = preset("tiny")
 
@@ -37,6 +38,9 @@ def test_program_order_keeps_unit_order_and_counts(slots, keys, cycles):
     result = schedule(tasks, TINY, lambda task: times[task.op])
     for unit in (Unit.LD1, Unit.LD0):
         assert [t for t in result.tasks if t.unit is unit] == [t for t in tasks if t.unit is unit]
+    assert list(zip(result.starts, result.ends, result.tasks, strict=True)) == program_order(
+        tasks, lambda task: times[task.op]
+    )
     counts = dict.fromkeys(Sem, 0)
     for task in result.tasks:
         for sem in task.waits:

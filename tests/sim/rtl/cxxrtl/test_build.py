@@ -5,8 +5,8 @@ import pytest
 from hw.contract.params import preset
 from sim.rtl import SimTop, yosys
 from sim.rtl.cxxrtl import build
-from sim.rtl.stages import Stages
-from sim.rtl.toolchain import BuildError
+from sim.toolchain.compilers import BuildError
+from sim.toolchain.stages import Stages
 from tests.sim.rtl.stub_soc import StubSoc
 
 PARAMS = preset("tiny").replace(dram_bytes=64 * 1024)

@@ -1,0 +1,1 @@
+"""Prices orders by the order alone, bounds them, and splits operators: what the order search is measured by."""

@@ -1,0 +1,1 @@
+"""Holds what is decided before anything is emitted."""

@@ -1,0 +1,156 @@
+"""Tells what a layer asks of the units of all engines, before anything of it is compiled: as shapes, and as bytes that
+move.
+
+:func:`layer_work` knows no tiling: searches for orders, regions and splits go by it. :func:`tiled_conv` counts what a
+convolution does with a tiling, which the search for tilings goes by.
+"""
+
+import math
+from typing import NamedTuple
+
+from compiler import ir
+from compiler.backend.layers.layer import (
+    ConvLayer,
+    EltwiseLayer,
+    HostLayer,
+    Layer,
+    MaxLayer,
+    NormLayer,
+    ProductLayer,
+    SoftmaxLayer,
+)
+from compiler.backend.layers.origin import is_in_place
+from compiler.backend.memory.pixel_pitch import words_per_run
+from compiler.backend.tiling.conv_geometry import TileGeometry
+from compiler.backend.tiling.conv_tiling import ConvTiling, TilingContext
+from hw.contract.isa import WIDE_BYTES
+from hw.contract.params import SocParams
+from sim.cost import MacShape, VecShape
+
+_SOFTMAX_PASSES = 3.4  #: cycles of a vector: maximum, sum and quotient, with what two tables take
+
+
+class LayerWork(NamedTuple):
+    """Holds the shapes of ``mac`` and ``vec``, bytes ``loaded`` into LV1 and ``stored`` from there, and bytes of
+    ``weights``. With ``copies``, the layer does nothing but copy."""
+
+    mac: tuple[MacShape, ...] = ()
+    vec: tuple[VecShape, ...] = ()
+    loaded: int = 0
+    stored: int = 0
+    weights: int = 0
+    copies: bool = False
+
+
+def layer_work(graph: ir.Graph, layer: Layer, params: SocParams) -> LayerWork | None:
+    """Return the work of ``layer`` if its tensors lie in LV2, or None if no engine has any."""
+    if isinstance(layer, HostLayer) or is_in_place(graph, layer.op):
+        return None
+    loaded, stored = (sum(graph.tensors[name].size for name in names) for names in (layer.inputs, layer.outputs))
+    vectors, moved = stored / params.vec_lanes, (loaded, stored)
+    if isinstance(layer, ConvLayer):
+        mac = _convolved(graph, layer, params)
+        weights = sum(shape.blocks for shape in mac) * params.rows * params.out_channels
+        added = (VecShape(vectors, operands=2),) if layer.addition else ()
+        return LayerWork(mac, (VecShape(vectors, operands=0), *added), *moved, weights)
+    if isinstance(layer, ProductLayer):
+        return LayerWork((_multiplied(graph, layer, params),), (VecShape(vectors, operands=0),), *moved)
+    if isinstance(layer, MaxLayer):
+        return LayerWork((), (VecShape(vectors, math.prod(layer.kernel)),), *moved)
+    if isinstance(layer, EltwiseLayer):
+        return LayerWork((), (VecShape(vectors, operands=min(2, len(layer.inputs))),), *moved)
+    if isinstance(layer, SoftmaxLayer):
+        return LayerWork((), (VecShape(vectors, _SOFTMAX_PASSES),), *moved)
+    if isinstance(layer, NormLayer):
+        return LayerWork((), (VecShape(vectors, 1 + 2 * WIDE_BYTES),), *moved)
+    return LayerWork((), (), *moved, copies=True)
+
+
+def _multiplied(graph: ir.Graph, layer: ProductLayer, params: SocParams) -> MacShape:
+    _, _, rows, columns = graph.tensors[layer.output].nhwc
+    columns //= layer.heads if layer.joined[2] else 1
+    depth = layer.macs(graph) // graph.tensors[layer.output].size
+    tiles = -(-columns // params.out_channels) * graph.tensors[layer.output].size // (rows * columns)
+    return MacShape(tiles * -(-depth // params.rows), rows)
+
+
+def _convolved(graph: ir.Graph, layer: ConvLayer, params: SocParams) -> tuple[MacShape, ...]:
+    """Return one shape for each tile of channels."""
+    (kh, kw), pixels, found = layer.kernel, math.prod(graph.tensors[layer.output].nhwc[:3]), []
+    for tile in layer.tiles:
+        if layer.depthwise:
+            blocks = kh * -(-kw // params.depthwise_taps)
+        elif tile.channels < params.rows:  # the columns of the kernel are folded into channels
+            blocks = -(-kh * kw * tile.channels // params.rows)
+        else:
+            blocks = kh * kw * -(-tile.channels // params.rows)
+        found.append(MacShape(blocks, pixels))
+    return tuple(found)
+
+
+class TiledConv(NamedTuple):
+    """Says what a convolution does with a tiling, all engines together. It has so many ``tiles`` of pixels, which are a
+    ``share`` of a full one on average, and takes so many ``steps``, a MAC instruction each. Weights come in so many
+    ``passes``, of ``weight_bytes`` for each step. Loads into LV0 and LV1 of activations and of weights are counted in
+    pairs, and so are the ``act_words`` of each load of activations."""
+
+    tiles: int
+    pixels: int
+    share: float
+    steps: int
+    passes: int
+    mac: MacShape
+    vec: VecShape
+    weight_bytes: int
+    act_loads: tuple[int, int]
+    weight_loads: tuple[int, int]
+    act_words: tuple[float, float]
+
+
+def tiled_conv(
+    layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, chunks: int
+) -> TiledConv:  # fmt: skip
+    """Return the work of ``layer``, whose kernel is cut into ``chunks`` parts, the largest with the geometry ``g``."""
+    channel_tiles, rows, cols = len(layer.tiles), tiling.rows, tiling.cols
+    tiles = sum(-(-area.rows // rows) * -(-area.cols // cols) for area in layer.areas) * context.images
+    pixels = sum(area.rows * area.cols for area in layer.areas) * context.images
+    steps, share = channel_tiles * tiles * chunks, pixels / (tiles * rows * cols)
+    weight_bytes = g.block_count * params.rows * params.out_channels
+    passes = -(-channel_tiles // max(1, min(channel_tiles, context.window // max(1, weight_bytes * chunks))))
+    # What the inner loop uses again is loaded once; depthwise channel tiles have no input in common.
+    again, shared = tiles * chunks * passes, tiling.pixels_outer and not layer.depthwise
+    act_loads = tuple(again if shared and chunks <= slots else steps for slots in (2, tiling.act_slots))
+    once, held = channel_tiles * chunks, not tiling.pixels_outer
+    weight_loads = tuple(once if held and chunks <= slots else steps for slots in (2, tiling.weight_slots))
+    return TiledConv(
+        tiles, pixels, share, steps, passes, MacShape(once * g.block_count, pixels),
+        VecShape(channel_tiles * pixels * params.vec_groups, operands=0), weight_bytes,
+        (act_loads[0], act_loads[1]), (weight_loads[0], weight_loads[1]),
+        _act_words(layer, context, params, tiling, g, share),
+    )  # fmt: skip
+
+
+def _act_words(
+    layer: ConvLayer, context: TilingContext, params: SocParams, tiling: ConvTiling, g: TileGeometry, share: float
+) -> tuple[float, float]:
+    """Return the words of a load of activations into LV0, and into LV1."""
+    word, runs = params.lv1_word, share * g.in_rows * g.in_cols
+    if layer.depthwise:
+        channels = max(tile.channels for tile in layer.tiles)
+        return runs, runs * words_per_run(context.pitch, min(channels, word), word)
+    if tiling.fold:
+        words = share * g.in_rows * tiling.cols * -(-g.pixel_words * params.rows // word)
+        return words, share * g.lv1_bytes / word
+    return share * g.lv0_bytes / word, max(share * g.lv1_bytes / word, runs * -(-g.pixel_bytes // word))
+
+
+def staged_together(pixels: int, depth: int, staging: int) -> bool:
+    """Return whether ``pixels`` of a tensor of ``depth`` channels, what a tile reads, pass through LV2 by one load: two
+    buffers of them leave half of the ``staging`` bytes to others."""
+    return 4 * pixels * depth <= staging
+
+
+def peak_cycles(graph: ir.Graph, layer: Layer, params: SocParams) -> float:
+    """Return the cycles of ``layer`` on one engine by the peak of its arithmetic or of LV2, whichever takes longer."""
+    moved = sum(graph.tensors[name].size for name in (*layer.inputs, *layer.outputs))
+    return max(layer.macs(graph) * params.engines / params.macs, moved / params.lv1_word)
