@@ -1,0 +1,1 @@
+"""Defines a plan: what the compiler decides about a model, as frozen data."""
