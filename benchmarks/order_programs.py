@@ -20,7 +20,7 @@ from caesura.model_cycles import layer_cycles
 from caesura.progress import Progress
 from compiler import golden
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.backend.pipeline import Desk, LoweredModel, build, settle
 from compiler.frontend import import_model
 from compiler.ir import Graph
 from compiler.order.graph import Order, OrderGraph, Price
@@ -74,17 +74,16 @@ class Ordered(NamedTuple):
 
 def compiled(graph: Graph, lab: Lab, choose: Callable[[OrderGraph], Order] | None, options: Options) -> Ordered:
     """``graph`` in the order that ``choose`` gives; without, in that of ``options``, whose price is not known."""
-    seen: list[tuple[float, Order]] = []
-
-    def noted(operators: OrderGraph, price: Price, _: Order) -> Order:
-        assert choose is not None
-        order = choose(operators)
-        seen.append((price(order), order))
-        return order
-
-    options = replace(options, order="source") if choose else options
-    image, _ = build(graph, lab.params, options, choose_order=noted if choose else None)
-    price, order = seen[-1] if seen else (0.0, ())
+    price, order = 0.0, tuple[int, ...]()
+    if choose is None:
+        image, _ = build(graph, lab.params, options)
+    else:
+        net = LoweredModel.of(graph, lab.params, options)
+        study = net.study_for_programs()
+        orders = tuple(choose(run.operators) for run in study.runs)
+        price, order = study.runs[-1].price(orders[-1]), orders[-1]
+        with Desk() as desk:
+            image = settle(net, desk, study, orders).image
     estimate = inference(image.meta.layers).cycles + _BETWEEN * len(image.meta.layers)
     return Ordered(image, price, estimate, order, _regions(image))
 

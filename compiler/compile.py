@@ -9,7 +9,7 @@ from typing import Literal
 import onnx
 
 from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.options import Options
+from compiler.backend.options import RUN, Options
 from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
 from compiler.engine_count import build_for_its_size
@@ -64,30 +64,24 @@ def compile_with_report(
     """
     chosen = options or Options()
     chosen = replace(chosen, observe=observe or chosen.observe)
+    chosen = replace(chosen, engines=engines) if isinstance(engines, int) else chosen
     store = ObjectStore() if cache else None
     graph = import_model(path, fallback=fallback, name=name, batch=batch, sizes=sizes)
-    if chosen.order in ("measured", "timed"):
-        needed = measure if chosen.order == "measured" else time_layers
-        if engines == "auto" or chosen.placed or observe or not chosen.regions or needed is None:
+    if chosen.order in RUN:
+        if engines == "auto":
             raise CompileError(
-                f"order {chosen.order!r} compares regions of programs on a given number of engines: leave auto, "
-                "placed, observe and no-regions out, and say what measures"
+                f"order {chosen.order!r} compares regions of programs on a given number of engines: leave auto out"
             )
-        whole = chosen if engines is None else replace(chosen, engines=engines)
-        if time_layers is not None and chosen.order == "timed":
-            built = build_timed(graph, params, whole, time_layers, told, jobs=jobs, store=store)
-            return Compiled(built.image, graph, built.report, built)
-        assert measure is not None
-        seconds = chosen.order_seconds if math.isfinite(chosen.order_seconds) else MEASURED_SECONDS
-        built = build_measured(graph, params, whole, measure, seconds, told, jobs=jobs, store=store)
+        if chosen.order == "timed" and time_layers is not None:
+            built = build_timed(graph, params, chosen, time_layers, told, jobs=jobs, store=store)
+        elif chosen.order == "measured" and measure is not None:
+            seconds = chosen.order_seconds if math.isfinite(chosen.order_seconds) else MEASURED_SECONDS
+            built = build_measured(graph, params, chosen, measure, seconds, told, jobs=jobs, store=store)
+        else:
+            raise CompileError(f"order {chosen.order!r} compares regions of programs: say what measures them")
         return Compiled(built.image, graph, built.report, built)
-    if engines == "auto":
-        if chosen.placed:
-            raise CompileError("engines='auto' counts engines that share each layer: name a number for placed layers")
-        image, report = build_for_its_size(graph, params, chosen, jobs=jobs, store=store)
-    else:
-        chosen = chosen if engines is None else replace(chosen, engines=engines)
-        image, report = build(graph, params, chosen, jobs=jobs, store=store)
+    make = build_for_its_size if engines == "auto" else build
+    image, report = make(graph, params, chosen, jobs=jobs, store=store)
     return Compiled(image, graph, report)
 
 

@@ -7,17 +7,18 @@ compiler hold for every length; what is kept of them are differences. A stretch 
 choose its tiles has another number of jobs: with those of the plan it would take longer.
 """
 
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from compiler.backend.length_plan import LengthPlan, PlanError
-from compiler.backend.memory.plan_error import OtherJobsError
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build_planned
+from compiler.backend.pipeline import Build, build_lowered, emit_lowered
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import CompileError
+from compiler.plan.plan_error import OtherJobsError
+from compiler.plan.retarget import retarget
 from hw.contract.image import Image
 from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import SocParams
@@ -45,8 +46,12 @@ def compile_range(
     covered = (attributes.covered.low, attributes.covered.high)
     if not upwards or covered != (upwards[0], upwards[-1]):
         raise CompileError(f"model {dimension.model!r}: the attributes cover {covered}, not {lengths}")
-    compiler = _Compiler(dimension, params, options or Options(), fallback, store, told)
-    stretches = [_checked_stretch(dimension.model, images) for images in compiler.stretches(upwards[::-1])]
+    options = options or Options()
+    if options.observe or options.placed:
+        raise CompileError(f"model {dimension.model!r}: observed and placed models have no plan for other lengths")
+    with Desk(1, store) as desk:
+        compiler = _Compiler(dimension, params, options, fallback, desk, told)
+        stretches = [_checked_stretch(dimension.model, images) for images in compiler.stretches(upwards[::-1])]
     return RangeImage(attributes, tuple(stretches[::-1]))
 
 
@@ -64,11 +69,11 @@ class _Compiler:
 
     def __init__(
         self, dimension: DynamicDimension, params: SocParams, options: Options, fallback: bool,
-        store: ObjectStore | None, told: Told | None,
+        desk: Desk, told: Told | None,
     ) -> None:  # fmt: skip
         self._dimension, self._params, self._options = dimension, params, options
-        self._fallback, self._store, self._told = fallback, store, told
-        self._plan: LengthPlan | None = None
+        self._fallback, self._desk, self._told = fallback, desk, told
+        self._last: Build | None = None
         self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
 
     def stretches(self, lengths: Sequence[int]) -> Iterator[dict[int, Image]]:
@@ -85,30 +90,32 @@ class _Compiler:
         yield images
 
     def _image(self, length: int, planned: bool) -> tuple[Image, bool]:
-        """Return the image for ``length``, if possible by the plan there is; whether it has a plan of its own."""
-        image = None
-        if self._plan and planned:
-            with contextlib.suppress(OtherJobsError):  # with those of the plan it would take longer
-                image = self._built(length, self._plan.with_free_tiles()) or self._built(length, self._plan)
-        begins = image is None
-        if image is None:
-            image = self._built(length, None)
-        assert image is not None
-        image.weights = self._weights.setdefault(image.weights, image.weights)
-        return image, begins
-
-    def _built(self, length: int, plan: LengthPlan | None) -> Image | None:
-        """Return the image for ``length``; None if ``plan`` does not do. Raises :class:`OtherJobsError`."""
+        """Return the image for ``length``, if possible as the last that has a plan of its own; whether it has one."""
         try:
             fixed, name = self._dimension.fixed(length), self._dimension.model
             graph = import_model(fixed, fallback=self._fallback, name=name)
-            image, made = build_planned(graph, self._params, self._options, plan, jobs=1, store=self._store)
-        except OtherJobsError:
-            raise
-        except PlanError:
-            assert plan is not None
-            return None
+            model = LoweredModel.of(graph, self._params, self._options)
+            image = self._alike(model) if planned else None
+            begins = image is None
+            if image is None:
+                self._last = build_lowered(model, self._desk)
+                image = self._last.image
         except CompileError as error:
             raise CompileError(f"length {length} of dimension {self._dimension.label!r}: {error}") from error
-        self._plan = self._plan if plan else made
-        return image
+        image.weights = self._weights.setdefault(image.weights, image.weights)
+        return image, begins
+
+    def _alike(self, model: LoweredModel) -> Image | None:
+        """Return the image of ``model``, compiled as the last one that has a plan of its own; None if that does not do,
+        or would take longer."""
+        if self._last is None:
+            return None
+        for free_tiles in (True, False):
+            try:
+                plan = retarget(self._last, model, free_tiles=free_tiles)
+                return emit_lowered(model, plan, self._desk, self._last.placement.constants)
+            except OtherJobsError:
+                return None
+            except CompileError:
+                continue
+        return None

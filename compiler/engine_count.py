@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from compiler import ir
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
@@ -23,25 +24,28 @@ WORTHWHILE = 0.75
 def build_for_its_size(
     graph: ir.Graph, params: SocParams, options: Options, *, jobs: int | None = None, store: ObjectStore | None = None
 ) -> tuple[Image, CompileReport]:  # fmt: skip
-    """``graph`` compiled for as many engines as it deserves: the most, of 1, 2, 4 and so on up to all, at which the
-    predicted speed-up is still ``WORTHWHILE`` times the number of engines. The search ends at the first number that is
-    not worthwhile, or whose tiles do not fit. ``jobs`` and ``store``: see :func:`build`. Raises
+    """Return ``graph`` compiled for as many engines as it deserves: the most, of 1, 2, 4 and so on up to all, at which
+    the predicted speed-up is still ``WORTHWHILE`` times the number of engines. The search ends at the first number that
+    is not worthwhile, or whose tiles do not fit. ``jobs`` and ``store``: see :class:`Desk`. Raises
     :class:`compiler.ir.CompileError` if one engine cannot run it."""
+    if options.placed:
+        raise CompileError("engines='auto' counts engines that share each layer: name a number for placed layers")
     best: tuple[Image, CompileReport] | None = None
     alone = 0
-    for engines in _counts(params):
-        try:
-            built = build(graph, params, replace(options, engines=engines), jobs=jobs, store=store)
-        except CompileError:
+    with Desk(jobs, store) as desk:
+        for engines in _counts(params):
+            try:
+                built = build(graph, params, replace(options, engines=engines), desk=desk)
+            except CompileError:
+                if best is None:
+                    raise
+                break
+            cycles = inference(built[0].meta.layers).cycles
             if best is None:
-                raise
-            break
-        cycles = inference(built[0].meta.layers).cycles
-        if best is None:
-            alone = cycles
-        elif alone < WORTHWHILE * engines * cycles:
-            break
-        best = built
+                alone = cycles
+            elif alone < WORTHWHILE * engines * cycles:
+                break
+            best = built
     assert best is not None
     return best
 

@@ -2,17 +2,18 @@
 
 import random
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from compiler import ir
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build
+from compiler.backend.order.regions import Orders
+from compiler.backend.pipeline import settle
 from compiler.backend.report import CompileReport
-from compiler.order.graph import Order, OrderGraph, Price
+from compiler.order.graph import OrderGraph, Price
 from compiler.order.greedy import greedy_order
 from compiler.order.moves import random_move
 from hw.contract.image import Image
@@ -41,68 +42,41 @@ def build_measured(
 ) -> MeasuredBuild:  # fmt: skip
     """``graph`` compiled in the order found by price, in the greedy and in the source order, then in orders near the
     best of them, until ``seconds`` have passed; the one wins that ``measure`` says takes least. One compilation may
-    end late. ``jobs``, ``store``: see :func:`compiler.backend.pipeline.build`. Raises
+    end late. ``jobs``, ``store``: see :class:`Desk`. Raises
     :class:`compiler.ir.CompileError`."""
-    compile_in = partial(build, graph, params, jobs=jobs, store=store)
-    return _Measuring(compile_in, options, measure, told, random.Random(seed)).run(time.monotonic() + seconds)
-
-
-class _Measuring:
-    """Programs of one model, each with the orders of its runs of layers between two on the CPU."""
-
-    def __init__(
-        self, compile_in: Callable[..., tuple[Image, CompileReport]], options: Options, measure: Measure,
-        told: Told | None, rng: random.Random,
-    ) -> None:  # fmt: skip
-        self._compile_in, self._options = compile_in, options
-        self._measure, self._told, self._rng = measure, told, rng
-        self._operators: list[OrderGraph] = []
-        self._known: dict[tuple[Order, ...], float] = {}
-
-    def run(self, ends: float) -> MeasuredBuild:
-        """See :func:`build_measured`."""
-        found: list[Order] = []
-
-        def note(operators: OrderGraph, _: Price, order: Order) -> Order:
-            self._operators.append(operators)
-            found.append(order)
-            return order
-
-        image, report = self._compile_in(self._options, choose_order=note)
-        orders = tuple(found)
-        priced = self._known[orders] = self._measure(image)
-        best = MeasuredBuild(image, report, priced, priced, 1)
-        if self._told:
-            self._told(1, priced)
-        firsts = [tuple(map(greedy_order, self._operators)), tuple(one.source for one in self._operators)]
+    ends, rng = time.monotonic() + seconds, random.Random(seed)
+    model = LoweredModel.of(graph, params, options)
+    study = model.study_for_programs()
+    runs = [run.operators for run in study.runs]
+    with Desk(jobs, store) as desk:
+        orders, reports = model.search(study)
+        built = settle(model, desk, study, orders, reports)
+        priced = measure(built.image)
+        best, known = MeasuredBuild(built.image, built.report, priced, priced, 1), {orders}
+        tell = told or (lambda tried, cycles: None)
+        tell(1, priced)
+        firsts = [tuple(map(greedy_order, runs)), tuple(one.source for one in runs)]
         stale = 0
         while time.monotonic() < ends and stale < _STALE:
-            candidate = firsts.pop(0) if firsts else self._near(orders)
+            candidate = firsts.pop(0) if firsts else _near(runs, orders, rng)
             stale += 1
-            if candidate in self._known:
+            if candidate in known:
                 continue
-            made = self._made(candidate)
-            if made.cycles < best.cycles:
-                best, orders = made._replace(priced=priced), candidate
+            built = settle(model, desk, study.afresh(), candidate, reports)
+            cycles = measure(built.image)
+            known.add(candidate)
+            if cycles < best.cycles:
+                best, orders = best._replace(image=built.image, report=built.report, cycles=cycles), candidate
             stale = 0
-            if self._told:
-                self._told(len(self._known), best.cycles)
-        return best._replace(tried=len(self._known), report=replace(best.report, orders=report.orders))
+            tell(len(known), best.cycles)
+        return best._replace(tried=len(known))
 
-    def _near(self, orders: tuple[Order, ...]) -> tuple[Order, ...]:
-        moved = list(orders)
-        for _ in range(self._rng.randint(1, _LONGEST_STEP)):
-            run = self._rng.randrange(len(moved)) if moved else 0
-            if moved:
-                moved[run] = random_move(self._operators[run], moved[run], self._rng)
-        return tuple(moved)
 
-    def _made(self, orders: tuple[Order, ...]) -> MeasuredBuild:
-        given = iter(orders)
-
-        def choose(_: OrderGraph, __: Price, ___: Order) -> Order:
-            return next(given)
-
-        image, report = self._compile_in(replace(self._options, order="source"), choose_order=choose)
-        cycles = self._known[orders] = self._measure(image)
-        return MeasuredBuild(image, report, cycles, cycles, 1)
+def _near(runs: Sequence[OrderGraph], orders: Orders, rng: random.Random) -> Orders:
+    """Return ``orders`` with a few operators moved."""
+    moved = list(orders)
+    for _ in range(rng.randint(1, _LONGEST_STEP)):
+        run = rng.randrange(len(moved)) if moved else 0
+        if moved:
+            moved[run] = random_move(runs[run], moved[run], rng)
+    return tuple(moved)

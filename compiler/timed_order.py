@@ -6,18 +6,17 @@ into regions changes with the prices, too. So each program is the one that shoul
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 
 from compiler import ir
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
-from compiler.backend.order.region_price import RegionPrice
-from compiler.backend.pipeline import build
-from compiler.backend.report import CompileReport
+from compiler.backend.order.regions import RunStudy
+from compiler.backend.pipeline import settle
 from compiler.measured_order import MeasuredBuild, Told
 from compiler.order.annealing import annealed
-from compiler.order.graph import Order, OrderGraph
+from compiler.order.graph import Order
 from compiler.order.orders import has_choice
 from hw.contract.image import Image
 from hw.contract.params import SocParams
@@ -36,74 +35,51 @@ def build_timed(
 ) -> MeasuredBuild:  # fmt: skip
     """``graph`` compiled in the order found by price, and then up to ``PROGRAMS`` in all, each by what those before it
     have told; the one wins whose layers take least together, by ``time_layers``. A model whose layers have but one
-    order, or with steps on the CPU, is compiled once. ``jobs``, ``store``: see :func:`compiler.backend.pipeline.build`.
+    order, or with steps on the CPU, is compiled once. ``jobs``, ``store``: see :class:`Desk`.
     Raises :class:`compiler.ir.CompileError`."""
-    return _Timing(partial(build, graph, params, jobs=jobs, store=store), options, time_layers, told, seed).run()
+    model = LoweredModel.of(graph, params, options)
+    study = model.study_for_programs()
+    with Desk(jobs, store) as desk:
+        orders, reports = model.search(study)
+        built = settle(model, desk, study, orders, reports)
+        took = time_layers(built.image)
+        best = MeasuredBuild(built.image, built.report, sum(took), sum(took), 1)
+        tell = told or (lambda tried, cycles: None)
+        tell(1, best.cycles)
+        if len(study.runs) != 1 or not has_choice(study.runs[0].operators):
+            return best
+        timing, (order,), tried = _Timing(study.runs[0], seed), orders, 1
+        timing.learn(order, took)
+        while tried < PROGRAMS and (candidate := timing.next(order)) is not None:
+            built = settle(model, desk, study, (candidate,), reports)
+            took = time_layers(built.image)
+            timing.learn(candidate, took)
+            tried += 1
+            if sum(took) < best.cycles:
+                best, order = best._replace(image=built.image, report=built.report, cycles=sum(took)), candidate
+            tell(tried, best.cycles)
+        return best._replace(tried=tried)
 
 
 class _Timing:
-    """Programs of one model, of which the best is kept."""
+    """Finds orders of ``run`` that have not been timed, by what those tell that have."""
 
-    def __init__(
-        self, compile_in: Callable[..., tuple[Image, CompileReport]], options: Options, time_layers: TimeLayers,
-        told: Told | None, seed: int,
-    ) -> None:  # fmt: skip
-        self._compile_in, self._options, self._time_layers = compile_in, options, time_layers
-        self._told, self._seed, self._searches = told, seed, 0
-        self._made: list[tuple[OrderGraph, RegionPrice, Order]] = []
+    def __init__(self, run: RunStudy, seed: int) -> None:
+        self._run, self._seed, self._searches = run, seed, 0
         self._programs: set[tuple[tuple[int, ...], ...]] = set()
 
-    def run(self) -> MeasuredBuild:
-        """See :func:`build_timed`."""
+    def learn(self, order: Order, took: Sequence[float]) -> None:
+        """Learn that the program with its layers in ``order`` took so many cycles for each step."""
+        self._programs.add(tuple(self._run.price.groups(order)))
+        self._run.price.learn(order, took)
 
-        def note(operators: OrderGraph, price: RegionPrice, order: Order) -> Order:
-            self._made.append((operators, price, order))
-            return order
-
-        image, report = self._compile_in(self._options, choose_order=note)
-        took = self._time_layers(image)
-        best = MeasuredBuild(image, report, sum(took), sum(took), 1)
-        self._tell(best)
-        if len(self._made) != 1 or not has_choice(self._made[0][0]):
-            return best
-        operators, price, order = self._made[0]
-        self._learn(price, order, took)
-        reports, tried = report.orders, 1
-        while tried < PROGRAMS and (candidate := self._next(operators, price, order)) is not None:
-            image, report = self._compiled(candidate, price)
-            _, known, _ = self._made[-1]
-            took = self._time_layers(image)
-            self._learn(known, candidate, took)
-            price.know(known)
-            tried += 1
-            if sum(took) < best.cycles:
-                best, order = best._replace(image=image, report=report, cycles=sum(took)), candidate
-            self._tell(best._replace(tried=tried))
-        return best._replace(tried=tried, report=replace(best.report, orders=reports))
-
-    def _learn(self, price: RegionPrice, order: Order, took: Sequence[float]) -> None:
-        self._programs.add(tuple(price.groups(order)))
-        price.learn(order, took)
-
-    def _next(self, operators: OrderGraph, price: RegionPrice, order: Order) -> Order | None:
+    def next(self, order: Order) -> Order | None:
         """Return the order whose program should take least, of those near ``order``; None if all found have been
         timed."""
         for hope in _HOPES:
-            price.hope(hope)
-            found = annealed(operators, price, order, _TRIES, self._seed + self._searches)
+            self._run.price.hope(hope)
+            found = annealed(self._run.operators, self._run.price, order, _TRIES, self._seed + self._searches)
             self._searches += 1
-            if tuple(price.groups(found)) not in self._programs:
+            if tuple(self._run.price.groups(found)) not in self._programs:
                 return found
         return None
-
-    def _compiled(self, order: Order, price: RegionPrice) -> tuple[Image, CompileReport]:
-        def choose(operators: OrderGraph, new: RegionPrice, _: Order) -> Order:
-            new.know(price)
-            self._made.append((operators, new, order))
-            return order
-
-        return self._compile_in(replace(self._options, order="source"), choose_order=choose)
-
-    def _tell(self, best: MeasuredBuild) -> None:
-        if self._told:
-            self._told(best.tried, best.cycles)

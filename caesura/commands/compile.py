@@ -22,14 +22,17 @@ def compile(
     model: Annotated[Path, typer.Argument(help="an ONNX model")],
     output: Annotated[Path, typer.Option("--output", "-o", help="where to write the image")],
     compilation: Compilation,
+    plan: Annotated[Path | None, typer.Option(help="where to write all that was decided, as JSON")] = None,
     as_json: Json = False,
 ) -> None:
     """Compile an ONNX model to an image, and report the search for the order of its layers."""
-    check_writable(output)
+    check_writable(output, plan)
     if is_image(model):
         raise api.UsageError(f"{model}: is compiled already; give the .onnx file that it was made from")
     compiled = compile_file(model, compilation)
     compiled.image.save(output)
+    if plan:
+        compiled.report.plan.write(plan)
     if as_json:
         write(json_text(_fields(compiled, output)))
     else:

@@ -14,6 +14,7 @@ STRATEGIES = ("both", "intervals", "spills")
 #: the best found by a longer search whose prices learn from programs that are timed (:mod:`compiler.timed_order`), or
 #: the best found by compiling and measuring for a time (:mod:`compiler.measured_order`).
 ORDERS = ("search", "source", "exhaustive", "timed", "measured")
+RUN = ("timed", "measured")  #: orders that are found by programs that run
 _FEW, _ALL = 200, 100_000  #: orders of a subgraph that are tried
 
 

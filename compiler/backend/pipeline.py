@@ -1,29 +1,29 @@
-"""The back end, pass by pass: from a quantised graph to an image."""
+"""The back end, pass by pass: from a quantised graph to a plan, and to an image."""
 
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from compiler import ir
-from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.verify import verify_layers
-from compiler.backend.length_plan import LengthPlan, PlanError
 from compiler.backend.link.linker import link
-from compiler.backend.memory.place import place, place_alike
-from compiler.backend.memory.plan_error import OtherJobsError
+from compiler.backend.lowered_model import LoweredModel, uncollected
+from compiler.backend.memory.budget import Lv2Budget
+from compiler.backend.memory.place import place
+from compiler.backend.memory.place_planned import memory_plan, place_planned
+from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.memory.verify import verify_placement
-from compiler.backend.objects.compile_layers import LayerCompiler, NoRegions
+from compiler.backend.objects.desk import Desk
+from compiler.backend.objects.layer_code import LayerCode
 from compiler.backend.objects.object_store import ObjectStore
-from compiler.backend.objects.workers import Workers, cpus
-from compiler.backend.options import Options
-from compiler.backend.order.region_beam import QUICK, WIDE
-from compiler.backend.order.regions import ChooseOrder, order_and_join
+from compiler.backend.options import RUN, Options
+from compiler.backend.order.regions import Orders, Study
 from compiler.backend.preempt.points import PointLimits
-from compiler.backend.prepare import prepared
 from compiler.backend.report import CompileReport, compile_report
-from compiler.backend.split.choose import split_where_it_pays
 from compiler.order.report import OrderReport
+from compiler.plan.plan import VERSION, Plan
+from compiler.plan.plan_error import PlanError
+from compiler.plan.steps import joined, layer_names, step_plans, without_orders
 from hw.contract.image import Image
 from hw.contract.params import SocParams
 
@@ -32,102 +32,96 @@ from hw.contract.params import SocParams
 _LONGEST_LOAD = 1024
 
 
+@dataclass(frozen=True)
+class Build:
+    """Holds the image of ``model`` and a report, and what other lengths are compiled by: ``codes`` and
+    ``placement``."""
+
+    image: Image
+    report: CompileReport
+    model: LoweredModel
+    codes: list[LayerCode]
+    placement: TensorPlacement
+
+
 def build(
-    graph: ir.Graph, params: SocParams, options: Options | None = None, *, choose_order: ChooseOrder | None = None,
+    graph: ir.Graph, params: SocParams, options: Options | None = None, *, desk: Desk | None = None,
     jobs: int | None = None, store: ObjectStore | None = None,
 ) -> tuple[Image, CompileReport]:  # fmt: skip
-    """Compile ``graph`` for hardware with ``params``; returns the image and a report. ``choose_order``: gives another
-    order of layers than the search has found, to measure orders. ``jobs``: processes that share the work where there is
-    much of it (None: as many as there are CPUs); the image does not depend on it. ``store``: where layers are found
-    that were compiled before, and others kept (None: nowhere).
+    """Compile ``graph`` for hardware with ``params``; return the image and a report. Layers are compiled at ``desk``
+    (None: at one with ``jobs`` and ``store``, which ends with the compilation, see
+    :class:`compiler.backend.objects.desk.Desk`).
 
     Raises :class:`compiler.ir.CompileError` naming the operator, size and limit where the model cannot fit.
     """
-    if jobs is not None and jobs < 1:
-        raise ir.CompileError(f"model {graph.name!r}: jobs must be at least 1, not {jobs}")
-    with _uncollected(), Workers(jobs or cpus()) as workers:
-        made = _build(graph, options or Options(), choose_order, LayerCompiler(params, workers, store), None)
+    with nullcontext(desk) if desk else Desk(jobs, store) as at:
+        made = build_lowered(LoweredModel.of(graph, params, options or Options()), at)
         return made.image, made.report
 
 
-def build_planned(
-    graph: ir.Graph, params: SocParams, options: Options, plan: LengthPlan | None = None, *,
-    jobs: int | None = None, store: ObjectStore | None = None,
-) -> tuple[Image, LengthPlan]:  # fmt: skip
-    """As :func:`build`, but with the decisions that were made, or by those of ``plan``. Raises :class:`PlanError` if
-    the plan is for another model, or a length for which it does not do."""
-    if options.observe or options.placed:
-        raise ir.CompileError(f"model {graph.name!r}: observed and placed models have no plan for other lengths")
-    with _uncollected(), Workers(jobs or cpus()) as workers:
-        made = _build(graph, options, None, LayerCompiler(params, workers, store), plan)
-        return made.image, made.plan
+def build_lowered(model: LoweredModel, desk: Desk) -> Build:
+    """Return the image of ``model`` with its layers in the order found by price. Raises
+    :class:`compiler.ir.CompileError`."""
+    if model.options.order in RUN:
+        raise ir.CompileError(
+            f"model {model.graph.name!r}: order {model.options.order!r} is found by programs that run, and nothing "
+            "runs them here: choose another order"
+        )
+    study = model.study()
+    return settle(model, desk, study, *model.search(study))
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No search for cycles of objects: a compilation keeps nearly all that it makes until its end, and to look through
-    it again and again takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@dataclass(frozen=True)
-class _Built:
-    image: Image
-    report: CompileReport
-    plan: LengthPlan
-
-
-def _build(
-    graph: ir.Graph, options: Options, choose_order: ChooseOrder | None, compiler: LayerCompiler,
-    plan: LengthPlan | None,
-) -> _Built:  # fmt: skip
-    params = compiler.params
-    options.check(graph.name, params)
-    graph = split_where_it_pays(graph, params, options)
-    graph, layers = prepared(graph, params, options)
-    if plan is not None:
-        try:
-            steps = plan.joined(graph, layers)
-            verify_layers(graph, steps)
-            return _compiled(graph, layers, steps, options, [], compiler, plan)
-        except OtherJobsError:
-            raise
-        except (NoRegions, ir.CompileError) as error:
-            raise PlanError(f"model {graph.name!r}: {error}") from error
-    if not options.regions or options.observe or options.placed:
-        return _compiled(graph, layers, layers, options, [], compiler)
-    lv2, limits = options.lv2_bytes(params), options.search_limits
-    width = WIDE if options.order == "timed" else QUICK
-    ordered = order_and_join(graph, layers, params, options.engines, limits, choose_order, lv2, width)
+@uncollected()
+def settle(
+    model: LoweredModel, desk: Desk, study: Study, orders: Orders, reports: Sequence[OrderReport] = ()
+) -> Build:  # fmt: skip
+    """Return the image of ``model`` with its layers in ``orders``, joined as ``study`` says, which learns what cannot
+    be joined. ``reports`` say how the orders were found. Raises
+    :class:`compiler.ir.CompileError`."""
+    graph, params, options = model.graph, model.params, model.options
     while True:
-        verify_layers(graph, ordered.layers)
-        try:
-            return _compiled(graph, layers, ordered.layers, options, ordered.reports, compiler)
-        except NoRegions as no:
-            for region in no.regions:
-                ordered.forbid(region)
-
-
-def _compiled(
-    graph: ir.Graph, layers: Sequence[Layer], steps: list[Layer], options: Options, orders: Sequence[OrderReport],
-    compiler: LayerCompiler, plan: LengthPlan | None = None,
-) -> _Built:  # fmt: skip
-    """Return the image of ``layers``, which have become ``steps``. Raises :class:`NoRegions` if some of these should be
-    several, :class:`PlanError` if ``plan`` does not do."""
-    params = compiler.params
-    if plan is None:
+        steps = study.joined(orders)
+        verify_layers(graph, steps)
         budget, placement = place(graph, steps, params, options)
-    else:
-        budget, placement = plan.budget, place_alike(graph, steps, params, plan.placement)
+        verify_placement(graph.name, placement, budget)
+        codes, refused = desk.compile(steps, placement, budget, params, PointLimits.of(options))
+        if not refused:
+            break
+        for region in refused:
+            study.forbid(region)
+    image = _linked(model, codes, placement, budget)
+    plan = Plan(
+        VERSION, graph.name, model.structure, params, options, model.rewrites, layer_names(model.layers),
+        without_orders(step_plans(model.layers, codes)), memory_plan(budget, placement),
+    )  # fmt: skip
+    report = compile_report(graph, codes, placement, image.meta, reports, plan)
+    return Build(image, report, model, codes, placement)
+
+
+def emit(graph: ir.Graph, plan: Plan, desk: Desk) -> Image:
+    """Return the image of ``graph`` by ``plan``: nothing else is decided. Raises :class:`PlanError` if the plan is for
+    another model, or cannot be carried out."""
+    try:
+        return emit_lowered(LoweredModel.planned(graph, plan), plan, desk)
+    except PlanError:
+        raise
+    except ir.CompileError as error:
+        raise PlanError(f"model {graph.name!r}: the plan cannot be carried out: {error}") from error
+
+
+@uncollected()
+def emit_lowered(model: LoweredModel, plan: Plan, desk: Desk, beneath: bytes = b"") -> Image:
+    """Return the image of ``model`` by ``plan``, in which constants are written over those of ``beneath``. Raises
+    :class:`compiler.ir.CompileError` if the plan cannot be carried out."""
+    graph, params, options = model.graph, model.params, model.options
+    steps = joined(graph, model.layers, plan.steps)
+    verify_layers(graph, steps)
+    budget, placement = place_planned(graph, steps, params, options, plan.memory, beneath)
     verify_placement(graph.name, placement, budget)
-    limits = PointLimits.of(options)
-    codes = compiler.compile(steps, placement, budget, limits, plan.decisions if plan else None)
-    image = link(graph, codes, placement, budget, params, _LONGEST_LOAD * params.dram_word if limits else 0)
-    report = compile_report(graph, codes, placement, image.meta, orders)
-    return _Built(image, report, LengthPlan.of(layers, steps, budget, placement, codes))
+    codes, _ = desk.compile(steps, placement, budget, params, PointLimits.of(options), plan.steps)
+    return _linked(model, codes, placement, budget)
+
+
+def _linked(model: LoweredModel, codes: Sequence[LayerCode], placement: TensorPlacement, budget: Lv2Budget) -> Image:
+    longest_load = _LONGEST_LOAD * model.params.dram_word if PointLimits.of(model.options) else 0
+    return link(model.graph, codes, placement, budget, model.params, longest_load)

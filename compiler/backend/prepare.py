@@ -1,35 +1,54 @@
 """The layers of a graph before any is joined to others, in order."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from compiler import ir
 from compiler.backend.layers.fold import fold_tables
 from compiler.backend.layers.fuse import fuse
-from compiler.backend.layers.heads import split_heads
+from compiler.backend.layers.heads import head_groups, with_head_groups
 from compiler.backend.layers.layer import Layer
-from compiler.backend.layers.load_inputs import load_inputs
+from compiler.backend.layers.load_inputs import inputs_to_load, with_loads
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.verify import verify_layers
 from compiler.backend.options import Options
 from compiler.backend.order.defer import defer
-from compiler.backend.order.side_by_side import side_by_side
+from compiler.plan.rewrites import HeadGroups, InputLoad, Rewrite
 from hw.contract.params import SocParams
 
 
-def prepared(graph: ir.Graph, params: SocParams, options: Options) -> tuple[ir.Graph, list[Layer]]:
-    """Return the layers of ``graph``, and the graph with the tensors that they add. Raises
-    :class:`compiler.ir.CompileError`."""
+@dataclass(frozen=True)
+class PreparedLayers:
+    """Holds the ``layers`` of ``graph``, which has the tensors that they add, and the ``rewrites`` that led to them."""
+
+    graph: ir.Graph
+    layers: list[Layer]
+    rewrites: tuple[Rewrite, ...]
+
+
+def prepared(
+    graph: ir.Graph, params: SocParams, options: Options, given: Sequence[Rewrite] | None = None
+) -> PreparedLayers:  # fmt: skip
+    """Return the layers of ``graph``; ``given`` says which heads are grouped and which inputs loaded, if that is
+    decided already. Raises :class:`compiler.ir.CompileError`."""
     graph = replace(graph, tensors=dict(graph.tensors))  # lowering adds some
-    if not options.observe:
-        graph = split_heads(graph, params)
+    heads, loads = list[HeadGroups](), list[InputLoad]()
+    if given is not None:
+        heads = [one for one in given if isinstance(one, HeadGroups)]
+    elif not options.observe:
+        heads = head_groups(graph, params)
+    graph = with_head_groups(graph, heads) if heads else graph
     layers = lower(graph, params)
     verify_layers(graph, layers)
     if not options.observe:  # an observer looks at every operator's own result
         layers = fold_tables(graph, fuse(graph, layers, placed=options.placed))
-        if not options.placed:
-            layers = load_inputs(graph, layers, params, options.engines, options.lv2_bytes(params))
+        if given is not None:
+            loads = [one for one in given if isinstance(one, InputLoad)]
+        elif not options.placed:
+            loads = inputs_to_load(graph, layers, params, options.engines, options.lv2_bytes(params))
+        layers = with_loads(graph, layers, loads)
         verify_layers(graph, layers)
-    # Layers that wait for their reader save memory and cost what could run side by side.
-    layers = side_by_side(graph, layers, params, options.engines) if options.placed else defer(graph, layers)
-    verify_layers(graph, layers)
-    return graph, layers
+    if not options.placed:  # layers that wait for their reader save memory, and cost what could run side by side
+        layers = defer(graph, layers)
+        verify_layers(graph, layers)
+    return PreparedLayers(graph, layers, (*heads, *loads))

@@ -9,6 +9,7 @@ from compiler.backend.layers.region import members_of
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.objects.layer_code import LayerCode
 from compiler.order.report import OrderReport
+from compiler.plan.plan import Plan
 from hw.contract.image import ImageMeta
 from hw.contract.isa import Segment
 
@@ -30,13 +31,14 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class CompileReport:
-    """How a model was compiled, and the bytes of DRAM and of LV2 that it takes. ``orders``: what the order search did,
-    for each run of layers between operators on the CPU."""
+    """Says how a model was compiled, and the bytes of DRAM and of LV2 that it takes. ``orders``: what the order search
+    did, for each run of layers between operators on the CPU; ``plan``: all that was decided."""
 
     model: str
     layers: list[LayerReport]
     dram_bytes: int
     lv2_bytes: int
+    plan: Plan
     orders: tuple[OrderReport, ...] = ()
 
     @property
@@ -57,11 +59,13 @@ class CompileReport:
 
 def compile_report(
     graph: ir.Graph, codes: Iterable[LayerCode], placement: TensorPlacement, meta: ImageMeta,
-    orders: Sequence[OrderReport],
+    orders: Sequence[OrderReport], plan: Plan,
 ) -> CompileReport:  # fmt: skip
     """Return the report of a compilation that made an image with ``meta``."""
     layers = [_layer(graph, one, placement) for one in codes]
-    return CompileReport(graph.name, layers, sum(meta.segment_sizes[: Segment.LV2]), meta.lv2_bytes, tuple(orders))
+    return CompileReport(
+        graph.name, layers, sum(meta.segment_sizes[: Segment.LV2]), meta.lv2_bytes, plan, tuple(orders)
+    )
 
 
 def _layer(graph: ir.Graph, code: LayerCode, placement: TensorPlacement) -> LayerReport:

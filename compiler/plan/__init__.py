@@ -1,1 +1,1 @@
-"""Holds what is decided before anything is emitted."""
+"""Defines a plan: what the compiler decides about a model, as frozen data."""

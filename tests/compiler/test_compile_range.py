@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 import caesura
-from compiler.backend.length_plan import PlanError
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build_planned
+from compiler.backend.pipeline import build_lowered, emit_lowered
 from compiler.compile import compile_model
 from compiler.compile_range import compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import CompileError
+from compiler.plan.plan_error import PlanError
+from compiler.plan.retarget import retarget
 from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
 from tests.support.length_nets import conv_net, length_net
@@ -122,15 +125,16 @@ def test_attributes_of_another_range():
 def test_a_plan_for_another_model_or_a_longer_length():
     """It is refused rather than followed."""
 
-    def graph(net, length):
-        return import_model(DynamicDimension.of(net).fixed(length), name="net")
+    def net(model, length):
+        return LoweredModel.of(import_model(DynamicDimension.of(model).fixed(length), name="net"), TINY, Options())
 
     one, other = conv_net((1, 1), (1, 1)), conv_net((1, 1))
-    _, plan = build_planned(graph(one, 16), TINY, Options())
-    with pytest.raises(PlanError, match="other layers"):
-        build_planned(graph(other, 16), TINY, Options(), plan)
-    with pytest.raises(PlanError, match="does not fit"):
-        build_planned(graph(one, 17), TINY, Options(), plan)
-    again, same = build_planned(graph(one, 16), TINY, Options(), plan)
-    assert again.to_bytes() == build_planned(graph(one, 16), TINY, Options())[0].to_bytes()
-    assert same.decisions == plan.decisions and same.groups == plan.groups
+    with Desk(1) as desk:
+        first = build_lowered(net(one, 16), desk)
+        with pytest.raises(PlanError, match="other layers"):
+            retarget(first, net(other, 16), free_tiles=False)
+        with pytest.raises(PlanError, match="does not fit"):
+            retarget(first, net(one, 17), free_tiles=False)
+        plan = retarget(first, net(one, 16), free_tiles=False)
+        assert plan.memory == first.report.plan.memory and plan.structure == first.report.plan.structure
+        assert emit_lowered(net(one, 16), plan, desk).to_bytes() == first.image.to_bytes()

@@ -1,5 +1,7 @@
 """Orders whose prices learn from programs that are timed: reproducible, exact, never worse than the search by price."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,12 +10,16 @@ from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
+from compiler.compile_range import compile_range
+from compiler.dynamic_dimension import DynamicDimension
 from compiler.ir import CompileError
 from compiler.timed_order import PROGRAMS, build_timed
+from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
 from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.image_runner import run_image
+from tests.support.length_nets import conv_net
 from tests.support.placed import branchy
 
 TINY, DIGITS = preset("tiny"), "examples/digits/digits.onnx"
@@ -39,7 +45,10 @@ def test_a_region_that_takes_long_is_not_made_again():
     """Layers that share a region are said to take ten times as long as they do."""
     graph = branchy(3, operators=9, channels=24)
 
+    made = []
+
     def slow(image):
+        made.append(image)
         regions = [" + " in layer.name for layer in image.meta.layers]
         return [(9 * region + 1) * took for region, took in zip(regions, layer_cycles(image), strict=True)]
 
@@ -47,7 +56,7 @@ def test_a_region_that_takes_long_is_not_made_again():
         return sum(" + " in layer.name for layer in image.meta.layers)
 
     found = build_timed(graph, TINY, TIMED, slow)
-    assert regions(found.image) < regions(build(graph, TINY, TIMED)[0])
+    assert regions(found.image) < regions(made[0])
 
 
 def test_a_chain_has_one_order():
@@ -64,8 +73,20 @@ def test_layers_take_together_what_the_program_takes():
     assert all(cycles > 0 for cycles in (took[job.layer] for job in image.meta.jobs))
 
 
-@pytest.mark.parametrize("wrong", [{"engines": "auto"}, {"observe": True}, {"time_layers": None}])
+@pytest.mark.parametrize(
+    "wrong", [{"engines": "auto"}, {"observe": True}, {"time_layers": None}, {"options": replace(TIMED, observe=True)}]
+)
 def test_what_cannot_be_timed_is_refused(wrong):
     time_layers = wrong.pop("time_layers", layer_cycles)
     with pytest.raises(CompileError, match="order 'timed' compares regions"):
-        compile_with_report(DIGITS, TINY, options=TIMED, time_layers=time_layers, **wrong)
+        compile_with_report(DIGITS, TINY, **{"options": TIMED, "time_layers": time_layers} | wrong)
+
+
+def test_what_runs_no_programs_has_no_such_order():
+    """A range of lengths, for one."""
+    with pytest.raises(CompileError, match="order 'timed' is found by programs that run"):
+        build(branchy(3, operators=9, channels=24), TINY, TIMED)
+    dimension = DynamicDimension.of(conv_net((1, 1)))
+    attributes = KernelAttributes.of({"model": "net"}, "length", "4..5")
+    with pytest.raises(CompileError, match=r"length 5 of dimension 'L': .*'measured' is found by programs that run"):
+        compile_range(dimension, TINY, range(4, 6), attributes, Options(order="measured"))

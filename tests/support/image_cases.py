@@ -13,14 +13,16 @@ import numpy as np
 import onnx
 
 from compiler import ir
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
-from compiler.backend.pipeline import build, build_planned
-from compiler.compile import compile_model
+from compiler.backend.pipeline import build, build_lowered, emit_lowered
 from compiler.compile_range import compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
 from compiler.measured_order import build_measured
+from compiler.plan.retarget import retarget
 from compiler.timed_order import build_timed
 from examples.encoder import MODEL as ENCODER
 from hw.contract.image import Image
@@ -46,16 +48,23 @@ class ImageCase:
     slow: bool = False
 
 
-def _built(graph: ir.Graph, params: SocParams, options: Options) -> list[bytes]:
-    return [build(graph, params, options, jobs=1)[0].to_bytes()]
+Build = tuple[ir.Graph, SocParams, Options]  #: what a build makes an image of
 
 
-def _compiled(model: onnx.ModelProto, params: SocParams, **how) -> list[bytes]:
-    return [compile_model(model, params, name="net", jobs=1, cache=False, **how).to_bytes()]
+def _built(make: Callable[[], Build]) -> list[bytes]:
+    return [build(*make(), jobs=1)[0].to_bytes()]
 
 
-def _network(name: str, params: SocParams, options: Options) -> list[bytes]:
-    return [compile_model(network(name), params, name=name, options=options, jobs=1, cache=False).to_bytes()]
+def _network(name: str, params: SocParams, options: Options) -> Build:
+    return import_model(network(name), name=name), params, options
+
+
+def _made(make: Callable[[int], ir.Graph], params: SocParams, options: Options) -> Build:
+    return make(1), params, options
+
+
+def _imported(model: onnx.ModelProto, params: SocParams, options: Options, **how) -> Build:
+    return import_model(model, name="net", **how), params, options
 
 
 # -- searches ------------------------------------------------------------------------------------------------
@@ -101,15 +110,17 @@ def _range(model: onnx.ModelProto | Path, lengths: range, params: SocParams, **h
 
 def _family(lengths: Iterable[int]) -> Iterator[bytes]:
     """The longest length, then shorter ones by its plan: each with tiles of its own, and with the plan's."""
-    dimension, plan = DynamicDimension.of(conv_net((1, 1), (1, 1))), None
-    for length in lengths:
-        graph = import_model(dimension.fixed(length), name="net")
-        if plan is None:
-            image, plan = build_planned(graph, TINY, Options(), jobs=1)
-            yield image.to_bytes()
-        else:
-            for given in (plan.with_free_tiles(), plan):
-                yield build_planned(graph, TINY, Options(), given, jobs=1)[0].to_bytes()
+    dimension, built = DynamicDimension.of(conv_net((1, 1), (1, 1))), None
+    with Desk(1) as desk:
+        for length in lengths:
+            net = LoweredModel.of(import_model(dimension.fixed(length), name="net"), TINY, Options())
+            if built is None:
+                built = build_lowered(net, desk)
+                yield built.image.to_bytes()
+            else:
+                for free in (True, False):
+                    plan = retarget(built, net, free_tiles=free)
+                    yield emit_lowered(net, plan, desk, built.placement.constants).to_bytes()
 
 
 def _rows_as_long() -> onnx.ModelProto:
@@ -178,10 +189,10 @@ def _batched() -> onnx.ModelProto:
     return model
 
 
-IMAGES = [
-    *(ImageCase(f"layers {number}", partial(_built, *case)) for number, case in enumerate(CASES)),
-    *(
-        ImageCase(f"{name} {how}", partial(_network, name, BASE, options))
+BUILDS: dict[str, Callable[[], Build]] = {
+    **{f"layers {number}": lambda case=case: case for number, case in enumerate(CASES)},
+    **{
+        f"{name} {how}": partial(_network, name, BASE, options)
         for name in ("digits", "ic_resnet8_int8", "kws_dscnn_int8")
         for how, options in {
             "on one engine": Options(),
@@ -190,30 +201,32 @@ IMAGES = [
             "without points": Options(engines=2, cancel_interval=0, order="source"),
         }.items()
         if (name, how) != ("digits", "without points")
-    ),
-    *(
-        ImageCase(
-            f"{make.__name__[1:].replace('_', ' ')} {params.name} {engines}", partial(_built, make(1), params, options)
-        )
+    },
+    **{
+        f"{make.__name__[1:].replace('_', ' ')} {params.name} {engines}": partial(_made, make, params, options)
         for make in (_rows, _depthwise, _moves, _large_weights)
         for params, engines, options in (
             (TINY, 1, Options()),
             (BASE, 2, Options(engines=2, lv2_limit=320 * KIB, cancel_interval=3000)),
         )
-    ),
-    *(
-        ImageCase(f"random {seed}", partial(_compiled, random_graph(seed), TINY, observe=seed % 3 == 0))
+    },
+    **{
+        f"random {seed}": partial(_imported, random_graph(seed), TINY, Options(observe=seed % 3 == 0))
         for seed in range(8)
-    ),
-    ImageCase("CPU steps", partial(_compiled, _with_cpu_steps(), TINY, fallback=True)),
-    ImageCase("batch 2", partial(_compiled, _batched(), BASE, batch=2, options=Options(engines=2))),
+    },
+    "CPU steps": partial(_imported, _with_cpu_steps(), TINY, Options(), fallback=True),
+    "batch 2": partial(_imported, _batched(), BASE, Options(engines=2), batch=2),
+    "split": partial(_made, lambda _: wide_middle(64).graph, BASE, Options(engines=2, lv2_limit=384 * KIB)),
+    **{
+        f"order {order}": partial(_made, lambda seed: branchy(2 + seed, 9, 24), BASE, Options(engines=2, order=order))
+        for order in ("search", "source", "exhaustive")
+    },
+}
+
+IMAGES = [
+    *(ImageCase(name, partial(_built, make)) for name, make in BUILDS.items()),
     ImageCase("auto, large", partial(_auto, 20, 16)),
     ImageCase("auto, small", partial(_auto, 2, 8)),
-    ImageCase("split", partial(_built, wide_middle(64).graph, BASE, Options(engines=2, lv2_limit=384 * KIB))),
-    *(
-        ImageCase(f"order {order}", partial(_built, branchy(3, 9, 24), BASE, Options(engines=2, order=order)))
-        for order in ("search", "source", "exhaustive")
-    ),
     ImageCase("timed", partial(_timed, branchy(2, 6, 16), TINY, Options(order="timed"))),
     ImageCase("timed, two engines", partial(_timed, branchy(8, 6, 16), BASE, Options(engines=2, order="timed"))),
     ImageCase("timed, many", partial(_timed, branchy(8, 9, 24), BASE, Options(engines=2, order="timed")), slow=True),

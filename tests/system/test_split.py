@@ -8,8 +8,9 @@ import pytest
 from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from compiler.backend.split.parts import ImageCut, cut
+from compiler.backend.split.parts import cut
 from compiler.order.dimensions import HEIGHT
+from compiler.plan.rewrites import ImageCut
 from hw.contract.params import preset
 from sim import backends
 from sim.bus import HostCosts

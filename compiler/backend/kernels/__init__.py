@@ -10,8 +10,7 @@ from compiler.backend.kernels import (
     move,
     pad,
     product,
-    region,
     softmax,
 )
 
-__all__ = ["conv", "eltwise", "host", "layer_norm", "load", "max_pool", "move", "pad", "product", "region", "softmax"]
+__all__ = ["conv", "eltwise", "host", "layer_norm", "load", "max_pool", "move", "pad", "product", "softmax"]

@@ -15,7 +15,7 @@ from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_geometry import KernelChunk, PixelTile, TileGeometry
-from compiler.backend.tiling.end_tiles import Ends, split_ends
+from compiler.backend.tiling.end_tiles import WHOLE, Ends, split_ends
 from compiler.backend.tiling.mac_slices import mac_slices
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, Segment, VecOp
 
@@ -35,7 +35,7 @@ class ConvEmitter:
         return self.work.layer.depthwise and self.work.x.view.on_chip and self.work.y.view.on_chip
 
     def job(
-        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: Ends = (1, 1)
+        self, number: int, engine: int, tiles: list[ChannelTile], own_loads: bool = False, ends: Ends = WHOLE
     ) -> JobProgram:
         """Return the job of layer ``number`` on ``engine`` that computes ``tiles``; ``own_loads``: see
         :class:`JobProgram`; ``ends``: parts of its first and its last tile, see

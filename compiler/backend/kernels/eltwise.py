@@ -1,10 +1,10 @@
 """Element-wise layers and tables on the vector unit."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, parts_by_maker, row_parts
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
 from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import EltwiseLayer, Layer
@@ -16,41 +16,25 @@ from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.staging_ring import StagingRing
 from compiler.backend.program.task import BufferFill
+from compiler.plan.tiles import PixelTiles
 
 _MAX_TILE = 8192  #: bytes of one operand per tile: enough to hide start-up, small enough to overlap early
 _MAX_COUNT = (1 << 12) - 1
 
 
 @dataclass(frozen=True)
-class EltwisePlan(Plan):
-    """Tiles of ``rows`` x ``cols`` pixels of ``channels`` channels; where it makes no difference which byte belongs to
-    which pixel, tensors are taken as one pixel of many channels."""
+class _Operands:
+    """Holds the operands of a layer; where it makes no difference which byte belongs to which pixel, tensors are taken
+    as one pixel of many channels. A tile has at most ``cut`` channels; 0 stands for any."""
 
-    layer: EltwiseLayer
     a: TensorOperand
     b: TensorOperand | None
     y: TensorOperand
-    rows: int
-    cols: int
-    channels: int
-    pitch: int  #: bytes of a pixel in LV1
+    cut: int
 
-    def boxes(self) -> Iterator[PixelBox]:
-        """Return the tiles in order."""
-        return boxes(self.y.view.shape, self.rows, self.cols, self.channels)
-
-
-@kernel
-class EltwiseKernel(Kernel[EltwisePlan]):
-    """Element-wise operators of one or two operands; the engines share the tiles."""
-
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any element-wise layer."""
-        return isinstance(layer, EltwiseLayer)
-
-    def plan(self, layer: EltwiseLayer, context: KernelContext) -> EltwisePlan:
-        """Return the largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
-        lanes = context.params.vec_lanes
+    @classmethod
+    def of(cls, layer: EltwiseLayer, context: KernelContext) -> "_Operands":
+        """Return the operands of ``layer``."""
         a, *others = (context.operand(name) for name in layer.inputs)
         b, y = others[0] if others else None, context.operand(layer.output)
         views = [o.view for o in (a, b, y) if o is not None]
@@ -59,28 +43,46 @@ class EltwiseKernel(Kernel[EltwisePlan]):
         if layer.broadcast != "pixels" and all(v.is_dense for v in views) and whole:
             a, y = _as_bytes(a), _as_bytes(y)
             b = _as_bytes(b) if b and not layer.broadcast else b
-        shape, free = y.view.shape, free_lv1(context.params, context.lv1, layer.requantise)
+        return cls(a, b, y, cut)
+
+
+@kernel
+class EltwiseKernel(Kernel[PixelTiles]):
+    """Element-wise operators of one or two operands; the engines share the tiles."""
+
+    def match(self, layer: Layer, context: KernelContext) -> bool:
+        """Any element-wise layer."""
+        return isinstance(layer, EltwiseLayer)
+
+    def choose(self, layer: EltwiseLayer, context: KernelContext) -> PixelTiles:
+        """Return the largest tile of whole rows, or of a part of one, that leaves room for all buffers."""
+        lanes, operands = context.params.vec_lanes, _Operands.of(layer, context)
+        shape, free = operands.y.view.shape, free_lv1(context.params, context.lv1, layer.requantise)
         most = min(_MAX_TILE, free // 8, context.budget.staging(0).size // 6) // lanes * lanes
-        channels = min(shape[3], most, _MAX_COUNT * lanes, cut or most)
+        channels = min(shape[3], most, _MAX_COUNT * lanes, operands.cut or most)
         pitch = -(-channels // lanes) * lanes
         cols = max(1, min(shape[2], most // pitch, _MAX_COUNT))
         rows = max(1, min(shape[1], most // (pitch * cols), _MAX_COUNT // cols)) if cols == shape[2] else 1
-        return EltwisePlan("", layer, a, b, y, rows, cols, channels, pitch)
+        return PixelTiles(rows, cols, channels)
 
-    def emit(self, plan: EltwisePlan, context: KernelContext) -> list[JobProgram]:
+    def emit(self, layer: EltwiseLayer, tiles: PixelTiles, context: KernelContext) -> list[JobProgram]:
         """Return a job for each engine with a share of the tiles."""
-        jobs = (_job(plan, context, EngineShare(i, context.budget.engines)) for i in range(context.budget.engines))
+        operands, engines = _Operands.of(layer, context), context.budget.engines
+        jobs = (_job(layer, operands, tiles, context, EngineShare(i, engines)) for i in range(engines))
         return [job for job in jobs if job]
 
 
-def _job(plan: EltwisePlan, context: KernelContext, share: EngineShare) -> JobProgram | None:
-    layer, a, b, y, lanes = plan.layer, plan.a, plan.b, plan.y, context.params.vec_lanes
+def _job(
+    layer: EltwiseLayer, of: _Operands, tiles: PixelTiles, context: KernelContext, share: EngineShare
+) -> JobProgram | None:
+    a, b, y, lanes = of.a, of.b, of.y, context.params.vec_lanes
     header = {"ma": layer.ma, "mb": layer.mb, "bias": layer.bias}
     if not layer.raw:
         header |= {"zp_a": a.zero_point, "zp_b": b.zero_point if b else 0}
     build = VectorJob(context, share.index, layer.requantise, **header)
-    size = plan.rows * plan.cols * plan.pitch
-    size_b = size if b is not None and not layer.broadcast else plan.pitch
+    pitch = -(-tiles.channels // lanes) * lanes
+    size = tiles.rows * tiles.cols * pitch
+    size_b = size if b is not None and not layer.broadcast else pitch
     ring_a = build.ring(Sem.A_FULL, Sem.A_FREE, size)
     ring_b = build.ring(Sem.B_FULL, Sem.B_FREE, size_b)
     out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, size)
@@ -89,11 +91,11 @@ def _job(plan: EltwisePlan, context: KernelContext, share: EngineShare) -> JobPr
     spill = build.spill(y, size)
     operands = [a] if b is None or layer.broadcast else [a, b]
     height = y.view.shape[1]
-    found: Iterable[PixelBox] = row_parts(plan.boxes(), context, height)
+    found: Iterable[PixelBox] = row_parts(boxes(y.view.shape, tiles.rows, tiles.cols, tiles.channels), context, height)
     for operand in operands:
         found = [part for box in found for part in parts_by_maker(box, operand.view, context)]
-    tiles = [(box, box, [(operand.view, box) for operand in operands]) for box in found]
-    for box in engine_tiles(tiles, context, share, height):
+    read = [(box, box, [(operand.view, box) for operand in operands]) for box in found]
+    for box in engine_tiles(read, context, share, height):
         line = -(-box.channels // lanes) * lanes
         fill_a = ring_a.fill(box)
         loads = build.job.load(a.view, box, fill_a.address, box.cols * line, line, a.zero_byte, stage_a, box)

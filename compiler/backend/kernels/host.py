@@ -1,22 +1,23 @@
 """Layers that run on the CPU: no job."""
 
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.layers.layer import HostLayer, Layer
 from compiler.backend.program.job import JobProgram
+from compiler.plan.tiles import Uncut
 
 
 @kernel
-class HostKernel(Kernel[Plan]):
+class HostKernel(Kernel[Uncut]):
     """Host layers, which are steps of the image between its jobs."""
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Any host layer."""
         return isinstance(layer, HostLayer)
 
-    def plan(self, layer: HostLayer, context: KernelContext) -> Plan:
+    def choose(self, layer: HostLayer, context: KernelContext) -> Uncut:
         """Nothing to cut."""
-        return Plan("")
+        return Uncut()
 
-    def emit(self, plan: Plan, context: KernelContext) -> list[JobProgram]:
+    def emit(self, layer: HostLayer, tiles: Uncut, context: KernelContext) -> list[JobProgram]:
         """No job."""
         return []

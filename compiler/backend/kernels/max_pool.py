@@ -3,10 +3,10 @@
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from compiler.backend.kernels.region_tiles import engine_tiles, most_channels, row_parts
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.vector_job import VectorJob, free_lv1
 from compiler.backend.layers.engine_share import EngineShare
 from compiler.backend.layers.layer import Layer, MaxLayer
@@ -14,6 +14,7 @@ from compiler.backend.memory.tensor_view import PixelBox, boxes
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.semaphores import Sem
 from compiler.ir import CompileError
+from compiler.plan.tiles import PixelTiles
 from compiler.plan.work import staged_together
 from hw.contract.isa import VecOp
 from sim.cost import TILE_START, tile_load_cycles
@@ -23,26 +24,15 @@ _MAX_COUNT = (1 << 12) - 1
 _Shape = tuple[int, int, int]  #: rows, columns and channels of a tile
 
 
-@dataclass(frozen=True)
-class MaxPlan(Plan):
-    """Tiles of ``rows`` x ``cols`` output pixels of ``channels`` channels."""
-
-    layer: MaxLayer
-    rows: int
-    cols: int
-    channels: int
-    together: bool = False  #: the input passes through LV2 in all its channels, before the tiles that read it
-
-
 @kernel
-class MaxKernel(Kernel[MaxPlan]):
+class MaxKernel(Kernel[PixelTiles]):
     """Maxima over windows; the engines share the tiles."""
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Any maximum over windows."""
         return isinstance(layer, MaxLayer)
 
-    def plan(self, layer: MaxLayer, context: KernelContext) -> MaxPlan:
+    def choose(self, layer: MaxLayer, context: KernelContext) -> PixelTiles:
         """Return the tile that loads least."""
         params, shape = context.params, context.operand(layer.output).view.shape
         free = free_lv1(params, context.lv1, layer.requantise) - 2 * params.lv1_word
@@ -60,37 +50,39 @@ class MaxKernel(Kernel[MaxPlan]):
         if context.made is not None:
             lower = [(rows // part, cols, channels) for rows, cols, channels in fitting for part in (1, 2, 4)]
             tile = _soonest(layer, [tile, *(shape for shape in lower if shape[0] and shape[2] == tile[2])], context)
-        return MaxPlan("", layer, *tile, loads.together(tile))
+        return PixelTiles(*tile)
 
-    def emit(self, plan: MaxPlan, context: KernelContext) -> list[JobProgram]:
+    def emit(self, layer: MaxLayer, tiles: PixelTiles, context: KernelContext) -> list[JobProgram]:
         """Return a job for each engine with a share of the tiles."""
-        jobs = (_job(plan, context, EngineShare(i, context.budget.engines)) for i in range(context.budget.engines))
+        engines = context.budget.engines
+        jobs = (_job(layer, tiles, context, EngineShare(i, engines)) for i in range(engines))
         return [job for job in jobs if job]
 
 
-def _job(plan: MaxPlan, context: KernelContext, share: EngineShare) -> JobProgram | None:
-    layer, rows, cols, channels = plan.layer, plan.rows, plan.cols, plan.channels
+def _job(layer: MaxLayer, tiles: PixelTiles, context: KernelContext, share: EngineShare) -> JobProgram | None:
+    rows, cols, channels = tile = tiles.rows, tiles.cols, tiles.channels
     x, y, longest = context.operand(layer.inputs[0]), context.operand(layer.output), context.longest
+    together = _Loads(layer, y.view.shape, context).together(tile)
     build = VectorJob(context, share.index, layer.requantise, zp_a=x.zero_point)
     lanes, (kh, kw), (sh, sw) = context.params.vec_lanes, layer.kernel, layer.strides
     pitch = -(-channels // lanes) * lanes
     in_size = ((rows - 1) * sh + kh) * ((cols - 1) * sw + kw) * pitch
     ring = build.ring(Sem.A_FULL, Sem.A_FREE, in_size)
     out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, rows * cols * pitch)
-    depth = x.view.shape[3] if plan.together else channels
+    depth = x.view.shape[3] if together else channels
     stage = build.stage(x, in_size // pitch * depth, Sem.STAGE_FULL, Sem.STAGE_FREE)
     spill = build.spill(y, rows * cols * pitch)
     lowest = 0x80 if x.signed else 0
     height = y.view.shape[1]
     found = list(row_parts(boxes(y.view.shape, rows, cols, channels), context, height))
-    if plan.together:
+    if together:
         found.sort(key=lambda box: (box.n, box.y, box.x, box.c))
     pairs = [(box, _window(layer, box)) for box in found]
-    tiles = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
-    for box, source in engine_tiles(tiles, context, share, height):
+    read = [(pair, pair[0], [(x.view, pair[1])]) for pair in pairs]
+    for box, source in engine_tiles(read, context, share, height):
         line = -(-box.channels // lanes) * lanes
         fill, row = ring.fill(box), source.cols * line
-        whole = replace(source, c=0, channels=depth) if plan.together else source
+        whole = replace(source, c=0, channels=depth) if together else source
         ring.filled_by(fill, build.job.load(x.view, source, fill.address, row, line, lowest, stage, whole, whole))
         result = out.fill(box)
         vecs = []
@@ -148,7 +140,8 @@ class _Loads:
         return found + tiles * loads * lanes
 
     def together(self, tile: _Shape) -> bool:
-        """Return whether the input of ``tile`` comes from DRAM in all its channels by one load."""
+        """Return whether one load brings the input of ``tile`` from DRAM to LV2 in all its channels, before the tiles
+        that read it."""
         depth = self._shape[3]
         return (
             not self._on_chip and tile[2] < depth

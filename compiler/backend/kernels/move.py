@@ -1,8 +1,6 @@
 """Layers that only change the order of bytes: LV2 → LV1 → LV2, through staging where a tensor lies in DRAM."""
 
-from dataclasses import dataclass
-
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.layers.layer import Layer, MoveLayer, StridedCopy
 from compiler.backend.memory.tensor_view import TensorView
 from compiler.backend.program.job import JobProgram
@@ -10,50 +8,47 @@ from compiler.backend.program.ring import Ring
 from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.strided_copies import Dims, merge, strided_copy, tiles
 from compiler.backend.tiling.move_tile import move_tile_bytes
+from compiler.plan.tiles import MoveTiles
 from hw.contract.isa import Op, Segment
 
 
-@dataclass(frozen=True)
-class MovePlan(Plan):
-    """The copies to make, to ``output``. None is left where all inputs are written in place."""
-
-    copies: tuple[StridedCopy, ...]
-    output: str
-
-
 @kernel
-class MoveKernel(Kernel[MovePlan]):
+class MoveKernel(Kernel[MoveTiles]):
     """Concatenations, permutations and slices, on the first engine."""
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Any layer of strided copies."""
         return isinstance(layer, MoveLayer)
 
-    def plan(self, layer: MoveLayer, context: KernelContext) -> MovePlan:
-        """Return the copies of inputs that are not written in place, nor read there."""
-        inside = context.placement.inside
-        pairs = [(copy, copy.src, layer.output) for copy in layer.copies]
-        within = {(inner, outer) for inner, (outer, _) in inside.items()}
-        copies = tuple(copy for copy, one, other in pairs if not {(one, other), (other, one)} & within)
-        return MovePlan("" if copies else "in place", copies, layer.output)
+    def choose(self, layer: MoveLayer, context: KernelContext) -> MoveTiles:
+        """Return tiles that fit two buffers in LV1."""
+        return MoveTiles(move_tile_bytes(context.params, context.lv1, context.budget.staging(0)))
 
-    def emit(self, plan: MovePlan, context: KernelContext) -> list[JobProgram]:
+    def emit(self, layer: MoveLayer, tiles: MoveTiles, context: KernelContext) -> list[JobProgram]:
         """Return one job, if anything is to be copied."""
-        if not plan.copies:
+        copies = _copies(layer, context)
+        if not copies:
             return []
-        target = context.operand(plan.output).view
-        mover = _Mover(context)
-        for copy in plan.copies:
+        target = context.operand(layer.output).view
+        mover = _Mover(context, tiles.size)
+        for copy in copies:
             mover.move(context.placement.view(copy.src), target, copy)
         return [mover.job]
 
 
-class _Mover:
-    """Strided copies between dense places, tile by tile, in one job."""
+def _copies(layer: MoveLayer, context: KernelContext) -> list[StridedCopy]:
+    """Return the copies of inputs that are not written in place, nor read there."""
+    pairs = [(copy, copy.src, layer.output) for copy in layer.copies]
+    within = {(inner, outer) for inner, (outer, _) in context.placement.inside.items()}
+    return [copy for copy, one, other in pairs if not {(one, other), (other, one)} & within]
 
-    def __init__(self, context: KernelContext) -> None:
+
+class _Mover:
+    """Makes strided copies between dense places, tile by tile of ``size`` bytes, in one job."""
+
+    def __init__(self, context: KernelContext, size: int) -> None:
         self.job, staging = JobProgram(context.params, context.number), context.budget.staging(0)
-        self._size = size = move_tile_bytes(context.params, context.lv1, staging)
+        self._size = size
         self._ring = Ring(Sem.MOVE_FULL, Sem.MOVE_FREE, context.lv1.base, size, 2)
         self._stage = Ring(Sem.STAGE_FULL, Sem.STAGE_FREE, staging.base, size, 2)
         self._spill = Ring(Sem.SPILL_FULL, Sem.SPILL_FREE, staging.base + 2 * size, size, 2)

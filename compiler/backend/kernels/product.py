@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compiler.backend.kernels.buffered_job import in_words
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel
+from compiler.backend.kernels.registry import Kernel, KernelContext, kernel
 from compiler.backend.kernels.row_job import RowJob
 from compiler.backend.layers.layer import Layer, ProductLayer
 from compiler.backend.layers.row_share import MatrixRows, own_rows
@@ -25,6 +25,7 @@ from compiler.backend.program.semaphores import Sem
 from compiler.backend.program.task import BufferFill, Task
 from compiler.backend.tiling.conv_tiling import lv0_slots
 from compiler.ir import CompileError
+from compiler.plan.tiles import ProductTiles
 from hw.contract.isa import Lv0Space, Lv0View, MacMode, Op, VecOp
 from hw.contract.params import SocParams
 
@@ -33,9 +34,9 @@ _SLOTS = 3  #: LV1 buffers of either operand
 
 
 @dataclass(frozen=True)
-class ProductPlan(Plan):
-    """Tiles of up to ``rows`` rows and ``params.out_channels`` columns of the result, of which each product takes
-    ``depth`` elements at a time; ``shape``: rows, depth and columns of a matrix."""
+class _Work:
+    """Is a product in tiles of up to ``rows`` rows and ``params.out_channels`` columns of the result, of which each
+    takes ``depth`` elements at a time; ``shape``: rows, depth and columns of a matrix."""
 
     layer: ProductLayer
     a: TensorOperand
@@ -45,22 +46,32 @@ class ProductPlan(Plan):
     rows: int
     depth: int
 
+    @classmethod
+    def of(cls, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> "_Work":
+        """Return the product of ``layer`` in ``tiles``."""
+        a, b, y = (context.operand(name) for name in (*layer.inputs, layer.output))
+        return cls(layer, a, b, y, _shape(layer, context), tiles.rows, tiles.depth)
+
+
+def _shape(layer: ProductLayer, context: KernelContext) -> tuple[int, int, int]:
+    """Return rows, depth and columns of a matrix."""
+    a, y = context.operand(layer.inputs[0]), context.operand(layer.output)
+    _, _, rows, columns = y.view.shape
+    columns //= layer.heads if layer.joined[2] else 1
+    return rows, a.view.shape[3] // (layer.all_heads if layer.joined[0] else 1), columns
+
 
 @kernel
-class ProductKernel(Kernel[ProductPlan]):
+class ProductKernel(Kernel[ProductTiles]):
     """Products of computed matrices; the engines share the rows."""
 
     def match(self, layer: Layer, context: KernelContext) -> bool:
         """Any product of computed matrices."""
         return isinstance(layer, ProductLayer)
 
-    def plan(self, layer: ProductLayer, context: KernelContext) -> ProductPlan:
+    def choose(self, layer: ProductLayer, context: KernelContext) -> ProductTiles:
         """As much depth as LV0 takes of the second operand, then as many rows as it takes of the first."""
-        a, b, y = (context.operand(name) for name in (*layer.inputs, layer.output))
-        params, heads = context.params, layer.heads
-        _, _, rows, columns = y.view.shape
-        columns //= heads if layer.joined[2] else 1
-        whole = a.view.shape[3] // (layer.all_heads if layer.joined[0] else 1)
+        params, (rows, whole, columns) = context.params, _shape(layer, context)
         most, line = min(params.lv0_acc_rows // 2, rows), params.rows
         parts = -(-rows // most)
         most = -(-rows // parts)
@@ -75,11 +86,12 @@ class ProductKernel(Kernel[ProductPlan]):
                 f"operator {layer.name!r}: its tiles need {need} bytes of LV1, {context.lv1.size} are there: choose a "
                 "preset with a larger lv1_bytes"
             )
-        return ProductPlan(f"{most}x{columns}x{depth}", layer, a, b, y, (rows, whole, columns), most, depth)
+        return ProductTiles(most, columns, depth)
 
-    def emit(self, plan: ProductPlan, context: KernelContext) -> list[JobProgram]:
+    def emit(self, layer: ProductLayer, tiles: ProductTiles, context: KernelContext) -> list[JobProgram]:
         """Return a job for each engine with a share of the rows."""
-        jobs = (_Emitter(plan, context, engine).job() for engine in range(context.budget.engines))
+        work = _Work.of(layer, tiles, context)
+        jobs = (_Emitter(work, context, engine).job() for engine in range(context.budget.engines))
         return [job for job in jobs if job]
 
 
@@ -94,29 +106,29 @@ class _Chunk:
 class _Emitter:
     """The job of one engine."""
 
-    def __init__(self, plan: ProductPlan, context: KernelContext, engine: int) -> None:
-        self._plan, self._context, self._engine = plan, context, engine
-        params, q = context.params, plan.layer.requantise
+    def __init__(self, work: _Work, context: KernelContext, engine: int) -> None:
+        self._work, self._context, self._engine = work, context, engine
+        params, q = context.params, work.layer.requantise
         self._params: SocParams = params
         lanes = params.vec_lanes
         scale = np.full(lanes, np.asarray(q.scale, np.float32).reshape(-1)[0], np.float32)
         block = vec_params(params, np.zeros(lanes, np.int32), scale, zp_y=q.zero_point, lo=q.lo, hi=q.hi)
         table = {} if q.table is None else {"table": q.table.tobytes()}
         self._build = RowJob(context, engine, {"result": block, **table})
-        act, wgt = plan.rows * plan.depth, params.out_channels * plan.depth
+        act, wgt = work.rows * work.depth, params.out_channels * work.depth
         build = self._build
         self._act1 = build.ring(Sem.ACT1_FULL, Sem.ACT1_FREE, act, _SLOTS)
         self._wgt1 = build.ring(Sem.WEIGHT1_FULL, Sem.WEIGHT1_FREE, wgt, _SLOTS)
-        self._out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, plan.rows * params.out_channels)
-        self._act_stage = build.stage(plan.a, act, Sem.STAGE_FULL, Sem.STAGE_FREE)
-        self._wgt_stage = build.stage(plan.b, wgt, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE)
-        self._spill = build.spill(plan.y, plan.rows * params.out_channels)
+        self._out = build.ring(Sem.OUT_FULL, Sem.OUT_FREE, work.rows * params.out_channels)
+        self._act_stage = build.stage(work.a, act, Sem.STAGE_FULL, Sem.STAGE_FREE)
+        self._wgt_stage = build.stage(work.b, wgt, Sem.STAGE_B_FULL, Sem.STAGE_B_FREE)
+        self._spill = build.spill(work.y, work.rows * params.out_channels)
         self._lv0()
 
     def _lv0(self) -> None:
-        params, plan = self._params, self._plan
-        act = in_words(plan.rows * plan.depth, params) // params.rows
-        wgt = plan.depth
+        params, work = self._params, self._work
+        act = in_words(work.rows * work.depth, params) // params.rows
+        wgt = work.depth
         self._act0 = Ring(Sem.ACT0_FULL, Sem.ACT0_FREE, 0, act, lv0_slots(act, params.lv0_act_bytes // params.rows))
         self._wgt0 = Ring(
             Sem.WEIGHT0_FULL, Sem.WEIGHT0_FREE, 0, wgt, lv0_slots(wgt, params.lv0_wgt_bytes // params.rows)
@@ -125,17 +137,17 @@ class _Emitter:
 
     def job(self) -> JobProgram | None:
         """All tiles: columns inside rows, so that the first operand is loaded once."""
-        rows, _, columns = self._plan.shape
-        images = self._plan.y.view.shape[0]
-        matrices = images * (self._plan.layer.heads if self._plan.layer.joined[2] else 1)
+        rows, _, columns = self._work.shape
+        images = self._work.y.view.shape[0]
+        matrices = images * (self._work.layer.heads if self._work.layer.joined[2] else 1)
         engines = self._context.budget.engines
-        for part in own_rows(matrices, rows, self._engine, engines, self._plan.rows):
+        for part in own_rows(matrices, rows, self._engine, engines, self._work.rows):
             for first in range(0, columns, self._params.out_channels):
                 self._tile(part, first, min(self._params.out_channels, columns - first))
         return self._build.finished()
 
     def _chunks(self) -> Iterator[_Chunk]:
-        whole, depth = self._plan.shape[1], self._plan.depth
+        whole, depth = self._work.shape[1], self._work.depth
         for first in range(0, whole, depth):
             yield _Chunk(first, min(depth, whole - first))
 
@@ -152,12 +164,12 @@ class _Emitter:
 
     def _box(self, operand: int, matrix: int, row: int, rows: int, column: int, columns: int) -> PixelBox:
         """Return a part of a matrix of an operand: A, B or the result."""
-        layer = self._plan.layer
+        layer = self._work.layer
         if not layer.joined[operand]:
             return PixelBox(matrix, 0, 1, row, rows, column, columns)
         image, head = divmod(matrix, layer.heads)
         first, held = (0, layer.heads) if operand == _RESULT else (layer.first, layer.all_heads)
-        width = (self._plan.a, self._plan.b, self._plan.y)[operand].view.shape[3] // held
+        width = (self._work.a, self._work.b, self._work.y)[operand].view.shape[3] // held
         return PixelBox(image, 0, 1, row, rows, (first + head) * width + column, columns)
 
     def _activations(self, part: MatrixRows, chunk: _Chunk) -> BufferFill:
@@ -165,7 +177,7 @@ class _Emitter:
         held = self._act0.find((part, chunk))
         if held:
             return held
-        job, params, a = self._build.job, self._params, self._plan.a
+        job, params, a = self._build.job, self._params, self._work.a
         lv1, pitch = self._act1.find((part, chunk)), -(-chunk.count // params.rows) * params.rows
         if lv1 is None:
             lv1 = self._act1.fill((part, chunk))
@@ -186,16 +198,16 @@ class _Emitter:
         held = self._wgt0.find(key)
         if held:
             return held
-        job, params, b = self._build.job, self._params, self._plan.b
+        job, params, b = self._build.job, self._params, self._work.b
         lines = -(-chunk.count // params.rows) * params.rows
         lv1 = self._wgt1.find(key)
         if lv1 is None:
             lv1 = self._wgt1.fill(key)
-            if self._plan.layer.transposed:  # a row for each column of the result; beyond the last one padding
+            if self._work.layer.transposed:  # a row for each column of the result; beyond the last one padding
                 box = self._box(_B, matrix, column, params.out_channels, chunk.first, chunk.count)
             else:
                 box = self._box(_B, matrix, chunk.first, lines, column, columns)
-            pitch = lines if self._plan.layer.transposed else params.out_channels
+            pitch = lines if self._work.layer.transposed else params.out_channels
             loads = job.load(b.view, box, lv1.address, 0, pitch, b.zero_byte, self._wgt_stage, box)
             self._wgt1.filled_by(lv1, loads)
         held = self._wgt0.fill(key)
@@ -208,9 +220,9 @@ class _Emitter:
 
     def _weight_copies(self, source: int, word: int, lines: int) -> list[Fields]:
         """Return LD0s of a block of B from LV1 address ``source`` to LV0 word ``word``."""
-        params, plan = self._params, self._plan
+        params, work = self._params, self._work
         line, target = params.rows, word * params.lv1_word
-        if not plan.layer.transposed:
+        if not work.layer.transposed:
             return contiguous(source, target, lines * params.lv1_word)
         loops = [
             CopyLoop(params.pes, line * lines, line),
@@ -220,7 +232,7 @@ class _Emitter:
         return [copy_fields(source, target, loops, line)]
 
     def _macs(self, rows: int, chunk: _Chunk, act: int, wgt: int, acc: int, accumulate: bool) -> Iterator[Task]:
-        layer, line = self._plan.layer, self._params.rows
+        layer, line = self._work.layer, self._params.rows
         blocks = -(-chunk.count // line)
         most = max(1, self._context.longest // rows) if self._context.longest else blocks
         for first in range(0, blocks, most):
@@ -229,15 +241,15 @@ class _Emitter:
                 Op.MAC,
                 {
                     "mode": MacMode.DENSE, "accumulate": int(accumulate or first > 0), "w_cols": int(layer.transposed),
-                    "x_signed": int(self._plan.a.signed), "x_zp": self._plan.a.zero_byte,
-                    "w_signed": int(self._plan.b.signed), "w_zp": self._plan.b.zero_byte,
+                    "x_signed": int(self._work.a.signed), "x_zp": self._work.a.zero_byte,
+                    "w_signed": int(self._work.b.signed), "w_zp": self._work.b.zero_byte,
                     "act": act + first, "wgt": wgt + first * line, "acc": acc, "n0": count,
                     "k0_s": 1 if count > 1 else 0, "p0": rows, "p0_s": blocks, "acc_s": rows,
                 },
             )  # fmt: skip
 
     def _drain(self, part: MatrixRows, column: int, columns: int, acc: BufferFill) -> None:
-        params, table = self._params, self._plan.layer.requantise.table
+        params, table = self._params, self._work.layer.requantise.table
         out, groups = self._out.fill((part, column)), -(-columns // params.vec_lanes)
         pitch = groups * params.vec_lanes
         fields = {
@@ -250,5 +262,5 @@ class _Emitter:
         self._acc.read_by(acc, vec)
         self._out.filled_by(out, [vec])
         box = self._box(_RESULT, part.matrix, part.first, part.count, column, columns)
-        store = self._build.job.store(self._plan.y.view, box, out.address, 0, pitch, self._spill, box)
+        store = self._build.job.store(self._work.y.view, box, out.address, 0, pitch, self._spill, box)
         self._out.read_by(out, store)

@@ -6,21 +6,23 @@ has done with them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from compiler.backend.kernels.registry import Kernel, KernelContext, Plan, kernel, kernel_for
-from compiler.backend.layers.layer import ConvLayer, Layer, ProductLayer
-from compiler.backend.layers.region import Place, Region
+from compiler.backend.kernels.registry import KernelContext, emitted
+from compiler.backend.layers.layer import ConvLayer, ProductLayer
+from compiler.backend.layers.region import Region
 from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.operand import KeptInput, Lv1Area
 from compiler.backend.program.address import Anchor, Symbol
 from compiler.backend.program.dependencies import apart, dependencies
 from compiler.backend.program.extents import Extent, source, written
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.job_order import JobOrder, emitted, possible
+from compiler.backend.program.job_order import check_jobs, in_order, possible
 from compiler.backend.program.made import Made
 from compiler.backend.program.region_order import RegionError, order_tasks, synchronise
 from compiler.backend.program.schedule import schedule
+from compiler.plan.plan import JobPlan
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Op, Segment
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
@@ -29,80 +31,72 @@ from sim.cost import LAYER_TO_LOAD
 _LONGEST = 1024  #: cycles of an instruction of the vector unit beside convolutions, which must not wait long for it
 
 
-@dataclass(frozen=True)
-class RegionPlan(Plan):
-    """The members, each with the bytes of LV1 that it may use, and its place."""
+def region_jobs(
+    region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext, given: Sequence[JobPlan] | None = None
+) -> tuple[list[JobProgram], list[AnyTiles]]:
+    """Return one job for each engine that has a part in ``region``, and the tiles of its members: those of ``tiles``,
+    or as they are chosen where these are None. ``given`` are decisions about each job, if there are any.
 
-    members: tuple[tuple[Layer, Lv1Area, Place], ...]
-
-
-@kernel
-class RegionKernel(Kernel[RegionPlan]):
-    """One job for each engine. Raises :class:`RegionError` where that is impossible, or gains nothing."""
-
-    def match(self, layer: Layer, context: KernelContext) -> bool:
-        """Any region."""
-        return isinstance(layer, Region)
-
-    def plan(self, layer: Region, context: KernelContext) -> RegionPlan:
-        """A quarter of LV1 for the vector unit, if there are convolutions too; half beside products of computed
-        matrices alone, which need less than convolutions and have softmax beside them."""
-        whole = Lv1Area.whole(context.params)
-        convolutions = [isinstance(member, ConvLayer | ProductLayer) for member in layer.members]
-        if all(convolutions) or not any(convolutions):
-            areas = [whole] * len(convolutions)
-        else:
-            constant = any(isinstance(member, ConvLayer) for member in layer.members)
-            most = whole.size * 3 // 4 if constant else whole.size // 2
-            areas = [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
-        alone = sum(not isinstance(place, Share) for place in layer.places)
-        summary = "side by side" + f", {alone} on one engine each" * bool(alone)
-        return RegionPlan(summary, tuple(zip(layer.members, areas, layer.places, strict=True)))
-
-    def emit(self, plan: RegionPlan, context: KernelContext) -> list[JobProgram]:
-        """Return one job for each engine that has a part in it."""
-        engines = range(context.budget.engines)
-        parts = _parts(plan, context)
-        if len(engines) > 1 and not apart(parts, context.params):
-            raise RegionError("an engine would read what another makes")
-        busy = [engine for engine in engines if parts[engine]]
-        if context.decisions is not None:
-            context.decisions.check_jobs(len(busy))
-            given = zip(busy, context.decisions.jobs, strict=True)
-            return [_merged(parts[engine], context, engine, order)[0] for engine, order in given]
-        merged, alone = [_merged(parts[engine], context, engine) for engine in busy], _alone(plan, context)
-        together = max(cycles for _, cycles in merged)
-        if together >= alone:
-            raise RegionError(f"{together} cycles side by side, {alone} one after the other")
-        return [job for job, _ in merged]
+    Raises :class:`RegionError` where the members cannot be one or, if their jobs are free, gain nothing by it.
+    """
+    engines = range(context.budget.engines)
+    parts, chosen = _parts(region, tiles, context)
+    if len(engines) > 1 and not apart(parts, context.params):
+        raise RegionError("an engine would read what another makes")
+    busy = [engine for engine in engines if parts[engine]]
+    if given is not None:
+        check_jobs(given, len(busy))
+        orders = zip(busy, (one.order for one in given), strict=True)
+        return [_merged(parts[engine], context, engine, order)[0] for engine, order in orders], chosen
+    merged, alone = [_merged(parts[engine], context, engine) for engine in busy], _alone(region, context)
+    together = max(cycles for _, cycles in merged)
+    if together >= alone:
+        raise RegionError(f"{together} cycles side by side, {alone} one after the other")
+    return [job for job, _ in merged], chosen
 
 
-def _alone(plan: RegionPlan, context: KernelContext) -> int:
+def _areas(region: Region, params: SocParams) -> list[Lv1Area]:
+    """Return the bytes of LV1 that each member may use: a quarter is for the vector unit, if there are convolutions
+    too; half beside products of computed matrices alone, which need less than convolutions and have softmax beside
+    them."""
+    whole = Lv1Area.whole(params)
+    convolutions = [isinstance(member, ConvLayer | ProductLayer) for member in region.members]
+    if all(convolutions) or not any(convolutions):
+        return [whole] * len(convolutions)
+    constant = any(isinstance(member, ConvLayer) for member in region.members)
+    most = whole.size * 3 // 4 if constant else whole.size // 2
+    return [Lv1Area(0, most) if conv else Lv1Area(most, whole.size - most) for conv in convolutions]
+
+
+def _alone(region: Region, context: KernelContext) -> int:
     """Return the cycles of the members one after the other, if each were a layer of its own."""
-    total, context = 0, replace(context, log=None)
-    for member, *_ in plan.members:
-        work = kernel_for(member, context)
+    total = 0
+    for member in region.members:
         took = [0] * context.budget.engines
-        for job in work.emit(work.plan(member, context), context):
+        for job in emitted(member, None, context)[0]:
             took[job.engine] += schedule(job.tasks, context.params, engines=context.budget.engines).cycles
         total += max(took) + LAYER_TO_LOAD if max(took) else 0
     return total
 
 
-def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
-    """Return the jobs of the members, by engine."""
+def _parts(
+    region: Region, tiles: Sequence[AnyTiles | None], context: KernelContext
+) -> tuple[list[list[JobProgram]], list[AnyTiles]]:
+    """Return the jobs of the members, by engine, and the tiles of each member."""
     engines, made = range(context.budget.engines), Made(context.params)
     parts: list[list[JobProgram]] = [[] for _ in engines]
+    chosen: list[AnyTiles] = []
     total = 0
     first = context.starts and not context.budget.placed
-    for member, area, place in plan.members:
+    areas = _areas(region, context.params)
+    for member, given, area, place in zip(region.members, tiles, areas, region.places, strict=True):
         around = replace(
             context, region_lv1=area, made=made, own_loads=first, longest=min(context.longest or _LONGEST, _LONGEST),
             budget=context.budget if isinstance(place, Share) else context.budget.of_one(place),
             share=place if isinstance(place, Share) else Share.ANY,
         )  # fmt: skip
-        work = kernel_for(member, around)
-        jobs = work.emit(work.plan(member, around), around)
+        jobs, cut = emitted(member, given, around)
+        chosen.append(cut)
         for job in jobs:
             job.engine = job.engine if isinstance(place, Share) else place
         took = [0 for _ in engines]
@@ -115,11 +109,11 @@ def _parts(plan: RegionPlan, context: KernelContext) -> list[list[JobProgram]]:
             took[job.engine] += order.cycles
             parts[job.engine].append(job)
         total += max(took)
-    return parts
+    return parts, chosen
 
 
 def _merged(
-    parts: Sequence[JobProgram], context: KernelContext, engine: int, order: JobOrder | None = None
+    parts: Sequence[JobProgram], context: KernelContext, engine: int, order: Sequence[int] | None = None
 ) -> tuple[JobProgram, int]:
     """Return one job of all, and its estimated cycles; 0 if its ``order`` is given, which is taken where that is
     possible."""
@@ -139,7 +133,7 @@ def _merged(
     needs = dependencies(parts, context.params)
     cycles = 0
     if order is not None:
-        job.tasks = order.applied(emitted(job))
+        job.tasks = in_order(job, order)
     if order is None or not possible(job.tasks, needs):
         job.tasks, cycles = order_tasks(parts, needs, context.params, context.budget.engines)
     synchronise(job.tasks, needs)

@@ -3,21 +3,20 @@
 To add a kernel, write a class with three methods and decorate it::
 
     @kernel
-    class FlipKernel(Kernel[FlipPlan]):
+    class FlipKernel(Kernel[FlipTiles]):
         def match(self, layer, context):            # can this kernel compute the layer?
             return isinstance(layer, FlipLayer)
 
-        def plan(self, layer, context):             # how it is cut; no instruction yet
-            return FlipPlan(...)
+        def choose(self, layer, context):           # how it is cut: see :mod:`compiler.plan.tiles`
+            return FlipTiles(...)
 
-        def emit(self, plan, context):              # its jobs, in the order in which their engines run them
+        def emit(self, layer, tiles, context):      # its jobs, in the order in which their engines run them
             return [job, ...]
 
 Name a new file in ``kernels/__init__.py``. The first kernel that matches is taken, in order of registration.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -26,10 +25,10 @@ from compiler.backend.layers.region_share import Share
 from compiler.backend.memory.budget import Lv2Budget
 from compiler.backend.memory.operand import Lv1Area, TensorOperand
 from compiler.backend.memory.tensor_placement import TensorPlacement
-from compiler.backend.program.decisions import Choice, ChoiceLog, LayerDecisions
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.made import Made
 from compiler.ir import CompileError
+from compiler.plan.tiles import AnyTiles, Tiles
 from hw.contract.params import SocParams
 
 
@@ -42,9 +41,6 @@ class KernelContext:
 
     In a region also ``region_lv1``, the part of LV1 that the layer may use, ``made``: what the layers before it have
     made, and how the engines ``share`` the layer.
-
-    ``decisions``: those about the layer where they are given, see :mod:`compiler.backend.length_plan`; ``log``: of what
-    kernels choose.
     """
 
     params: SocParams
@@ -57,18 +53,11 @@ class KernelContext:
     region_lv1: Lv1Area | None = None
     made: Made | None = None
     share: Share = Share.ANY
-    decisions: LayerDecisions | None = None
-    log: ChoiceLog | None = None
 
     @property
     def lv1(self) -> Lv1Area:
         """Return the bytes of LV1 for the layer's buffers."""
         return self.region_lv1 or Lv1Area.whole(self.params)
-
-    def choose(self, make: Callable[[], Choice]) -> Choice:
-        """Return what ``make`` returns, unless that is given: for what shapes alone do not say, so that kernels for
-        other lengths can do the same."""
-        return self.log.choose(make) if self.log else make()
 
     def operand(self, name: str) -> TensorOperand:
         """Return the place and quantisation of a tensor."""
@@ -76,17 +65,10 @@ class KernelContext:
         return TensorOperand(self.placement.view(name), tensor.dtype == "int8", tensor.zero_point)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Says how a layer will be computed. ``summary`` is the shape of its tiles in a few words, for the report."""
-
-    summary: str
+TilesT = TypeVar("TilesT", bound=Tiles)
 
 
-PlanT = TypeVar("PlanT", bound=Plan)
-
-
-class Kernel(ABC, Generic[PlanT]):
+class Kernel(ABC, Generic[TilesT]):
     """Is a way to compute layers of one kind."""
 
     @abstractmethod
@@ -94,13 +76,14 @@ class Kernel(ABC, Generic[PlanT]):
         """Whether the kernel can compute ``layer``."""
 
     @abstractmethod
-    def plan(self, layer: Any, context: KernelContext) -> PlanT:
+    def choose(self, layer: Any, context: KernelContext) -> TilesT:
         """Return how ``layer``, which matches, is cut. Raises :class:`CompileError` if memories are too small for
         it."""
 
     @abstractmethod
-    def emit(self, plan: PlanT, context: KernelContext) -> list[JobProgram]:
-        """Return the jobs, those of an engine in the order in which it runs them. May be empty."""
+    def emit(self, layer: Any, tiles: TilesT, context: KernelContext) -> list[JobProgram]:
+        """Return the jobs of ``layer`` in ``tiles``, those of an engine in the order in which it runs them. May be
+        empty."""
 
 
 KERNELS: list[Kernel] = []
@@ -118,3 +101,11 @@ def kernel_for(layer: Layer, context: KernelContext) -> Kernel:
         if candidate.match(layer, context):
             return candidate
     raise CompileError(f"operator {layer.name!r}: no kernel computes a {layer.kind}; mark it for the host")
+
+
+def emitted(layer: Layer, tiles: AnyTiles | None, context: KernelContext) -> tuple[list[JobProgram], AnyTiles]:
+    """Return the jobs of ``layer``, and its tiles, which are chosen unless they are given. Raises
+    :class:`CompileError`."""
+    found = kernel_for(layer, context)
+    chosen = found.choose(layer, context) if tiles is None else tiles
+    return found.emit(layer, chosen, context), chosen

@@ -10,21 +10,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import ir
+from compiler.plan.plan_error import PlanError
+from compiler.plan.rewrites import HeadGroups
 from hw.contract.params import SocParams
 
 _SHARE = 16  #: part of LV2 that the scores of a group may take
 _LEAST_GROUPS = 3  #: of heads, where there are as many: while one is multiplied, the vector unit works on another
 
 
-def split_heads(graph: ir.Graph, params: SocParams) -> ir.Graph:
-    """``graph`` with each chain of product, functions of scores, product in groups of heads, which a concatenation
-    joins."""
-    split = replace(graph, tensors=dict(graph.tensors), ops=list(graph.ops))
+def head_groups(graph: ir.Graph, params: SocParams) -> list[HeadGroups]:
+    """Return the chains of product, functions of scores, product that should be in groups of heads."""
+    found = []
     for last in graph.ops:
         if isinstance(last, ir.Product) and last.joined == (False, True, True) and not last.transposed:
             chain = _chain(graph, last)
             if chain:
-                _split(split, chain, params)
+                scores = graph.tensors[chain[0].output].size
+                found.append(HeadGroups(last.name, tuple(_groups(last.heads, scores, params))))
+    return found
+
+
+def with_head_groups(graph: ir.Graph, wanted: Sequence[HeadGroups]) -> ir.Graph:
+    """Return ``graph`` with chains in groups of heads, which a concatenation joins. Raises :class:`PlanError` if an
+    operator ends no such chain."""
+    split = replace(graph, tensors=dict(graph.tensors), ops=list(graph.ops))
+    last = {op.name: op for op in graph.ops if isinstance(op, ir.Product)}
+    for one in wanted:
+        chain = _chain(graph, last[one.operator]) if one.operator in last else []
+        if not chain:
+            raise PlanError(f"operator {one.operator!r} ends no chain that could be in groups of heads")
+        _split(split, chain, one.groups)
     return split
 
 
@@ -62,12 +77,12 @@ def _groups(heads: int, scores: int, params: SocParams) -> list[tuple[int, int]]
     return [(low, high - low) for low, high in itertools.pairwise(bounds)]
 
 
-def _split(graph: ir.Graph, chain: Sequence[ir.Operation], params: SocParams) -> None:
+def _split(graph: ir.Graph, chain: Sequence[ir.Operation], groups: Sequence[tuple[int, int]]) -> None:
     """Replace ``chain`` in ``graph``."""
     last = chain[-1]
     assert isinstance(last, ir.Product)
     made, parts = list[list[ir.Operation]](), []
-    for first, count in _groups(last.heads, graph.tensors[chain[0].output].size, params):
+    for first, count in groups:
         names: dict[str, str] = {}
         group = []
         for op in chain:

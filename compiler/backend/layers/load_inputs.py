@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from compiler import ir
 from compiler.backend.layers.layer import ConvLayer, EltwiseLayer, Layer, LoadLayer, StridedCopy
+from compiler.plan.plan_error import PlanError
+from compiler.plan.rewrites import InputLoad
 from hw.contract.params import SocParams
 from sim.cost import moved
 
@@ -17,25 +19,38 @@ _ROOM = 16  #: part of LV2 that an input takes at most
 _SLACK = 2  #: times as long as the loads the products may take: loads wait for each other, too
 
 
-def load_inputs(
+def inputs_to_load(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int
-) -> list[Layer]:  # fmt: skip
-    """``layers`` with a load before the first reader of each input for which it pays; adds a tensor to ``graph`` for
-    each."""
+) -> list[InputLoad]:  # fmt: skip
+    """Return the inputs for which a load before their first reader pays."""
+    found = []
+    for name in (port.tensor for port in graph.inputs):
+        if _pays(graph, name, _readers(graph, layers, name), params, engines, lv2_bytes):
+            found.append(InputLoad(name))
+    return found
+
+
+def with_loads(graph: ir.Graph, layers: Sequence[Layer], wanted: Sequence[InputLoad]) -> list[Layer]:
+    """Return ``layers`` with a load before the first reader of each input; adds a tensor to ``graph`` for each. Raises
+    :class:`PlanError` if nothing reads one."""
     found = list(layers)
-    for port in graph.inputs:
-        roots = graph.roots()
-        readers = [layer for layer in found if roots[port.tensor] in {roots[name] for name in layer.inputs}]
-        if not _pays(graph, port.tensor, readers, params, engines, lv2_bytes):
-            continue
-        name = f"{port.tensor}/on_chip"
-        graph.tensors[name] = tensor = replace(graph.tensors[port.tensor], name=name, onnx_name="")
-        copy = StridedCopy(port.tensor, 0, [(tensor.size, 1, 1)])
-        load = LoadLayer(ir.Operation(name, [port.tensor], name), [port.tensor], name, "load", [copy])
+    for one in wanted:
+        readers = _readers(graph, found, one.input) if one.input in graph.tensors else []
+        if not readers:
+            raise PlanError(f"nothing reads an input {one.input!r} that is to be loaded")
+        name = f"{one.input}/on_chip"
+        graph.tensors[name] = tensor = replace(graph.tensors[one.input], name=name, onnx_name="")
+        copy = StridedCopy(one.input, 0, [(tensor.size, 1, 1)])
+        load = LoadLayer(ir.Operation(name, [one.input], name), [one.input], name, "load", [copy])
         first = found.index(readers[0])
-        found = [_reading(layer, port.tensor, name) if layer in readers else layer for layer in found]
+        found = [_reading(layer, one.input, name) if layer in readers else layer for layer in found]
         found.insert(first, load)
     return found
+
+
+def _readers(graph: ir.Graph, layers: Sequence[Layer], name: str) -> list[Layer]:
+    roots = graph.roots()
+    return [layer for layer in layers if roots[name] in {roots[read] for read in layer.inputs}]
 
 
 def _pays(

@@ -18,24 +18,20 @@ _SLACK = 1024  #: per layer: parameter blocks, tables, padding
 
 @dataclass(frozen=True)
 class Lv2Budget:
-    """Is a division of LV2. All sizes are bytes.
+    """Says how LV2 is divided. All sizes are bytes.
 
-    Segment 6 holds a staging area for each engine, one behind the other, and tensors up to ``tensors_end``. Segment 7
-    is a ring of weight windows for each engine. In a placed model a layer has one engine, but any of ``parts``: these
-    have a staging area and a ring each, and kernels see the first.
+    Segment 6 holds a staging area for each engine, one behind the other, and tensors. Segment 7 is a ring of weight
+    windows for each engine. In a placed model a layer has one engine, but any of ``parts``: these have a staging area
+    and a ring each, and kernels see the first.
     """
 
     engines: int  #: that share each layer
     parts: int  #: engines that need an area and a ring
     area: StagingArea  #: of the first engine
-    tensors_end: int
     windows: int  #: size of each ring
-    useful_windows: int  #: size of a ring that holds all weights of the model
     #: Weights of a job of several channel tiles that computes longer than it loads, at most: few enough that loads run
     #: ahead of it, and at most half of the ring, so that the next job's fit beside them.
     job_weights: int
-    useful_staging: int  #: size of a staging area in which the model's input can stay
-    two_tiles: int  #: weights of two of the largest channel tiles, which a ring should hold
 
     def staging(self, engine: int) -> StagingArea:
         """Return the staging area of an engine."""
@@ -60,19 +56,30 @@ class Lv2Budget:
         """Return whether layers go to any engine, one each."""
         return self.parts > self.engines
 
-    def extended(self, tensors_end: int, lv2_bytes: int, params: SocParams) -> "Lv2Budget":
-        """Return the same with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes`` given
-        out: to staging areas and windows as far as they can use them, the rest to the staging areas."""
-        word = params.lv1_word
-        base = tensors_end if tensors_end > self.staging_end else 0
-        space = (lv2_bytes - max(tensors_end, self.staging_end)) // self.parts
-        if self.useful_staging > self.area.size:  # staging areas move behind the tensors
-            rest = (lv2_bytes - base) // self.parts - self.useful_staging
+
+@dataclass(frozen=True)
+class Lv2Division:
+    """Is a way to divide LV2: the least that areas and rings get, before tensors have their places."""
+
+    least: Lv2Budget
+    tensors_end: int
+    useful_windows: int  #: size of a ring that holds all weights of the model
+    useful_staging: int  #: size of a staging area in which the model's input can stay
+    two_tiles: int  #: weights of two of the largest channel tiles, which a ring should hold
+
+    def extended(self, tensors_end: int, lv2_bytes: int, params: SocParams) -> Lv2Budget:
+        """Return the division with the bytes from the last tensor, which ends at ``tensors_end``, to ``lv2_bytes``
+        given out: to staging areas and windows as far as they can use them, the rest to the staging areas."""
+        least, word = self.least, params.lv1_word
+        base = tensors_end if tensors_end > least.staging_end else 0
+        space = (lv2_bytes - max(tensors_end, least.staging_end)) // least.parts
+        if self.useful_staging > least.area.size:  # staging areas move behind the tensors
+            rest = (lv2_bytes - base) // least.parts - self.useful_staging
             space = rest if rest >= min(self.useful_windows, self.two_tiles) else space
-        windows = max(self.windows, min(self.useful_windows, space // word * word))
-        size = (lv2_bytes - windows * self.parts - base) // self.parts // word * word
-        area = StagingArea(base, size) if size > self.area.size else self.area
-        return replace(self, windows=windows, area=area, job_weights=min(windows // 2, self.job_weights))
+        windows = max(least.windows, min(self.useful_windows, space // word * word))
+        size = (lv2_bytes - windows * least.parts - base) // least.parts // word * word
+        area = StagingArea(base, size) if size > least.area.size else least.area
+        return replace(least, windows=windows, area=area, job_weights=min(windows // 2, least.job_weights))
 
 
 def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
@@ -87,11 +94,11 @@ def _largest_tiles(layers: Sequence[Layer], params: SocParams) -> int:
 
 def divide(
     graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int, *, placed: bool = False
-) -> list[Lv2Budget]:
+) -> list[Lv2Division]:
     """Return the divisions of ``lv2_bytes`` of LV2 to choose from, by how many bytes their tensors save DRAM;
     ``placed``: each layer runs on one of ``engines``, whichever. The window rings take what the weights need, at most a
     quarter, or less as long as they hold the weights of any channel tile that a quarter holds. Tensors get the rest;
-    what these leave is given out again by :meth:`Lv2Budget.extended`."""
+    what these leave is given out again by :meth:`Lv2Division.extended`."""
     word, layers = params.lv1_word, flattened(layers)
     tiles = [(len(layer.tiles), _tile_bytes(layer, params)) for layer in layers if isinstance(layer, ConvLayer)]
     constants = [_row_constants(layer, params) for layer in layers]
@@ -103,12 +110,13 @@ def divide(
     staging = max(lv2_bytes // 16 // engines, _largest_tiles(layers, params)) // word * word
     outside = max((_outside_bytes(graph, layer, lv2_bytes, params, engines) for layer in layers), default=0)
     pair = 2 * max((size for _, size in tiles), default=0)
-    shared, area, budgets = 1 if placed else engines, StagingArea(0, staging), []
+    shared, area, divisions = 1 if placed else engines, StagingArea(0, staging), []
     for windows in (quarter, quarter // 2, quarter // 4):
         size = min(max(windows, largest) // word * word, useful)
         tensors_end = lv2_bytes - size * engines
-        budgets.append(Lv2Budget(shared, engines, area, tensors_end, size, useful, quarter * 9 // 16, outside, pair))
-    return budgets
+        least = Lv2Budget(shared, engines, area, size, quarter * 9 // 16)
+        divisions.append(Lv2Division(least, tensors_end, useful, outside, pair))
+    return divisions
 
 
 def _outside_bytes(graph: ir.Graph, layer: Layer, lv2_bytes: int, params: SocParams, engines: int) -> int:

@@ -1,6 +1,6 @@
 """Placement of tensors: how LV2 is divided, and what of it each buffer gets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,6 @@ from compiler import ir
 from compiler.backend.layers.layer import Layer
 from compiler.backend.memory.budget import Lv2Budget, divide
 from compiler.backend.memory.first_fit import FirstFit
-from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.memory.sharing import BufferSharing, SharedBuffer
 from compiler.backend.memory.tensor_placement import TensorBuffer, TensorPlacement
 from compiler.backend.options import Options
@@ -17,7 +16,7 @@ from compiler.backend.order.layer_order import Chain, Edges, LayerOrder
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
-_DRAM_ALIGN = 64
+DRAM_ALIGN = 64
 
 #: Orders in which buffers are offered LV2: what lives long and large either last or first.
 _ORDERS: tuple[Callable[[SharedBuffer], tuple[int, int]], ...] = (
@@ -36,8 +35,8 @@ def place(
     order = Edges(graph, layers) if options.placed else Chain()
     sharing = BufferSharing(graph, layers, params, order, observe=options.observe)
     placed = [
-        (budget, place_buffers(graph, sharing, params, budget.staging_end, budget.tensors_end, options.observe))
-        for budget in divide(graph, layers, params, options.engines, lv2, placed=options.placed)
+        (one, place_buffers(graph, sharing, params, one.least.staging_end, one.tensors_end, options.observe))
+        for one in divide(graph, layers, params, options.engines, lv2, placed=options.placed)
     ]
     division, placement = min(placed, key=lambda pair: pair[1].moved)
     budget = division.extended(placement.sizes[Segment.LV2], lv2, params)
@@ -50,48 +49,6 @@ def place(
     return budget, placement
 
 
-def place_alike(
-    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, planned: TensorPlacement
-) -> TensorPlacement:
-    """Return the placement with every buffer where ``planned`` has it, that of the same model with another length.
-    Raises :class:`PlanError` if a buffer does not fit there, or others share one."""
-    sharing, order = BufferSharing(graph, layers, params, planned.order), planned.order
-    made: dict[int, TensorBuffer] = {}
-    theirs: dict[int, TensorBuffer] = {}
-    known = dict(zip(sharing.buffers, planned.by_tensor, strict=False))  # names tell of shapes
-    inside = {known[name]: (known[outer], at) for name, (outer, at) in sharing.inside.items()}
-    if len(sharing.buffers) != len(planned.by_tensor) or inside != planned.inside:
-        raise PlanError("tensors lie in others than in the plan")
-    for name, buffer in sharing.buffers.items():
-        other = theirs.setdefault(id(buffer), planned.by_tensor[known[name]])
-        if other is not planned.by_tensor[known[name]]:
-            raise PlanError(f"tensor {name!r} shares its buffer with others than in the plan")
-        place: dict[int, tuple[int, int | None]] = {}
-        if other.segment is not None:
-            place[id(buffer)] = other.segment, other.offset
-        mine = made.setdefault(id(buffer), _made(buffer, place, bool(other.pitch)))
-        if mine.pitch != other.pitch or mine.size > other.size or mine.users != other.users:
-            raise PlanError(f"tensor {name!r} does not fit where it lies in the plan")
-    if len({id(other) for other in theirs.values()}) != len(theirs):
-        raise PlanError("tensors share buffers in the plan")
-    by_tensor = {name: made[id(buffer)] for name, buffer in sharing.buffers.items()}
-    return TensorPlacement(
-        graph.tensors, by_tensor, sharing.inside, planned.sizes, planned.moved,
-        _constants_alike(graph, by_tensor, planned.constants), {}, order,
-    )  # fmt: skip
-
-
-def _constants_alike(graph: ir.Graph, by_tensor: Mapping[str, TensorBuffer], planned: bytes) -> bytes:
-    """Return the constants at the places of the plan: those of a shorter length are often the beginning of those
-    there."""
-    blob = bytearray(planned)
-    for name, tensor in graph.tensors.items():
-        if tensor.data is not None and by_tensor[name].users:
-            raw, offset = np.ascontiguousarray(tensor.data).tobytes(), by_tensor[name].offset
-            blob[offset : offset + len(raw)] = raw
-    return bytes(blob)
-
-
 def place_buffers(
     graph: ir.Graph, sharing: BufferSharing, params: SocParams, low: int, high: int, observe: bool
 ) -> TensorPlacement:
@@ -100,7 +57,7 @@ def place_buffers(
     unique = list(sharing.unique())
     waiting = [buffer for buffer in unique if buffer.segment is None]
     best = _best_packing(waiting, params, sharing.order, low, high)
-    scratch = FirstFit(None, _DRAM_ALIGN, sharing.order.apart)
+    scratch = FirstFit(None, DRAM_ALIGN, sharing.order.apart)
     places: dict[int, tuple[int, int | None]] = {}  # segment and offset by identity of the buffer
     for buffer in waiting:
         if id(buffer) in best.offsets:
@@ -116,7 +73,10 @@ def place_buffers(
             places[id(buffer)] = (segment, sizes[segment])
             sizes[segment] += _aligned(buffer.size)
     constants = _constants(graph, sharing, places)
-    made = {id(buffer): _made(buffer, places, best.padded) for buffer in sharing.buffers.values()}
+    made = {
+        id(buffer): buffer_at(buffer, *places.get(id(buffer), (buffer.segment, 0)), padded=best.padded)
+        for buffer in sharing.buffers.values()
+    }
     by_tensor = {name: made[id(buffer)] for name, buffer in sharing.buffers.items()}
     exports = _exports(graph, sharing, by_tensor, sizes) if observe else {}
     sizes |= {Segment.SCRATCH: scratch.extent, Segment.LV2: best.extent}
@@ -125,11 +85,10 @@ def place_buffers(
     )
 
 
-def _made(buffer: SharedBuffer, places: dict[int, tuple[int, int | None]], padded: bool) -> TensorBuffer:
-    segment, offset = places.get(id(buffer), (buffer.segment, 0))
-    on_chip = segment == Segment.LV2
-    size = buffer.size + (buffer.padding if on_chip and padded else 0)
-    pitch = buffer.pitch if on_chip and padded else 0
+def buffer_at(buffer: SharedBuffer, segment: int | None, offset: int | None, *, padded: bool) -> TensorBuffer:
+    """Return ``buffer`` at its place, on chip with a pitch of its pixels if it is ``padded``."""
+    spread = segment == Segment.LV2 and padded
+    size, pitch = buffer.size + buffer.padding * spread, buffer.pitch * spread
     return TensorBuffer(size, frozenset(buffer.users), segment, offset or 0, pitch)
 
 
@@ -191,7 +150,7 @@ def _exports(
 
 
 def _aligned(size: int) -> int:
-    return -(-size // _DRAM_ALIGN) * _DRAM_ALIGN
+    return -(-size // DRAM_ALIGN) * DRAM_ALIGN
 
 
 def _constants(graph: ir.Graph, sharing: BufferSharing, places: dict[int, tuple[int, int | None]]) -> bytes:
@@ -203,5 +162,5 @@ def _constants(graph: ir.Graph, sharing: BufferSharing, places: dict[int, tuple[
         if tensor.data is not None and buffer.end >= 0:
             places[id(buffer)] = (Segment.WEIGHTS, len(blob))
             raw = np.ascontiguousarray(tensor.data).tobytes()
-            blob += raw + bytes(-len(raw) % _DRAM_ALIGN)
+            blob += raw + bytes(-len(raw) % DRAM_ALIGN)
     return blob

@@ -1,11 +1,11 @@
 """A layer of the model with its object and its weights: what the linker puts together."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.backend.layers.layer import Layer
 from compiler.backend.objects.layer_object import BodyObject
-from compiler.backend.program.decisions import LayerDecisions
+from compiler.plan.tiles import AnyTiles
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,13 @@ class JobCode:
 
 @dataclass(frozen=True)
 class LayerCode:
-    """The jobs of one layer, in order; ``summary``: a few words on its tiles; ``choices``: of its kernels."""
+    """Holds the jobs of one layer, in order; ``summary``: a few words on its tiles; ``tiles``: those of each member."""
 
     number: int
     layer: Layer
     summary: str
     jobs: tuple[JobCode, ...]
-    choices: tuple[Hashable, ...] = ()
-
-    @property
-    def decisions(self) -> LayerDecisions:
-        """Return what was decided about it."""
-        return LayerDecisions(tuple(job.body.order for job in self.jobs), self.choices)
+    tiles: tuple[AnyTiles, ...] = ()
 
     @property
     def cycles(self) -> int:

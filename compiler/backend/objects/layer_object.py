@@ -5,7 +5,6 @@ have to be changed when the linker knows better. Weights are described by pieces
 object.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 from compiler.backend.kernels.conv_data import ConvData, conv_data
@@ -15,9 +14,11 @@ from compiler.backend.preempt.job_body import BodyPoint, JobBody, job_bodies
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, JobAddresses
 from compiler.backend.program.job import JobProgram, Piece
-from compiler.backend.program.job_order import JobOrder
+from compiler.backend.program.job_order import order_of
 from compiler.backend.program.task import Task
 from compiler.backend.program.verify import verify_jobs
+from compiler.plan.plan import JobPlan
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Insn, Op, Segment, Unit
 from sim.cost import essence, insn_cycles
 
@@ -46,8 +47,8 @@ class BodyObject:
     """A body. ``code``: encoded instructions with CANCEL, without END; ``program``: the same as far as times depend on
     it, equal ones being one object; ``points``: with ``cut`` and ``reload`` as numbers of tasks, which leave CANCEL
     out. ``loads``: whether it loads to LV2; ``staged``: whether something passes the staging area from or to DRAM.
-    ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated. ``order``:
-    its tasks by the order in which kernels emitted them."""
+    ``cycles`` of the body, ``streaming``: those in which it loads from DRAM or stores there, as estimated. ``plan``:
+    its points, and its tasks by the order in which kernels emitted them."""
 
     engine: int
     own_loads: bool
@@ -62,21 +63,26 @@ class BodyObject:
     fixups: tuple[Fixup, ...]
     points: list[BodyPoint]
     starting: list[LiveBytes]
-    order: JobOrder
+    plan: JobPlan
 
 
 @dataclass(frozen=True)
 class LayerObject:
-    """The bodies of a layer's jobs, in order; ``summary``: a few words on its tiles; ``choices``: of its kernels."""
+    """Holds the bodies of a layer's jobs, in order; ``tiles``: of each member; ``summary``: a few words on them."""
 
     summary: str
     bodies: tuple[BodyObject, ...]
-    choices: tuple[Hashable, ...] = ()
+    tiles: tuple[AnyTiles, ...]
 
     @property
     def cycles(self) -> int:
         """Return the estimated cycles of all bodies, one after the other."""
         return sum(body.cycles for body in self.bodies)
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of code."""
+        return sum(len(body.code) for body in self.bodies)
 
 
 def layer_object(source: LayerSource, program: LayerProgram | None = None) -> LayerObject:
@@ -84,17 +90,17 @@ def layer_object(source: LayerSource, program: LayerProgram | None = None) -> La
     made = program or source_program(source)
     bodies = job_bodies(
         source.placement, source.number, made.jobs, source.params, source.budget.engines, source.limits,
-        source.decisions.jobs if source.decisions else None,
+        source.jobs,
     )  # fmt: skip
     cycles = [order.cycles for _, order in made.jobs]
     return LayerObject(
-        made.summary, tuple(_body(body, took, source) for body, took in zip(bodies, cycles, strict=True)), made.choices
+        made.summary, tuple(_body(body, took, source) for body, took in zip(bodies, cycles, strict=True)), made.tiles
     )
 
 
 def source_program(source: LayerSource) -> LayerProgram:
     """Return the instructions of ``source``, verified. Raises :class:`compiler.ir.CompileError`."""
-    program = layer_program(source.layer, source.context)
+    program = layer_program(source.layer, source.context, source.tiles, source.jobs)
     verify_jobs(source.layer.kind, program.jobs)
     return program
 
@@ -152,7 +158,7 @@ def _body(body: JobBody, cycles: int, source: LayerSource) -> BodyObject:
         sum(insn_cycles(task.op, task.fields, params, source.budget.engines) for task in streaming),
         any(task.op is Op.LD2 for task in body.tasks), any(map(_passes_staging, body.tasks)),
         tuple(map(_pieces, job.parts or [job])), bytes(code), program, tuple(fixups), body.points, body.starting,
-        JobOrder.of(job, body.tasks, [point.cut for point in body.points]),
+        JobPlan(job.engine, tuple(point.cut for point in body.points), order_of(job, body.tasks)),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ alive meanwhile. So layers of one shape at the same addresses have equal sources
 from their weights.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,8 +22,9 @@ from compiler.backend.objects.content import digest_of
 from compiler.backend.objects.private_staging import PrivateStaging
 from compiler.backend.order.layer_order import Chain
 from compiler.backend.preempt.points import PointLimits
-from compiler.backend.program.decisions import LayerDecisions
 from compiler.ir import Operation
+from compiler.plan.plan import JobPlan, StepPlan
+from compiler.plan.tiles import AnyTiles
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
 
@@ -32,42 +33,56 @@ _NOBODY = Operation("", [], "")
 
 @dataclass(frozen=True)
 class LayerSource:
-    """A layer without names, what it sees of the placement, and all that it is compiled for. ``private``: where staging
-    lies in a placed model. ``decisions``: where they are given. ``starts``: nothing is computed before it."""
+    """Is a layer without names, with what it sees of the placement and all that it is compiled for. ``longest``: cycles
+    that an instruction should take at most (0: any); ``limits``: of the points that are to be chosen; ``private``:
+    where staging lies in a placed model. ``tiles`` and ``jobs``: what is decided about them already. ``starts``:
+    nothing is computed before it."""
 
     layer: Layer
     number: int
     placement: TensorPlacement
     budget: Lv2Budget
     params: SocParams
+    longest: int
     limits: PointLimits | None
     private: PrivateStaging | None
-    decisions: LayerDecisions | None = None
+    tiles: tuple[AnyTiles | None, ...] | None = None
+    jobs: tuple[JobPlan, ...] | None = None
     starts: bool = False
 
     @classmethod
     def of(
         cls, layer: Layer, number: int, placement: TensorPlacement, budget: Lv2Budget, params: SocParams,
-        limits: PointLimits | None, decisions: LayerDecisions | None = None, *, starts: bool = False,
+        limits: PointLimits | None, given: StepPlan | None = None, *, starts: bool = False,
     ) -> "LayerSource":  # fmt: skip
-        """Return the source of ``layer``, which has ``number`` in its model."""
+        """Return the source of ``layer``, which has ``number`` in its model; ``given`` is what is decided about it
+        already."""
         private = PrivateStaging(placement, budget, params.lv1_word) if budget.placed else None
         place = min(number, 1)
         names = _names(layer, placement)
         seen = _seen(names, number, place, placement)
-        return cls(_renamed(layer, names), place, seen, budget, params, limits, private, decisions, starts)
+        longest = limits.longest if limits else 0
+        tiles, jobs = (given.tiles, given.jobs) if given else (None, None)
+        free = limits if jobs is None else None
+        return cls(_renamed(layer, names), place, seen, budget, params, longest, free, private, tiles, jobs, starts)
 
     @property
     def context(self) -> KernelContext:
         """Return what kernels need to know."""
-        longest = self.limits.longest if self.limits else 0
-        return KernelContext(
-            self.params, self.number, self.placement, self.budget, longest, starts=self.starts, decisions=self.decisions
-        )  # fmt: skip
+        return KernelContext(self.params, self.number, self.placement, self.budget, self.longest, starts=self.starts)
 
     @cached_property
     def key(self) -> str:
         """Return the digest of all of it but what convolutions multiply, add and clip by."""
+        return digest_of((self._content, self.limits, self.tiles, self.jobs))
+
+    def answered(self, tiles: Sequence[AnyTiles], jobs: Sequence[JobPlan]) -> str:
+        """Return the key of this source with ``tiles`` and ``jobs`` decided."""
+        return digest_of((self._content, None, tiles, jobs))
+
+    @cached_property
+    def _content(self) -> str:
+        """Return a digest of all that is not to be decided."""
         unread = {self.layer.output} if isinstance(self.layer, ConvLayer) else set()
         if isinstance(self.layer, ConvLayer) and self.layer.addition:
             unread.add(self.layer.addition.own)
@@ -75,7 +90,8 @@ class LayerSource:
                 unread.add(self.layer.addition.other)
         seen = self.placement.tensors
         tensors = {name: replace(seen[name], zero_point=0) if name in unread else seen[name] for name in seen}
-        return digest_of(replace(self, placement=replace(self.placement, tensors=tensors)))
+        placement = replace(self.placement, tensors=tensors)
+        return digest_of(replace(self, placement=placement, limits=None, tiles=None, jobs=None))
 
     def conv(self, output: str) -> ConvLayer:
         """Return the convolution that makes tensor ``output``."""

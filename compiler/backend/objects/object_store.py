@@ -22,7 +22,7 @@ _SOURCES = ("compiler", "hw/contract", "sim/cost", "sim/timing", "sim/functional
 _MOST_BYTES = 256 << 20
 _MOST_UNPACKED = 1 << 30  #: bytes of an object
 _DIGEST = hashlib.sha256().digest_size
-_MODULES = ("compiler.backend.", "hw.contract.")  #: where the classes of values are
+_MODULES = ("compiler.backend.", "compiler.plan.", "hw.contract.")  #: where the classes of values are
 
 
 class ObjectStore:
@@ -35,6 +35,16 @@ class ObjectStore:
 
     def find(self, key: str) -> LayerObject | None:
         """Return the object of the source with this key; None if there is none, or only a damaged one."""
+        found = self._read(key)
+        found = self._read(found) if isinstance(found, str) else found
+        return found if isinstance(found, LayerObject) else None
+
+    def used(self, key: str) -> None:
+        """Note that what is kept under this key is of use, so that other files are removed first."""
+        self._files.used(_name(key))
+
+    def _read(self, key: str) -> Any:
+        """Return what the file of a key holds, an object or the key of its question; None if nothing does."""
         name = _name(key)
         try:
             raw = self._files.read(name)
@@ -47,11 +57,16 @@ class ObjectStore:
         except Exception:  # a pickle that is none can raise anything
             return None
         self._files.used(name)
-        return found if isinstance(found, LayerObject) else None
+        return found
 
-    def keep(self, key: str, made: LayerObject) -> None:
-        """Keep the object of the source with this key."""
-        packed = zlib.compress(pickle.dumps(made, pickle.HIGHEST_PROTOCOL), 1)
+    def keep(self, key: str, made: LayerObject, answer: str | None = None) -> None:
+        """Keep the object of the source with this key; under the key ``answer`` it is found as well."""
+        self._write(key, made)
+        if answer is not None:
+            self._write(answer, key)
+
+    def _write(self, key: str, value: LayerObject | str) -> None:
+        packed = zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
         self._written |= self._files.write(_name(key), hashlib.sha256(packed).digest() + packed)
 
     def prune(self) -> None:

@@ -40,101 +40,55 @@ _WORTH = 0.0025
 _TENSORS = 5 / 8  #: of LV2 that tensors of a region may take: windows take a quarter, and not all can be packed
 
 
-#: What gives the order of a graph of layers, with a price of orders to go by, and the order that the search has found.
-ChooseOrder = Callable[[OrderGraph, RegionPrice, Order], Order]
+Orders = tuple[Order, ...]  #: of each run of layers between two on the CPU
 
 
-class OrderedRun:
-    """Layers between two on the CPU, in an order, and how they are cut into regions."""
+class RunStudy:
+    """Studies layers between two on the CPU: ``operators`` is their graph, ``price`` that of its orders, and learns."""
 
-    def __init__(self, graph: ir.Graph, layers: Sequence[Layer], order: Order, price: RegionPrice) -> None:
-        self._graph, self._layers, self._order, self._price = graph, layers, order, price
+    def __init__(
+        self, graph: ir.Graph, layers: Sequence[Layer], operators: OrderGraph, rules: RegionRules
+    ) -> None:  # fmt: skip
+        self.operators, self.price = operators, RegionPrice(rules, operators.source, operators)
+        self._graph, self._layers, self._rules = graph, layers, rules
 
-    def joined(self) -> list[Layer]:
-        """Return regions, and layers that stand alone."""
-        cuts = self._price.cut(self._order)[1]
-        groups = [self._order[begin:end] for begin, end in itertools.pairwise([*cuts, len(self._order)])]
-        return [
-            Region.of(self._graph, [self._layers[i] for i in group], self._price.places(group))
-            if len(group) > 1
-            else self._layers[group[0]]
-            for group in groups
-        ]
+    @classmethod
+    def of(
+        cls, graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int
+    ) -> "RunStudy":  # fmt: skip
+        """Return a study of the layers ``run``, which ``engines`` share and which may use ``lv2_bytes`` of LV2."""
+        flow = layer_flow(graph, run)
+        number = {layer: i for i, layer in enumerate(run)}
+        roots, inputs = graph.roots(), {port.tensor for port in graph.inputs}
+        times, alone = ([layer_times(graph, layer, params, count) for layer in run] for count in (engines, 1))
+        rules = RegionRules(
+            run, times, alone, engines,
+            [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
+            frozenset(
+                i
+                for i, layer in enumerate(run)
+                if isinstance(layer, ConvLayer) and {roots[name] for name in layer.inputs} & inputs
+            ),
+            [
+                {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)}
+                for layer in run
+            ],
+            lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params,
+            _PART * sum(float(one.busy.max()) for one in times),
+        )  # fmt: skip
+        return cls(graph, run, _order_graph(graph, run, times, flow), rules)
 
-    def has(self, region: Region) -> bool:
-        """Return whether ``region`` is a part of it."""
-        return region.members[0] in self._layers
+    def afresh(self) -> "RunStudy":
+        """Return a study of the same layers that has learned nothing."""
+        return RunStudy(self._graph, self._layers, self.operators, self._rules)
 
-    def forbid(self, region: Region) -> None:
-        """The members of ``region`` cannot be one, at least not where its engines compute them."""
-        self._price.forbid([self._layers.index(member) for member in region.members], region.places)
-
-
-@dataclass(frozen=True)
-class OrderedLayers:
-    """All layers of a model in the order found, joined to regions, and what the search did."""
-
-    runs: tuple[OrderedRun | HostLayer, ...]
-    reports: tuple[OrderReport, ...]
-
-    @property
-    def layers(self) -> list[Layer]:
-        """Return regions, and layers that stand alone."""
-        return [layer for run in self.runs for layer in ([run] if isinstance(run, HostLayer) else run.joined())]
-
-    def forbid(self, region: Region) -> None:
-        """The members of ``region`` cannot be one, at least not where its engines compute them: from now on the order
-        is cut otherwise."""
-        for run in self.runs:
-            if isinstance(run, OrderedRun) and run.has(region):
-                run.forbid(region)
-
-
-def order_and_join(
-    graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
-    choose: ChooseOrder | None = None, lv2_bytes: int = 0, width: BeamWidth = QUICK,
-) -> OrderedLayers:  # fmt: skip
-    """``layers`` in the best order found within ``limits`` (None: as they come), some joined to regions. ``choose``:
-    what gives another; ``lv2_bytes``: of LV2 that they may use (0: all); ``width``: how far the search for regions
-    looks. Layers on the CPU keep their places: all before them come before them."""
-    lv2 = lv2_bytes or params.lv2_bytes
-    runs, reports = list[OrderedRun | HostLayer](), list[OrderReport]()
-    for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
-        if on_host:
-            runs += [layer for layer in group if isinstance(layer, HostLayer)]
-        else:
-            run, report = _ordered(graph, list(group), params, engines, limits, choose, lv2, width)
-            runs.append(run)
-            reports += [report] if report else []
-    return OrderedLayers(tuple(runs), tuple(reports))
-
-
-def _ordered(
-    graph: ir.Graph, run: Sequence[Layer], params: SocParams, engines: int, limits: SearchLimits | None,
-    choose: ChooseOrder | None, lv2_bytes: int, width: BeamWidth,
-) -> tuple[OrderedRun, OrderReport | None]:  # fmt: skip
-    flow = layer_flow(graph, run)
-    number = {layer: i for i, layer in enumerate(run)}
-    roots, inputs = graph.roots(), {port.tensor for port in graph.inputs}
-    times, alone = ([layer_times(graph, layer, params, count) for layer in run] for count in (engines, 1))
-    rules = RegionRules(
-        run, times, alone, engines,
-        [frozenset(number[reader] for reader in flow.successors(layer)) for layer in run],
-        frozenset(
-            i
-            for i, layer in enumerate(run)
-            if isinstance(layer, ConvLayer) and {roots[name] for name in layer.inputs} & inputs
-        ),
-        [
-            {roots[name]: graph.tensors[roots[name]].size for name in (*layer.inputs, *layer.outputs)} for layer in run
-        ],
-        lv2_bytes, int(_TENSORS * lv2_bytes), lv2_bytes // 8 // engines, params,
-        _PART * sum(float(one.busy.max()) for one in times),
-    )  # fmt: skip
-    whole = _order_graph(graph, run, times, flow)
-    price, report = RegionPrice(rules, whole.source, whole), None
-    order = whole.source
-    if limits is not None and len(run) > 1:
+    def search(self, limits: SearchLimits | None, width: BeamWidth = QUICK) -> tuple[Order, OrderReport | None]:
+        """Return the best order found within ``limits`` (None: the source order), and what the search did; ``width``
+        is how far the search for regions looks."""
+        whole, rules, price = self.operators, self._rules, self.price
+        order = whole.source
+        if limits is None or len(whole) == 1:
+            return order, None
         ends = time.monotonic() + limits.seconds
         report = _search(whole, rules, replace(limits, seconds=limits.seconds / 2))
         grown = _grown(whole, rules, price, lambda: time.monotonic() > ends, width)
@@ -144,10 +98,74 @@ def _ordered(
             annealed(whole, price, one, limits.tries, limits.seed, lambda: time.monotonic() > ends) for one in firsts
         ]
         found = _mixed(whole, orders, price)
-        order = found if price(found) < (1 - _WORTH) * price(order) else order
-    if choose is not None:
-        order = choose(whole, price, order)
-    return OrderedRun(graph, run, order, price), report
+        return found if price(found) < (1 - _WORTH) * price(order) else order, report
+
+    def joined(self, order: Order) -> list[Layer]:
+        """Return the layers in ``order``, as regions or alone, whichever should take least."""
+        cuts = self.price.cut(order)[1]
+        groups = [order[begin:end] for begin, end in itertools.pairwise([*cuts, len(order)])]
+        return [
+            Region.of(self._graph, [self._layers[i] for i in group], self.price.places(group))
+            if len(group) > 1
+            else self._layers[group[0]]
+            for group in groups
+        ]
+
+    def forbid(self, region: Region) -> None:
+        """Learn that the members of ``region`` cannot be one, at least not where its engines compute them."""
+        if region.members[0] in self._layers:
+            self.price.forbid([self._layers.index(member) for member in region.members], region.places)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Studies all layers of a model: those that are in no run keep their places, such as those on the CPU, and all
+    before them comes before them."""
+
+    steps: tuple[RunStudy | Layer, ...]
+
+    @classmethod
+    def of(
+        cls, graph: ir.Graph, layers: Sequence[Layer], params: SocParams, engines: int, lv2_bytes: int = 0
+    ) -> "Study":  # fmt: skip
+        """Return a study of ``layers``, which ``engines`` share and which may use ``lv2_bytes`` of LV2 (0: all)."""
+        lv2, steps = lv2_bytes or params.lv2_bytes, list[RunStudy | Layer]()
+        for on_host, group in itertools.groupby(layers, lambda layer: isinstance(layer, HostLayer)):
+            if on_host:
+                steps += group
+            else:
+                steps.append(RunStudy.of(graph, list(group), params, engines, lv2))
+        return cls(tuple(steps))
+
+    @property
+    def runs(self) -> list[RunStudy]:
+        """Return the studies of layers between two on the CPU."""
+        return [step for step in self.steps if isinstance(step, RunStudy)]
+
+    def afresh(self) -> "Study":
+        """Return a study of the same layers that has learned nothing."""
+        return Study(tuple(step.afresh() if isinstance(step, RunStudy) else step for step in self.steps))
+
+    def search(
+        self, limits: SearchLimits | None, width: BeamWidth = QUICK
+    ) -> tuple[Orders, tuple[OrderReport, ...]]:  # fmt: skip
+        """Return the best orders found, and what the searches did: see :meth:`RunStudy.search`."""
+        found = [run.search(limits, width) for run in self.runs]
+        return tuple(order for order, _ in found), tuple(report for _, report in found if report)
+
+    def joined(self, orders: Orders) -> list[Layer]:
+        """Return all layers in ``orders``, as regions or alone."""
+        given = iter(orders)
+        return [
+            layer
+            for step in self.steps
+            for layer in (step.joined(next(given)) if isinstance(step, RunStudy) else [step])
+        ]
+
+    def forbid(self, region: Region) -> None:
+        """Learn that the members of ``region`` cannot be one, at least not where its engines compute them."""
+        for run in self.runs:
+            run.forbid(region)
 
 
 def _mixed(whole: OrderGraph, orders: Sequence[Order], price: Price) -> Order:

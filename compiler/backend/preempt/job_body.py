@@ -7,7 +7,6 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
-from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.preempt.lv2_contents import LayerLv2
@@ -15,9 +14,10 @@ from compiler.backend.preempt.points import CancelCut, PointLimits, Timeline, ch
 from compiler.backend.preempt.ring_contents import JobRings, RingContents, StagedRanges
 from compiler.backend.program.extents import Extent, Extents
 from compiler.backend.program.job import JobProgram
-from compiler.backend.program.job_order import JobOrder
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
+from compiler.plan.plan import JobPlan
+from compiler.plan.plan_error import PlanError
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
 from sim.cost import Counts
@@ -48,17 +48,17 @@ class JobBody:
 
 def job_bodies(
     placement: TensorPlacement, layer: int, jobs: list[tuple[JobProgram, TaskSchedule]], params: SocParams,
-    engines: int, limits: PointLimits | None, orders: Sequence[JobOrder] | None = None,
+    engines: int, limits: PointLimits | None, plans: Sequence[JobPlan] | None = None,
 ) -> list[JobBody]:  # fmt: skip
-    """Return the bodies of the jobs of layer number ``layer``; without ``limits`` they have no points. ``orders``:
+    """Return the bodies of the jobs of layer number ``layer``; without ``limits`` they have no points. ``plans`` says
     where the points are, if that is given; raises :class:`PlanError` where what is held could not be brought back."""
     extents = Extents(params)
     memory = LayerLv2(placement, layer, [(job, order.tasks) for job, order in jobs], extents, engines)
     bodies = []
     for number, (job, order) in enumerate(jobs):
         held: list[tuple[CancelCut, RingContents]] = []
-        if orders is not None:
-            held = _given(JobRings(job, order.tasks, extents), order, orders[number].cuts, params)
+        if plans is not None:
+            held = _given(JobRings(job, order.tasks, extents), order, plans[number].cuts, params)
         elif limits and order.cycles > limits.spacing:  # a shorter job needs none: the hardware halts before the next
             cuts = range(len(order.tasks) + 1)
             tensors = np.array([memory.tensor_bytes(number, cut) if limits.max_live else 0 for cut in cuts])

@@ -1,49 +1,49 @@
 """The program order of a job as numbers, by which the job of another length can be brought into the same order."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
-from compiler.backend.memory.plan_error import PlanError
 from compiler.backend.program.job import JobProgram
 from compiler.backend.program.schedule import TaskSchedule
 from compiler.backend.program.task import Task
+from compiler.plan.plan import JobPlan
+from compiler.plan.plan_error import OtherJobsError, PlanError
 
 
-@dataclass(frozen=True)
-class JobOrder:
-    """``tasks``: in program order, the numbers of the tasks as kernels emitted them; ``cuts``: the tasks ahead of which
-    a cancellation point stands, by their place in program order."""
+def order_of(job: JobProgram, tasks: Sequence[Task]) -> tuple[int, ...]:
+    """Return the numbers of the ``tasks`` of a job, which are in program order, as kernels emitted them."""
+    number = {task: at for at, task in enumerate(emitted_tasks(job))}
+    return tuple(number[task] for task in tasks)
 
-    tasks: tuple[int, ...]
-    cuts: tuple[int, ...]
 
-    @classmethod
-    def of(cls, job: JobProgram, tasks: Sequence[Task], cuts: Sequence[int]) -> "JobOrder":
-        """That of a job with its ``tasks`` in program order."""
-        number = {task: at for at, task in enumerate(emitted(job))}
-        return cls(tuple(number[task] for task in tasks), tuple(cuts))
+def in_order(job: JobProgram, order: Sequence[int]) -> list[Task]:
+    """Return the tasks of ``job`` in ``order``. Raises :class:`PlanError` if they are not as many."""
+    tasks = emitted_tasks(job)
+    if len(tasks) != len(order):
+        raise PlanError(f"a job has {len(tasks)} instructions, in the plan {len(order)}")
+    return [tasks[number] for number in order]
 
-    def applied(self, tasks: Sequence[Task]) -> list[Task]:
-        """``tasks``, as kernels emitted them, in this order. Raises :class:`PlanError` if they are not as many."""
-        if len(tasks) != len(self.tasks):
-            raise PlanError(f"a job has {len(tasks)} instructions, in the plan {len(self.tasks)}")
-        return [tasks[number] for number in self.tasks]
 
-    def scheduled(self, job: JobProgram, schedule: TaskSchedule) -> TaskSchedule:
-        """``schedule`` of ``job`` with its tasks in this order, and with the same times; ``schedule`` itself if one
-        would come ahead of another that its unit has to execute first. Raises :class:`PlanError` if they are not as
-        many."""
-        at = {task: number for number, task in enumerate(schedule.tasks)}
-        tasks = self.applied(emitted(job))
-        places = [at[task] for task in tasks]
-        last: dict[int, int] = {}
-        for task, place in zip(tasks, places, strict=True):
-            if place < last.get(task.unit, -1):
-                return schedule
-            last[task.unit] = place
-        return TaskSchedule(
-            tasks, schedule.cycles, [schedule.starts[i] for i in places], [schedule.ends[i] for i in places]
-        )
+def scheduled_in(job: JobProgram, order: Sequence[int], schedule: TaskSchedule) -> TaskSchedule:
+    """Return ``schedule`` of ``job`` with its tasks in ``order``, and with the same times; return ``schedule`` itself
+    if one would come ahead of another that its unit has to execute first. Raises :class:`PlanError` if they are not as
+    many."""
+    at = {task: number for number, task in enumerate(schedule.tasks)}
+    tasks = in_order(job, order)
+    places = [at[task] for task in tasks]
+    last: dict[int, int] = {}
+    for task, place in zip(tasks, places, strict=True):
+        if place < last.get(task.unit, -1):
+            return schedule
+        last[task.unit] = place
+    return TaskSchedule(
+        tasks, schedule.cycles, [schedule.starts[i] for i in places], [schedule.ends[i] for i in places]
+    )
+
+
+def check_jobs(jobs: Collection[JobPlan], count: int) -> None:
+    """Raise :class:`OtherJobsError` unless these are decisions about ``count`` jobs."""
+    if len(jobs) != count:
+        raise OtherJobsError(f"a layer has {count} jobs, in the plan {len(jobs)}")
 
 
 def possible(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> bool:
@@ -56,6 +56,6 @@ def possible(tasks: Sequence[Task], needs: Mapping[Task, Collection[Task]]) -> b
     return True
 
 
-def emitted(job: JobProgram) -> list[Task]:
+def emitted_tasks(job: JobProgram) -> list[Task]:
     """Return the tasks of a job as its kernels emitted them."""
     return [task for part in job.parts or [job] for task in part.tasks]

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from compiler import ir
 from compiler.backend.options import Options
 from compiler.backend.split.estimate import OperatorWork, RunEstimate, operator_work
-from compiler.backend.split.parts import ImageCut, cut
+from compiler.backend.split.parts import cut
 from compiler.backend.split.price import placed_cycles
 from compiler.backend.split.runs import RunSegment, long_side, segments
+from compiler.plan.rewrites import ImageCut
 from hw.contract.params import SocParams
 
 _WORTH = 0.98  #: of the cycles of the whole graph, what it may take with its cuts: prices are not exact
@@ -25,14 +26,14 @@ _MOST = 32  #: parts
 _TIGHT = (1.0, 0.8)  #: of the memory for tensors, what is taken to be there: not all buffers can be packed
 
 
-def split_where_it_pays(graph: ir.Graph, params: SocParams, options: Options) -> ir.Graph:
-    """``graph`` with operators split where that keeps tensors on chip and takes fewer cycles by the price. Observed
-    models keep their operators, placed ones their layers. Raises :class:`compiler.ir.CompileError`."""
+def cuts_that_pay(graph: ir.Graph, params: SocParams, options: Options) -> list[ImageCut]:
+    """Return which operators of ``graph`` to split: where that keeps tensors on chip and takes fewer cycles by the
+    price. Observed models keep their operators, placed ones their layers. Raises :class:`compiler.ir.CompileError`."""
     if not options.split or options.observe or options.placed:
-        return graph
+        return []
     whole, moved, memory = placed_cycles(graph, params, options)
     if not moved:
-        return graph
+        return []
     work, best, kept = operator_work(graph, params, options.engines), _WORTH * whole, list[ImageCut]()
     for tight in _TIGHT:
         room = int(tight * memory)
@@ -45,17 +46,18 @@ def split_where_it_pays(graph: ir.Graph, params: SocParams, options: Options) ->
         cycles = _price(graph, fewer, params, options) if fewer else math.inf
         if cycles < best:
             best, kept = cycles, fewer
-    return _with(graph, kept)
+    return kept
 
 
 def _price(graph: ir.Graph, cuts: Sequence[ImageCut], params: SocParams, options: Options) -> float:
     try:
-        return placed_cycles(_with(graph, cuts), params, options)[0] if cuts else math.inf
+        return placed_cycles(with_cuts(graph, cuts), params, options)[0] if cuts else math.inf
     except ir.CompileError:  # what is split has other tiles
         return math.inf
 
 
-def _with(graph: ir.Graph, cuts: Sequence[ImageCut]) -> ir.Graph:
+def with_cuts(graph: ir.Graph, cuts: Sequence[ImageCut]) -> ir.Graph:
+    """Return ``graph`` with operators split, but for cuts in which one would see nothing but padding."""
     for one in cuts:
         graph = cut(graph, one) or graph
     return graph

@@ -7,26 +7,17 @@ to the others': both in place (``memory/sharing.py``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from compiler import ir
 from compiler.order.dimensions import HEIGHT, RULES, WIDTH, Box4, Dimension, OperandNeed, SlidingWindow, even_pieces
+from compiler.plan.rewrites import ImageCut
 
 _AXES = {HEIGHT: 1, WIDTH: 2}  #: of a tensor (N, H, W, C)
 _KINDS: dict[type[ir.Operation], str] = {
     ir.Conv: "conv", ir.Pool: "pool", ir.Eltwise: "elementwise", ir.Table: "elementwise", ir.Concat: "concat",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ImageCut:
-    """A run of operators, by their names, in ``pieces`` along height or width of the result of the last. Nothing else
-    reads what the others make."""
-
-    names: frozenset[str]
-    dimension: Dimension
-    pieces: int
 
 
 def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
@@ -43,7 +34,7 @@ def can_be_cut(graph: ir.Graph, op: ir.Operation) -> bool:
 
 def cut(graph: ir.Graph, wanted: ImageCut) -> ir.Graph | None:
     """``graph`` with the operators of ``wanted`` in parts; None if one of them would see nothing but padding."""
-    run = [op for op in graph.ops if op.name in wanted.names]
+    run = [op for op in graph.ops if op.name in wanted.operators]
     last = run[-1]
     split = replace(graph, tensors=dict(graph.tensors))
     whole, made, parts = whole_box(graph, last.output), list[ir.Operation](), list[str]()

@@ -15,9 +15,10 @@ from hw.contract.params import SocParams
 def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple[float, int, int]:
     """Return the cycles of the layers of ``graph`` one after the other, bytes that pass from or to DRAM because they do
     not fit on chip, and bytes that LV2 has for tensors at most. Raises :class:`compiler.ir.CompileError`."""
-    graph, layers = prepared(graph, params, options)
+    made = prepared(graph, params, options)
+    graph, layers = made.graph, made.layers
     _, placement = place(graph, layers, params, options)
-    budgets = divide(graph, layers, params, options.engines, options.lv2_bytes(params))
+    divisions = divide(graph, layers, params, options.engines, options.lv2_bytes(params))
     total = 0.0
     for layer in layers:
         times = layer_times(graph, layer, params, options.engines)
@@ -26,4 +27,4 @@ def placed_cycles(graph: ir.Graph, params: SocParams, options: Options) -> tuple
             names = {*layer.inputs, *layer.outputs}
             moved = sum(graph.tensors[name].size for name in names if not placement.view(name).on_chip)
             total += alone_cycles(busy, moved + times.all_weights, params)
-    return total, placement.moved, max(one.tensors_end - one.staging_end for one in budgets)
+    return total, placement.moved, max(one.tensors_end - one.least.staging_end for one in divisions)

@@ -16,6 +16,7 @@ Step = tuple[ChannelTile, PixelTile]
 ENDS: tuple[Ends, ...] = tuple(
     (first, last) for first in (1, 2, 3) for last in (1, 2, 3)
 )  #: parts of the first and of the last tile, to choose from
+WHOLE: Ends = (1, 1)  #: tiles at the ends that are not cut
 
 
 def split_ends(steps: list[Step], ends: Ends) -> list[Step]:

@@ -23,7 +23,7 @@ from benchmarks.order_search.estimate import chip_model, order_graph
 from benchmarks.order_search.price import OrderPrice
 from compiler import ir
 from compiler.backend.options import Options
-from compiler.backend.order.regions import order_and_join
+from compiler.backend.order.regions import Study
 from compiler.backend.order.units import layer_times
 from compiler.backend.pipeline import build
 from compiler.backend.prepare import prepared
@@ -112,10 +112,10 @@ def _note_work(ledger: Ledger, case: ModelCase, options: Options) -> None:
         estimate = RunEstimate(graph, run, source, work, params.lv2_bytes // 16, params)
         for inside in ((True, True), (False, True), (False, False)):
             ledger.note("split price", estimate.whole(inside), estimate.cut(inside))
-    graph, layers = prepared(graph, params, options)
-    for layer in layers:
+    made = prepared(graph, params, options)
+    for layer in made.layers:
         for engines in {case.engines, 1}:
-            ledger.note("busies", layer.name, engines, layer_times(graph, layer, params, engines))
+            ledger.note("busies", layer.name, engines, layer_times(made.graph, layer, params, engines))
 
 
 def _runs(graph: ir.Graph) -> Iterator[tuple[str, list[ir.Operation]]]:
@@ -136,21 +136,20 @@ def _note_orders(ledger: Ledger, graph: ir.Graph, case: ModelCase) -> None:
     price = OrderPrice(operators := order_graph(graph, params), chip_model(params))
     for order in _random_orders(operators):
         ledger.note("order price", price.timeline(order))
-    graph, layers = prepared(graph, params, Options(engines=case.engines))
+    made = prepared(graph, params, Options(engines=case.engines))
 
-    def choose(whole: OrderGraph, price: Any, order: Order) -> Order:
-        rules = price._rules
-        for tried in (order, *_random_orders(whole)):
-            ledger.note("region price", price(tried), price.cut(tried), price.groups(tried))
+    for run in Study.of(made.graph, made.layers, params, case.engines, case.lv2_limit).runs:
+        rules = run.price._rules
+        for tried in (run.operators.source, *_random_orders(run.operators)):
+            ledger.note("region price", run.price(tried), run.price.cut(tried), run.price.groups(tried))
             for first in range(len(tried)):
                 for count in (1, 2, 3):
                     members = tried[first : first + count]
                     shared = [rules.placed(members, True), rules.quick_placed(members, True)]
-                    ledger.note("region price", price.region(members), price.places(members), rules.least(members))
+                    ledger.note(
+                        "region price", run.price.region(members), run.price.places(members), rules.least(members)
+                    )
                     ledger.note("region price", shared)
-        return order
-
-    order_and_join(graph, layers, params, case.engines, None, choose, case.lv2_limit)
 
 
 def _random_orders(graph: OrderGraph) -> Iterator[Order]:
@@ -224,7 +223,7 @@ def _programmed(ledger: Ledger, layer_program: Callable) -> Callable:
     @functools.wraps(layer_program)
     def noted(*given: Any, **named: Any) -> Any:
         found = layer_program(*given, **named)
-        ledger.note("tilings", found.layer.name, found.summary, found.choices)
+        ledger.note("tilings", found.layer.name, found.summary, found.tiles)
         return found
 
     return noted

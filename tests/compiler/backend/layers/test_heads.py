@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compiler import ir, reference
-from compiler.backend.layers.heads import split_heads
+from compiler.backend.layers.heads import head_groups, with_head_groups
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.image import Image
@@ -13,6 +13,10 @@ from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, check, random_inputs
 
 TINY, BASE = preset("tiny"), preset("base")
+
+
+def split_heads(graph, params):
+    return with_head_groups(graph, head_groups(graph, params))
 
 
 def attention(seed: int = 1, length: int = 24, heads: int = 4, width: int = 16, **more) -> ir.Graph:

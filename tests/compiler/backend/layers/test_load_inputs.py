@@ -26,7 +26,7 @@ def branches(pixels=6, channels=64, convs=3, *, added=True, seed=1):
 
 
 def kinds(graph, **options):
-    return [layer.kind for layer in prepared(graph, BASE, Options(**options))[1]]
+    return [layer.kind for layer in prepared(graph, BASE, Options(**options)).layers]
 
 
 @pytest.mark.parametrize("engines", [1, 2])

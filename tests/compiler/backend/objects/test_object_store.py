@@ -7,7 +7,7 @@ import pytest
 from compiler.backend.objects.layer_object import LayerObject
 from compiler.backend.objects.object_store import ObjectStore
 
-ONE, OTHER = LayerObject("4x4", ()), LayerObject("8x8", ())
+ONE, OTHER = LayerObject("4x4", (), ()), LayerObject("8x8", (), ())
 
 
 def test_an_object_comes_back(tmp_path):

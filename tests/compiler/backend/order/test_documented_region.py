@@ -5,7 +5,7 @@ from pathlib import Path
 from compiler import ir
 from compiler.backend.kernels.layer_program import LayerProgram
 from compiler.backend.objects import layer_object
-from compiler.backend.objects.compile_layers import LayerCompiler
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from hw.contract.isa import Unit
@@ -26,7 +26,7 @@ def convolution_and_pool() -> ir.Graph:
 
 def programs(monkeypatch, options: Options) -> list[LayerProgram]:
     made, places = {}, []
-    original, code_of = layer_object.source_program, LayerCompiler._code
+    original, code_of = layer_object.source_program, Desk._code
 
     def noted(source):
         made[source.key] = original(source)
@@ -37,7 +37,7 @@ def programs(monkeypatch, options: Options) -> list[LayerProgram]:
         return code_of(self, number, layer, source)
 
     monkeypatch.setattr(layer_object, "source_program", noted)
-    monkeypatch.setattr(LayerCompiler, "_code", placed)
+    monkeypatch.setattr(Desk, "_code", placed)
     build(convolution_and_pool(), preset("tiny"), options)
     return list(places)
 

@@ -4,7 +4,7 @@ import pytest
 
 from compiler.backend.options import Options
 from compiler.backend.order.region_knowledge import RegionKnowledge
-from compiler.backend.order.regions import order_and_join
+from compiler.backend.order.regions import Study
 from compiler.backend.prepare import prepared
 from hw.contract.params import preset
 from tests.support.placed import branchy
@@ -15,15 +15,9 @@ TINY = preset("tiny")
 @pytest.fixture(scope="module")
 def priced():
     """A graph of layers with the price of its orders."""
-    found = []
-    graph, layers = prepared(branchy(3, operators=9, channels=24), TINY, Options())
-
-    def note(operators, price, order):
-        found.append((operators, price))
-        return order
-
-    order_and_join(graph, layers, TINY, 1, None, note)
-    return found[0]
+    made = prepared(branchy(3, operators=9, channels=24), TINY, Options())
+    (run,) = Study.of(made.graph, made.layers, TINY, 1).runs
+    return run.operators, run.price
 
 
 def test_without_programs_prices_stay(priced):

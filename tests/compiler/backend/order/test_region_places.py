@@ -13,7 +13,7 @@ from compiler.backend.layers.region import Region
 from compiler.backend.layers.region_share import Share
 from compiler.backend.options import Options
 from compiler.backend.order.region_places import parts_of, place_parts
-from compiler.backend.order.regions import order_and_join
+from compiler.backend.order.regions import Study
 from compiler.backend.pipeline import build
 from compiler.order.search import SearchLimits
 from hw.contract.params import SocParams, preset
@@ -28,7 +28,8 @@ LIMITS = SearchLimits(few=200, tries=200)
 def mixed(graph: ir.Graph, params: SocParams) -> list[Region]:
     """Regions of which some members are computed by one engine."""
     layers = fuse(graph, lower(graph, params))
-    joined = order_and_join(graph, layers, params, params.engines, LIMITS).layers
+    study = Study.of(graph, layers, params, params.engines)
+    joined = study.joined(study.search(LIMITS)[0])
     regions = [layer for layer in joined if isinstance(layer, Region)]
     return [one for one in regions if any(not isinstance(place, Share) for place in one.places)]
 

@@ -8,9 +8,11 @@ from compiler import ir
 from compiler.backend.layers.fuse import fuse
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.region import Region, members_of
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
-from compiler.backend.order.regions import order_and_join
-from compiler.backend.pipeline import build
+from compiler.backend.order.regions import Study
+from compiler.backend.pipeline import build, settle
 from compiler.ir import CompileError
 from compiler.order.search import SearchLimits
 from hw.contract.params import KIB, SocParams, preset
@@ -42,7 +44,8 @@ def module(seed: int = 1) -> ir.Graph:
 
 def regions_of(graph: ir.Graph, params: SocParams, engines: int) -> list[list[str]]:
     layers = fuse(graph, lower(graph, params))
-    joined = order_and_join(graph, layers, params, engines, SearchLimits(few=200, tries=200)).layers
+    study = Study.of(graph, layers, params, engines)
+    joined = study.joined(study.search(SearchLimits(few=200, tries=200))[0])
     assert {member for layer in joined for member in members_of(layer)} == set(layers)
     return [[member.kind for member in layer.members] for layer in joined if isinstance(layer, Region)]
 
@@ -58,7 +61,8 @@ def test_engines_do_not_share_what_a_window_over_channels_reads():
     for engines, params in ((1, TINY), (2, BASE)):
         graph = module()
         layers = fuse(graph, lower(graph, params))
-        joined = order_and_join(graph, layers, params, engines, SearchLimits()).layers
+        study = Study.of(graph, layers, params, engines)
+        joined = study.joined(study.search(SearchLimits())[0])
         for layer in joined:
             inside = {name for member in members_of(layer) for name in member.outputs}
             readers = [m for m in members_of(layer) if m.kind == "conv" and inside.intersection(m.inputs)]
@@ -138,27 +142,29 @@ def test_a_region_stands_for_its_members():
 def test_what_cannot_be_a_region_is_cut_otherwise():
     """All layers stay, in the same order, and no region holds what was refused; others may."""
     graph = branchy(3, operators=9, channels=24)
-    ordered = order_and_join(graph, fuse(graph, lower(graph, TINY)), TINY, 1, None)
-    members = [member for layer in ordered.layers for member in members_of(layer)]
-    before = {frozenset(layer.members) for layer in ordered.layers if isinstance(layer, Region)}
-    refused = max((layer for layer in ordered.layers if isinstance(layer, Region)), key=lambda r: len(r.members))
-    ordered.forbid(refused)
-    after = {frozenset(layer.members) for layer in ordered.layers if isinstance(layer, Region)}
-    assert [member for layer in ordered.layers for member in members_of(layer)] == members
-    assert after and after != before and not any(one >= frozenset(refused.members) for one in after)
+    study = Study.of(graph, fuse(graph, lower(graph, TINY)), TINY, 1)
+    orders, _ = study.search(None)
+    before = study.joined(orders)
+    refused = max((layer for layer in before if isinstance(layer, Region)), key=lambda region: len(region.members))
+    study.forbid(refused)
+    after = study.joined(orders)
+    members = [[member for layer in layers for member in members_of(layer)] for layers in (before, after)]
+    regions = [
+        {frozenset(layer.members) for layer in layers if isinstance(layer, Region)} for layers in (before, after)
+    ]
+    assert members[0] == members[1]
+    assert regions[1] and regions[0] != regions[1] and not any(one >= frozenset(refused.members) for one in regions[1])
 
 
 def test_an_order_can_be_given():
-    graph, seen = branchy(3, operators=9, channels=24), []
-
-    def backwards(operators, price, found):
-        order = tuple(nx.lexicographical_topological_sort(operators.flow(), key=lambda n: -n))
-        seen.append((order, price(order), price(operators.source)))
-        return order
-
-    image, _ = build(graph, TINY, Options(regions=True), choose_order=backwards)
-    ((order, price, source),) = seen
-    assert order != tuple(sorted(order)) and price > 0 and source > 0
+    graph = branchy(3, operators=9, channels=24)
+    net = LoweredModel.of(graph, TINY, Options(regions=True))
+    study = net.study()
+    (run,) = study.runs
+    order = tuple(nx.lexicographical_topological_sort(run.operators.flow(), key=lambda n: -n))
+    assert order != tuple(sorted(order)) and run.price(order) > 0 and run.price(run.operators.source) > 0
+    with Desk(1) as desk:
+        image = settle(net, desk, study, (order,)).image
     assert image.code != build(graph, TINY, Options(order="source"))[0].code
 
 

@@ -9,7 +9,7 @@ from compiler import ir, reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.split import choose
-from compiler.backend.split.choose import split_where_it_pays
+from compiler.backend.split.choose import cuts_that_pay
 from hw.contract.image import Image
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, preset
@@ -24,8 +24,8 @@ TINY, BASE = preset("tiny"), preset("base")
 SMALL = Options(engines=BASE.engines, lv2_limit=384 * KIB)
 
 
-def is_split(graph: ir.Graph) -> bool:
-    return any("/part" in op.name for op in graph.ops)
+def is_split(graph: ir.Graph, options: Options) -> bool:
+    return bool(cuts_that_pay(graph, BASE, options))
 
 
 def cycles(image: Image) -> int:
@@ -40,7 +40,7 @@ def cycles(image: Image) -> int:
 def test_a_wide_tensor_stays_on_chip():
     """What does not fit goes to DRAM and back; in parts it does not, which takes fewer cycles, with the same bytes."""
     graph = wide_middle(64).graph
-    assert is_split(split_where_it_pays(graph, BASE, SMALL))
+    assert is_split(graph, SMALL)
     whole, split = (build(graph, BASE, replace(SMALL, split=on))[0] for on in (False, True))
     assert split.meta.segment_sizes[Segment.SCRATCH] < whole.meta.segment_sizes[Segment.SCRATCH]
     assert cycles(split) < 0.9 * cycles(whole)
@@ -53,13 +53,13 @@ def test_a_wide_tensor_stays_on_chip():
 
 def test_nothing_is_split_where_all_fits():
     graph = wide_middle(64).graph
-    assert split_where_it_pays(graph, BASE, Options(engines=2)) is graph
+    assert not is_split(graph, Options(engines=2))
 
 
 @pytest.mark.parametrize("changes", [{"observe": True}, {"split": False}, {"placed": True}])
 def test_not_where_it_is_not_wanted(changes):
     graph = wide_middle(64).graph
-    assert not is_split(split_where_it_pays(graph, BASE, Options(engines=2, lv2_limit=SMALL.lv2_limit, **changes)))
+    assert not is_split(graph, Options(engines=2, lv2_limit=SMALL.lv2_limit, **changes))
 
 
 def test_what_computes_longer_than_it_spills_stays_whole():
@@ -72,11 +72,11 @@ def test_what_computes_longer_than_it_spills_stays_whole():
     graph, whole = make.graph, SMALL
     image, _ = build(graph, BASE, whole)
     assert image.meta.segment_sizes[Segment.SCRATCH]
-    assert not is_split(split_where_it_pays(graph, BASE, whole))
+    assert not is_split(graph, whole)
 
 
 def test_a_cut_that_does_not_pay_is_left_out(monkeypatch):
     """If the cuts found are not worth it by the placed price, the graph stays as it is."""
     graph = wide_middle(64).graph
     monkeypatch.setattr(choose, "_WORTH", 0.1)
-    assert not is_split(split_where_it_pays(graph, BASE, SMALL))
+    assert not is_split(graph, SMALL)

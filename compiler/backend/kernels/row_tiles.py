@@ -1,44 +1,52 @@
 """How layers that work on rows of matrices are cut: into tiles of whole rows."""
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
-from compiler.backend.kernels.registry import KernelContext, Plan
+from compiler.backend.kernels.registry import KernelContext
 from compiler.backend.layers.layer import Layer
 from compiler.backend.memory.operand import TensorOperand
 from compiler.ir import CompileError
+from compiler.plan.tiles import RowTiles
+from hw.contract.params import SocParams
 
 _MOST_ROWS = (1 << 12) - 1  #: of an instruction of the vector unit
 _MOST_VECTORS = (1 << 8) - 1  #: of its window
 _STAGING_WORDS = 64  #: bytes that rounding to words may add to staging buffers
 
-LayerT = TypeVar("LayerT", bound=Layer)
-
 
 @dataclass(frozen=True)
-class RowPlan(Plan, Generic[LayerT]):
-    """Tiles of ``rows`` rows of ``length`` bytes, which lie ``pitch`` bytes apart in LV1. Operands are one matrix."""
+class RowOperands:
+    """Holds input and output of a layer, each as one matrix."""
 
-    layer: LayerT
     x: TensorOperand
     y: TensorOperand
-    rows: int
-    length: int
-    pitch: int
+
+    @classmethod
+    def of(cls, layer: Layer, context: KernelContext) -> "RowOperands":
+        """Return the operands of ``layer``."""
+        return cls(*(_as_matrix(context.operand(name)) for name in (layer.inputs[0], layer.output)))
+
+    @property
+    def length(self) -> int:
+        """Return the bytes of a row."""
+        return self.x.view.shape[3]
+
+    def pitch(self, params: SocParams) -> int:
+        """Return the bytes from a row to the next in LV1."""
+        return -(-self.length // params.vec_lanes) * params.vec_lanes
 
 
-def plan_rows(
-    layer: LayerT, context: KernelContext, *, constants: int, buffers: int, records: int, passes: int = 1
-) -> RowPlan[LayerT]:
+def choose_rows(
+    layer: Layer, context: KernelContext, *, constants: int, buffers: int, records: int, passes: int = 1
+) -> RowTiles:
     """As many rows to a tile as LV1 holds beside ``constants`` bytes, with ``buffers`` bytes for each byte of a row and
     ``records`` records for each row. ``passes``: cycles that the longest instruction takes for each vector.
 
     Raises :class:`CompileError` for a row that does not fit in LV1 or in a window.
     """
-    x, y = (_as_matrix(context.operand(name)) for name in (layer.inputs[0], layer.output))
-    length, lanes = x.view.shape[3], context.params.vec_lanes
-    vectors = -(-length // lanes)
-    pitch = vectors * lanes
+    operands, lanes = RowOperands.of(layer, context), context.params.vec_lanes
+    pitch = operands.pitch(context.params)
+    vectors = pitch // lanes
     rows = min(
         _MOST_ROWS,
         (context.lv1.size - constants) // (buffers * pitch + records * lanes),
@@ -48,10 +56,10 @@ def plan_rows(
         rows = min(rows, max(1, context.longest // (vectors * passes)))
     if rows < 1 or vectors > _MOST_VECTORS:
         raise CompileError(
-            f"operator {layer.name!r}: a row of {length} bytes does not fit in LV1 or a window of {_MOST_VECTORS} "
-            "vectors: choose a preset with larger lv1_bytes or vec_lanes"
+            f"operator {layer.name!r}: a row of {operands.length} bytes does not fit in LV1 or a window of "
+            f"{_MOST_VECTORS} vectors: choose a preset with larger lv1_bytes or vec_lanes"
         )
-    return RowPlan("", layer, x, y, rows, length, pitch)
+    return RowTiles(rows)
 
 
 def _as_matrix(operand: TensorOperand) -> TensorOperand:

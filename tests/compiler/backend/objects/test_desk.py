@@ -11,12 +11,13 @@ from compiler.backend import prepare
 from compiler.backend.layers.layer import Layer
 from compiler.backend.layers.lower import lower
 from compiler.backend.layers.region_share import Share
-from compiler.backend.objects import compile_layers
+from compiler.backend.objects import desk
 from compiler.backend.objects.layer_object import LayerObject
 from compiler.backend.objects.layer_source import LayerSource
 from compiler.backend.objects.object_store import ObjectStore
 from compiler.backend.options import Options
 from compiler.backend.order.region_rules import RegionRules
+from compiler.backend.order.regions import Study
 from compiler.backend.pipeline import build
 from compiler.ir import CompileError
 from tests.support.layer_cases import BASE, CASES, TINY, blocks
@@ -46,7 +47,7 @@ def test_objects_that_layers_share_are_as_good_as_their_own(monkeypatch, case):
 @pytest.mark.parametrize("case", EVERY)
 def test_what_was_compiled_before_makes_the_same_image(monkeypatch, tmp_path, case):
     cold = image(case, jobs=1, store=ObjectStore(tmp_path))
-    monkeypatch.setattr(compile_layers, "layer_object", None)  # nothing is left to compile ...
+    monkeypatch.setattr(desk, "layer_object", None)  # nothing is left to compile ...
     if case not in SOME_WEIGHTS_REPEAT:
         assert image(case, jobs=1, store=ObjectStore(tmp_path)) == cold
     monkeypatch.undo()
@@ -58,7 +59,7 @@ SOME_WEIGHTS_REPEAT = {0, 1, 2, 3, 4, 5}  #: ... but layers whose weights lie ot
 
 @pytest.mark.parametrize("case", [1, 4])
 def test_several_processes_make_the_same_image(monkeypatch, case):
-    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0)
+    monkeypatch.setattr(desk, "_MANY_CYCLES", 0)
     assert image(case, jobs=3) == image(case, jobs=1)
 
 
@@ -69,8 +70,8 @@ def test_equal_blocks_are_compiled_once_and_changed_weights_not_again(monkeypatc
         compiled.append(source.key)
         return original(source)
 
-    original = compile_layers.layer_object
-    monkeypatch.setattr(compile_layers, "layer_object", noted)
+    original = desk.layer_object
+    monkeypatch.setattr(desk, "layer_object", noted)
     graph, params, options = CASES[0]
     graph = blocks(11, 6)
     image, _ = build(graph, params, options, jobs=1, store=ObjectStore(tmp_path))
@@ -98,7 +99,7 @@ def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
     def strange(graph, params):
         return [Layer(one.op, one.inputs, one.output, "strange") for one in lower(graph, params)]
 
-    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0 if jobs > 1 else math.inf)
+    monkeypatch.setattr(desk, "_MANY_CYCLES", 0 if jobs > 1 else math.inf)
     monkeypatch.setattr(prepare, "lower", strange)
     with pytest.raises(CompileError, match="operator 't1': no kernel computes a strange"):
         build(blocks(1, 1), TINY, Options(regions=False), jobs=jobs)
@@ -107,19 +108,19 @@ def test_an_error_names_the_operator_in_any_process(monkeypatch, jobs):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_regions_that_are_refused_are_cut_otherwise(monkeypatch, jobs):
     """The search takes all it may for one region; what has no gain is compiled one by one, from what is known."""
-    monkeypatch.setattr(compile_layers, "_MANY_CYCLES", 0)
+    monkeypatch.setattr(desk, "_MANY_CYCLES", 0)
     for price in ("placed", "quick_placed"):
         monkeypatch.setattr(RegionRules, price, lambda _, members, shared: (1.0, (Share.ANY,) * len(members)))
     monkeypatch.setattr(RegionRules, "least", lambda *_: 0.0)
     monkeypatch.setattr(RegionRules, "possible", lambda *_: True)
     refused = []
-    known = compile_layers.NoRegions.__init__
+    known = Study.forbid
 
-    def noted(self, why):
-        refused.append(why)
-        known(self, why)
+    def noted(self, region):
+        refused.append(region)
+        known(self, region)
 
-    monkeypatch.setattr(compile_layers.NoRegions, "__init__", noted)
+    monkeypatch.setattr(Study, "forbid", noted)
     graph = branchy(10, 12)
     images = [build(graph, BASE, Options(engines=2), jobs=count)[0].to_bytes() for count in (jobs, 1)]
     assert refused and images[0] == images[1]
@@ -135,7 +136,7 @@ def test_an_object_holds_no_weights():
     objects = {}
 
     class Kept(ObjectStore):
-        def keep(self, key: str, made: LayerObject) -> None:
+        def keep(self, key: str, made: LayerObject, answer: str | None = None) -> None:
             objects[key] = made
 
     build(graph, TINY, jobs=1, store=Kept())

@@ -1,0 +1,37 @@
+"""Defines what the decisions about a model are about: its shapes, operators and quantisation, but no weights."""
+
+import enum
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from compiler.ir import Graph
+
+
+def structure_of(graph: Graph) -> str:
+    """Return a digest of ``graph``, 32 hexadecimal digits. Models that differ in the values of arrays alone have the
+    same."""
+    parts = (graph.tensors, graph.ops, graph.inputs, graph.outputs)
+    return hashlib.sha256("".join(map(_told, parts)).encode()).hexdigest()[:32]
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.str}{value.shape};"
+    if isinstance(value, np.generic):
+        return _told(value.item())
+    if isinstance(value, bytes):  # a model of the CPU, which holds weights
+        return "bytes;"
+    if isinstance(value, Mapping):
+        return "{" + "".join(f"{name!r}:{_told(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + "".join(map(_told, value)) + "]"
+    if isinstance(value, enum.Enum):
+        return f"{value.name};"
+    if is_dataclass(value):
+        told = (f"{field.name}={_told(getattr(value, field.name))}" for field in fields(value))
+        return f"{type(value).__name__}({''.join(told)})"
+    return f"{value!r};"
