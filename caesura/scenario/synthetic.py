@@ -64,22 +64,23 @@ class SyntheticExecutor:
         )
         self._truth = _durations(scenario)
         self._estimates = Estimates({name: _costs(model) for name, model in scenario.models.items()})
-        self._forecast = Forecast(machine.engines, machine.memory, partial=machine.partial_loading)
+        forecast = Forecast(machine.engines, machine.memory, partial=machine.partial_loading)
         self._scheduler = LayerScheduler(
             policies.order(),
             policies.placement(
                 list(machine.initial_waits or [0.0] * machine.engines), 0.0 if machine.initial_waits_decay else None
             ),
-            self._forecast,
+            forecast,
             self._estimates,
             by_priority=self._preemptive,
             graphs={n: LayerGraph(m.dependencies, _blocks(m)) for n, m in scenario.models.items() if m.layers},
         )
-        self._runs: list[_OpenRun] = []  #: all, by number of the scheduler's request
+        self._runs: list[_OpenRun] = []  #: all, by number of the chain that the scheduler has of each
         self._announced: dict[ModelRun, int] = {}  #: runs that have not been submitted
         self._declined: list[int] = []  #: runs that wait for less urgent ones to end
         self._jobs: dict[tuple[int, int], SyntheticJob] = {}
         self._records: dict[SyntheticJob, LayerRun] = {}
+        self._decisions: dict[SyntheticJob, Decision] = {}
         self._last_load = 0.0
         self._last_end = [0.0] * machine.engines
         self._ended: list[LayerRun] = []
@@ -162,7 +163,7 @@ class SyntheticExecutor:
     # -- decisions -------------------------------------------------------------------------------------------
     def _decide(self) -> None:
         """Schedule while the loader has nothing to do, or at once what is placed on arrival or more urgent."""
-        while self._scheduler.open_requests and self._may_decide():
+        while self._scheduler.open_chains and self._may_decide():
             for _ in range(self._per_decision):
                 begin = time.perf_counter()
                 decision = self._scheduler.decide(self.env.now)
@@ -179,19 +180,19 @@ class SyntheticExecutor:
             return True
         if not self._preemptive:
             return False
-        return max(r.priority for r in self._scheduler.open_requests) > max(job.priority for job in backlog)
+        return max(r.priority for r in self._scheduler.open_chains) > max(job.priority for job in backlog)
 
     def _queue(self, decision: Decision) -> None:
-        request, layer, now = decision.request, decision.layer, self.env.now
-        cost = self._truth[request.model][layer]
-        after = [self._jobs[request.number, earlier] for earlier in decision.after]
+        chain, layer, now = decision.chain, decision.layer, self.env.now
+        cost = self._truth[chain.model][layer]
+        after = [self._jobs[chain.number, earlier] for earlier in decision.after]
         job = SyntheticJob(
-            len(self._jobs), request.number, layer, decision.engine, *cost[:3], priority=request.priority, after=after,
-            jobs=len(self._truth[request.model]), earliest=request.arrival,
+            len(self._jobs), chain.number, layer, decision.engine, *cost[:3], priority=chain.priority, after=after,
+            jobs=len(self._truth[chain.model]), earliest=chain.arrival,
         )  # fmt: skip
-        self._jobs[request.number, layer] = job
+        self._jobs[decision.key], self._decisions[job] = job, decision
         self._records[job] = LayerRun(
-            self._runs[request.number].run.frame.stream, request.model, layer, decision.engine, now, now,
+            self._runs[chain.number].run.frame.stream, chain.model, layer, decision.engine, now, now,
             decision.passed_over, decision.candidates, decision.start, decision.idle,
         )  # fmt: skip
         self._machine.submit(job)
@@ -202,18 +203,17 @@ class SyntheticExecutor:
         """Choose what the loader, which will be free next, loads then."""
         record = self._records[job]
         record.idle = record.idle[0], self.env.now - max(self._last_load, record.decided)
-        self._forecast.load_started((job.request, job.layer), self.env.now)
+        self._scheduler.load_started(self._decisions[job], self.env.now)
         self._decide()
 
     def load_ended(self, job: SyntheticJob) -> None:
         """Correct the estimate of the load."""
         self._last_load = self.env.now
-        self._forecast.load_ended((job.request, job.layer), self.env.now)
-        self._estimates.correct(self._records[job].model, job.layer, load=job.load)
+        self._scheduler.load_ended(self._decisions[job], self.env.now, job.load)
 
     def rolled_back(self, job: SyntheticJob) -> None:
         """Note that the layer will be loaded again."""
-        self._forecast.rolled_back((job.request, job.layer))
+        self._scheduler.rolled_back(self._decisions[job])
 
     def started(self, job: SyntheticJob) -> None:
         """Note how long compute was idle before."""
@@ -221,7 +221,7 @@ class SyntheticExecutor:
         record.start = now
         record.ready = max([record.decided, *(earlier.end or 0.0 for earlier in job.after)])
         record.idle = now - max(self._last_end[job.engine], record.decided), record.idle[1]
-        self._forecast.started((job.request, job.layer), now)
+        self._scheduler.started(self._decisions[job], now)
 
     def ended(self, job: SyntheticJob) -> None:
         """Correct the estimate of the compute; the request may have ended."""
@@ -229,9 +229,7 @@ class SyntheticExecutor:
         record.end, record.preempted = now, job.preempted
         record.load_start, record.load_end = job.load_start or 0.0, job.load_end or 0.0
         self._last_end[job.engine] = now
-        self._forecast.ended((job.request, job.layer), now)
-        self._estimates.correct(record.model, job.layer, compute=job.compute)
-        self._scheduler.ended(job.request, job.layer)
+        self._scheduler.ended(self._decisions[job], now, compute=job.compute)
         self._ended.append(record)
         run = self._runs[job.request]
         run.left -= 1

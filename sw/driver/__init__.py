@@ -11,8 +11,8 @@ from sw.driver.errors import (
     OutOfMemory,
     SupervisorFault,
 )
-from sw.driver.models.job_table import JobResult
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_job import JobResult, ModelJob
 from sw.driver.models.traffic import DmaTraffic, DramTraffic
 from sw.driver.preempt.halting import HaltRecord
 from sw.driver.preempt.suspension import Suspension
@@ -31,6 +31,7 @@ __all__ = [
     "HandledInterrupt",
     "JobResult",
     "LoadedModel",
+    "ModelJob",
     "NotSuspendable",
     "OutOfMemory",
     "SupervisorFault",

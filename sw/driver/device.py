@@ -13,10 +13,11 @@ from sw.driver.errors import DeviceTimeout, DriverError
 from sw.driver.limits import BODY
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.placement import place, relocate
+from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.engine_choice import check_engines, engines_needed, least_used
-from sw.driver.models.job_table import JobResult, SubmittedJob
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.models.lv2_use import Lv2Use, lv2_use
+from sw.driver.models.model_job import JobResult, ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.ownership import Ownership
 from sw.driver.preempt.halting import HaltRecord
@@ -46,13 +47,11 @@ class Device:
         self.regs = RegisterAccess(bus)
         identify(self.regs, self.params)
         self.dram = Allocator("DRAM", 0, self.params.dram_bytes)
-        self.lv2 = Allocator("LV2", 0, self.params.lv2_bytes)
+        self.lv2 = WindowPool(self.params.lv2_bytes, several=self.ownership.inherited)
         self.events = EventPool(self.regs, self.params.events)
         self.queues = JobQueues(bus, self.regs, self.dram, ring_log2)
-        self.scrubber = Scrubber(
-            self.queues, self.dram, lambda: self.preemption.transfers.settle(), inherited=self.ownership.inherited
-        )
-        self.jobs = ModelJobs(self.queues, self.scrubber)
+        self.scrubber = Scrubber(self.queues, self.dram, self.lv2, inherited=self.ownership.inherited)
+        self.jobs = ModelJobs(self.queues, self.scrubber, self.lv2)
         self.preemption = Preemption(self.queues, self.jobs, self.dram, self.events)
         self._models: list[LoadedModel] = []
         self._loads = 0
@@ -74,10 +73,8 @@ class Device:
         self.preemption.settle_or_recover()
         for suspension in self.suspensions:
             self.abandon(suspension)
-        for model in self.jobs.table.models():
+        for model in self.jobs.models():
             self.abort(model)
-        for model in self._models:
-            self.jobs.table.forget_results(model)
 
     def _drop_abandoned(self, claimant: object = None) -> None:
         if self.ownership.abandoned(claimant):
@@ -190,7 +187,6 @@ class Device:
             )
         self._models.remove(model)
         self.ownership.models -= 1
-        self.jobs.table.forget_results(model)
         model.loaded = False
         self.events.release(model.events)
         if model.chain is not None:
@@ -205,7 +201,7 @@ class Device:
 
     def _refuse_outstanding(self, model: LoadedModel) -> None:
         self.refuse_unloaded(model)
-        if self.preemption.holds(model) or self.jobs.table.engines_of(model):
+        if self.preemption.holds(model) or self.jobs.engines_of(model):
             raise DriverError(f"model {model.name!r} has jobs outstanding: wait for them or abort them first")
 
     # -- jobs ------------------------------------------------------------------------------------------------
@@ -215,7 +211,10 @@ class Device:
         self.refuse_unloaded(model)
         if self.preemption.holds(model):
             raise DriverError(f"model {model.name!r} is suspended: resume it, or load it a second time")
-        self.jobs.begin(model, limit)
+        self.jobs.wait_for_windows(model, limit)
+        if self.scrubber.foreign(model):  # a dump may be taking it to DRAM
+            self.preemption.transfers.settle()
+        self.jobs.begin(model)
 
     def submit(
         self,
@@ -225,11 +224,11 @@ class Device:
         limit: int | None,
         cycle_limit: int | None = None,
         engine: int | None = None,
-    ) -> list[int]:
-        """Queue jobs of ``model`` by index, in ring order; return a job id for each.
+    ) -> list[ModelJob]:
+        """Queue jobs of ``model`` by index, in ring order; return a record of each.
 
         Waits up to ``limit`` cycles for room where a ring is full, or (None) as long as jobs may take; with 0, returns
-        the ids of those that fitted. ``cycle_limit``: the most one body may take, 0 for no limit, for programs that are
+        those that fitted. ``cycle_limit``: the most one body may take, 0 for no limit, for programs that are
         trusted; by default what follows from the image's bounds, but no more than ``body_cycles`` of :meth:`load`. The
         last job on each engine interrupts, and so does every half ring, to keep the ring filled.
 
@@ -240,23 +239,19 @@ class Device:
         self.refuse_unloaded(model)
         return self.jobs.submit(model, jobs, limit=limit, cycle_limit=cycle_limit, engine=engine)
 
-    def collect(self, ids: Sequence[int], limit: int | None) -> list[JobResult]:
+    def collect(self, jobs: Sequence[ModelJob], limit: int | None) -> list[JobResult]:
         """Return the results of submitted jobs, waiting up to ``limit`` cycles for the last of them, or (None) as long
         as jobs may take.
 
         Raises :class:`DeviceFault` as soon as any engine stops on a fault, :class:`DeviceTimeout` at the limit, and for
         a job that keeps its engine longer than it may.
         """
-        return self.jobs.collect(ids, limit)
-
-    def finished(self, job_id: int) -> bool:
-        """Return whether the result of a submitted job is there to be collected."""
-        return job_id in self.jobs.table.finished
+        return self.jobs.collect(jobs, limit)
 
     @property
-    def outstanding(self) -> dict[int, SubmittedJob]:
-        """Return the jobs of models that are queued and have not finished, by id."""
-        return self.jobs.table.outstanding
+    def outstanding(self) -> list[ModelJob]:
+        """Return the jobs of models that are queued and have not finished, oldest first."""
+        return self.jobs.outstanding
 
     def poll(self, limit: int, busy: Callable[[], bool] = never) -> bool:
         """Serve an interrupt that comes within ``limit`` cycles; return False if none does. Raises as :meth:`collect`.
@@ -304,9 +299,8 @@ class Device:
         to overwrite what it has saved, and a reset would lose the news that it was.
         """
         self.preemption.settle_or_recover()
-        for number in sorted({*self.jobs.table.engines_of(model), *self.scrubber.faulted}):
+        for number in sorted({*self.jobs.engines_of(model), *self.scrubber.faulted}):
             self.queues.reset(number)
-        self.jobs.table.forget_results(model)
         model.synchronise()
 
     # -- preemption ------------------------------------------------------------------------------------------

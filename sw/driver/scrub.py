@@ -7,19 +7,19 @@ the host's own, all of one tenant, and pay nothing as long as there are no other
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from hw.contract.isa import INSN_BYTES, Insn, Lv0Space, Lv0View, Op, Segment
-from hw.contract.job import JOB_MAGIC, JobFlag
+from hw.contract.isa import INSN_BYTES, SEGMENTS, Insn, Lv0Space, Lv0View, Op, Segment
 from hw.contract.params import SocParams
 from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.limits import copy_limit
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.footprint import accumulator_bytes
-from sw.driver.memory.lv2_tenants import Lv2Tenants
 from sw.driver.memory.placement import ImagePlacement
 from sw.driver.memory.ranges import Range
+from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.queues.job import DeviceJob, JobState, JobWork
 from sw.driver.queues.job_queues import JobQueues
 
 _RUN = 4096  #: bytes of one run
@@ -57,24 +57,27 @@ def engine_program(params: SocParams) -> bytes:
     return b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
 
 
+@dataclass(eq=False, kw_only=True)
+class ClearingJob(DeviceJob):
+    """Is a job that clears memories for ``model``: windows in LV2, or those of its engine."""
+
+    model: LoadedModel
+    windows: bool
+
+
 class Scrubber:
     """Knows who used what last, and queues the jobs that clear it. Takes DRAM for its programs once it needs them.
 
-    ``settle``: waits until no dump or restore is under way. ``inherited``: earlier drivers of this bus had tenants;
-    what they left is foreign to everybody. Otherwise what is there at the start is taken for the host's own.
+    ``inherited``: earlier drivers of this bus had tenants; what they left is foreign to everybody. Otherwise what is
+    there at the start is taken for the host's own.
     """
 
-    def __init__(
-        self, queues: JobQueues, dram: Allocator, settle: Callable[[], None], *, inherited: bool = False
-    ) -> None:
-        self._queues, self._dram, self._settle = queues, dram, settle
+    def __init__(self, queues: JobQueues, dram: Allocator, lv2: WindowPool, *, inherited: bool = False) -> None:
+        self._queues, self._dram, self._lv2 = queues, dram, lv2
         self._inherited = inherited
         first = _UNKNOWN if inherited else None
         self._engines: list[object] = [first] * queues.params.engines  #: tenant of the newest job of each
-        self.lv2 = Lv2Tenants(queues.params.lv2_bytes, several=inherited)
         self._program: int | None = None
-        self._waiting: dict[int, LoadedModel] = {}  #: for whom, by job id
-        self._windows: set[int] = set()  #: those of them that clear LV2
         self.cleared = 0  #: jobs queued so far
         self.faulted: set[int] = set()  #: engines that such a job has stopped by a fault, and that were not reset since
 
@@ -89,7 +92,7 @@ class Scrubber:
         params = self._queues.params
         lv0 = params.pes * (params.lv0_act_bytes + params.lv0_wgt_bytes) + accumulator_bytes(params)
         cleared = params.lv1_bytes + lv0
-        self._push(engine, model, self._code(), cleared, {"limit0": len(engine_program(params))})
+        self._push(engine, model, (self._code(), len(engine_program(params))), cleared)
         self._engines[engine] = model.tenant
 
     def clear_idle(self, engine: int, model: LoadedModel) -> None:
@@ -101,31 +104,25 @@ class Scrubber:
         """Wait until ``done``. These jobs are short, so an interrupt that is late may be lost."""
         self._queues.wait(done, None, _LOOK_AFTER)
 
-    def owns(self, job_id: int) -> bool:
-        """Return whether ``job_id`` is a job of this object that has not ended."""
-        return job_id in self._waiting
-
-    def taken_off(self, engine: int, job_ids: Sequence[int], there: LoadedModel | None) -> None:
-        """Note that these jobs, some of which are of models, will not run, as the engine was emptied. ``there`` is the
-        model that has data in its memories, None if none of the jobs had begun."""
-        if mine := self._waiting.keys() & set(job_ids):
-            self._forget(mine)
+    def taken_off(self, engine: int, jobs: Sequence[DeviceJob], there: LoadedModel | None) -> None:
+        """Note that these jobs were taken off an engine; those that clear something are queued anew where they are
+        needed. ``there`` is the model that has data in its memories, None if none of the jobs had begun."""
+        for job in (job for job in jobs if isinstance(job, ClearingJob)):
+            job.state = JobState.LOST
             self._engines[engine] = _UNKNOWN if there is None else there.tenant
 
     # -- LV2 -------------------------------------------------------------------------------------------------
     def clear_windows(self, model: LoadedModel, kept: Sequence[Range] = ()) -> None:
-        """Clear the bytes of LV2 that ``model`` is about to use and another tenant used last, once a dump that takes
-        them to DRAM has ended, and wait until they are clear. ``kept``: bytes that are what a suspended task left."""
-        self._ended(lambda: not self._windows)  # those that somebody gave up waiting for
+        """Clear the bytes of LV2 that ``model`` is about to use and another tenant used last, and wait until they are
+        clear; no dump takes any of them to DRAM now. ``kept``: bytes that are what a suspended task left."""
+        self._ended(self._clear)  # those that somebody gave up waiting for
         foreign = self.foreign(model, kept)
         if foreign:
-            self._settle()
             self._clear_lv2(model, foreign)
-        self.lv2.use(model.windows(), model.tenant)
 
     def foreign(self, model: LoadedModel, kept: Sequence[Range] = ()) -> list[Range]:
         """Return the bytes of LV2 that :meth:`clear_windows` clears."""
-        return self.lv2.foreign(model.windows(), model.tenant, kept)
+        return self._lv2.foreign(model.windows(), model.tenant, kept)
 
     def _clear_lv2(self, model: LoadedModel, pieces: Sequence[Range]) -> None:
         idle = self._queues.idle()
@@ -136,11 +133,14 @@ class Scrubber:
             raw = b"".join(insn.encode() for insn in [*program, Insn(Op.END)])
             at = self._code() + self._room() - _LV2_PROGRAM
             self._queues.bus.write_mem(at, raw)
-            members = {"limit0": len(raw), f"limit{Segment.LV2}": self._queues.params.lv2_bytes}
             self._queues.wait(lambda: bool(queue.free), None)
             cleared = sum(high - low for low, high in pieces[i : i + _PIECES])
-            self._windows.add(self._push(engine, model, at, cleared, members))
-            self._ended(lambda: not self._windows)
+            self._push(engine, model, (at, len(raw)), cleared, self._queues.params.lv2_bytes)
+            self._ended(self._clear)
+
+    def _clear(self) -> bool:
+        """Return whether no job that clears windows is queued."""
+        return not any(isinstance(job, ClearingJob) and job.windows for job in self._queues.jobs)
 
     # -- DRAM ------------------------------------------------------------------------------------------------
     def clear_dram(self, placement: ImagePlacement, tenant: str | None) -> None:
@@ -158,37 +158,30 @@ class Scrubber:
         for address in placement.dram_blocks:
             self._queues.bus.write_mem(address, bytes(self._dram.of_one_user(address)), charge=False)
 
-    # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
-    def completed(self, engine: int, completion: dict[str, int]) -> None:
+    # -- as party of the jobs (``Party``) --------------------------------------------------------------------
+    def ended(self, job: ClearingJob, completion: dict[str, int]) -> None:
         """Note that the memory is clear."""
-        self._forget({completion["job_id"]})
 
-    def fault_of(self, record: FaultRecord) -> SupervisorFault:
+    def fault_of(self, job: ClearingJob, record: FaultRecord) -> SupervisorFault:
         """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
-        self.faulted.add(record.engine)
-        text = f"a job that {self.describe(record.job_id)}"
-        return SupervisorFault(replace(record, job=text), [self._waiting[record.job_id]])
+        self.faulted.add(job.engine)
+        return SupervisorFault(replace(record, job=f"a job that {self.describe(job)}"), [job.model])
 
-    def overdue(self, engine: int, job_id: int, message: str) -> SupervisorTimeout:
+    def overdue(self, job: ClearingJob, message: str) -> SupervisorTimeout:
         """Return the error, which says for whom memory was to be cleared; a later job will clear it."""
-        self.faulted.add(engine)
-        return SupervisorTimeout(f"a job that {message}", [self._waiting[job_id]])
+        self.faulted.add(job.engine)
+        return SupervisorTimeout(f"a job that {message}", [job.model])
 
-    def lost(self, engine: int, job_ids: Sequence[int]) -> None:
+    def lost(self, engine: int, jobs: Sequence[ClearingJob]) -> None:
         """Note that the engine was reset before a job had cleared it: the next job clears it again."""
-        self._forget(set(job_ids))
         self._engines[engine] = _UNKNOWN
         self.faulted.discard(engine)
 
-    def describe(self, job_id: int) -> str:
+    def describe(self, job: ClearingJob) -> str:
         """Return the job as text."""
         return "clears memories for another tenant"
 
     # -- shared ----------------------------------------------------------------------------------------------
-    def _forget(self, job_ids: set[int]) -> None:
-        self._waiting = {job_id: model for job_id, model in self._waiting.items() if job_id not in job_ids}
-        self._windows -= job_ids
-
     def _room(self) -> int:
         return len(engine_program(self._queues.params)) + _LV2_PROGRAM
 
@@ -198,15 +191,16 @@ class Scrubber:
             self._queues.bus.write_mem(self._program, engine_program(self._queues.params), charge=False)
         return self._program
 
-    def _push(self, engine: int, model: LoadedModel, code: int, cleared: int, members: dict[str, int]) -> int:
-        """Queue a program at ``code`` that clears so many bytes for ``model``."""
-        job_id = self._queues.new_id()
-        self._waiting[job_id] = model
+    def _push(self, engine: int, model: LoadedModel, code: Range, cleared: int, lv2: int = 0) -> None:
+        """Queue the program in ``code`` (first byte and size), which clears so many bytes for ``model``, among them
+        some of the first ``lv2`` of LV2."""
+        segments = (code, *[(0, 0)] * (SEGMENTS - 1))
+        segments = (*segments[: Segment.LV2], (0, lv2), *segments[Segment.LV2 + 1 :])
+        work = JobWork(segments, copy_limit(cleared), _TAG)
+        job = ClearingJob(self._queues.new_id(), engine, work, self, interrupt=True, model=model, windows=lv2 > 0)
         self.cleared += 1
-        flags = {"flags": int(JobFlag.INTERRUPT), "magic": JOB_MAGIC, "job_id": job_id, "tag": _TAG, "base0": code}
-        self._queues.push(engine, flags | members | {"cycle_limit": copy_limit(cleared)}, self)
+        self._queues.engines[engine].add(job)
         self._queues.ring_doorbells()
-        return job_id
 
 
 _LV2_PROGRAM = (2 * _PIECES + 1) * INSN_BYTES  #: bytes of a program that clears windows, at most

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hw.contract.image import StepInfo
 from sw.driver import Device
 from sw.runtime.request import CpuStep, Request
+from sw.runtime.stats import StepOnCpu
 
 
 @dataclass
@@ -17,10 +18,11 @@ class CpuSteps:
 
     def begin(self, request: Request, step: StepInfo) -> None:
         """Compute the ``step`` that is next for ``request``. Raises what the step raises."""
-        outputs, cycles = request.session.compute_host(step), request.session.host_cycles(step)
-        self._free = max(self._free, self.device.bus.cycle) + cycles
+        outputs, cycles = request.data.compute_host(step), request.data.host_cycles(step)
+        begin = max(self._free, self.device.bus.cycle)
+        self._free = begin + cycles
         request.host += cycles
-        request.on_cpu = CpuStep(self._free, outputs)
+        request.on_cpu = CpuStep(step, begin, self._free, outputs)
 
     def ended(self, requests: Iterable[Request]) -> list[Request]:
         """Return those of ``requests`` whose step has ended by now: :meth:`store` is next."""
@@ -31,5 +33,7 @@ class CpuSteps:
         """Write the outputs of the request's step to the device. Raises what that raises; the step is over in any
         case."""
         assert request.on_cpu is not None
-        outputs, request.on_cpu = request.on_cpu.outputs, None
-        request.session.store_host(outputs)
+        ended, request.on_cpu = request.on_cpu, None
+        request.data.store_host(ended.outputs)
+        step = ended.step
+        request.cpu_steps.append(StepOnCpu(tuple(step.outputs), step.reason, ended.begin, self.device.bus.cycle))

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from sw.driver import JobResult
+from sw.driver import JobResult, ModelJob
 from sw.runtime.job_groups import JobGroup
 from sw.runtime.request import Request
 from sw.runtime.scheduler import Decision
@@ -18,8 +18,8 @@ class GroupRun:
     group: JobGroup
     decision: Decision
     decided: int
-    left: deque[int]  #: jobs not queued yet
-    ids: list[int] = field(default_factory=list)
+    left: deque[int]  #: indices of jobs not queued yet
+    jobs: list[ModelJob] = field(default_factory=list)  #: those that were queued, until all have ended
     results: list[JobResult] = field(default_factory=list)
     idle: tuple[float, float] = (0.0, 0.0)  #: measured: of compute and of memory access, before and within it
     stopped: list[int] = field(default_factory=list)  #: when its preempted bodies had begun or gone on, about
@@ -27,7 +27,11 @@ class GroupRun:
     @property
     def key(self) -> tuple[int, int]:
         """Return the name by which the scheduler knows the group."""
-        return self.decision.request.number, self.decision.layer
+        return self.decision.key
+
+    def has(self, job_id: int) -> bool:
+        """Return whether the job is one of this group."""
+        return any(job.id == job_id for job in self.jobs)
 
     @property
     def load_start(self) -> int:

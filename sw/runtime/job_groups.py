@@ -44,6 +44,11 @@ def job_groups(image: Image, step: StepInfo) -> list[JobGroup]:
     return groups
 
 
+def whole_step(step: StepInfo) -> JobGroup:
+    """Return all jobs of a step as one group, of which nobody asks for the cost."""
+    return JobGroup(-1, tuple(range(step.first, step.first + step.count)), LayerCost(0.0, 0.0), None)
+
+
 def _placed_groups(image: Image, layers: Mapping[int, Sequence[int]]) -> list[JobGroup]:
     """Return the layers of a step of a placed image, each whole: its jobs go to one engine, which has windows of its
     own."""

@@ -1,14 +1,16 @@
 """Decides which requests have the engines: when more urgent ones take them, and when suspended ones get them back (of
 **Cancellation points**)."""
 
-from collections.abc import Callable
-
 from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfMemory
 from sw.runtime.blame import Blamed, blaming
+from sw.runtime.next_jobs import next_jobs
 from sw.runtime.preemption_mechanism import Mechanism, Situation
+from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Request
+from sw.runtime.request_steps import RequestSteps
+from sw.runtime.rules import Rules
 from sw.runtime.situation import situation
 from sw.runtime.spans import SpanLog
 from sw.runtime.switching import Switching
@@ -16,18 +18,14 @@ from sw.runtime.waiting_requests import WaitingRequests
 
 
 class LevelChanges:
-    """Makes the priority level that should have the engines the last of ``levels``.
-
-    ``may_kill``: requests may be stopped and started over. ``collect``: takes what has ended on the device.
-    """
+    """Makes the priority level that should have the engines the highest of ``priorities``."""
 
     def __init__(
-        self, device: Device, levels: list[PriorityLevel], waiting: WaitingRequests, switching: Switching,
-        recovery: Recovery, log: SpanLog, *, preemptive: bool, may_kill: bool, collect: Callable[[], None],
+        self, device: Device, rules: Rules, priorities: Priorities, waiting: WaitingRequests, switching: Switching,
+        recovery: Recovery, steps: RequestSteps, log: SpanLog,
     ) -> None:  # fmt: skip
-        self._device, self._levels, self._waiting = device, levels, waiting
-        self._switching, self._recovery, self._log = switching, recovery, log
-        self._preemptive, self._may_kill, self._collect = preemptive, may_kill, collect
+        self._device, self._rules, self._priorities, self._waiting = device, rules, priorities, waiting
+        self._switching, self._recovery, self._steps, self._log = switching, recovery, steps, log
         self.count = 0  #: times that running requests were suspended or killed
 
     def turn(self) -> None:
@@ -35,27 +33,22 @@ class LevelChanges:
         wanted = self._wanted()
         if wanted is not None:
             self._preempt(wanted)
-        best = self._waiting.most_urgent() if self._preemptive else None
-        while self._levels and not self._levels[-1].requests:
-            ended = self._levels.pop().suspension
-            if ended is not None:  # before the engines had halted
-                self._device.abandon(ended)
-        if not self._levels:
-            return
-        level = self._levels[-1]
-        if level.suspension is not None and (best is None or best <= level.priority):
+        best = self._waiting.most_urgent() if self._rules.preemptive else None
+        for suspension in self._priorities.leave_empty():
+            self._device.abandon(suspension)
+        level = self._priorities.top
+        if level is not None and level.suspension is not None and (best is None or best <= level.priority):
             self._resume(level)
 
     def due(self) -> bool:
         """Return whether a more urgent request waits for the decision to stop what runs."""
-        level = self._levels[-1] if self._levels else None
-        running = level is not None and level.suspension is None and bool(level.requests)
-        return running and self._wanted() is not None
+        level = self._priorities.running
+        return level is not None and bool(level.requests) and self._wanted() is not None
 
     def _wanted(self) -> Request | None:
         """Return the request for which to stop what runs, if the rule agrees: an arrival that is more urgent, or one to
         be switched to ahead of its arrival. It is None if there is none, or it was decided to wait."""
-        if not self._preemptive:
+        if not self._rules.preemptive:
             return None
         urgent = self._urgent()
         if urgent is not None and not self._switching.declined(urgent):
@@ -66,14 +59,14 @@ class LevelChanges:
     def _urgent(self) -> Request | None:
         """Return the first arrival that is more urgent than what runs."""
         best = next(iter(self._waiting.arrived()), None)
-        return best if self._levels and best is not None and best.priority > self._levels[-1].priority else None
+        return best if best is not None and self._priorities.outranked_by(best) else None
 
     def foreseen(self) -> tuple[Request, int] | None:
         """Return the next announced arrival that is more urgent than what runs, and the cycle at which to switch for
         it."""
-        if not self._preemptive or not self._levels or self._levels[-1].suspension is not None:
+        level = self._priorities.running
+        if not self._rules.preemptive or level is None:
             return None
-        level = self._levels[-1]
         return self._switching.foreseen(
             self._waiting.announced(),
             self._device.bus.cycle,
@@ -83,8 +76,8 @@ class LevelChanges:
 
     def _preempt(self, incoming: Request) -> None:
         """Suspend or kill the running level for a more urgent request, unless it is cheaper to wait for it."""
-        level = self._levels[-1]
-        if level.suspension is not None or not level.requests:
+        level = self._priorities.running
+        if level is None or not level.requests:
             return
         begin = self._device.bus.cycle
         self._device.bus.advance(self._device.bus.costs.decision)
@@ -103,12 +96,12 @@ class LevelChanges:
         self.count += 1
         for request in list(level.requests):
             request.preempted += 1
-            self._recovery.restart(level, request)
+            self._recovery.restart(request)
 
     def _suspend(self, level: PriorityLevel, incoming: Request) -> None:
         oldest = level.requests[0]
         try:
-            suspension = self._device.suspend(range(self._device.params.engines), incoming.model, level.upcoming())
+            suspension = self._device.suspend(range(self._device.params.engines), incoming.model, next_jobs(level))
         except OutOfMemory:  # nothing was taken off the engines
             self._start_over(level)
             return
@@ -120,7 +113,7 @@ class LevelChanges:
         self.count += 1
         self._log.paused(oldest, suspension.sent, suspension.halts.values(), self._device.bus.cycle)
         level.suspend(suspension)
-        self._collect()
+        self._steps.advance_all()
         stopped = max((halt.cycle for halt in suspension.halts.values()), default=0) or suspension.sent
         for request in level.requests:
             self._log.stops(request, stopped)
@@ -151,5 +144,5 @@ class LevelChanges:
         notice = max(0, incoming.arrival - now)
         elapsed = now - min((request.started or now for request in level.requests), default=now)
         return situation(
-            self._device, models, remaining=remaining, elapsed=elapsed, killable=self._may_kill, notice=notice
+            self._device, models, remaining=remaining, elapsed=elapsed, killable=self._rules.may_kill, notice=notice
         )

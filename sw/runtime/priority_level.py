@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from hw.contract.isa import Segment
-from sw.driver import Device, LoadedModel
+from sw.driver import Device
 from sw.driver.preempt.operation import StateTransfer
 from sw.driver.preempt.suspension import Suspension
+from sw.driver.queues.job import JobState
 from sw.runtime import scheduler
 from sw.runtime.blame import Blamed, blaming
 from sw.runtime.estimates import Estimates
 from sw.runtime.forecast import Forecast
 from sw.runtime.group_run import GroupRun
-from sw.runtime.job_groups import JobGroup, job_groups, reference_duration
+from sw.runtime.job_groups import JobGroup, reference_duration
 from sw.runtime.layer_graph import LayerGraph
 from sw.runtime.measurements import Measurements
 from sw.runtime.reference import longest
@@ -28,8 +29,8 @@ class PriorityLevel:
     ``numbers`` gives one for each step of a request, later ones larger."""
 
     def __init__(
-        self, device: Device, rules: Rules, estimates: Estimates, priority: int, measured: Measurements,
-        numbers: Iterator[int],
+        self, device: Device, rules: Rules, estimates: Estimates, measured: Measurements, numbers: Iterator[int],
+        priority: int,
     ) -> None:  # fmt: skip
         self.priority = priority
         self.suspension: Suspension | None = None
@@ -46,7 +47,7 @@ class PriorityLevel:
             rules.order(), rules.placement(), self._forecast, estimates, holders=self._holders,
             duration=lambda cost: max(cost.load, cost.compute),  # each engine has a loader of its own
         )  # fmt: skip
-        self._open: dict[int, Request] = {}  #: by the scheduler's number for the step
+        self._open: dict[int, Request] = {}  #: by the number of the chain that is the step
         self._groups_of: dict[int, list[JobGroup]] = {}  #: likewise, of steps with groups to be decided on
         self._waiting: deque[GroupRun] = deque()  #: not all jobs queued
         self._begun: set[tuple[int, int]] = set()  #: known to compute
@@ -58,7 +59,7 @@ class PriorityLevel:
         """Schedule the current step of ``request``, which runs on the accelerator, from now on."""
         image = request.model.image
         key = f"{image.meta.model} #{id(image)} step {request.step}"
-        groups, number = request.groups, next(self._numbers)
+        groups, number = self._rules.groups(request), next(self._numbers)
         self._estimates.add(key, [group.cost for group in groups])
         self._holders[key] = [group.holder for group in groups]
         edges = [group.after or () for group in groups]
@@ -72,7 +73,7 @@ class PriorityLevel:
         """Schedule no more for ``request``; what is queued runs out."""
         for number in [n for n, other in self._open.items() if other is request]:
             self._scheduler.cancel(number)
-            for run in [run for run in self._waiting if run.request is request and not run.ids]:
+            for run in [run for run in self._waiting if run.request is request and not run.jobs]:
                 self._waiting.remove(run)
                 self._forget(run)
             if not any(run.request is request for run in self.groups.values()):
@@ -89,16 +90,13 @@ class PriorityLevel:
 
     def robbed(self, request: Request) -> bool:
         """Return whether jobs of ``request`` that were queued are gone."""
-        ids = [job for run in self.groups.values() if run.request is request for job in run.ids]
-        queues = [] if self.suspension is None else self.suspension.queues.values()
-        there = self._device.outstanding.keys() | {job.job_id for queue in queues for job in queue}
-        return any(job not in there and not self._device.finished(job) for job in ids)
+        runs = [run for run in self.groups.values() if run.request is request]
+        return any(job.state is JobState.LOST for run in runs for job in run.jobs)
 
     def _forget(self, run: GroupRun) -> None:
         del self.groups[run.key]
-        self._forecast.drop(run.key)
         with suppress(Exception):  # of a policy that is told of it: the request ends or starts over anyway
-            self._scheduler.ended(*run.key)
+            self._scheduler.dropped(run.decision)
 
     def busy(self, request: Request) -> bool:
         """Return whether any group of ``request`` is decided on or still to be decided on."""
@@ -108,19 +106,21 @@ class PriorityLevel:
     def turn(self, interrupted: Callable[[], bool]) -> None:
         """Decide on what the loaders can begin with, and queue it as far as there is room. Between two decisions the
         host asks whether it is ``interrupted``; then the rest is for a later turn."""
-        self._observe()
+        if not self._rules.whole:
+            self._observe()
         self._push()
-        while self._scheduler.open_requests and self._may_decide() and not interrupted():
-            self._device.bus.advance(self._device.bus.costs.decision)
+        while self._scheduler.open_chains and self._may_decide() and not interrupted():
+            if not self._rules.whole:
+                self._device.bus.advance(self._device.bus.costs.decision)
             for _ in range(self._rules.per_decision):
-                if self._scheduler.open_requests:
+                if self._scheduler.open_chains:
                     self._decide()
             self._push()
 
     @property
     def starved(self) -> bool:
         """Return whether there is something to decide on as soon as a loader gets to what is queued."""
-        return bool(self._scheduler.open_requests)
+        return bool(self._scheduler.open_chains)
 
     def _may_decide(self) -> bool:
         if self._rules.at_arrival:
@@ -137,10 +137,10 @@ class PriorityLevel:
     def _backlog(self) -> bool:
         """Return whether, on the engines of every open request, there is a queued group that no loader has come to."""
         waiting = {job for queue in self._device.engines for job in queue.not_loaded()[1:]}
-        behind = {e for run in self.groups.values() if waiting.intersection(run.ids[:1]) for e in self._engines(run)}
+        behind = {e for run in self.groups.values() if waiting.intersection(run.jobs[:1]) for e in self._engines(run)}
         if self._rules.placed:  # anywhere
             return bool(behind)
-        opened = [self._open[request.number].model for request in self._scheduler.open_requests]
+        opened = [self._open[chain.number].model for chain in self._scheduler.open_chains]
         return all(not behind.isdisjoint(model.engines) for model in opened)
 
     def _decide(self) -> None:
@@ -149,11 +149,11 @@ class PriorityLevel:
         try:
             decision = self._scheduler.decide(bus.cycle)
         except PolicyFailed as failure:
-            raise Blamed(self._open[failure.request], failure) from failure
+            raise Blamed(self._open[failure.chain.number], failure) from failure
         self._measured.decision_seconds.append(time.perf_counter() - begin)
         assert decision is not None
-        request = self._open[decision.request.number]
-        group = self._groups_of[decision.request.number][decision.layer]
+        request = self._open[decision.chain.number]
+        group = self._groups_of[decision.chain.number][decision.layer]
         run = GroupRun(request, decision.layer, group, decision, bus.cycle, deque(group.jobs))
         self.groups[run.key] = run
         self._waiting.append(run)
@@ -179,11 +179,12 @@ class PriorityLevel:
 
     def _submit(self, run: GroupRun) -> None:
         """Queue as many jobs of ``run`` as there is room for."""
-        engine = run.decision.engine if self._rules.placed else None
+        engine = self._engines(run)[0] if self._rules.placed else None
+        limit = self._rules.limit if self._rules.whole else 0
         with blaming(run.request):
-            ids = self._device.submit(run.request.model, list(run.left), limit=0, engine=engine)
-        run.ids += ids
-        for _ in ids:
+            queued = self._device.submit(run.request.model, list(run.left), limit=limit, engine=engine)
+        run.jobs += queued
+        for _ in queued:
             run.left.popleft()
 
     # -- what happens ----------------------------------------------------------------------------------------
@@ -196,27 +197,29 @@ class PriorityLevel:
         not_loaded = {job for queue in self._device.engines for job in queue.not_loaded()}
         heads: set[int] = set()  #: engines whose first group of those that are queued has been seen
         for run in self.groups.values():
-            if not run.ids or run.left:
+            if not run.jobs or run.left:
                 continue
-            if not not_loaded.intersection(run.ids):
-                self._forecast.load_noticed(run.key, max(run.decided, self._observed), now)
+            if not not_loaded.intersection(run.jobs):
+                self._scheduler.load_noticed(run.decision, max(run.decided, self._observed), now)
             engines = self._engines(run)
-            if heads.isdisjoint(engines) and run.ids[0] not in not_loaded and run.key not in self._begun:
+            if heads.isdisjoint(engines) and run.jobs[0] not in not_loaded and run.key not in self._begun:
                 self._begun.add(run.key)
-                self._forecast.started(run.key, max(run.decided, self._measured.last_end(engines)))
+                self._scheduler.started(run.decision, max(run.decided, self._measured.last_end(engines)))
             heads.update(engines)
         self._observed = now
 
     def _engines(self, run: GroupRun) -> Sequence[int]:
-        return [run.decision.engine] if self._rules.placed else run.request.model.engines
+        engines = run.request.model.engines
+        if not self._rules.placed:
+            return engines
+        return [engines[run.decision.engine] if self._rules.whole else run.decision.engine]
 
     def collect(self) -> None:
         """Take results of jobs that have ended, and correct estimates by them."""
         for run in list(self.groups.values()):
-            ended = [job for job in run.ids if self._device.finished(job)]
-            if run.left or len(ended) < len(run.ids):
+            if run.left or run.results or any(job.state is not JobState.DONE for job in run.jobs):
                 continue
-            run.results = self._device.collect(run.ids, 0)
+            run.results, run.jobs = self._device.collect(run.jobs, 0), []
             try:
                 self._finish(run)
             except Exception as error:  # of a policy
@@ -226,25 +229,21 @@ class PriorityLevel:
         run.idle = self._measured.idle(run.results, run.decided)
         del self.groups[run.key]
         self._begun.discard(run.key)
-        for report, cycle in (
-            (self._forecast.load_started, run.load_start),
-            (self._forecast.load_ended, run.load_end),
-            (self._forecast.started, run.start),
-            (self._forecast.ended, run.end),
-        ):
-            report(run.key, cycle)
-        self._scheduler.ended(*run.key)
-        if not any(result.resumed for result in run.results):
+        self._scheduler.load_started(run.decision, run.load_start)
+        self._scheduler.load_ended(run.decision, run.load_end)
+        self._scheduler.started(run.decision, run.start)
+        if any(result.resumed for result in run.results):
+            self._scheduler.ended(run.decision, run.end)
+        else:
             took = longest(run.results)
-            access = took.load + took.stream
-            self._estimates.correct(run.decision.request.model, run.index, load=access, compute=took.compute)
+            self._scheduler.ended(run.decision, run.end, load=took.load + took.stream, compute=took.compute)
         self.finished.append(run)
         run.request.groups_ended += 1
         run.request.results += run.results
         run.request.setbacks = 0
-        number = run.decision.request.number
-        left = [other for other in self.groups.values() if other.decision.request.number == number]
-        scheduled = number not in {request.number for request in self._scheduler.open_requests}
+        number = run.decision.chain.number
+        left = [other for other in self.groups.values() if other.decision.chain.number == number]
+        scheduled = number not in {chain.number for chain in self._scheduler.open_chains}
         if scheduled and not left:
             del self._open[number], self._groups_of[number]
 
@@ -255,10 +254,9 @@ class PriorityLevel:
         self.collect()
         self.suspension = suspension
         for halt in suspension.halts.values():
-            run = next((run for run in self.groups.values() if halt.in_job and halt.job_id in run.ids), None)
+            run = next((run for run in self.groups.values() if halt.in_job and run.has(halt.job_id)), None)
             if run is not None:
-                ended = self._device.jobs.table.finished
-                ends = [ended[job].end for job in run.ids if job in ended and ended[job].engine == halt.engine]
+                ends = [job.result.end for job in run.jobs if job.result is not None and job.engine == halt.engine]
                 begin = max([run.decided, self._resumed, self._measured.last_end([halt.engine]), *ends])
                 run.stopped.append(begin)
                 self._measured.computed(halt.engine, halt.cycle - begin)
@@ -280,34 +278,15 @@ class PriorityLevel:
             if request.state is State.RUNNING:
                 request.hold()
 
-    def upcoming(self) -> list[tuple[LoadedModel, int]]:
-        """Return the next job of each request that is not on an engine, for what it keeps in LV2: of a layer that is
-        queued in part the next one, otherwise the first of the table.
-
-        Also of requests that have others queued: these may end before the engines halt.
-        """
-        begun = {run.request.number: run.left[0] for run in self._waiting if run.ids and run.left}
-        lefts = [(request, self._jobs_left(request)) for request in self.requests]
-        return [(request.model, begun.get(request.number, jobs[0])) for request, jobs in lefts if jobs]
-
-    def _jobs_left(self, request: Request) -> list[int]:
-        queued = {
-            job for run in self.groups.values() if run.request is request for job in set(run.group.jobs) - set(run.left)
-        }
-        steps = [step for step in request.steps[request.step :] if step.kind == "jobs"]
-        jobs = [job for step in steps for group in job_groups(request.model.image, step) for job in group.jobs]
-        ended = {result.job for result in request.results}
-        return [job for job in jobs if job not in queued and job not in ended]
-
     def remaining(self) -> float:
         """Return the cycles until the requests of this level will have ended, as forecast: what is queued has to
         compute, and what is not scheduled yet."""
         now, engines = self._device.bus.cycle, self._device.params.engines if self._rules.placed else 1
         self._forecast.state(now)
         queued = max(0.0, max(map(self._forecast.compute_end, range(engines))) - now)
-        chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_requests]
+        chains = [self._estimates.remaining(chain.model, chain.next_layer) for chain in self._scheduler.open_chains]
         later = sum(
-            reference_duration(r.model.image, step) + r.session.host_cycles(step)
+            reference_duration(r.model.image, step) + r.data.host_cycles(step)
             for r in self.requests
             for step in r.steps[r.step + 1 :]
         )

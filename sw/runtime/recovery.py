@@ -8,6 +8,7 @@ from sw.driver import Device, DeviceFault, DeviceTimeout, NotSuspendable, OutOfM
 from sw.driver.errors import SupervisorFault, SupervisorTimeout
 from sw.driver.preempt.operation import StateTransfer
 from sw.runtime.blame import Blamed
+from sw.runtime.priorities import Priorities
 from sw.runtime.priority_level import PriorityLevel
 from sw.runtime.request import Request
 from sw.runtime.spans import SpanLog
@@ -17,18 +18,18 @@ _TRIES = 3  #: of moving or clearing memories for one request, without a job of 
 
 
 class Recovery:
-    """Recovers one run time, whose ``levels`` and ``waiting`` requests it changes. ``end`` is told of a request that
-    failed."""
+    """Recovers one run time, whose started requests (``priorities``) and ``waiting`` ones it changes. ``end`` is told
+    of a request that failed."""
 
     def __init__(
         self,
         device: Device,
-        levels: list[PriorityLevel],
+        priorities: Priorities,
         waiting: WaitingRequests,
         log: SpanLog,
         end: Callable[[Request, Exception], None],
     ) -> None:
-        self._device, self._levels, self._waiting, self._log, self._end = device, levels, waiting, log, end
+        self._device, self._priorities, self._waiting, self._log, self._end = device, priorities, waiting, log, end
         self._dropped = False  #: jobs of others may have been lost with those of a request
 
     def guarded(self, action: Callable[[], object]) -> None:
@@ -43,42 +44,45 @@ class Recovery:
         except Blamed as blamed:
             self.fail(blamed.request, blamed.error)
         except DeviceFault as fault:
-            victim = self.owner(fault.record.job_id)
+            victim = self._priorities.owner_of(fault.record.job_id)
             if victim is None:
                 raise
             self.fail(victim, fault)
         except DeviceTimeout as error:
-            victim = self._user(error.model) or self.oldest()
+            victim = self._user(error.model) or self._priorities.oldest()
             if victim is None:
                 raise
             self.fail(victim, error)
         if self._dropped:
             self._restart_robbed()
 
-    def owner(self, job_id: int) -> Request | None:
-        """Return the request that a job belongs to, or None if it is none of these."""
-        runs = [run for level in self._levels for run in level.groups.values()]
-        return next((run.request for run in runs if job_id in run.ids), None)
-
-    def oldest(self) -> Request | None:
-        """Return the request whose group has been on the engines longest, or None if there is none."""
-        groups = self._levels[-1].groups.values() if self._levels else ()
-        return next((run.request for run in groups), None)
+    def ending_all(self, action: Callable[[], object]) -> None:
+        """Do ``action``; any error ends all requests, of which there is no other to be spared."""
+        try:
+            action()
+        except Exception as error:
+            left = [*self._priorities.requests, *self._waiting]
+            if not left:
+                raise
+            for request in left:
+                level = self._priorities.level_of(request)
+                if level is not None:
+                    level.drop(request)
+                self._priorities.ended(request)
+                self._end(request, error.error if isinstance(error, Blamed) else error)
 
     def fail(self, victim: Request, error: Exception) -> None:
         """End ``victim``, whether it has started or waits. Requests that had jobs on the engines it used start over."""
-        level = next((level for level in self._levels if victim in level.requests), None)
         try:
-            if level is not None:
-                self._drop(level, victim)
+            if self._drop(victim):
                 self._restart_robbed()
         finally:  # also if its engines do not come out of reset
             self._end(victim, error)
 
     def _user(self, model: object) -> Request | None:
         """Return the request that has started with ``model``, or will next, or None if there is none."""
-        started = [request for level in self._levels for request in level.requests]
-        return next((request for request in [*started, *self._waiting.arrived()] if request.model is model), None)
+        started = self._priorities.user_of(model)
+        return started or next((request for request in self._waiting.arrived() if request.model is model), None)
 
     def _start_over(self) -> None:
         """Start what was queued behind a dump or restore over, as a job of the driver failed; what was to be restored
@@ -86,15 +90,15 @@ class Recovery:
         transferring = self._device.transferring
         self._device.recover()
         self._dropped = True
-        if not transferring or not self._levels:
+        level, suspensions = self._priorities.top, self._device.suspensions
+        if not transferring or level is None:
             return
-        level, suspensions = self._levels[-1], self._device.suspensions
         held = {id(model) for suspension in suspensions for model in suspension.models}
         kept = [s for s in suspensions if any(r.model in s.models for r in level.requests)]
         if kept:
             level.hold(kept[-1])
         for request in [r for r in level.requests if id(r.model) not in held]:
-            self.restart(level, request)
+            self.restart(request)
 
     def _set_back(self, error: SupervisorFault | SupervisorTimeout) -> None:
         """Fail those whose state cannot be moved, or for whom nothing can be cleared: after so many tries, or at once
@@ -109,8 +113,8 @@ class Recovery:
 
     def _restart_robbed(self) -> None:
         """Start those requests over that have lost jobs because an engine was reset."""
-        while robbed := [(level, r) for level in self._levels for r in level.requests if level.robbed(r)]:
-            self.restart(*robbed[0])
+        while (robbed := self._priorities.robbed()) is not None:
+            self.restart(robbed)
         self._dropped = False
 
     def admit(self, incoming: Request) -> StateTransfer | None:
@@ -135,45 +139,49 @@ class Recovery:
     def give_way(self, keep: PriorityLevel | None = None) -> bool:
         """Let the requests of the most urgent suspended level but ``keep`` start over, as DRAM has no room for what
         they have on chip. Return False if there is no such level."""
-        suspended = [level for level in self._levels if level.suspension and level.requests and level is not keep]
+        suspended = [level for level in self._priorities.suspended if level is not keep]
         for request in list(suspended[-1].requests) if suspended else ():
-            self.restart(suspended[-1], request)
+            self.restart(request)
         return bool(suspended)
 
     def give_up(self, victims: Iterable[Request], error: Exception) -> None:
         """End requests that wait or are suspended: their dump or restore cannot be done."""
         for victim in victims:
-            for level in self._levels:
-                if victim in level.requests:
-                    self._drop(level, victim)
+            self._drop(victim)
             self._end(victim, error)
 
-    def restart(self, level: PriorityLevel, request: Request) -> None:
+    def restart(self, request: Request) -> None:
         """Take ``request`` off the engines; it waits to run again from its start."""
-        self._drop(level, request)
+        self._drop(request)
         request.rewind()
         self._waiting.add(request)
 
-    def _drop(self, level: PriorityLevel, request: Request) -> None:
+    def _drop(self, request: Request) -> bool:
+        """Take ``request`` off the engines; return False if it has not started."""
+        level = self._priorities.level_of(request)
+        if level is None:
+            return False
         level.drop(request)
-        level.requests.remove(request)
+        self._priorities.ended(request)
         self._dropped = True
         if level.suspension is not None:
             self._device.drop(level.suspension, request.model)
         else:
             self._device.abort(request.model)
         self._log.stops(request, self._device.bus.cycle)
+        return True
 
-    def on_same_engines(self, level: PriorityLevel, victim: Request) -> list[Request]:
-        """Return the requests of ``level`` that would lose jobs if the engines that run jobs of ``victim`` were
+    def shares_engines(self, victim: Request) -> bool:
+        """Return whether others of the level of ``victim`` would lose jobs if the engines that run jobs of it were
         reset."""
+        level = self._priorities.level_of(victim)
         users: dict[int, set[int]] = {}
-        for entry in self._device.outstanding.values():
-            users.setdefault(entry.engine, set()).add(id(entry.model))
+        for job in self._device.outstanding:
+            users.setdefault(job.engine, set()).add(id(job.model))
         hit = {id(victim.model)}
         while True:
             more = hit.union(*(models for models in users.values() if models & hit))
             if more == hit:
                 break
             hit = more
-        return [r for r in level.requests if id(r.model) in hit and r is not victim]
+        return level is not None and any(id(r.model) in hit and r is not victim for r in level.requests)

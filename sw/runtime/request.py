@@ -11,7 +11,8 @@ import numpy.typing as npt
 from hw.contract.image import StepInfo
 from sw.driver import DriverError, JobResult, LoadedModel
 from sw.runtime.job_groups import JobGroup, job_groups
-from sw.runtime.session import Arrays, Session
+from sw.runtime.model_data import Arrays, ModelData
+from sw.runtime.stats import StepOnCpu
 
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
@@ -56,8 +57,11 @@ class DeadlineMissed(DriverError):
 
 @dataclass(frozen=True)
 class CpuStep:
-    """Is a step that the CPU computes until cycle ``end``; its ``outputs`` are on the device from then on."""
+    """Is a ``step`` that the CPU computes from cycle ``begin`` to ``end``; its ``outputs`` are on the device from then
+    on."""
 
+    step: StepInfo
+    begin: int
     end: int
     outputs: Arrays
 
@@ -72,7 +76,7 @@ class Request:
     """
 
     number: int
-    session: Session
+    data: ModelData
     inputs: Inputs
     priority: int
     deadline: float | None
@@ -87,6 +91,7 @@ class Request:
     outputs: Arrays | None = None
     error: Exception | None = None
     started: int | None = None  #: cycle at which the host started it, for the last time if it had to be repeated
+    stored: int | None = None  #: likewise the cycle from which its inputs were on the device
     ended: int | None = None  #: cycle at which its last job ended
     repeated: int = 0  #: times it was started over: it was killed, or another request stopped its engine
     preempted: int = 0  #: times it was suspended or killed for a more urgent one
@@ -96,6 +101,7 @@ class Request:
     cancelling: bool = False
     missed: DeadlineMissed | None = None  #: set once it is aborted for its deadline
     host: int = 0  #: cycles of its steps on the CPU that have begun
+    cpu_steps: list[StepOnCpu] = field(default_factory=list, repr=False)  #: those that have ended
     on_cpu: CpuStep | None = field(default=None, repr=False)
     step: int = field(default=0, repr=False)
     groups_ended: int = field(default=0, repr=False)
@@ -108,7 +114,7 @@ class Request:
     @property
     def model(self) -> LoadedModel:
         """Return the model that the request runs, as the driver knows it."""
-        return self.session.model
+        return self.data.model
 
     @property
     def tenant(self) -> str | None:
@@ -195,8 +201,8 @@ class Request:
     def rewind(self) -> None:
         """Go back to the request's start."""
         self._become(State.WAITING)
-        self.started, self.step, self.groups_ended, self.results = None, 0, 0, []
-        self.host, self.on_cpu = 0, None
+        self.started = self.stored = self.on_cpu = None
+        self.step, self.groups_ended, self.results, self.host, self.cpu_steps = 0, 0, [], 0, []
         self.repeated += 1
 
     def miss(self, cycle: int) -> DeadlineMissed:
@@ -218,7 +224,7 @@ class Request:
                     error.add_note(f"while it was being aborted there was another error: {meanwhile!r}")
             if error is None:
                 try:
-                    outputs = self.session.fetch()
+                    outputs = self.data.fetch()
                 except Exception as failure:  # whatever it is, it is this request's own
                     error = failure
             self._become(State.DONE if error is None else State.FAILED)

@@ -6,30 +6,30 @@ from dataclasses import dataclass
 
 from sw.runtime.cpu_steps import CpuSteps
 from sw.runtime.group_run import GroupRun
-from sw.runtime.priority_level import PriorityLevel
+from sw.runtime.priorities import Priorities
 from sw.runtime.recovery import Recovery
 from sw.runtime.request import Request
 
 
 @dataclass
 class RequestSteps:
-    """Takes the requests of one run time on, whose ``levels`` and ``groups`` (what ended) it changes. ``end`` is told
-    of a request whose last step has ended, or failed."""
+    """Takes the started requests of one run time on, and adds what has ended to its ``groups``. ``end`` is told of a
+    request whose last step has ended, or failed."""
 
-    levels: list[PriorityLevel]
+    priorities: Priorities
     groups: deque[GroupRun]
     cpu: CpuSteps
     recovery: Recovery
     end: Callable[[Request, Exception | None], None]
 
-    def enter(self, level: PriorityLevel, request: Request) -> None:
+    def enter(self, request: Request) -> None:
         """Run host steps that are next; open the next step of the accelerator, or end the request."""
         while request.step < len(request.steps) and not request.ending:
             step = request.steps[request.step]
             if step.kind == "jobs" and step.count:
                 request.groups_ended = 0
                 try:
-                    level.open(request)
+                    self._open(request)
                 except Exception as error:
                     self.recovery.fail(request, error)
                 return
@@ -37,16 +37,21 @@ class RequestSteps:
                 try:
                     self.cpu.begin(request, step)
                 except Exception as error:  # onnxruntime's exceptions have no common base of their own
-                    level.requests.remove(request)
+                    self.priorities.ended(request)
                     self.end(request, error)
                 return
             request.step += 1
-        level.requests.remove(request)
+        self.priorities.ended(request)
         self.end(request, None)
+
+    def _open(self, request: Request) -> None:
+        level = self.priorities.level_of(request)
+        assert level is not None
+        level.open(request)
 
     def end_cpu_steps(self) -> None:
         """Go on with requests whose step on the CPU has ended."""
-        for level in list(self.levels):
+        for level in self.priorities:
             for request in self.cpu.ended(level.requests):
                 try:
                     self.cpu.store(request)
@@ -54,11 +59,11 @@ class RequestSteps:
                     self.recovery.fail(request, error)
                     continue
                 request.step += 1
-                self.enter(level, request)
+                self.enter(request)
 
     def advance_all(self) -> None:
         """Take what has ended, and go on with requests whose step has."""
-        for level in list(self.levels):
+        for level in self.priorities:
             level.collect()
             self.groups += level.finished
             level.finished.clear()
@@ -69,4 +74,4 @@ class RequestSteps:
             for request in [r for r in level.requests if r.on_cpu is None and not level.busy(r)]:
                 request.step += 1
                 request.groups_ended = 0
-                self.enter(level, request)
+                self.enter(request)

@@ -6,7 +6,11 @@ from functools import partial
 
 from sw.driver import Device, DriverError, LoadedModel
 from sw.driver.models.engine_choice import check_engines
+from sw.runtime.job_groups import JobGroup, whole_step
 from sw.runtime.policies import OrderPolicy, PlacementPolicy, by_name, placement_for
+from sw.runtime.policies.fcfs import Fcfs
+from sw.runtime.policies.queue_time import QueueTime
+from sw.runtime.request import Request
 
 
 @dataclass(frozen=True)
@@ -14,7 +18,9 @@ class Rules:
     """Holds the rules of a run time. ``order`` and ``placement`` make policies. ``placed``: groups go to the engine
     that the placement policy names, otherwise every group runs on all engines. ``ahead``: groups that may be queued and
     not have begun to compute. ``at_arrival``: decide for all groups of a request at once. ``per_decision``: groups that
-    are decided on at a time."""
+    are decided on at a time. ``preemptive``: the most urgent requests suspend all others; ``may_kill``: they may be
+    stopped and started over. ``whole``: steps are queued whole, without decisions, and waited for, up to ``limit``
+    cycles each."""
 
     order: Callable[[], OrderPolicy]
     placement: Callable[[], PlacementPolicy]
@@ -22,6 +28,10 @@ class Rules:
     ahead: int
     at_arrival: bool
     per_decision: int = 1
+    preemptive: bool = False
+    may_kill: bool = False
+    whole: bool = False
+    limit: int | None = None
 
     @classmethod
     def chosen(
@@ -31,6 +41,8 @@ class Rules:
         placement: str | Callable[..., PlacementPolicy] | None,
         *,
         placed: bool,
+        preemptive: bool,
+        may_kill: bool,
         ahead: int | None,
         at_arrival: bool,
         per_decision: int,
@@ -55,11 +67,28 @@ class Rules:
         make = placement if callable(placement) else partial(placement_for, placement or "queue_time")
         make(waits, *since)
         slots = device.params.job_slots
-        return cls(make_order, lambda: make(waits, *since), several, ahead or slots, at_arrival, per_decision)
+        return cls(
+            make_order, lambda: make(waits, *since), several, ahead or slots, at_arrival, per_decision, preemptive,
+            may_kill,
+        )  # fmt: skip
+
+    @classmethod
+    def of_whole_steps(cls, model: LoadedModel, limit: int | None) -> "Rules":
+        """Return the rules for one inference of ``model`` that has no other beside it. Layers of a placed model go each
+        where the expected queue time is smallest (**Queue-time balancing**)."""
+        placed, waits = model.placed, [0.0] * (len(model.engines) if model.placed else 1)
+        return cls(Fcfs, lambda: QueueTime(waits), placed, 1, at_arrival=True, whole=True, limit=limit)
+
+    def groups(self, request: Request) -> list[JobGroup]:
+        """Return what is queued at a time of the current step of ``request``."""
+        whole = self.whole and not self.placed
+        return [whole_step(request.steps[request.step])] if whole else request.groups
 
     def engines_for(self, device: Device, model: LoadedModel, engines: Sequence[int] | None) -> Sequence[int] | None:
         """Return ``engines``, if ``model`` can run on them under these rules; otherwise raises as
         ``Runtime.submit``."""
+        if self.whole:
+            return engines
         if engines is not None:
             if self.placed:
                 raise ValueError(f"engines={list(engines)}: this run time places each layer; open it with placed=False")

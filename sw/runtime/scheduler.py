@@ -34,31 +34,35 @@ class LayerChain:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Says that ``layer`` of ``request`` goes to the queue of ``engine``. Idle times and start are what is expected."""
+    """Says that ``layer`` of ``chain`` goes to the queue of ``engine``. Idle times and start are what is expected."""
 
-    request: LayerChain
+    chain: LayerChain
     layer: int
     engine: int
     cost: LayerCost
-    after: tuple[int, ...]  #: layers of the request that must have ended before compute starts
+    after: tuple[int, ...]  #: layers of the chain that must have ended before compute starts
     idle: Idle
     start: float
     passed_over: int
     candidates: int  #: how many there were to choose from
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """Return the name of the layer: the number of its chain, and its own."""
+        return self.chain.number, self.layer
+
 
 class PolicyFailed(RuntimeError):
-    """Says that a policy raised ``error`` while it decided for ``request``, by number; for the oldest, before it had
-    chosen."""
+    """Says that a policy raised ``error`` while it decided for ``chain``; for the oldest, before it had chosen."""
 
-    def __init__(self, request: int, error: Exception) -> None:
-        super().__init__(request, error)
-        self.request, self.error = request, error
+    def __init__(self, chain: LayerChain, error: Exception) -> None:
+        super().__init__(chain, error)
+        self.chain, self.error = chain, error
 
     def __str__(self) -> str:
         frames = traceback.extract_tb(self.error.__traceback__)
         where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-        return f"a policy failed at request {self.request}: {type(self.error).__name__}: {self.error}{where}"
+        return f"a policy failed: {type(self.error).__name__}: {self.error}{where}"
 
 
 class LayerScheduler:
@@ -70,7 +74,8 @@ class LayerScheduler:
     those behind the first are what :meth:`decide` gives next (:attr:`committed`). ``holders``: by model, for each layer
     the earlier one that must end before its weights have a place, where models have on-chip memory of their own.
     ``duration``: what a layer adds to the expected time of its engine's queue, from its reference durations; by default
-    its compute.
+    its compute. Whoever executes the layers, a device or the synthetic machine, reports when they load and compute:
+    forecast and estimates are kept by that.
     """
 
     def __init__(
@@ -86,35 +91,34 @@ class LayerScheduler:
         self._holders = {} if holders is None else holders
         self._open: dict[int, LayerChain] = {}
         self._placed: dict[tuple[int, int], tuple[Operator, int]] = {}
-        self._deciding = 0  #: the request that a failing policy is to be blamed on
 
     @property
-    def open_requests(self) -> list[LayerChain]:
-        """Return the requests with layers that are not scheduled, in order of arrival."""
+    def open_chains(self) -> list[LayerChain]:
+        """Return the chains with layers that are not scheduled, in order of arrival."""
         return list(self._open.values())
 
-    def open(self, request: LayerChain, graph: LayerGraph | None = None) -> None:
+    def open(self, chain: LayerChain, graph: LayerGraph | None = None) -> None:
         """Take ``request`` into account from the next decision on. ``graph`` says what the layers of its model read, if
         that is not known yet."""
-        if request.model not in self._graphs:
-            self._graphs[request.model] = graph or LayerGraph.chain(len(self._estimates.layers(request.model)))
-        request.candidates = dict.fromkeys(self._graphs[request.model].first(), 0)
-        self._open[request.number] = request
+        if chain.model not in self._graphs:
+            self._graphs[chain.model] = graph or LayerGraph.chain(len(self._estimates.layers(chain.model)))
+        chain.candidates = dict.fromkeys(self._graphs[chain.model].first(), 0)
+        self._open[chain.number] = chain
 
     @property
     def committed(self) -> bool:
         """Return whether the latest decision took several layers, not all of which have been given."""
-        return any(request.committed for request in self._open.values())
+        return any(chain.committed for chain in self._open.values())
 
     def cancel(self, number: int) -> None:
-        """Schedule no more layers of request ``number``. Layers already scheduled are the caller's to revoke."""
+        """Schedule no more layers of chain ``number``. Layers already scheduled are the caller's to revoke."""
         self._open.pop(number, None)
 
     def decide(self, now: float) -> Decision | None:
         """Return the next layer, or None if all layers of all requests are scheduled. Raises :class:`PolicyFailed`."""
         if not self._open:
             return None
-        self._deciding = next(iter(self._open))
+        self._deciding = next(iter(self._open.values()))  # on whom a failing policy is to be blamed
         try:
             return self._decide(now)
         except Exception as error:
@@ -122,71 +126,67 @@ class LayerScheduler:
 
     def _decide(self, now: float) -> Decision:
         state = self._forecast.state(now)
-        for request in self._open.values():
-            if request.committed:
-                layer = request.committed.popleft()
-                passed = request.candidates.pop(layer, 0)
-                return self._schedule(state, self._candidate(request, layer, passed, state.access_start), 1)
+        for chain in self._open.values():
+            if chain.committed:
+                layer = chain.committed.popleft()
+                passed = chain.candidates.pop(layer, 0)
+                return self._schedule(state, self._candidate(chain, layer, passed, state.access_start), 1)
         candidates = self._candidates(state.access_start)
         chosen = self._order.choose(state, candidates)
         if not isinstance(chosen, Candidate):
             raise TypeError(f"{type(self._order).__name__}.choose must return one of its candidates, not {chosen!r}")
         for candidate in candidates:
             self._open[candidate.request].candidates[candidate.layer] += 1
-        request = self._open[chosen.request]
-        passed = request.candidates.pop(chosen.layer) - 1  # this decision counts for the others only
-        block = self._graphs[request.model].rest_of_block(chosen.layer, request.scheduled)
+        chain = self._open[chosen.request]
+        passed = chain.candidates.pop(chosen.layer) - 1  # this decision counts for the others only
+        block = self._graphs[chain.model].rest_of_block(chosen.layer, chain.scheduled)
         if block:  # it was priced as a whole
-            request.committed.extend(block)
-            chosen = self._candidate(request, chosen.layer, passed, state.access_start)
+            chain.committed.extend(block)
+            chosen = self._candidate(chain, chosen.layer, passed, state.access_start)
         if chosen.passed_over != passed:
             chosen = replace(chosen, passed_over=passed)
         return self._schedule(state, chosen, len(candidates))
 
-    def ended(self, request: int, layer: int) -> None:
-        """Note that a layer has ended, or was revoked: it is no longer in its queue."""
-        self._placement.executed(*self._placed.pop((request, layer)))
-
     def _candidates(self, begin: float) -> list[Candidate]:
-        requests = list(self._open.values())
+        chains = list(self._open.values())
         if self._by_priority:
-            top = max(request.priority for request in requests)
-            requests = [request for request in requests if request.priority == top]
+            top = max(chain.priority for chain in chains)
+            chains = [chain for chain in chains if chain.priority == top]
         return [
-            self._whole_block(request, self._candidate(request, layer, passed, begin))
-            for request in requests
-            for layer, passed in sorted(request.candidates.items())
+            self._whole_block(chain, self._candidate(chain, layer, passed, begin))
+            for chain in chains
+            for layer, passed in sorted(chain.candidates.items())
         ]
 
-    def _whole_block(self, request: LayerChain, first: Candidate) -> Candidate:
+    def _whole_block(self, chain: LayerChain, first: Candidate) -> Candidate:
         """Return ``first`` with all that its block needs: later loads can go on while earlier layers compute."""
-        block = self._graphs[request.model].rest_of_block(first.layer, request.scheduled)
+        block = self._graphs[chain.model].rest_of_block(first.layer, chain.scheduled)
         if not block:
             return first
-        costs = [first.cost, *(self._estimates.layers(request.model)[layer] for layer in block)]
+        costs = [first.cost, *(self._estimates.layers(chain.model)[layer] for layer in block)]
         load, compute = sum(cost.load for cost in costs), sum(cost.compute for cost in costs)
         overlap = min(load - first.cost.load, compute) + first.cost.overlap
         return replace(first, cost=LayerCost(load, compute, max(cost.bytes for cost in costs), overlap), following=())
 
-    def _candidate(self, request: LayerChain, layer: int, passed_over: int, begin: float) -> Candidate:
+    def _candidate(self, chain: LayerChain, layer: int, passed_over: int, begin: float) -> Candidate:
         """Return the candidate for ``layer``; ``begin`` is when its load could begin if it had room."""
-        model, estimates, graph = request.model, self._estimates, self._graphs[request.model]
+        model, estimates, graph = chain.model, self._estimates, self._graphs[chain.model]
         layers = estimates.layers(model)
-        following = graph.following(layer, request.scheduled, self._order.window - 1)
-        held = self._forecast.ready((request.number, i) for i in self._holder(model, layer))
+        following = graph.following(layer, chain.scheduled, self._order.window - 1)
+        held = self._forecast.ready((chain.number, i) for i in self._holder(model, layer))
         return Candidate(
-            request.number,
+            chain.number,
             model,
             layer,
             layers[layer],
-            request.arrival,
-            request.priority,
-            request.deadline,
+            chain.arrival,
+            chain.priority,
+            chain.deadline,
             estimates.remaining(model, 0),
-            estimates.remaining(model, min([layer, *request.candidates])),
+            estimates.remaining(model, min([layer, *chain.candidates])),
             passed_over,
-            self._forecast.ready((request.number, i) for i in graph.inputs(layer)),
-            room=self._forecast.slot(max(begin, held, request.arrival)),
+            self._forecast.ready((chain.number, i) for i in graph.inputs(layer)),
+            room=self._forecast.slot(max(begin, held, chain.arrival)),
             following=tuple(layers[other] for other in following),
         )
 
@@ -196,28 +196,68 @@ class LayerScheduler:
         return () if holder is None else (holder,)
 
     def _schedule(self, state: AcceleratorState, chosen: Candidate, candidates: int) -> Decision:
-        request, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
-        self._deciding = request.number
-        graph = self._graphs[request.model]
-        request.scheduled.add(layer)
-        new = [other for other in graph.freed(layer, request.scheduled) if other not in request.committed]
-        request.candidates |= dict.fromkeys(new, 0)
-        if len(request.scheduled) == len(self._estimates.layers(request.model)):
-            del self._open[request.number]
-        key, after = (request.number, layer), graph.inputs(layer)
-        duration = self._duration(self._estimates.reference(request.model, layer))
-        operator = Operator(request.number, layer, duration, state.now, chosen.ready)
+        chain, layer, cost = self._open[chosen.request], chosen.layer, chosen.cost
+        self._deciding = chain
+        graph = self._graphs[chain.model]
+        chain.scheduled.add(layer)
+        new = [other for other in graph.freed(layer, chain.scheduled) if other not in chain.committed]
+        chain.candidates |= dict.fromkeys(new, 0)
+        if len(chain.scheduled) == len(self._estimates.layers(chain.model)):
+            del self._open[chain.number]
+        key, after = (chain.number, layer), graph.inputs(layer)
+        duration = self._duration(self._estimates.reference(chain.model, layer))
+        operator = Operator(chain.number, layer, duration, state.now, chosen.ready)
         engine = self._placement.place(operator)
         self._placed[key] = operator, engine
         end, room = self._forecast.compute_end(engine), self._forecast.room(engine, cost, chosen.room)
         here = state if state.compute_end == end else replace(state, compute_end=end)
         placed = chosen if chosen.room == room else replace(chosen, room=room)
-        room_after = next(((request.number, i) for i in self._holder(request.model, layer)), None)
-        inputs, begin = [(request.number, i) for i in after], max(state.now, request.arrival)
+        room_after = next(((chain.number, i) for i in self._holder(chain.model, layer)), None)
+        inputs, begin = [(chain.number, i) for i in after], max(state.now, chain.arrival)
         self._forecast.add(key, engine, cost, inputs, room_after, begin)
         self._forecast.state(state.now)
         start = self._forecast.expected_start(key)
         idle = idle_times(here, placed)
         turnaround = self._forecast.turnaround
         idle = idle._replace(compute=max(idle.compute, turnaround) + turnaround * (cost.jobs - 1))
-        return Decision(request, layer, engine, cost, after, idle, start, chosen.passed_over, candidates)
+        return Decision(chain, layer, engine, cost, after, idle, start, chosen.passed_over, candidates)
+
+    # -- what whoever executes the layers reports ---------------------------------------------------------------
+    def load_started(self, layer: Decision, time: float) -> None:
+        """Note that the load of ``layer`` began."""
+        self._forecast.load_started(layer.key, time)
+
+    def load_ended(self, layer: Decision, time: float, load: float | None = None) -> None:
+        """Note that the load of ``layer`` ended; it took ``load``, if that is known."""
+        self._forecast.load_ended(layer.key, time)
+        self._correct(layer, load, None)
+
+    def load_noticed(self, layer: Decision, since: float, time: float) -> None:
+        """Note that the load of ``layer`` ended between ``since`` and ``time``."""
+        self._forecast.load_noticed(layer.key, since, time)
+
+    def rolled_back(self, layer: Decision) -> None:
+        """Note that ``layer`` will be loaded again."""
+        self._forecast.rolled_back(layer.key)
+
+    def started(self, layer: Decision, time: float) -> None:
+        """Note that compute of ``layer`` began."""
+        self._forecast.started(layer.key, time)
+
+    def ended(self, layer: Decision, time: float, *, load: float | None = None, compute: float | None = None) -> None:
+        """Note that ``layer`` has ended, after so much memory access and compute, if that is known."""
+        self._forecast.ended(layer.key, time)
+        self._leave(layer)
+        self._correct(layer, load, compute)
+
+    def dropped(self, layer: Decision) -> None:
+        """Note that ``layer``, which was in its queue, will not run."""
+        self._forecast.drop(layer.key)
+        self._leave(layer)
+
+    def _leave(self, layer: Decision) -> None:
+        self._placement.executed(*self._placed.pop(layer.key))
+
+    def _correct(self, layer: Decision, load: float | None, compute: float | None) -> None:
+        if load is not None or compute is not None:
+            self._estimates.correct(layer.chain.model, layer.layer, load=load, compute=compute)

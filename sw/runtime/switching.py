@@ -103,10 +103,10 @@ class Switching:
 
     def _learn(self) -> None:
         """Take dumps that have ended. Of one that failed there are no results."""
-        for request, dump, begun in [entry for entry in self._dumping if not entry[1].jobs]:
+        for request, dump, begun in [entry for entry in self._dumping if not entry[1].running]:
             if dump.results:
                 self._correct(request, max(result.end for result in dump.results) - begun)
-        self._dumping = [entry for entry in self._dumping if entry[1].jobs]
+        self._dumping = [entry for entry in self._dumping if entry[1].running]
 
     def _correct(self, request: Request, measured: float) -> None:
         before = self._leads.get(request.model.number, measured)

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from sw.driver import Device
 from sw.runtime.first_requests import FirstRequests
-from sw.runtime.priority_level import PriorityLevel
+from sw.runtime.priorities import Priorities
 from sw.runtime.request import Request
 from sw.runtime.request_source import RequestSource
+from sw.runtime.rules import Rules
 from sw.runtime.switching import Switching
 
 
@@ -17,12 +18,11 @@ class WaitingRequests:
 
     A turn looks at the next arrival and at the oldest request of each model and priority, and at no others.
 
-    ``levels``: those of the run time, the last of which has the engines. ``preemptive``: the most urgent go first.
-    ``source``: brings requests meanwhile, if there is one.
+    ``priorities``: what has started. ``source``: brings requests meanwhile, if there is one.
     """
 
-    def __init__(self, device: Device, levels: list[PriorityLevel], switching: Switching, preemptive: bool) -> None:
-        self._device, self._levels, self._switching, self._preemptive = device, levels, switching, preemptive
+    def __init__(self, device: Device, rules: Rules, priorities: Priorities, switching: Switching) -> None:
+        self._device, self._rules, self._priorities, self._switching = device, rules, priorities, switching
         self.source: RequestSource | None = None
         self._requests: dict[int, Request] = {}  #: by number
         self._coming: list[tuple[int, int]] = []  #: a heap of (arrival, number) of those that have not arrived
@@ -85,7 +85,7 @@ class WaitingRequests:
         """Return announced requests that are still to come, whose model no started request uses: of each model and
         priority the next on which nothing has been decided."""
         self._catch_up()
-        return self._announced.of_models_not(self._used())
+        return self._announced.of_models_not(self._priorities.models())
 
     def _to_be_announced(self, number: int) -> Request | None:
         request = self._requests.get(number)
@@ -113,16 +113,16 @@ class WaitingRequests:
         """Return requests that could start as far as their model goes, most urgent and oldest first; of each model and
         priority the oldest, and those to which a switch has begun."""
         self._catch_up()
-        used = self._used()
+        used = self._priorities.models()
         ready = {request.number: request for request in self._here.of_models_not(used)}
         for number in self._switching.expected:
             request = self._requests.get(number)
             if request is not None and request.model.number not in used:
                 ready[number] = request
-        top = self._levels[-1].requests if self._levels else []
-        if not self._preemptive:
-            ready = {n: r for n, r in ready.items() if not any(r.model.overlaps(other.model) for other in top)}
-        return sorted(ready.values(), key=lambda r: (-r.priority if self._preemptive else 0, r.arrival, r.number))
+        preemptive = self._rules.preemptive
+        if not preemptive:
+            ready = {number: r for number, r in ready.items() if not self._priorities.displaces(r.model)}
+        return sorted(ready.values(), key=lambda r: (-r.priority if preemptive else 0, r.arrival, r.number))
 
     def most_urgent(self) -> int | None:
         """Return the highest priority among those that have arrived, or None if there are none."""
@@ -130,22 +130,8 @@ class WaitingRequests:
 
     def startable(self) -> Request | None:
         """Return the next request to start now."""
-        for request in self.arrived():
-            if not self._levels or self._levels[-1].suspension is not None:
-                if not self._levels or request.priority > self._levels[-1].priority:
-                    return request
-                continue
-            level = self._levels[-1]
-            if request.arrival > self._device.bus.cycle or (self._preemptive and request.priority != level.priority):
-                continue
-            crowded = len(self._levels) > 1 and level.requests
-            if not crowded and not any(request.model.overlaps(other.model) for other in level.requests):
-                return request
-        return None
-
-    def _used(self) -> set[int]:
-        """Return the numbers of the models that started requests use."""
-        return {request.model.number for level in self._levels for request in level.requests}
+        now = self._device.bus.cycle
+        return next((request for request in self.arrived() if self._priorities.may_start(request, now)), None)
 
     def _catch_up(self) -> None:
         """Let the source bring what has arrived by now, and take what has."""

@@ -6,7 +6,7 @@ from sw.driver import Device
 from sw.driver.queues.interrupt_wait import LOOK_AFTER
 from sw.runtime.deadlines import Deadlines
 from sw.runtime.level_changes import LevelChanges
-from sw.runtime.priority_level import PriorityLevel
+from sw.runtime.priorities import Priorities
 from sw.runtime.request_steps import RequestSteps
 from sw.runtime.rules import Rules
 from sw.runtime.waiting_requests import WaitingRequests
@@ -22,10 +22,10 @@ class WakeUps:
     """
 
     def __init__(
-        self, device: Device, levels: list[PriorityLevel], waiting: WaitingRequests, deadlines: Deadlines,
+        self, device: Device, priorities: Priorities, waiting: WaitingRequests, deadlines: Deadlines,
         changes: LevelChanges, steps: RequestSteps, rules: Rules,
     ) -> None:  # fmt: skip
-        self._device, self._levels, self._waiting = device, levels, waiting
+        self._device, self._priorities, self._waiting = device, priorities, waiting
         self._deadlines, self._changes, self._steps = deadlines, changes, steps
         self._rules = rules
 
@@ -37,6 +37,9 @@ class WakeUps:
     def wait(self) -> None:
         """Let time pass until something is to be done, and take what has ended on the device. Raises ``DeviceTimeout``
         if a job has kept its engine longer than it may."""
+        if self._rules.whole:
+            self._wait_for_all()
+            return
         if self._waiting.unseen() and (self._waiting.startable() is not None or self._changes.due()):
             return
         now = self._device.bus.cycle
@@ -47,13 +50,24 @@ class WakeUps:
             self._steps.advance_all()
         elif not self._device.outstanding:
             self._steps.advance_all()  # what ended together with a fault has not been looked at
-            if ahead and all(r.on_cpu is not None for level in self._levels[-1:] for r in level.requests):
+            top = self._priorities.top
+            if ahead and (top is None or all(request.on_cpu is not None for request in top.requests)):
                 self._device.bus.advance(min(ahead))
         else:
             self._wait_for_jobs(ahead)
 
+    def _wait_for_all(self) -> None:
+        """Wait until all that was begun has ended."""
+        for request in self._priorities.requests:
+            if request.on_cpu is not None:
+                self._device.bus.advance(request.on_cpu.end - self._device.bus.cycle)
+        jobs = [job for level in self._priorities for run in level.groups.values() for job in run.jobs]
+        self._device.collect(jobs, self._rules.limit)
+        self._steps.advance_all()
+
     def _wait_for_jobs(self, ahead: list[int]) -> None:
-        ticks = [_TICK] if self._levels[-1].starved and not self._rules.at_arrival else []
+        top = self._priorities.top
+        ticks = [_TICK] if top is not None and top.starved and not self._rules.at_arrival else []
         patience = self._device.patience()
         if self._device.poll(min([LOOK_AFTER if patience is None else patience, *ahead, *ticks]), self._changes.due):
             self._steps.advance_all()
@@ -67,5 +81,4 @@ class WakeUps:
                 yield cycle
         if (known := self._changes.foreseen()) is not None:
             yield known[1]
-        for level in self._levels:
-            yield from (request.on_cpu.end for request in level.requests if request.on_cpu is not None)
+        yield from (request.on_cpu.end for request in self._priorities.requests if request.on_cpu is not None)

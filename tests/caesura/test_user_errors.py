@@ -79,7 +79,7 @@ def test_a_policy_that_fails(failure, tmp_path, model, body, message):
     (tmp_path / "own.py").write_text(policy)
     file = scenario(tmp_path / "s.toml", model.replace("MODEL", str(MODEL)))
     said = failure("scenario", file, "--policy", f"{tmp_path / 'own.py'}:Own")
-    assert "a policy failed at request " in said and message in said
+    assert "a policy failed: " in said and message in said
     assert ("own.py, line 4" in said) == (body != "return 77")
 
 

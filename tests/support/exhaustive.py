@@ -6,7 +6,8 @@ import numpy as np
 
 from hw.contract.image import Image
 from hw.contract.regs import EngineState
-from sw.driver import Device, LoadedModel
+from sw.driver import Device, LoadedModel, ModelJob
+from sw.driver.queues.job import JobState
 from sw.runtime import Session
 
 Place = tuple[int, int | None]  #: job, and the cancellation point it stands at; None: before its body
@@ -53,20 +54,22 @@ class Walk:
         self.device.begin(self.victim.model, LIMIT)
         for step in self.victim.model.image.meta.steps:
             if step.kind == "host":
-                session.run_host(step)
+                values = session.compute_host(step)
+                self.device.bus.advance(session.host_cycles(step))
+                session.store_host(values)
             else:
                 self._run_jobs(list(range(step.first, step.first + step.count)))
         self.victim.check(session.fetch(), f"halted at {self.visited}")
 
     def _run_jobs(self, jobs: list[int]) -> None:
         device, model = self.device, self.victim.model
-        ids: list[int] = []
-        while len(ids) < len(jobs) or not all(device.finished(i) for i in ids):
-            if len(ids) < len(jobs):
-                ids += device.submit(model, jobs[len(ids) :], limit=0)
+        queued: list[ModelJob] = []
+        while len(queued) < len(jobs) or not all(job.state is JobState.DONE for job in queued):
+            if len(queued) < len(jobs):
+                queued += device.submit(model, jobs[len(queued) :], limit=0)
             self._pause()
-            self._halt([(model, job) for job in jobs[len(ids) :]])
-        device.collect(ids, LIMIT)
+            self._halt([(model, job) for job in jobs[len(queued) :]])
+        device.collect(queued, LIMIT)
 
     def _pause(self) -> None:
         """Halt at the place behind the last one.
@@ -83,15 +86,15 @@ class Walk:
             if not restoring and (not engine.unfinished or self.visited[-1:] != [self._place()]):
                 return
             engine.go_on()
-            while engine.not_loaded()[:1] == [engine.unfinished[0][1]["job_id"]]:
+            while engine.not_loaded()[:1] == engine.unfinished[:1]:
                 device.bus.advance(1)  # a pause would abandon the loads of its prologue, again and again
             engine.pause()
 
     def _place(self) -> Place:
-        entry = self.device.outstanding[self.device.engines[0].unfinished[0][1]["job_id"]]
+        oldest = self.device.engines[0].unfinished[0]
         if self.device.regs.read_fields("E0.STATUS")["in_job"]:
-            return entry.job, self.device.engines[0].register("HALT_POINT")
-        return entry.job, entry.point and entry.point.point
+            return oldest.index, self.device.engines[0].register("HALT_POINT")
+        return oldest.index, oldest.point and oldest.point.point
 
     def _halt(self, upcoming: list[tuple[LoadedModel, int]]) -> None:
         urgent = self.urgent[len(self.visited) % len(self.urgent)]
@@ -100,7 +103,7 @@ class Walk:
             self.device.abandon(suspension)
             return
         point = suspension.points.get(0)
-        place = (suspension.queues[0][0].job, point and point.point)
+        place = (suspension.queues[0][0].index, point and point.point)
         self.visited.append(place)
         self.device.admit(urgent.model)
         outputs, _ = urgent.session.run(urgent.inputs)

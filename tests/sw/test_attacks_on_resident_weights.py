@@ -169,11 +169,11 @@ def test_code_that_writes_there_is_refused(device, image, samples, change, tenan
 
 
 def test_what_was_cleared_for_another_tenant_is_not_known(device, image, samples):
-    """Whoever brings weights there is of the tenant that used the bytes last. Should the two books ever differ, what is
-    cleared is loaded again."""
+    """Whoever brings weights there is of the tenant that used the bytes last. What another one is said to have brought
+    is not believed, so that what is cleared is loaded again."""
     expected = run(device, device.load(image), samples[:1])
     model = device.load(image, keep_weights=True, tenant="a")
     for job in range(len(image.meta.jobs)):
         if (kept := model.kept_weights(job)) is not None:
-            device.jobs.resident.put(kept[0], "a", kept[1])
+            device.lv2.put(kept[0], "a", kept[1])
     np.testing.assert_array_equal(run(device, model, samples[:1]), expected)

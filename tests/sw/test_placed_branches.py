@@ -182,7 +182,7 @@ def test_a_job_that_reads_from_more_engines_than_its_descriptor_can_name_is_held
     ids = [job for engine in range(3) for job in device.submit(model, [engine], limit=0, engine=engine)]
     assert device.submit(model, [3], limit=0, engine=3) == []
     device.collect(ids[:1], LIMIT)
-    left = [member for member in device.outstanding.values()]
+    left = device.outstanding
     ids += device.submit(model, [3], limit=LIMIT, engine=3)
     assert len(ids) == 4 and len(left) < 3
     device.collect(ids[1:], LIMIT)

@@ -154,7 +154,7 @@ def test_what_is_said_to_lie_in_lv2_lies_there(seed):
     """Bytes that nobody has are put down as somebody's, so that whatever passes through them has to say so."""
     rng, soc = random.Random(seed), ModelSoc(TINY)
     device, told = Device(soc), {}
-    lv2, resident = soc.machine.lv2, device.jobs.resident
+    lv2, resident = soc.machine.lv2, device.lv2
     put, word = resident.put, 1024
     lv2[:] = np.random.default_rng(seed).integers(0, 256, lv2.shape)
     runtime = Runtime(device, preemptive=True, rule=lambda situation: Mechanism.DUMP)
@@ -168,13 +168,13 @@ def test_what_is_said_to_lie_in_lv2_lies_there(seed):
         put(where, tenant, digest)
 
     resident.put = noted
-    tenants, staged = device.scrubber.lv2, []
-    through = tenants.pass_through
-    tenants.pass_through = lambda where, whose: (staged.extend(where), through(where, whose))
+    staged = []
+    through = resident.pass_through
+    resident.pass_through = lambda where, whose: (staged.extend(where), through(where, whose))
     held = preempted = 0
     for turn in range(8):
         for low in range(0, TINY.lv2_bytes, word):
-            if not any(resident.holds((low, low + word), None, bytes([t])) for t in range(turn)):
+            if not any(resident.has_weights((low, low + word), None, bytes([t])) for t in range(turn)):
                 noted((low, low + word), None, bytes([turn]))
         now = device.bus.cycle
         staged.clear()
@@ -185,7 +185,7 @@ def test_what_is_said_to_lie_in_lv2_lies_there(seed):
         runtime.run_until_done()
         preempted += requests[0].preempted
         for (where, digest), content in told.items():
-            if resident.holds(where, None, digest):
+            if resident.has_weights(where, None, digest):
                 held += 1
                 assert not overlap([where], staged)
                 np.testing.assert_array_equal(lv2[slice(*where)], content)

@@ -26,8 +26,8 @@ DRIVER = (
         "T", _RESIDUE,
     ),
     Mutant(
-        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/lv2_tenants.py",
-        "self._mark(mine, user if {user} == passing else _SEVERAL)", "self._mark(mine, user)",
+        "S5", "what a dump passes through LV2 belongs to who was there", "sw/driver/memory/window_pool.py",
+        "user = piece.tenant if {piece.tenant} == passing else _SEVERAL", "user = piece.tenant",
         "T", _RESIDUE,
     ),
     Mutant(
@@ -59,13 +59,14 @@ DRIVER = (
         "T", _RESIDUE,
     ),
     Mutant(
-        "S11", "a completion is taken for that of any job", "sw/driver/queues/engine_queue.py",
+        "S11", "a completion is taken for that of any job", "sw/driver/queues/completion.py",
         'if (entry["job_id"], entry["index"]) == expected and ', "if ",
         "P2", ("faults",),
     ),
     Mutant(
-        "S12", "weights that were overwritten count as there", "sw/driver/memory/resident_weights.py",
-        "if mine.get(where) == known or not overlap([where], windows)", "if known",
+        "S12", "weights that were overwritten count as there", "sw/driver/memory/window_pool.py",
+        "kept = [p for p in self._pieces if p.tenant == tenant and (p.where, p.digest) in mine]",
+        "kept = [p for p in self._pieces if p.digest is not None]",
         "T", ("storms",),
     ),
     Mutant(
@@ -76,13 +77,13 @@ DRIVER = (
     ),
     Mutant(
         "S14", "dumps and restores do not wait for what was queued before", f"{_PREEMPT}supervisor.py",
-        "self._queues.requeue(engine, members, self, barrier=True)",
-        "self._queues.requeue(engine, members, self, barrier=False)",
+        "self._queues.engines[engine].add(job, barrier=True, hold=True)",
+        "self._queues.engines[engine].add(job, barrier=False, hold=True)",
         "P2", ("exchange",),
     ),
     Mutant(
         "S15", "weights that a dump or restore overwrites count as there", f"{_PREEMPT}transfers.py",
-        "            self._jobs.resident.overwritten(operation.written(copy_job))\n", "",
+        "            self._jobs.lv2.overwritten(operation.written(copy_job))\n", "",
         "P2", ("exchange",),
     ),
     Mutant(
@@ -93,7 +94,7 @@ DRIVER = (
     ),
     Mutant(
         "S17", "weights of a job that was suspended count as there", "sw/driver/models/model_jobs.py",
-        "if kept is not None and known.point is None:", "if kept is not None:",
+        "if kept is not None and job.point is None:", "if kept is not None:",
         "T", ("exchange",),
     ),
     Mutant(

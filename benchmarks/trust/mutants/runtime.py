@@ -7,12 +7,12 @@ _RECOVERY, _STORMS = "sw/runtime/recovery.py", ("storms",)
 RUNTIME = (
     Mutant(
         "U1", "neighbours of a failed request do not start over", _RECOVERY,
-        "for r in level.requests if level.robbed(r)]", "for r in level.requests if False]",
+        "while (robbed := self._priorities.robbed()) is not None:", "while (robbed := None) is not None:",
         "P3", _STORMS,
     ),
     Mutant(
         "U2", "the oldest request is blamed for a fault", _RECOVERY,
-        "victim = self.owner(fault.record.job_id)", "victim = self.oldest()",
+        "victim = self._priorities.owner_of(fault.record.job_id)", "victim = self._priorities.oldest()",
         "P3", _STORMS,
     ),
     Mutant(

@@ -5,8 +5,6 @@ Where jobs of other models come between, or the job runs on another engine, that
 here is the job itself, and the distance follows from where it was queued.
 """
 
-from collections.abc import Iterable
-
 from hw.contract.image import Image
 
 
@@ -21,9 +19,3 @@ def predecessors(image: Image) -> list[int | None]:
         result.append(mine[len(mine) - job.window_after] if known else None)
         mine.append(index)
     return result
-
-
-def distance(queued: Iterable[tuple[int, dict[str, int]]], place: int, job_id: int | None) -> int:
-    """Return ``window_after`` of a job at ring index ``place`` that waits for ``job_id``, or 0 if that is not
-    ``queued``, which are ring index and descriptor of the jobs in the ring."""
-    return next((place - index for index, members in queued if members["job_id"] == job_id), 0)

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image, JobInfo, PortInfo, TensorInfo
+from hw.contract.image import Image, PortInfo, TensorInfo
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, IsaError, Segment
-from hw.contract.job import JOB_MAGIC, JobFlag
 from hw.contract.window_weights import window_weights
 from sim.bus import Bus
 from sw.driver.errors import DriverError
@@ -18,6 +17,9 @@ from sw.driver.memory.weight_windows import predecessors
 from sw.driver.models.code_limits import code_limits
 from sw.driver.models.edge_waits import EdgeWaits
 from sw.driver.queues.events import EventLease
+from sw.driver.queues.job import EventCount, JobWork
+
+EventUse = tuple[tuple[EventCount, ...], int | None]  #: what a job waits for, and the event that it signals
 
 
 class LoadedModel:
@@ -181,28 +183,18 @@ class LoadedModel:
         except IsaError as error:
             return f"({error})"
 
-    def descriptor(self, index: int, job_id: int, engine: int, *, interrupt: bool, cycle_limit: int) -> dict[str, int]:
-        """Return the members of the job descriptor of job ``index`` on ``engine``, whose event signal is thereby
-        accounted for."""
-        job = self.image.meta.jobs[index]
-        members = {
-            "magic": JOB_MAGIC,
-            "job_id": job_id,
-            "body_pc": job.body_pc,
-            "cycle_limit": cycle_limit,
-            "window_after": job.window_after,
-            "tag": (self.number & 0xFFFF) << 16 | (index & 0xFFFF),
-        }
-        flags = self._event_members(job, members)
-        if interrupt:
-            flags |= JobFlag.INTERRUPT
-        if job.prologue_pc is not None:
-            flags |= JobFlag.PROLOGUE
-            members["prologue_pc"] = job.prologue_pc
-        for i, (base, size) in enumerate(self.segments_on(engine)):
-            members[f"base{i}"], members[f"limit{i}"] = base, size
-        members["limit0"] = self._code_limits[index]
-        return {**members, "flags": int(flags)}
+    def work(self, index: int, engine: int, events: EventUse, cycle_limit: int) -> JobWork:
+        """Return what job ``index`` is to do on ``engine``, where it uses these ``events``."""
+        job, (code, *others) = self.image.meta.jobs[index], self.segments_on(engine)
+        return JobWork(
+            segments=((code[0], self._code_limits[index]), *others),
+            cycle_limit=cycle_limit,
+            tag=(self.number & 0xFFFF) << 16 | (index & 0xFFFF),
+            body_pc=job.body_pc,
+            prologue_pc=job.prologue_pc,
+            waits=events[0],
+            signal=events[1],
+        )
 
     def begin(self) -> None:
         """Begin an inference: waits for events count from here."""
@@ -227,34 +219,24 @@ class LoadedModel:
         ``engine``; ``ended`` tells whether an earlier job is known to have ended."""
         return self._edges.waits(self.image.meta.jobs[index].after, self.engines.index(engine), ended)
 
-    def put(self, index: int, engine: int, waits: Sequence[tuple[int, int]], members: dict[str, int]) -> None:
-        """Enter job ``index`` of a placed model as the next on ``engine``; its descriptor gets its waits and its
-        signal."""
+    def put(self, index: int, engine: int, waits: Sequence[tuple[int, int]]) -> EventUse:
+        """Enter job ``index`` of a placed model as the next on ``engine``; return the events that it uses, with these
+        ``waits``."""
         part, job = self.engines.index(engine), self.image.meta.jobs[index]
         self._edges.queue(index, job.after, part)
         self._layers[job.layer], self._latest[engine] = engine, job.layer
-        flags = members["flags"] | JobFlag.SIGNAL
-        for i, (event, count) in enumerate(waits):
-            members[f"wait{i}_id"], members[f"wait{i}_value"] = self.events.wait(event, count)
-            flags |= (JobFlag.WAIT0, JobFlag.WAIT1)[i]
-        members["signal_id"], members["flags"] = self.events.signalled(part), int(flags)
+        return tuple(self.events.wait(event, count) for event, count in waits), self.events.signalled(part)
 
-    def follow(self, members: dict[str, int], engine: int) -> None:
-        """Make a job descriptor for ``engine`` wait for the model's job before, if that is on another engine."""
+    def follow(self, engine: int) -> EventUse:
+        """Return the events that a job on ``engine`` uses to wait for the model's job before, if that is on another
+        one."""
         assert self.chain is not None
-        flags = members["flags"] | JobFlag.SIGNAL
-        if self._placed not in (None, engine):
-            members["wait0_id"], members["wait0_value"] = self.chain.all_signalled(0)
-            flags |= JobFlag.WAIT0
-        members["signal_id"], members["flags"] = self.chain.signalled(0), int(flags)
+        waits = () if self._placed in (None, engine) else (self.chain.all_signalled(0),)
         self._placed = engine
+        return waits, self.chain.signalled(0)
 
-    def _event_members(self, job: JobInfo, members: dict[str, int]) -> JobFlag:
-        flags = JobFlag(0)
-        for i, (event, times) in enumerate(job.waits):
-            members[f"wait{i}_id"], members[f"wait{i}_value"] = self.events.wait(event, times)
-            flags |= (JobFlag.WAIT0, JobFlag.WAIT1)[i]
-        if job.signal is not None:
-            members["signal_id"] = self.events.signalled(job.signal)
-            flags |= JobFlag.SIGNAL
-        return flags
+    def image_events(self, index: int) -> EventUse:
+        """Return the events that job ``index`` uses by its image."""
+        job = self.image.meta.jobs[index]
+        waits = tuple(self.events.wait(event, times) for event, times in job.waits)
+        return waits, None if job.signal is None else self.events.signalled(job.signal)

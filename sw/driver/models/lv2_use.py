@@ -5,14 +5,15 @@ driver knows what is reserved; what of it holds data follows from the live range
 are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from hw.contract.isa import Segment
 from hw.contract.spaces import Space
 from sw.driver.memory.ranges import Range, normalise, size
-from sw.driver.models.job_table import SubmittedJob
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_job import ModelJob
+from sw.driver.queues.job import DeviceJob
 
 
 @dataclass(frozen=True)
@@ -42,29 +43,31 @@ class Lv2Use:
         return self.total - self.reserved
 
 
-def lv2_use(total: int, models: Sequence[LoadedModel], queued: Mapping[int, SubmittedJob], waiting: set[int]) -> Lv2Use:
-    """Return the use of LV2. ``queued`` is outstanding jobs by id, oldest first; ``waiting`` is the ids of those whose
-    prologue has not run."""
+def lv2_use(
+    total: int, models: Sequence[LoadedModel], queued: Sequence[ModelJob], waiting: Collection[DeviceJob]
+) -> Lv2Use:
+    """Return the use of LV2. ``queued`` is outstanding jobs, oldest first; ``waiting`` is those whose prologue has not
+    run."""
     held = {id(model): _held(model, queued, waiting) for model in models}
     parts = [ModelLv2(model, size(model.windows()), size(held[id(model)])) for model in models]
     reserved = normalise(window for model in models for window in model.windows())
     return Lv2Use(total, size(reserved), size(r for ranges in held.values() for r in ranges), parts)
 
 
-def _held(model: LoadedModel, queued: Mapping[int, SubmittedJob], waiting: set[int]) -> list[Range]:
+def _held(model: LoadedModel, queued: Sequence[ModelJob], waiting: Collection[DeviceJob]) -> list[Range]:
     ranges: list[Range] = []
     begun: set[int] = set()  # engines whose oldest job has been seen
-    for job_id, entry in queued.items():
-        if entry.model is not model:
+    for job in queued:
+        if job.model is not model:
             continue
-        info = model.image.meta.jobs[entry.job]
-        if entry.engine not in begun:
-            begun.add(entry.engine)
-            live = entry.point.live if entry.point else info.live
+        info = model.image.meta.jobs[job.index]
+        if job.engine not in begun:
+            begun.add(job.engine)
+            live = job.point.live if job.point else info.live
             parts = ((r.segment, r.offset, r.size) for r in live if r.space == Space.LV2)
-            ranges += _absolute(model, entry.engine, parts)
-        if job_id not in waiting:
-            ranges += _absolute(model, entry.engine, [(Segment.WINDOWS, *info.window)])
+            ranges += _absolute(model, job.engine, parts)
+        if job not in waiting:
+            ranges += _absolute(model, job.engine, [(Segment.WINDOWS, *info.window)])
     return normalise(ranges)
 
 

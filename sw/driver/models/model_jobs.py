@@ -1,17 +1,15 @@
 """Queues jobs of loaded models by index, and collects their results."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from hw.contract.image import CancelPoint
-from hw.contract.job import JobFlag
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, FaultRecord
 from sw.driver.memory.ranges import Range
-from sw.driver.memory.resident_weights import ResidentWeights
-from sw.driver.memory.weight_windows import distance
-from sw.driver.models.job_table import JobResult, JobTable
+from sw.driver.memory.window_pool import WindowPool
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_job import JobResult, ModelJob
 from sw.driver.queues.engine_queue import EngineQueue
+from sw.driver.queues.job import JobState
 from sw.driver.queues.job_queues import JobQueues
 from sw.driver.scrub import Scrubber
 
@@ -21,16 +19,34 @@ DESCRIPTOR_WAITS = 2  #: events that a job descriptor can wait for
 
 
 class ModelJobs:
-    """Holds the jobs of all models of one device: it pushes them to ``queues``, and owns them there."""
+    """Queues the jobs of all models of one device, as their party."""
 
-    def __init__(self, queues: JobQueues, scrubber: Scrubber) -> None:
-        self._queues, self.scrubber = queues, scrubber
-        self.table = JobTable()
-        self.resident = ResidentWeights()
+    def __init__(self, queues: JobQueues, scrubber: Scrubber, lv2: WindowPool) -> None:
+        self._queues, self.scrubber, self.lv2 = queues, scrubber, lv2
 
-    def begin(self, model: LoadedModel, limit: int | None) -> None:
-        """Start an inference as ``Device.begin`` does."""
-        self._queues.wait(lambda: not self.table.conflicts(model), limit)
+    # -- what is outstanding ---------------------------------------------------------------------------------
+    @property
+    def outstanding(self) -> list[ModelJob]:
+        """Return the jobs of models in the queues, oldest first."""
+        return sorted((job for job in self._queues.jobs if isinstance(job, ModelJob)), key=lambda job: job.id)
+
+    def models(self, engines: Container[int] | None = None) -> list[LoadedModel]:
+        """Return the models with outstanding jobs, on ``engines`` or on any."""
+        jobs = (job for job in self.outstanding if engines is None or job.engine in engines)
+        return list({id(job.model): job.model for job in jobs}.values())
+
+    def engines_of(self, model: LoadedModel) -> list[int]:
+        """Return the engines with outstanding jobs of ``model``."""
+        return sorted({job.engine for job in self.outstanding if job.model is model})
+
+    # -- queueing --------------------------------------------------------------------------------------------
+
+    def wait_for_windows(self, model: LoadedModel, limit: int | None) -> None:
+        """Wait until no job is queued that is of ``model`` or uses the same bytes of LV2."""
+        self._queues.wait(lambda: not any(m is model or m.overlaps(model) for m in self.models()), limit)
+
+    def begin(self, model: LoadedModel) -> None:
+        """Start an inference of ``model``, whose LV2 bytes nobody uses."""
         self.enter(model)
         model.begin()
 
@@ -38,10 +54,10 @@ class ModelJobs:
         """Prepare the part of LV2 that ``model`` is about to use. What another tenant left there is cleared, but for
         ``kept``, which is what a suspended task left; what is known to lie there is no longer, but for its own
         weights."""
-        self.resident.overwritten(self.scrubber.foreign(model, kept))
+        self.lv2.overwritten(self.scrubber.foreign(model, kept))
         self.scrubber.clear_windows(model, kept)
         weights = dict(filter(None, map(model.kept_weights, range(len(model.image.meta.jobs)))))
-        self.resident.enter(model.windows(), model.tenant, weights)
+        self.lv2.use(model.windows(), model.tenant, weights)
 
     def submit(
         self,
@@ -51,13 +67,13 @@ class ModelJobs:
         limit: int | None,
         cycle_limit: int | None,
         engine: int | None,
-    ) -> list[int]:
+    ) -> list[ModelJob]:
         """Queue jobs as ``Device.submit`` does."""
         numbers = {index: model.engine_of(index) if engine is None else engine for index in jobs}
         if model.placed:
             _check_engines(model, numbers.values())
         last = {numbers[index]: index for index in jobs}
-        ids = []
+        queued = []
         for index in jobs:
             number = numbers[index]
             _check_whole(model, index, number)
@@ -66,111 +82,121 @@ class ModelJobs:
                 if limit == 0:
                     break
                 self._make_room(queue, model, index, limit)
-            if self.scrubber.must_clear(number, model):
+            cleared = self.scrubber.must_clear(number, model)
+            if cleared:
                 self.scrubber.clear_engine(number, model)
             period = max(1, queue.capacity // 2)
-            interrupt = index == last[number] or queue.pushed % period == period - 1
-            job_id = self._queues.new_id()
-            self.table.enter(job_id, model, index, number)
-            most = model.cycle_limits[index] if cycle_limit is None else cycle_limit
-            members = model.descriptor(index, job_id, number, interrupt=interrupt, cycle_limit=most)
             if model.placed:
-                model.put(index, number, self._edge_waits(model, index, number), members)
-            elif engine is not None:
-                model.follow(members, engine)
-            if self._resident(model, index):
-                members["flags"] &= ~int(JobFlag.PROLOGUE)
-            self._queues.push(number, members | {"window_after": self._window_after(queue, model, index)}, self)
+                events = model.put(index, number, self._edge_waits(model, index, number))
+            else:
+                events = model.image_events(index) if engine is None else model.follow(number)
+            most = model.cycle_limits[index] if cycle_limit is None else cycle_limit
+            job = ModelJob(
+                self._queues.new_id(), number, model.work(index, number, events, most), self, model=model, index=index,
+                interrupt=index == last[number] or queue.pushed % period == period - 1,
+                prologue=not self._resident(model, index),
+            )  # fmt: skip
+            queue.add(job, window_after=self._window_after(queue, model, index), hold=cleared and not queue.free)
             if queue.outstanding.bit_count() == 1 or queue.behind_barrier:
                 # An idle engine starts at once, and its loader goes on with 2, 4, 8 jobs while others are written.
                 queue.ring_doorbell()
-            ids.append(job_id)
+            queued.append(job)
         self._queues.ring_doorbells()
-        return ids
+        return queued
 
-    def requeue(
-        self, model: LoadedModel, job: int, engine: int, descriptor: dict[str, int], point: CancelPoint | None
-    ) -> None:
-        """Queue a job again that was taken off, under its own id. With a ``point`` it continues behind that, and finds
-        the engine as it was."""
-        queue = self._queues.engines[engine]
-        if point is None and self.scrubber.must_clear(engine, model):
-            self._queues.wait(lambda: queue.free > 1, None)
-            self.scrubber.clear_engine(engine, model)
-        members = descriptor | {"window_after": self._window_after(queue, model, job)}
-        self._queues.requeue(engine, members, self)
-        self.table.enter(descriptor["job_id"], model, job, engine, point)
+    def requeue(self, job: ModelJob, *, prologue: bool) -> None:
+        """Queue a job again that is OFF. Its ``prologue`` runs unless it goes on behind a point, where it finds the
+        engine as it was."""
+        queue, model = self._queues.engines[job.engine], job.model
+        if job.point is None and self.scrubber.must_clear(job.engine, model):
+            self._queues.wait(lambda: self._has_room(queue, model), None)
+            self.scrubber.clear_engine(job.engine, model)
+        job.prologue = prologue
+        queue.add(job, window_after=self._window_after(queue, model, job.index), hold=True)
 
-    def collect(self, ids: Sequence[int], limit: int | None) -> list[JobResult]:
+    def collect(self, jobs: Sequence[ModelJob], limit: int | None) -> list[JobResult]:
         """Return results as ``Device.collect`` does."""
-        self._queues.wait(lambda: all(job_id in self.table.finished for job_id in ids), limit)
-        return [self.table.finished.pop(job_id) for job_id in ids]
+        self._queues.wait(lambda: all(job.state is JobState.DONE for job in jobs), limit)
+        return [job.result for job in jobs if job.result is not None]
 
     def _resident(self, model: LoadedModel, job: int) -> bool:
         """Return whether the weights of ``job`` are in LV2."""
         kept = model.kept_weights(job)
-        return kept is not None and self.resident.holds(kept[0], model.tenant, kept[1])
+        return kept is not None and self.lv2.has_weights(kept[0], model.tenant, kept[1])
 
-    def _window_after(self, queue: EngineQueue, model: LoadedModel, job: int) -> int:
-        """Return the distance from the next place in ``queue`` to the job there that holds the weight window of
-        ``job``."""
-        holder = self.table.window_holder(model, job, queue.number)
-        return 0 if holder is None else distance(queue.unfinished, queue.place, holder[0])
+    def _window_holder(self, model: LoadedModel, index: int, engine: int) -> ModelJob | None:
+        """Return the latest outstanding job that uses the weight window of job ``index``, which comes to ``engine``, or
+        None. Engines of a placed model have windows of their own."""
+        mine = [job for job in self.outstanding if job.model is model]
+        if model.placed:
+            beside = [job for job in reversed(mine) if job.engine == engine and job.index != index]
+            return next((job for job in beside if _share_window(model, job.index, index)), None)
+        before = model.predecessors[index]
+        return None if before is None else next((job for job in mine if job.index == before), None)
 
-    def _may_push(self, queue: EngineQueue, model: LoadedModel, job: int) -> bool:
+    def _window_after(self, queue: EngineQueue, model: LoadedModel, index: int) -> int:
+        """Return the distance from the next place in ``queue`` to the job there that holds the weight window of job
+        ``index``."""
+        holder = self._window_holder(model, index, queue.number)
+        return queue.place - holder.place if holder in queue.unfinished else 0
+
+    def _may_push(self, queue: EngineQueue, model: LoadedModel, index: int) -> bool:
         """Return whether a job may be pushed: there is room, no job on another engine holds the window, as a prologue
         can only wait for its own ring, and a descriptor has a wait for each engine that is still at work for the
         job."""
-        holder = self.table.window_holder(model, job, queue.number)
-        needed = 1 + self.scrubber.must_clear(queue.number, model)
-        if queue.free < needed or (holder is not None and holder[1].engine != queue.number):
+        holder = self._window_holder(model, index, queue.number)
+        if not self._has_room(queue, model) or (holder is not None and holder.engine != queue.number):
             return False
-        return not model.placed or len(self._edge_waits(model, job, queue.number)) <= DESCRIPTOR_WAITS
+        return not model.placed or len(self._edge_waits(model, index, queue.number)) <= DESCRIPTOR_WAITS
 
-    def _edge_waits(self, model: LoadedModel, job: int, engine: int) -> list[tuple[int, int]]:
-        """Return the events for which ``job`` of a placed model has to wait; what has ended is looked at where those
-        are many."""
-        waits = model.edge_waits(job, engine, lambda earlier: False)
+    def _has_room(self, queue: EngineQueue, model: LoadedModel) -> bool:
+        """Return whether a job has room, and one that clears the engine ahead of it, behind which a ring of one place
+        holds the job back."""
+        return queue.free >= min(1 + self.scrubber.must_clear(queue.number, model), queue.capacity)
+
+    def _edge_waits(self, model: LoadedModel, index: int, engine: int) -> list[tuple[int, int]]:
+        """Return the events for which job ``index`` of a placed model has to wait; what has ended is looked at where
+        those are many."""
+        waits = model.edge_waits(index, engine, lambda earlier: False)
         if len(waits) <= DESCRIPTOR_WAITS:
             return waits
-        queued = self.table.queued(model)
-        return model.edge_waits(job, engine, lambda earlier: earlier not in queued)
+        queued = {job.index for job in self.outstanding if job.model is model}
+        return model.edge_waits(index, engine, lambda earlier: earlier not in queued)
 
     def _make_room(self, queue: EngineQueue, model: LoadedModel, job: int, limit: int | None) -> None:
         self._queues.ring_doorbells()  # all of them: the full engine may wait for an event from another
         self._queues.wait(lambda: self._may_push(queue, model, job), limit)
 
-    # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
-    def completed(self, engine: int, completion: dict[str, int]) -> None:
-        """Enter the result of a job, which can be collected now."""
-        known = self.table.outstanding[completion["job_id"]]
-        kept = known.model.kept_weights(known.job)
-        if kept is not None and known.point is None:
-            self.resident.put(kept[0], known.model.tenant, kept[1])
-        self.table.finish(engine, completion)
+    # -- as party of the jobs (``Party``) --------------------------------------------------------------------
+    def ended(self, job: ModelJob, completion: dict[str, int]) -> None:
+        """Keep the job's result, which can be collected from now on."""
+        kept = job.model.kept_weights(job.index)
+        if kept is not None and job.point is None:
+            self.lv2.put(kept[0], job.model.tenant, kept[1])
+        job.retire(completion)
 
-    def fault_of(self, record: FaultRecord) -> DeviceFault:
+    def fault_of(self, job: ModelJob, record: FaultRecord) -> DeviceFault:
         """Return the fault, which names job, layer and instruction."""
-        known = self.table.outstanding[record.job_id]
-        instruction = known.model.disassemble(record.pc)
-        return DeviceFault(replace(record, job=known.model.describe_job(known.job), instruction=instruction))
+        return DeviceFault(replace(record, job=str(job), instruction=job.model.disassemble(record.pc)))
 
-    def overdue(self, engine: int, job_id: int, message: str) -> DeviceTimeout:
+    def overdue(self, job: ModelJob, message: str) -> DeviceTimeout:
         """Return the error for an overdue job, which names the model."""
-        return DeviceTimeout(message, self.table.outstanding[job_id].model)
+        return DeviceTimeout(message, job.model)
 
-    def lost(self, engine: int, job_ids: Sequence[int]) -> None:
+    def lost(self, engine: int, jobs: Sequence[ModelJob]) -> None:
         """Forget jobs that were lost. There will be no results, and what their prologues wrote is not known."""
-        for model in {
-            id(entry.model): entry.model for entry in map(self.table.outstanding.get, job_ids) if entry
-        }.values():
-            self.resident.overwritten(model.windows())
-        self.table.remove(job_ids)
+        for model in {id(job.model): job.model for job in jobs}.values():
+            self.lv2.overwritten(model.windows())
 
-    def describe(self, job_id: int) -> str:
+    def describe(self, job: ModelJob) -> str:
         """Return the job as text: index, model and layer."""
-        known = self.table.outstanding[job_id]
-        return known.model.describe_job(known.job)
+        return str(job)
+
+
+def _share_window(model: LoadedModel, a: int, b: int) -> bool:
+    """Return whether two jobs use common bytes of their engine's ring of weight windows."""
+    (first, size), (second, length) = (model.image.meta.jobs[job].window for job in (a, b))
+    return first < second + length and second < first + size
 
 
 def _check_engines(model: LoadedModel, engines: Iterable[int]) -> None:

@@ -7,7 +7,7 @@ from hw.contract.regs import EngineState
 from sw.driver.errors import DriverError, NotSuspendable
 from sw.driver.limits import BEGINNING, BODY
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.models.model_jobs import ModelJobs
+from sw.driver.models.model_job import ModelJob
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job_queues import JobQueues
 
@@ -36,8 +36,8 @@ class HaltRecord:
 class Halting:
     """Sends pauses to the engines of one device, waits for them, and reads where each has halted."""
 
-    def __init__(self, queues: JobQueues, jobs: ModelJobs) -> None:
-        self._queues, self._jobs = queues, jobs
+    def __init__(self, queues: JobQueues) -> None:
+        self._queues = queues
 
     def pause(self, engines: Iterable[int], limit: int | None = None, *, verify: bool = False) -> dict[int, HaltRecord]:
         """Halt engines at their next cancellation point or before a body; idle ones count as halted at once.
@@ -72,7 +72,7 @@ class Halting:
         """
         waiting, in_job = {queue.number for queue in busy}, {}
         if limit is None:
-            limit = max((BEGINNING + (q.oldest["cycle_limit"] or BODY) for q in busy if q.oldest), default=0)
+            limit = max((BEGINNING + (q.oldest.work.cycle_limit or BODY) for q in busy if q.oldest), default=0)
         deadline = self._queues.bus.cycle + limit
         while waiting:
             left = deadline - self._queues.bus.cycle
@@ -114,22 +114,22 @@ class Halting:
         if not in_job:
             return HaltRecord(engine, False, cycle=cycle, loaded=loaded)
         number = queue.register("HALT_POINT")
-        job_id = queue.unfinished[0][1]["job_id"]
-        model = self._jobs.table.outstanding[job_id].model
-        points, job = model.image.meta.cancel_points, self._jobs.table.outstanding[job_id].job
+        job = queue.unfinished[0]
+        assert isinstance(job, ModelJob)  # other programs have no points
+        model, points = job.model, job.model.image.meta.cancel_points
         if number >= len(points):
             raise NotSuspendable(
                 model, f"engine {engine} halted at point {number}; the table of {model.name!r} has {len(points)}"
             )
-        if points[number].job != job:
+        if points[number].job != job.index:
             raise NotSuspendable(
                 model,
-                f"engine {engine} halted in job {job} of {model.name!r} at point {number}, which the table has in job "
-                f"{points[number].job}",
+                f"engine {engine} halted in job {job.index} of {model.name!r} at point {number}, which the table has "
+                f"in job {points[number].job}",
             )
         if verify:
-            self._verify(engine, job_id, model, number)
-        return HaltRecord(engine, True, job_id, number, points[number].pc, cycle, loaded)
+            self._verify(engine, job.id, model, number)
+        return HaltRecord(engine, True, job.id, number, points[number].pc, cycle, loaded)
 
     def _verify(self, engine: int, job_id: int, model: LoadedModel, number: int) -> None:
         queue, point = self._queues.engines[engine], model.image.meta.cancel_points[number]

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 
 from hw.contract.image import LiveRange
 from hw.contract.isa import LV2_SEGMENTS, Segment
-from hw.contract.job import JobFlag
 from hw.contract.spaces import Space
 from sw.driver.errors import NotSuspendable
 from sw.driver.memory.footprint import LV2, MemoryId, row_bytes
 from sw.driver.memory.ranges import Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.preempt.suspension import WORD, CleanRange, DirtyRange, QueuedJob
+from sw.driver.models.model_job import ModelJob
+from sw.driver.preempt.suspension import CleanRange, DirtyRange
 
 
 def absolute(model: LoadedModel, live: LiveRange, engine: int) -> tuple[MemoryId, Range]:
@@ -68,17 +68,15 @@ def clean_ranges(lives: Iterable[Live], dirty: Iterable[DirtyRange]) -> list[Cle
     return result
 
 
-def prefetched_windows(queue: Sequence[QueuedJob], loaded: int, engine: int) -> dict[int, Range]:
-    """Return the weight windows that the loader of ``engine`` had filled for jobs whose body had not begun, by job
-    id."""
+def prefetched_windows(jobs: Sequence[ModelJob], loaded: int) -> dict[ModelJob, Range]:
+    """Return the weight windows that hold what jobs need whose body has not begun, by job: the loader, whose
+    RING_LOADED is ``loaded``, had filled them, or they were intact before."""
     windows = {}
-    base_of = Segment.WINDOWS
-    for job in queue:
-        offset, length = job.model.image.meta.jobs[job.job].window
-        has = job.descriptor["flags"] & JobFlag.PROLOGUE and length
-        if has and (job.held or 0 < (loaded - job.place) % WORD <= WORD // 2):
-            base = job.model.segments_on(engine)[base_of][0]
-            windows[job.job_id] = (base + offset, base + offset + length)
+    for job in jobs:
+        offset, length = job.model.image.meta.jobs[job.index].window
+        if job.work.prologue_pc is not None and length and (not job.prologue or job.has_loaded(loaded)):
+            base = job.work.segments[Segment.WINDOWS][0]
+            windows[job] = (base + offset, base + offset + length)
     return windows
 
 

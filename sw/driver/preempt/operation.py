@@ -10,6 +10,7 @@ from sw.driver.memory.ranges import Range
 from sw.driver.models.traffic import DramTraffic
 from sw.driver.preempt.program import Program
 from sw.driver.preempt.staging import CopyJob
+from sw.driver.queues.job import DeviceJob, JobState
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ class Effects:
 class StateTransfer(ABC):
     """Joins supervisor jobs that belong together: a ``Dump`` or a ``Restore``.
 
-    ``jobs``: ids of those that have not completed; ``results``: of those that moved data, in order of completion.
+    ``jobs``: all of them, until the transfer has ended; ``results``: of those that moved data, in order of completion.
     """
 
     name: ClassVar[str]  #: in messages
 
     def __init__(self) -> None:
-        self.jobs: set[int] = set()
+        self.jobs: list[DeviceJob] = []
         self.results: list[CopyResult] = []
         self._closed = False
 
@@ -71,19 +72,13 @@ class StateTransfer(ABC):
         self._closed = True
         self.settle()
 
-    def job_ended(self, job_id: int, result: CopyResult | None) -> None:
-        """Note that a job is over; ``result`` is what it moved, if anything."""
-        self.jobs.remove(job_id)
-        if result is not None:
-            self.results.append(result)
-
-    def job_lost(self, job_id: int) -> None:
-        """Note that a job is gone: the operation never ends."""
-        self.jobs.remove(job_id)
-        self._closed = False
-
     def settle(self) -> None:
-        """Call :meth:`ended` if everything has completed."""
-        if self._closed and not self.jobs:
-            self._closed = False
+        """Call :meth:`ended` if everything has completed. A transfer that has lost a job never ends."""
+        if self._closed and all(job.state is JobState.DONE for job in self.jobs):
+            self._closed, self.jobs = False, []
             self.ended()
+
+    @property
+    def running(self) -> bool:
+        """Return whether jobs of it are queued."""
+        return any(job.state in (JobState.HELD, JobState.QUEUED) for job in self.jobs)

@@ -15,6 +15,7 @@ from sw.driver.memory.footprint import LV2, footprint
 from sw.driver.memory.lv2_windows import choose_windows
 from sw.driver.memory.ranges import Range
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_job import ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.halting import Halting, HaltRecord
 from sw.driver.preempt.live_state import Live, clean_ranges, dirty_ranges, first_live, prefetched_windows
@@ -23,7 +24,7 @@ from sw.driver.preempt.reservation import dump_reserve
 from sw.driver.preempt.staging import split
 from sw.driver.preempt.supervisor import Supervisor
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.preempt.suspension import QueuedJob, Suspension
+from sw.driver.preempt.suspension import Suspension
 from sw.driver.preempt.transfers import Transfers
 from sw.driver.queues.events import EventPool
 from sw.driver.queues.job_queues import JobQueues
@@ -38,7 +39,7 @@ class Preemption:
         self._queues, self._jobs, self._params = queues, jobs, queues.params
         self.supervisor = Supervisor(queues, dram, events)
         self.tasks = SuspendedTasks(dram, queues.bus)
-        self.halting = Halting(queues, jobs)
+        self.halting = Halting(queues)
         self.transfers = Transfers(queues, jobs, self.supervisor, self.tasks)
 
     # -- pause -----------------------------------------------------------------------------------------------
@@ -80,9 +81,8 @@ class Preemption:
         return suspended
 
     def _refuse_halves(self, engines: tuple[int, ...]) -> None:
-        table = self._jobs.table
-        for model in table.models(engines):
-            outside = [e for e in table.engines_of(model) if e not in engines]
+        for model in self._jobs.models(engines):
+            outside = [e for e in self._jobs.engines_of(model) if e not in engines]
             if outside:
                 raise DriverError(
                     f"model {model.name!r} also has jobs on engines {outside}: suspend all of its engines together"
@@ -92,7 +92,7 @@ class Preemption:
         """Raise :class:`OutOfMemory` unless DRAM could hold what ``incoming`` may displace."""
         if incoming is None:
             return
-        need = dump_reserve(self._params, self._jobs.table.models(engines), self.tasks, incoming)
+        need = dump_reserve(self._params, self._jobs.models(engines), self.tasks, incoming)
         if not need:
             return
         try:
@@ -104,39 +104,30 @@ class Preemption:
         self, engines: tuple[int, ...], halts: dict[int, HaltRecord], upcoming: UpcomingJobs, sent: int
     ) -> Suspension:
         """Empty engines that have halted, and return the record of what was on them."""
-        queues: dict[int, list[QueuedJob]] = {}
-        points = dict[int, CancelPoint]()
-        lives, windows = list[Live](), dict[int, Range]()
-        known = self._jobs.table.outstanding
-        for e in engines:
-            queue = queues[e] = []
-            for place, members in self._queues.engines[e].unfinished:
-                if self._jobs.scrubber.owns(members["job_id"]):
-                    continue  # queued again where it is needed
-                entry = known[members["job_id"]]
-                queue.append(QueuedJob.of(members["job_id"], entry.model, entry.job, members, place))
-            point = _standing(halts[e], queue, known[queue[0].job_id].point) if queue else None
-            if point is not None:
-                points[e] = point
-                lives.append((queue[0].model, e, point.live))
-            waiting = queue[1:] if point is not None else queue
-            windows |= prefetched_windows(waiting, halts[e].loaded, e)
-            lives += first_live([(job.model, job.job) for job in waiting], e)
+        jobs = {e: [job for job in self._queues.engines[e].unfinished if isinstance(job, ModelJob)] for e in engines}
+        points = {e: point for e in engines if jobs[e] and (point := _standing(halts[e], jobs[e][0])) is not None}
+        lives, windows = list[Live](), dict[ModelJob, Range]()
+        for e, queue in jobs.items():
+            if e in points:
+                lives.append((queue[0].model, e, points[e].live))
+            waiting = queue[1:] if e in points else queue
+            windows |= prefetched_windows(waiting, halts[e].loaded)
+            lives += first_live([(job.model, job.index) for job in waiting], e)
         # What a queued job finds in LV2 includes what those behind it will.
-        ahead = {(id(q.model), q.model.engine_of(q.job)) for queue in queues.values() for q in queue}
+        ahead = {(id(job.model), job.model.engine_of(job.index)) for queue in jobs.values() for job in queue}
         later = [(m, job) for m, job in upcoming if (id(m), m.engine_of(job)) not in ahead]
         for e in sorted({model.engine_of(job) for model, job in later}):
             lives += first_live([(m, job) for m, job in later if m.engine_of(job) == e], e)
         dirty = split(dirty_ranges(lives))
         clean = clean_ranges(lives, dirty)
         for e in engines:
-            ids = [members["job_id"] for _, members in self._queues.engines[e].unfinished]
-            self._jobs.scrubber.taken_off(e, ids, queues[e][0].model if e in points else None)
-            self._queues.empty(e)
-            self._jobs.table.remove(job.job_id for job in queues[e])
+            there = jobs[e][0].model if e in points else None
+            self._jobs.scrubber.taken_off(e, self._queues.engines[e].take_off(), there)
+        for e, point in points.items():
+            jobs[e][0].point = point
         models = {id(model): model for model, _ in upcoming}
-        models |= {id(job.model): job.model for queue in queues.values() for job in queue}
-        return Suspension(engines, halts, queues, list(models.values()), points, dirty, clean, windows, sent)
+        models |= {id(job.model): job.model for queue in jobs.values() for job in queue}
+        return Suspension(engines, halts, jobs, list(models.values()), dirty, clean, windows, sent)
 
     def holds(self, model: LoadedModel) -> bool:
         """Return whether ``model`` is suspended. A restore whose last completion nobody has taken yet is waited for."""
@@ -229,11 +220,11 @@ class Preemption:
                 self._jobs.scrubber.clear_idle(e, model)
 
     def _requeue(self, suspended: Suspension, engine: int, first: bool) -> None:
-        """Queue the first job of a task on ``engine`` again, or all that follow."""
-        jobs = suspended.descriptors(engine)
-        point = suspended.points.get(engine) if first else None
-        for job, members in jobs[:1] if first else jobs[1:]:
-            self._jobs.requeue(job.model, job.job, engine, members, point)
+        """Queue the first job of a task on ``engine`` again, or all that follow. Jobs that clear memories are queued
+        where they are needed."""
+        jobs = suspended.queues[engine]
+        for job in jobs[:1] if first else jobs[1:]:
+            self._jobs.requeue(job, prologue=job not in suspended.windows)
         self._queues.engines[engine].ring_doorbell()
 
     # -- failure and abandonment -----------------------------------------------------------------------------
@@ -249,6 +240,8 @@ class Preemption:
                 self._queues.take_completions(e)
         for e in engines:
             self._queues.reset(e)
+        for suspended in self.tasks:
+            suspended.jobs_again()
 
     def settle_or_recover(self) -> None:
         """Let a dump or restore that is under way end, or recover from its failure."""
@@ -267,11 +260,10 @@ class Preemption:
         """Give one model of a suspended task up; the others stay suspended. It can run again from the start."""
         self.settle_or_recover()
         suspended.drop(model)
-        self._jobs.table.forget_results(model)
         model.synchronise()
 
 
-def _standing(halt: HaltRecord, queue: Sequence[QueuedJob], before: CancelPoint | None) -> CancelPoint | None:
-    """Return the point behind which the oldest job continues, or None if it starts from its beginning. ``before`` is
-    the one it was resumed behind, if it has not begun since."""
-    return queue[0].model.image.meta.cancel_points[halt.point] if halt.in_job else before
+def _standing(halt: HaltRecord, oldest: ModelJob) -> CancelPoint | None:
+    """Return the point behind which the oldest job continues: where it halted, or where it was resumed if it has not
+    begun since. It is None if the job starts from its beginning."""
+    return oldest.model.image.meta.cancel_points[halt.point] if halt.in_job else oldest.point

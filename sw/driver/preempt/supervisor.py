@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS
-from hw.contract.job import JOB_MAGIC, JobFlag
 from sw.driver.errors import FaultRecord, SupervisorFault, SupervisorTimeout
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.ranges import Range, overlap
@@ -14,6 +13,7 @@ from sw.driver.preempt.copies import DRAM_SEGMENT, LV2_SEGMENT
 from sw.driver.preempt.operation import CopyResult, Effects, StateTransfer
 from sw.driver.preempt.program import MAX_INSTRUCTIONS
 from sw.driver.queues.events import EventPool
+from sw.driver.queues.job import DeviceJob, JobWork
 from sw.driver.queues.job_queues import JobQueues
 
 CODE_BYTES = 32 * 1024  #: DRAM for programs of each engine, several of which fit
@@ -22,17 +22,15 @@ _POLL = 200
 _TAG = 0xFFFF << 16  #: model number of supervisor jobs in completions
 
 
-@dataclass(frozen=True)
-class SupervisorJob:
+@dataclass(eq=False, kw_only=True)
+class SupervisorJob(DeviceJob):
     """Describes a job of an operation. ``models``: whose state it moves, or waits for; ``own``: by loads of their own
     image. ``bytes``: to or from DRAM; None for one that only waits."""
 
     operation: StateTransfer
     models: Sequence[LoadedModel]
     own: bool
-    engine: int
     bytes: int | None
-    code: Range
     effects: Effects
 
 
@@ -45,9 +43,13 @@ class Supervisor:
         self._code = [dram.allocate(CODE_BYTES, _ALIGN, f"supervisor code of engine {e}") for e in engines]
         self._next = [0] * self._params.engines
         self._event = events.lease(1, "driver")
-        self._signals = 0
-        self.jobs: dict[int, SupervisorJob] = {}  #: outstanding, by job id
+        self.signals = 0  #: given by all jobs queued so far
         self._event.begin()
+
+    @property
+    def jobs(self) -> list[SupervisorJob]:
+        """Return the jobs that are outstanding."""
+        return [job for job in self._queues.jobs if isinstance(job, SupervisorJob)]
 
     def segments(self) -> list[Range]:
         """Return (first byte, size) of the segments of programs that move data: all of DRAM, all of LV2."""
@@ -77,32 +79,21 @@ class Supervisor:
         Where the engine's programs leave no room, those queued so far begin, and it is waited until there is; raises as
         :meth:`wait`."""
         job_id = self._queues.new_id()
-        members = self._descriptor(engine, program, segments or self.segments(), job_id)
-        members["cycle_limit"] = cycle_limit
-        if after is not None:
-            members["wait0_id"], members["wait0_value"] = self._event.wait(0, after)
-            members["flags"] |= JobFlag.WAIT0
-        if signal:
-            members["signal_id"] = self._event.signalled(0)
-            members["flags"] |= JobFlag.SIGNAL
-            self._signals += 1
-        code = (members["base0"], members["base0"] + members["limit0"])
-        job = SupervisorJob(operation, models, segments is not None, engine, moved, code, effects or Effects())
-        self.jobs[job_id] = job
-        operation.jobs.add(job_id)
-        self._queues.requeue(engine, members, self, barrier=True)
-
-    @property
-    def signals(self) -> int:
-        """Return how many signals all jobs queued so far give."""
-        return self._signals
-
-    def _descriptor(self, engine: int, program: bytes, segments: Sequence[Range], job_id: int) -> dict[str, int]:
-        members = {"magic": JOB_MAGIC, "flags": 0, "job_id": job_id, "tag": _TAG, "body_pc": 0}
-        table = [(self._write(engine, program), len(program)), *segments[1:]]
-        for i, (base, limit) in enumerate(table):
-            members[f"base{i}"], members[f"limit{i}"] = base, limit
-        return members
+        code = (self._write(engine, program), len(program))
+        work = JobWork(
+            segments=(code, *(segments or self.segments())[1:]),
+            cycle_limit=cycle_limit,
+            tag=_TAG,
+            waits=() if after is None else (self._event.wait(0, after),),
+            signal=self._event.signalled(0) if signal else None,
+        )
+        self.signals += signal
+        job = SupervisorJob(
+            job_id, engine, work, self, operation=operation, models=models, own=segments is not None, bytes=moved,
+            effects=effects or Effects(),
+        )  # fmt: skip
+        operation.jobs.append(job)
+        self._queues.engines[engine].add(job, barrier=True, hold=True)
 
     def _write(self, engine: int, program: bytes) -> int:
         start = self._next[engine] if self._next[engine] + len(program) <= CODE_BYTES else 0
@@ -116,7 +107,8 @@ class Supervisor:
         return address
 
     def _holds_code(self, where: Range) -> bool:
-        return any(overlap([job.code], [where]) for job in self.jobs.values())
+        code = [(start, start + size) for start, size in (job.work.segments[0] for job in self.jobs)]
+        return overlap(code, [where])
 
     def announce(self) -> None:
         """Let the jobs queued so far begin."""
@@ -134,52 +126,38 @@ class Supervisor:
 
     def engines(self) -> list[int]:
         """Return the engines with supervisor jobs."""
-        return sorted({job.engine for job in self.jobs.values()})
+        return sorted({job.engine for job in self.jobs})
 
-    # -- as owner of the jobs (``JobOwner``) -----------------------------------------------------------------
-    def completed(self, engine: int, completion: dict[str, int]) -> None:
-        """Let the effects of a job happen; if it was the last of its operation, end that."""
-        job_id = completion["job_id"]
-        job = self.jobs.pop(job_id)
-        moved = None
+    # -- as party of the jobs (``Party``) --------------------------------------------------------------------
+    def ended(self, job: SupervisorJob, completion: dict[str, int]) -> None:
+        """Note that the job has done what it was to do; if it was the last of its operation, that has ended."""
         if job.bytes is not None:
             traffic = DramTraffic.of(completion)
-            moved = CopyResult(engine, completion["start"], completion["end"], job.bytes, traffic)
-        job.operation.job_ended(job_id, moved)
+            moved = CopyResult(job.engine, completion["start"], completion["end"], job.bytes, traffic)
+            job.operation.results.append(moved)
         job.effects.on_start()
         job.effects.on_end()
         job.operation.settle()
 
-    def fault_of(self, record: FaultRecord) -> SupervisorFault:
+    def fault_of(self, job: SupervisorJob, record: FaultRecord) -> SupervisorFault:
         """Return a ``SupervisorFault``: no suspended task has lost anything by it."""
-        job = self.jobs[record.job_id]
-        return SupervisorFault(replace(record, job=self.describe(record.job_id)), job.models, own=job.own)
+        return SupervisorFault(replace(record, job=self.describe(job)), job.models, own=job.own)
 
-    def overdue(self, engine: int, job_id: int, message: str) -> SupervisorTimeout:
+    def overdue(self, job: SupervisorJob, message: str) -> SupervisorTimeout:
         """Return a ``SupervisorTimeout``: no suspended task has lost anything by it."""
-        return SupervisorTimeout(message, self.jobs[job_id].models, own=self.jobs[job_id].own)
+        return SupervisorTimeout(message, job.models, own=job.own)
 
-    def lost(self, engine: int, job_ids: Sequence[int]) -> None:
+    def lost(self, engine: int, jobs: Sequence[SupervisorJob]) -> None:
         """Forget jobs that were lost. The oldest may have begun, the others have not."""
-        for i, job_id in enumerate(job_ids):
-            job = self.jobs.pop(job_id)
-            job.operation.job_lost(job_id)
-            if i == 0:
-                job.effects.on_start()
+        jobs[0].effects.on_start()
         if not self.jobs:
             self._event.synchronise()
             self._event.begin()
-            self._signals = 0
+            self.signals = 0
 
-    def describe(self, job_id: int) -> str:
+    def describe(self, job: SupervisorJob) -> str:
         """Return the job as text: ``a dump job of the driver, for 'digits'``."""
-        job = self.jobs[job_id]
         return f"a {job.operation.name} job of the driver, for {', '.join(repr(model.name) for model in job.models)}"
-
-
-def private_segments(segments: Sequence[Range]) -> list[Range]:
-    """Return the segments of a model for its reload instructions: all of its own but the code."""
-    return [(0, 0), *segments[1:]]
 
 
 assert LV2_SEGMENT in LV2_SEGMENTS

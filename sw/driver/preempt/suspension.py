@@ -8,39 +8,14 @@ from dataclasses import dataclass, field
 
 from hw.contract.image import CancelPoint
 from hw.contract.isa import INSN_BYTES, Insn, Op
-from hw.contract.job import JobFlag
 from hw.contract.spaces import Space
 from sw.driver.errors import DriverError, NotSuspendable
 from sw.driver.memory.footprint import LV2, Footprint, MemoryId
 from sw.driver.memory.ranges import Range, intersect, normalise, overlap, subtract
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_job import ModelJob
 from sw.driver.preempt.halting import HaltRecord
-
-WORD = 1 << 32
-
-
-@dataclass(frozen=True)
-class QueuedJob:
-    """Describes a job that has not finished: its descriptor, as first queued, and whose it is.
-
-    ``held``: it was queued again without its prologue, as its weight window was intact.
-    """
-
-    job_id: int
-    model: LoadedModel
-    job: int  #: index in the image's job table
-    descriptor: dict[str, int]
-    place: int  #: index in the ring it was pushed to
-    held: bool = False
-
-    @classmethod
-    def of(cls, job_id: int, model: LoadedModel, job: int, members: dict[str, int], place: int) -> "QueuedJob":
-        """Return the job of a descriptor in the ring, in which prologue and window may have been changed."""
-        info = model.image.meta.jobs[job]
-        prologue = int(JobFlag.PROLOGUE) if info.prologue_pc is not None else 0
-        held = bool(prologue and not members["flags"] & prologue)
-        changed = {"flags": members["flags"] | prologue, "window_after": info.window_after}
-        return cls(job_id, model, job, members | changed, place, held)
+from sw.driver.queues.job import JobState
 
 
 @dataclass(eq=False)
@@ -75,23 +50,32 @@ class CleanRange:
 class Suspension:
     """Is a task taken off its engines. ``Device.suspend`` makes it; ``Device.resume`` continues it.
 
-    ``points``: by engine that halted inside a body, its cancellation point. ``queues``: by engine, jobs not finished,
-    in ring order.
+    ``queues``: by engine, the jobs that are OFF, in ring order. The suspension keeps them while they are queued behind
+    a restore, so that it has them again should that fail.
     """
 
     engines: tuple[int, ...]
     halts: dict[int, HaltRecord]
-    queues: dict[int, list[QueuedJob]]
+    queues: dict[int, list[ModelJob]]
     models: list[LoadedModel]  #: whose jobs are in it
-    points: dict[int, CancelPoint]
     dirty: list[DirtyRange]
     clean: list[CleanRange]
-    windows: dict[int, Range]  #: prefetched weights by job id, intact in LV2
+    windows: dict[ModelJob, Range]  #: prefetched weights by job, intact in LV2
     sent: int  #: cycle at which the pause was sent
     announced: int = 0  #: cycle at which all stopped jobs were queued again
     areas: list[int] = field(default_factory=list)  #: DRAM blocks that hold copies
     lost_clean: list[Range] = field(default_factory=list)
     stale: set[int] = field(default_factory=set)  #: engines whose LV1 and LV0 were overwritten
+
+    @property
+    def points(self) -> dict[int, CancelPoint]:
+        """Return the cancellation point of each engine that halted inside a body."""
+        return {e: jobs[0].point for e, jobs in self.queues.items() if jobs and jobs[0].point is not None}
+
+    def jobs_again(self) -> None:
+        """Take its jobs back as OFF: the restore ahead of them has failed."""
+        for job in (job for jobs in self.queues.values() for job in jobs):
+            job.state = JobState.OFF
 
     def on_chip(self, memory: MemoryId) -> list[Range]:
         """Return the dirty bytes of ``memory`` still in their place."""
@@ -128,7 +112,7 @@ class Suspension:
                 dirty.on_chip = False
         lv2 = footprint.get(LV2, ())
         self.lost_clean = normalise([*self.lost_clean, *intersect([(c.start, c.end) for c in self.clean], lv2)])
-        self.windows = {i: w for i, w in self.windows.items() if not overlap([w], lv2)}
+        self.windows = {job: w for job, w in self.windows.items() if not overlap([w], lv2)}
         self.stale |= {e for space, e in footprint if space in (Space.LV1, Space.LV0_ACT) and footprint[space, e]}
 
     def missing(self) -> list[DirtyRange]:
@@ -143,7 +127,7 @@ class Suspension:
             for start, end in intersect([(c.start, c.end)], self.lost_clean)
         ]
 
-    def reloads(self, engine: int) -> tuple[QueuedJob, list[Insn]] | None:
+    def reloads(self, engine: int) -> tuple[ModelJob, list[Insn]] | None:
         """Return the halted job and its reload instructions, if the engine's own memories were overwritten."""
         point = self.points.get(engine)
         if point is None or engine not in self.stale or not point.reload:
@@ -154,34 +138,15 @@ class Suspension:
 
     def drop(self, model: LoadedModel) -> None:
         """Give ``model`` up: nothing of it is brought back or queued again."""
-        for e, queue in self.queues.items():
-            if queue and queue[0].model is model:
-                self.points.pop(e, None)
-            self.queues[e] = [job for job in queue if job.model is not model]
-        left = {job.job_id for queue in self.queues.values() for job in queue}
-        self.windows = {job_id: window for job_id, window in self.windows.items() if job_id in left}
+        for e, jobs in self.queues.items():
+            for job in jobs:
+                if job.model is model and job.state is JobState.OFF:
+                    job.state = JobState.LOST
+            self.queues[e] = [job for job in jobs if job.model is not model]
+        self.windows = {job: window for job, window in self.windows.items() if job.model is not model}
         self.dirty = [r for r in self.dirty if r.model is not model]
         self.clean = [r for r in self.clean if r.model is not model]
         self.models = [other for other in self.models if other is not model]
-
-    def descriptors(self, engine: int) -> list[tuple[QueuedJob, dict[str, int]]]:
-        """Return what to queue again, in order: the halted job as a RESUME job, then those that had not started."""
-        result = []
-        for i, job in enumerate(self.queues[engine]):
-            members = dict(job.descriptor)
-            if i == 0 and engine in self.points:
-                members = _resume_members(members, self.points[engine])
-            elif job.job_id in self.windows:
-                members["flags"] &= ~int(JobFlag.PROLOGUE)
-            result.append((job, members))
-        return result
-
-
-def _resume_members(members: dict[str, int], point: CancelPoint) -> dict[str, int]:
-    dropped = JobFlag.PROLOGUE | JobFlag.WAIT0 | JobFlag.WAIT1
-    flags = members["flags"] & ~int(dropped) | JobFlag.RESUME
-    counts = {f"sem{i}": 0 for i in range(32)} | {f"sem{number}": count for number, count in point.semaphores}
-    return members | counts | {"flags": int(flags), "body_pc": point.pc + 1, "window_after": 0}
 
 
 def _reload_instruction(model: LoadedModel, code: bytes, pc: int) -> Insn:

@@ -12,6 +12,7 @@ from sw.driver.limits import copy_limit
 from sw.driver.memory.footprint import LV2, Footprint
 from sw.driver.memory.ranges import Range, normalise, subtract
 from sw.driver.models.loaded_model import LoadedModel
+from sw.driver.models.model_job import ModelJob
 from sw.driver.models.model_jobs import ModelJobs
 from sw.driver.preempt.copies import SLOT_BYTES, reload
 from sw.driver.preempt.dump import Dump
@@ -19,9 +20,9 @@ from sw.driver.preempt.operation import Effects, StateTransfer
 from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
 from sw.driver.preempt.restore import Restore
 from sw.driver.preempt.staging import CopyJob, StagingSpace, copy_jobs, deal, plan_dump, preferred, split
-from sw.driver.preempt.supervisor import Supervisor, private_segments
+from sw.driver.preempt.supervisor import Supervisor
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
-from sw.driver.preempt.suspension import DirtyRange, QueuedJob, Suspension
+from sw.driver.preempt.suspension import DirtyRange, Suspension
 from sw.driver.queues.job_queues import JobQueues
 
 
@@ -51,7 +52,7 @@ class Transfers:
 
     def running(self) -> list[Range]:
         """Return the LV2 windows of models with jobs on engines."""
-        return normalise(w for model in self._jobs.table.models() for w in model.windows())
+        return normalise(w for model in self._jobs.models() for w in model.windows())
 
     def settle(self) -> None:
         """Wait until no supervisor job is outstanding; raises ``SupervisorFault`` if one fails, ``DeviceTimeout`` for a
@@ -149,8 +150,8 @@ class Transfers:
         for copy_job in group:
             if copy_job.lv2 is not None:
                 tenants = self._tasks.tenants(copy_job.ranges)
-                self._jobs.scrubber.lv2.pass_through([copy_job.lv2.where], tenants)
-            self._jobs.resident.overwritten(operation.written(copy_job))
+                self._jobs.lv2.pass_through([copy_job.lv2.where], tenants)
+            self._jobs.lv2.overwritten(operation.written(copy_job))
         for engine in sorted({copy_job.engine for copy_job in group}):
             portions = self._portions(operation, [copy_job for copy_job in group if copy_job.engine == engine])
             for i, portion in enumerate(portions):
@@ -183,7 +184,7 @@ class Transfers:
         return result
 
     def _push_reloads(
-        self, operation: StateTransfer, engine: int, job: QueuedJob, insns: list[Insn], after: int | None
+        self, operation: StateTransfer, engine: int, job: ModelJob, insns: list[Insn], after: int | None
     ) -> None:
         """Run loads of the image again. They may take as many cycles as its body may."""
         model = job.model
@@ -196,8 +197,8 @@ class Transfers:
                 engine,
                 program.encode(),
                 [model],
-                cycle_limit=job.descriptor["cycle_limit"],
-                segments=private_segments(model.segments_on(engine)),
+                cycle_limit=job.work.cycle_limit,
+                segments=model.segments_on(engine),
                 after=after if i == 0 else None,
                 signal=i + MAX_INSTRUCTIONS >= len(insns),
                 moved=sum(n["len"] * n["n0"] * n["n1"] * n["n2"] for n in mine if n.op is Op.LD2),
@@ -220,7 +221,7 @@ class Transfers:
 
 
 @contextmanager
-def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[QueuedJob] = ()) -> Iterator[None]:
+def _refused_for(ranges: Sequence[DirtyRange], reloading: Sequence[ModelJob] = ()) -> Iterator[None]:
     """Raise ``NotSuspendable`` for what cannot be done for these ranges, or for jobs with loads to run again; it names
     the model that has most of them."""
     try:

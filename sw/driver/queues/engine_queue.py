@@ -1,11 +1,13 @@
-"""Keeps one engine's queue for the driver: job ring, completion ring, doorbell and interrupt."""
+"""Keeps one engine's queue for the driver: its jobs, job ring, completion ring, doorbell and interrupt."""
 
 from collections import deque
 
-from hw.contract.job import COMPLETION, JOB, Fault, FaultUnit, JobFlag
+from hw.contract.job import COMPLETION, JOB
 from hw.contract.regs import EngineState
 from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
+from sw.driver.queues.completion import checked, fault_record
+from sw.driver.queues.job import DeviceJob, JobState, describe
 from sw.driver.queues.registers import RegisterAccess, field_value
 
 RING_LOG2 = 6  #: log2 of the entries of a ring, unless told otherwise
@@ -15,12 +17,12 @@ SERVE_ACCESSES = 5
 EMPTY_ACCESSES = 4
 RESET_POLL_CYCLES = 200  #: between two looks at the end of a reset
 _RESET_POLLS = 1000
-_WORD = 1 << 32
 _WINDOW_LIMIT = 1 << 16  #: ``window_after`` reaches no further
 
 
 class EngineQueue:
-    """Keeps rings of 2 ** ``log2`` entries at ``ring`` (jobs) and ``completions`` in DRAM, both multiples of 256.
+    """Keeps rings of 2 ** ``log2`` entries at ``ring`` (jobs) and ``completions`` in DRAM, both multiples of 256, and
+    the jobs of one engine: those in the ring are QUEUED, those that wait for room there are HELD.
 
     Indices are free-running counts as in ``hw.contract.job``; Python integers here, 32 bits in registers.
     """
@@ -30,8 +32,8 @@ class EngineQueue:
         self._bus, self._regs = bus, regs
         self._ring, self._completions, self._log2 = ring, completions, log2
         self._submitted = self._announced = self._retired = 0
-        self._unfinished: deque[tuple[int, dict[str, int]]] = deque()  # (index, descriptor), oldest first
-        self._backlog: deque[tuple[int, dict[str, int]]] = deque()
+        self._jobs: deque[DeviceJob] = deque()  #: without a completion yet, oldest first: QUEUED, then HELD
+        self._failed: list[DeviceJob] = []  #: whose completion says that they failed
         self._barrier: int | None = None
         self._since, self._paused = bus.cycle, False
         self._program()
@@ -44,33 +46,44 @@ class EngineQueue:
     @property
     def outstanding(self) -> int:
         """Return how many jobs are queued whose completion was not taken."""
-        return len(self._unfinished) + len(self._backlog)
+        return len(self._jobs)
+
+    @property
+    def _queued(self) -> int:
+        """Return how many jobs are in the ring."""
+        return self._submitted - self._retired
 
     @property
     def free(self) -> int:
         """Return how many jobs can be pushed now."""
-        return 0 if self._backlog else self.capacity - len(self._unfinished)
+        return self.capacity - len(self._jobs) if len(self._jobs) == self._queued else 0
 
     @property
-    def unfinished(self) -> list[tuple[int, dict[str, int]]]:
-        """Return ring index and descriptor of every job queued whose completion was not taken, oldest first."""
-        return [*self._unfinished, *self._backlog]
+    def unfinished(self) -> list[DeviceJob]:
+        """Return every job whose completion was not taken, oldest first."""
+        return list(self._jobs)
 
     @property
-    def oldest(self) -> dict[str, int] | None:
-        """Return the descriptor of the oldest job whose completion was not taken."""
-        return self._unfinished[0][1] if self._unfinished else None
+    def jobs(self) -> list[DeviceJob]:
+        """Return every job that is neither DONE nor LOST, oldest first: the unfinished ones, behind those that have
+        failed."""
+        return [*self._failed, *self._jobs]
+
+    @property
+    def oldest(self) -> DeviceJob | None:
+        """Return the oldest job whose completion was not taken."""
+        return self._jobs[0] if self._jobs else None
 
     @property
     def clock(self) -> int | None:
         """Return the cycle since when the oldest job has been the oldest, as far as is known. It is None without a job,
         and while a pause lasts."""
-        return None if self._paused or not self._unfinished else self._since
+        return None if self._paused or not self._jobs else self._since
 
     @property
     def behind_barrier(self) -> bool:
         """Return whether the latest job is the first behind a barrier."""
-        return not self._backlog and self._barrier is not None and self._barrier == self._submitted - 2
+        return self._barrier is not None and self._barrier == self._submitted - 2 and len(self._jobs) == self._queued
 
     @property
     def pushed(self) -> int:
@@ -80,13 +93,12 @@ class EngineQueue:
     @property
     def place(self) -> int:
         """Return the ring index of the next job."""
-        return self._submitted + len(self._backlog)
+        return self._retired + len(self._jobs)
 
-    def not_loaded(self) -> list[int]:
-        """Return the ids of queued jobs whose prologue has not run, oldest first: the loader is at the first of
-        them."""
-        loaded = self.register("RING_LOADED") if self.outstanding else 0
-        return [members["job_id"] for i, members in self.unfinished if not 0 < (loaded - i) % _WORD <= _WORD // 2]
+    def not_loaded(self) -> list[DeviceJob]:
+        """Return the jobs whose prologue has not run, oldest first: the loader is at the first of them."""
+        loaded = self.register("RING_LOADED") if self._jobs else 0
+        return [job for job in self._jobs if not job.has_loaded(loaded)]
 
     def register(self, name: str) -> int:
         """Read one of this engine's registers."""
@@ -96,8 +108,8 @@ class EngineQueue:
         self._regs.write(f"E{self.number}.{name}", value)
 
     def _forget(self) -> None:
-        self._unfinished.clear()
-        self._backlog.clear()
+        self._jobs.clear()
+        self._failed.clear()
         self._barrier = None
 
     @property
@@ -122,51 +134,45 @@ class EngineQueue:
         self._write("IRQ_ENABLE", field_value("IRQ_ENABLE", completion=1, fault=1, halted=1))
         self.go_on()
 
-    def push(self, **descriptor: int) -> None:
-        """Write one job descriptor (members of ``job.JOB``) to the ring; :meth:`ring_doorbell` announces it."""
-        if not self.free:
-            raise DriverError(f"engine {self.number}: the job ring is full ({self.capacity} entries)")
-        self._store(self._guard(self._submitted, descriptor))
+    def add(self, job: DeviceJob, *, window_after: int = 0, barrier: bool = False, hold: bool = False) -> None:
+        """Write ``job`` to the ring; :meth:`ring_doorbell` announces it. Raise :class:`DriverError` if the ring is
+        full, unless it may ``hold`` the job back until others have retired.
 
-    def requeue(self, descriptor: dict[str, int], *, barrier: bool = False) -> None:
-        """Push as :meth:`push` does, but what a full ring does not hold follows as jobs retire.
-
-        ``barrier``: prologues of all later jobs wait until this one has retired.
+        ``window_after``: of the descriptor; ``barrier``: prologues of all later jobs wait until this one has retired.
         """
-        index = self.place
-        descriptor = self._guard(index, descriptor)
+        free = self.free
+        if not free and not hold:
+            raise DriverError(f"engine {self.number}: the job ring is full ({self.capacity} entries)")
+        job.place = self.place
+        job.window_after = self._behind_barrier(job.place, window_after)
         if barrier:
-            self._barrier = index
-        if self.free:
-            self._store(self._announcing(descriptor))
-        else:
-            self._backlog.append((index, descriptor))
+            self._barrier = job.place
+        job.state = JobState.HELD
+        self._jobs.append(job)
+        if free:
+            self._post(job, fills=hold)
 
-    def _announcing(self, descriptor: dict[str, int]) -> dict[str, int]:
-        """Return the descriptor; the one that fills the ring interrupts, so that whatever waits for room is noticed."""
-        if len(self._unfinished) + 1 < self.capacity:
-            return descriptor
-        return {**descriptor, "flags": descriptor["flags"] | int(JobFlag.INTERRUPT)}
+    def _behind_barrier(self, place: int, window_after: int) -> int:
+        """Return ``window_after`` of a job at ``place``, so that its prologue does not start before the barrier has
+        retired."""
+        distance = 0 if self._barrier is None else place - self._barrier
+        return distance if 0 < distance < _WINDOW_LIMIT and not 0 < window_after <= distance else window_after
 
-    def _guard(self, index: int, descriptor: dict[str, int]) -> dict[str, int]:
-        """Return the descriptor with its prologue held back until the barrier has retired."""
-        distance = 0 if self._barrier is None else index - self._barrier
-        after = descriptor.get("window_after", 0)
-        if 0 < distance < _WINDOW_LIMIT and not 0 < after <= distance:
-            return {**descriptor, "window_after": distance}
-        return descriptor
-
-    def _store(self, descriptor: dict[str, int]) -> None:
-        if not self._unfinished:
+    def _post(self, job: DeviceJob, *, fills: bool) -> None:
+        """Write the descriptor of the first job that is HELD. The one that ``fills`` a ring behind which others may be
+        held interrupts, so that whatever waits for room is noticed."""
+        if not self._queued:
             self.restart_clock()
+        if fills and self._queued + 1 >= self.capacity:
+            job.interrupt = True
         slot = self._submitted % self.capacity
-        self._bus.write_mem(self._ring + slot * JOB.size, JOB.pack(**descriptor))
-        self._unfinished.append((self._submitted, descriptor))
+        self._bus.write_mem(self._ring + slot * JOB.size, describe(job).pack())
+        job.state, job.posted = JobState.QUEUED, self._bus.cycle
         self._submitted += 1
 
     def _refill(self) -> None:
-        while self._backlog and len(self._unfinished) < self.capacity:
-            self._store(self._announcing(self._backlog.popleft()[1]))
+        while self._queued < min(self.capacity, len(self._jobs)):
+            self._post(self._jobs[self._queued], fills=True)
         self.ring_doorbell()
 
     def ring_doorbell(self) -> None:
@@ -181,10 +187,11 @@ class EngineQueue:
         self._write("IRQ_STATUS", field_value("IRQ_STATUS", **pending))
         return pending
 
-    def take_completions(self) -> list[dict[str, int]]:
-        """Return the completions written since the last call, oldest first, and give their ring slots back."""
+    def take_completions(self) -> list[tuple[DeviceJob, dict[str, int]]]:
+        """Return the jobs whose completions were written since the last call, oldest first, with these, and give their
+        slots back. Those that have failed stay in :attr:`jobs` until the engine is reset."""
         count = (self.register("CPL_TAIL") - self._retired) & 0xFFFFFFFF
-        if count > len(self._unfinished):
+        if count > self._queued:
             raise DriverError(
                 f"engine {self.number}: {count} completions for {self.outstanding} outstanding jobs; reset the engine"
             )
@@ -192,30 +199,43 @@ class EngineQueue:
         for _ in range(count):
             slot = self._retired % self.capacity
             at = self._completions + slot * COMPLETION.size
-            index, descriptor = self._unfinished.popleft()
-            entries.append(_checked(COMPLETION.unpack(self._bus.read_mem(at, COMPLETION.size)), index, descriptor, at))
+            job = self._jobs.popleft()
+            entry = checked(COMPLETION.unpack(self._bus.read_mem(at, COMPLETION.size)), job, at)
+            entries.append((job, entry))
             self._retired += 1
+            if entry["status"]:
+                self._failed.append(job)
         if count:
-            self.restart_clock()
+            self._since = self._oldest_since(entries[-1][1])
             self._write("CPL_HEAD", self._retired & 0xFFFFFFFF)
             self._refill()
         return entries
+
+    def _oldest_since(self, before: dict[str, int]) -> int:
+        """Return since when the oldest job is that, by the completion of the one ``before`` it, which may be taken long
+        after it was written: since the end of that one, if the job was in the ring and no clock has begun again
+        since."""
+        now = self._bus.cycle
+        if before["status"] or not self._queued:
+            return now
+        return min(now, max(self._since, before["end"], self._jobs[0].posted))
 
     def restart_clock(self) -> None:
         """Start the clock of the oldest job from now on."""
         self._since = self._bus.cycle
 
+    def culprit(self, record: FaultRecord) -> DeviceJob | None:
+        """Return the job of a fault: the one that ``record`` names or, where the engine could not read whose it is, the
+        oldest; None without any."""
+        jobs = self.jobs
+        return next((job for job in jobs if job.id == record.job_id), jobs[0] if jobs else None)
+
     def fault(self) -> FaultRecord:
         """Return the FAULT registers."""
         fields = self._regs.read_fields(f"E{self.number}.FAULT_CODE")
-        return fault_record(
-            self.number,
-            status=fields["code"],
-            unit=fields["unit"],
-            job_id=self.register("FAULT_JOB"),
-            pc=self.register("FAULT_PC"),
-            address=self.register("FAULT_ADDR"),
-        )
+        job_id, pc, address = (self.register(f"FAULT_{name}") for name in ("JOB", "PC", "ADDR"))
+        code, unit = fields["code"], fields["unit"]
+        return fault_record(self.number, status=code, unit=unit, job_id=job_id, pc=pc, address=address)
 
     def pause(self) -> None:
         """Ask the engine to halt at the next cancellation point or before the next body."""
@@ -232,18 +252,27 @@ class EngineQueue:
         """Return STATUS.state."""
         return EngineState(self._regs.read_fields(f"E{self.number}.STATUS")["state"])
 
-    def reset(self) -> None:
-        """Stop and clear this engine alone; jobs in its ring are lost, rings are set up again."""
+    def reset(self) -> list[DeviceJob]:
+        """Stop and clear this engine alone, and set its rings up again; return its jobs, which are LOST."""
         self._stop()
+        jobs = self.jobs
         self._program()
+        for job in jobs:
+            job.state = JobState.LOST
+        return jobs
 
-    def empty(self) -> None:
-        """Clear the queue as :meth:`reset` does, for an engine that halted: it keeps its ring registers, so two writes
-        do."""
-        self._stop()
-        self._forget()
-        self._submitted = self._announced = self._retired = 0
-        self.go_on()
+    def take_off(self) -> list[DeviceJob]:
+        """Take all jobs off a halted engine and return them, OFF. It keeps its ring registers, so two writes do."""
+        jobs = self.jobs
+        if self._jobs:
+            self._stop()
+            self._forget()
+            self._submitted = self._announced = self._retired = 0
+            self.go_on()
+        self._failed.clear()
+        for job in jobs:
+            job.state = JobState.OFF
+        return jobs
 
     def _stop(self) -> None:
         self._write("CONTROL", field_value("CONTROL", reset=1))
@@ -267,20 +296,3 @@ class EngineQueue:
             f"engine {self.number}: {state.name}, job id {self.register('CURRENT_JOB')}, "
             f"PC {self.register('CURRENT_PC')}, {self.outstanding} jobs outstanding, semaphores {held}"
         )
-
-
-def _checked(entry: dict[str, int], index: int, descriptor: dict[str, int], address: int) -> dict[str, int]:
-    """Return a completion. If it is not that of the job that must have retired, or says what none can, return a BUS
-    fault of that job."""
-    expected = descriptor["job_id"], index & 0xFFFFFFFF
-    if (entry["job_id"], entry["index"]) == expected and entry["status"] in Fault.__members__.values():
-        return entry
-    damaged = {"status": int(Fault.BUS), "unit": int(FaultUnit.RING), "pc": 0, "address": address & 0xFFFFFFFF}
-    return {**entry, **damaged, "job_id": expected[0], "index": expected[1]}
-
-
-def fault_record(engine: int, *, status: int, unit: int, job_id: int, pc: int, address: int) -> FaultRecord:
-    """Return a :class:`FaultRecord` from raw numbers; numbers without a name stay readable."""
-    code = Fault(status) if status in Fault.__members__.values() else Fault.NONE
-    name = FaultUnit(unit).name if unit in FaultUnit.__members__.values() else f"unit {unit}"
-    return FaultRecord(engine, code, name, job_id, pc, address)

@@ -7,14 +7,13 @@ out, because jobs wait for each other or for what nobody signals, one of those t
 
 from collections.abc import Mapping, Sequence
 
-from hw.contract.job import JobFlag
 from sim.bus import Bus
 from sw.driver.limits import BEGINNING
 from sw.driver.queues.engine_queue import EngineQueue
+from sw.driver.queues.job import DeviceJob
 from sw.driver.queues.registers import RegisterAccess
 
 _WORD = 1 << 32
-_WAITS = ((JobFlag.WAIT0, "wait0"), (JobFlag.WAIT1, "wait1"))
 Signals = tuple[int, int]  #: an event, and how many signals of it are missing
 
 
@@ -23,35 +22,35 @@ class OverdueJobs:
 
     def __init__(self, bus: Bus, regs: RegisterAccess, engines: Sequence[EngineQueue]) -> None:
         self._bus, self._regs, self._engines = bus, regs, engines
-        self._came: dict[int, int] = {}  #: by engine: the oldest job, if its events are known to have come
+        self._came: dict[int, DeviceJob] = {}  #: by engine: the oldest job, if its events are known to have come
 
     def left(self) -> int | None:
         """Return the cycles until the next clock runs out, or None if there is none."""
         ends = [end for queue in self._engines if (end := _end(queue)) is not None]
         return max(0, min(ends) - self._bus.cycle) if ends else None
 
-    def find(self) -> tuple[int, int, int] | None:
-        """Return engine and id of a job that is overdue, and its limit, or None if there is none. Clocks of jobs that
-        wait for others, or that have waited until now, begin again."""
+    def find(self) -> DeviceJob | None:
+        """Return a job that is overdue, or None if there is none. Clocks of jobs that wait for others, or that have
+        waited until now, begin again."""
         late = [q for q in self._engines if (end := _end(q)) is not None and end <= self._bus.cycle]
         if not late:
             return None
         waits = {queue.number: self._missing(queue) for queue in self._engines if queue.oldest}
         blocked = self._blocked(waits)
         for queue in late:
-            job_id = _oldest(queue)["job_id"]
+            job = _oldest(queue)
             if queue.number in blocked:
-                return _named(self._engines[self._first_to_blame(blocked)])
-            if not waits[queue.number] and (_events(queue) == [] or self._came.get(queue.number) == job_id):
-                return _named(queue)
+                return _oldest(self._engines[self._first_to_blame(blocked)])
+            if not waits[queue.number] and (not job.waits or self._came.get(queue.number) is job):
+                return job
             if not waits[queue.number]:
-                self._came[queue.number] = job_id
+                self._came[queue.number] = job
             queue.restart_clock()
         return None
 
     def _missing(self, queue: EngineQueue) -> list[Signals]:
         """Return what the oldest job of an engine waits for."""
-        left = [(event, (value - self._regs.read(f"EVENT[{event}]")) % _WORD) for event, value in _events(queue)]
+        left = [(event, (value - self._regs.read(f"EVENT[{event}]")) % _WORD) for event, value in _oldest(queue).waits]
         return [(event, count) for event, count in left if 0 < count < _WORD // 2]
 
     def _blocked(self, waits: Mapping[int, list[Signals]]) -> dict[int, list[Signals]]:
@@ -73,35 +72,30 @@ class OverdueJobs:
         """Return an engine whose job waits for signals that jobs queued before it do not give; there is one wherever
         nothing moves."""
         for engine, missing in blocked.items():
-            job_id = _oldest(self._engines[engine])["job_id"]
-            if any(sum(_signals(queue, event, job_id) for queue in self._engines) < count for event, count in missing):
+            job = _oldest(self._engines[engine])
+            if any(sum(_signals(queue, event, job) for queue in self._engines) < count for event, count in missing):
                 return engine
         return min(blocked)
 
 
-def _oldest(queue: EngineQueue) -> dict[str, int]:
+def allowed(job: DeviceJob) -> int:
+    """Return the cycles that a job may keep its engine from when it is the oldest and its events have come."""
+    return BEGINNING + job.work.cycle_limit
+
+
+def _oldest(queue: EngineQueue) -> DeviceJob:
     assert queue.oldest is not None
     return queue.oldest
 
 
-def _named(queue: EngineQueue) -> tuple[int, int, int]:
-    return queue.number, _oldest(queue)["job_id"], BEGINNING + _oldest(queue)["cycle_limit"]
-
-
 def _end(queue: EngineQueue) -> int | None:
     """Return when the clock of an engine's oldest job runs out, or None without one, or if the job has no limit."""
-    if queue.clock is None or not _oldest(queue)["cycle_limit"]:
+    if queue.clock is None or not _oldest(queue).work.cycle_limit:
         return None
-    return queue.clock + BEGINNING + _oldest(queue)["cycle_limit"]
+    return queue.clock + allowed(_oldest(queue))
 
 
-def _events(queue: EngineQueue) -> list[tuple[int, int]]:
-    """Return the events that the oldest job waits for, and their counts."""
-    job = _oldest(queue)
-    return [(job[f"{name}_id"], job[f"{name}_value"]) for flag, name in _WAITS if job["flags"] & flag]
-
-
-def _signals(queue: EngineQueue, event: int, before: int | None = None) -> int:
+def _signals(queue: EngineQueue, event: int, before: DeviceJob | None = None) -> int:
     """Return how many signals of ``event`` the unfinished jobs of an engine give, or those queued ``before`` a job."""
-    jobs = [job for _, job in queue.unfinished if job["flags"] & JobFlag.SIGNAL and job["signal_id"] == event]
-    return sum(before is None or (job["job_id"] - before) % _WORD > _WORD // 2 for job in jobs)
+    jobs = [job for job in queue.unfinished if job.work.signal == event]
+    return sum(before is None or (job.id - before.id) % _WORD > _WORD // 2 for job in jobs)

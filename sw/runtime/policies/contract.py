@@ -47,7 +47,7 @@ class Release(NamedTuple):
 class Candidate:
     """Is the next layer of a model with an open request. Durations are estimates, corrected by measurements."""
 
-    request: int  #: number of the request; smaller ones came earlier
+    request: int  #: number of the request, in a run time of its step; smaller ones came earlier
     model: str
     layer: int  #: position in the model
     cost: LayerCost

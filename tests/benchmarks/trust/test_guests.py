@@ -83,11 +83,11 @@ def test_weights_that_stay_and_are_not_there_are_told(device):
         run(device, (guest, model, 0, 0))
         assert guest.missing(looks(device, guest, model)[0]) == ""
         ((where, digest),) = [model.kept_weights(0)]
-        assert device.jobs.resident.holds(where, None, digest), left_out
+        assert device.lv2.has_weights(where, None, digest), left_out
     smaller = device.load(Guest(random.Random(1), PARAMS, 3, (4096, 0)).image())
     smaller.move_windows(where[1] - 4096, 0)
     run(device, (Guest(random.Random(1), PARAMS, 3, (4096, 0)), smaller, 0, 0))
-    device.jobs.resident.put(where, None, digest)  # which is not so
+    device.lv2.put(where, None, digest)  # which is not so
     run(device, (guest, model, 0, 0))
     assert "bytes are not what its prologue brings" in guest.missing(looks(device, guest, model)[0])
 

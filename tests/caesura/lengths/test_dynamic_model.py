@@ -252,7 +252,7 @@ def test_requests_of_many_lengths_leave_few_loaded(folder):
                 np.testing.assert_array_equal(found, wanted)
         check(model, 20)
         assert len(model.kernels) <= 3
-        assert len(runtime._sessions) <= 8
+        assert len(runtime._data) <= 8
 
 
 def test_kernels_in_use_stay_and_what_finds_no_event_says_so(folder):

@@ -48,6 +48,17 @@ def faults(stage: Stage) -> None:
     p.run(victim)
 
 
+def stuck_behind_others(stage: Stage) -> None:
+    """A job that never begins is overdue, behind one that has ended long before anybody was told."""
+    p = stage.open(BASE)
+    model = p.load(walking_image(BASE, jobs=6))
+    for others in ([], [0], [0, 1, 2]):
+        p.device.begin(model, LIMIT)
+        jobs = p.device.submit(model, [*others, 4], limit=LIMIT, cycle_limit=500_000)
+        p.refused(p.device.collect, jobs, None)
+        p.device.abort(model)
+
+
 def faults_of_the_driver(stage: Stage) -> None:
     """A dump, a restore or a job that clears fails, hangs or is lost; what was suspended comes back all the same."""
     if not stage.fake:
@@ -94,4 +105,4 @@ def _resumed(p: Played, suspension: Suspension) -> None:
     p.device.settle()
 
 
-SCENARIOS: list[Callable[[Stage], None]] = [faults, faults_of_the_driver]
+SCENARIOS: list[Callable[[Stage], None]] = [faults, stuck_behind_others, faults_of_the_driver]

@@ -49,4 +49,4 @@ def test_accesses_of_each_action():
         device.bus.advance(1)
     read = counted(device, lambda: device.pause([0]))
     assert read <= 1 + SERVE_ACCESSES + RECORD_ACCESSES  # the pause, its interrupt, and where the engine stands
-    assert counted(device, lambda: device.queues.empty(0)) <= EMPTY_ACCESSES
+    assert counted(device, lambda: device.engines[0].take_off()) <= EMPTY_ACCESSES

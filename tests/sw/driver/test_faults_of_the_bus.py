@@ -74,5 +74,5 @@ def test_jobs_get_them(bus):
     device.begin(model, 1000)
     device.submit(model, [0], limit=1000)
     device.submit(model, [1], limit=1000, cycle_limit=7)
-    limits = [descriptor["cycle_limit"] for _, descriptor in device.engines[0].unfinished]
+    limits = [job.work.cycle_limit for job in device.engines[0].unfinished]
     assert limits[0] > 4 * 1000 and limits[1] == 7

@@ -51,6 +51,21 @@ def test_what_another_tenant_left_is_cleared(tenants):
     assert found_by(soc, device, device.load(walking_image(TINY, jobs=2), tenant=tenants[1])) == [0] * 5
 
 
+def test_a_ring_of_one_place_has_no_room_for_a_clearing_job_beside_another():
+    device = Device(FakeSoc(TINY), ring_log2=0)
+    models = [device.load(walking_image(TINY, jobs=2, name=tenant), tenant=tenant) for tenant in "ab"]
+    for model in models * 2:
+        Session(device, model).run(X)
+    runtime = Runtime(device)
+    requests = [runtime.submit(model, X) for model in models * 2]
+    turns = 0
+    while not all(request.done() for request in requests):
+        runtime.step()
+        turns += 1
+        assert turns < 100, "it waits for room that there never is"
+    assert [request.error for request in requests] == [None] * 4
+
+
 def test_one_tenant_finds_what_it_left():
     soc = FakeSoc(TINY)
     device = Device(soc)

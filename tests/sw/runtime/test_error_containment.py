@@ -151,7 +151,7 @@ def test_a_step_on_the_cpu_that_fails_or_lies_ends_its_request(monkeypatch, lie)
     runtime = Runtime(device)
     models = [device.load(negating_image(TINY, name=f"n{i}")) for i in range(3)]
     requests = [runtime.submit(model, X) for model in models]
-    session, genuine = requests[1].session, requests[1].session.compute_host
+    session, genuine = requests[1].data, requests[1].data.compute_host
 
     def lying(step):
         (name, value), *_ = genuine(step).items()
@@ -172,7 +172,7 @@ def test_outputs_that_cannot_be_fetched_end_their_request(monkeypatch):
     def fetch():
         raise Trouble("no outputs")
 
-    monkeypatch.setattr(requests[1].session, "fetch", fetch)
+    monkeypatch.setattr(requests[1].data, "fetch", fetch)
     served(runtime)
     assert states(runtime) == [State.DONE, State.FAILED, State.DONE]
 

@@ -77,7 +77,7 @@ def test_most_urgent_requests_only():
     subject, _ = scheduler(by_priority=True)
     subject.open(LayerChain(0, "a"))
     subject.open(LayerChain(1, "b", arrival=5, priority=1))
-    assert subject.decide(5).request.model == "b"
+    assert subject.decide(5).chain.model == "b"
 
 
 def test_forecast_of_one_layer_after_the_other():
@@ -182,7 +182,7 @@ def test_a_block_is_one_decision():
     order = Recording()
     subject = forked(order, blocks=[None, 7, 8, 7, 8, None])
     subject.open(LayerChain(1, "n"))
-    first = [(d.request.model, d.layer) for d in (subject.decide(0) for _ in range(4))]
+    first = [(d.chain.model, d.layer) for d in (subject.decide(0) for _ in range(4))]
     assert first == [("m", 0), ("m", 1), ("m", 3), ("m", 2)] and subject.committed
     assert [(d.layer, d.candidates) for d in (subject.decide(0), subject.decide(0))] == [(4, 1), (5, 2)]
     assert len(order.seen) == 4 and not subject.committed

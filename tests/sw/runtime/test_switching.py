@@ -14,6 +14,7 @@ from sw.driver.models.traffic import DmaTraffic, DramTraffic
 from sw.driver.preempt.dump import Dump
 from sw.driver.preempt.operation import CopyResult
 from sw.driver.preempt.suspended_tasks import SuspendedTasks
+from sw.driver.queues.job import DeviceJob, JobState, JobWork
 from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
 from sw.runtime.request import State
 from sw.runtime.runtime import Runtime
@@ -61,7 +62,7 @@ def test_later_ones_are_measured():
 
 def test_a_dump_counts_once_it_has_ended_and_not_if_it_failed():
     switching, dump = Switching(choose, 1.0), _operation()
-    dump.jobs.add(7)
+    dump.jobs.append(DeviceJob(7, 0, JobWork((), 0, 0), party=None, state=JobState.QUEUED))
     _switched(switching, 0, 1000, dump, 2500)
     assert _lead(switching) == 2600
     dump.jobs.clear()

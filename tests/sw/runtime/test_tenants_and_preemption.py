@@ -1,5 +1,7 @@
 """Preemption between tenants: engines are clear for the other, and exact for the one that comes back."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,11 @@ def served(soc, tenants, urgent, arrival, made=Device):
 def test_tenants_that_are_preempted_together_are_exact(arrival):
     """Jobs that clear an engine between them may be in the ring when it halts."""
     served(FakeSoc(TINY), "ab", "c", arrival)
+
+
+@pytest.mark.parametrize("arrival", range(1000, 13_000, 1200))
+def test_jobs_wait_for_what_clears_in_a_ring_of_one_place(arrival):
+    served(FakeSoc(TINY), "ab", "c", arrival, partial(Device, ring_log2=0))
 
 
 @pytest.mark.parametrize("arrival", range(1500, 9000, 500))

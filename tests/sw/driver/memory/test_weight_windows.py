@@ -1,5 +1,5 @@
 from hw.contract.params import preset
-from sw.driver.memory.weight_windows import distance, predecessors
+from sw.driver.memory.weight_windows import predecessors
 from tests.support.preempt_images import walking_image
 
 TINY = preset("tiny")
@@ -15,11 +15,3 @@ def test_predecessors_are_jobs_of_the_same_engine_and_inference():
     for job, after in zip(image.meta.jobs, (0, 0, 1, 1, 2), strict=True):
         job.window_after = after
     assert predecessors(image) == [None, None, 0, 1, 0]
-
-
-def test_distance_counts_places_in_the_ring_whoever_holds_them():
-    queued = [(7, {"job_id": 40}), (8, {"job_id": 90}), (9, {"job_id": 41})]
-    assert distance(queued, 10, 40) == 3
-    assert distance(queued, 10, 41) == 1
-    assert distance(queued, 10, 99) == 0  # retired
-    assert distance(queued, 10, None) == 0

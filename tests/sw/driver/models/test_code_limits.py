@@ -32,6 +32,6 @@ def test_descriptors(soc):
     device = Device(soc(TINY))
     model = device.load(walking_image(TINY, jobs=3))
     wanted = code_limits(model.image)
-    made = [model.descriptor(i, i + 1, 0, interrupt=False, cycle_limit=0) for i in range(3)]
-    assert [members["limit0"] for members in made] == wanted
+    made = [model.work(i, 0, model.image_events(i), 0) for i in range(3)]
+    assert [work.segments[0][1] for work in made] == wanted
     assert wanted[0] < len(model.image.code) == wanted[-1]

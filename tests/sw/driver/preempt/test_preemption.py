@@ -101,10 +101,10 @@ def test_the_first_jobs_of_all_engines_are_announced_before_others_are_written(s
     suspension = device.suspend([0, 1])
     assert all(len(queue) > 1 for queue in suspension.queues.values())
     written = []
-    for name in ("requeue", "ring_doorbell"):
+    for name in ("add", "ring_doorbell"):
         monkeypatch.setattr(EngineQueue, name, _noting(name, getattr(EngineQueue, name), written))
     device.resume(suspension)
-    assert written[:4] == [(name, engine) for engine in (0, 1) for name in ("requeue", "ring_doorbell")]
+    assert written[:4] == [(name, engine) for engine in (0, 1) for name in ("add", "ring_doorbell")]
     assert suspension.announced < device.bus.cycle
     finish(device, victim, data, ids)
 

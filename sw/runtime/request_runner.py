@@ -1,0 +1,230 @@
+"""Runs requests of models on one device: takes turns, starts what has arrived, and ends what has run."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Self
+
+from sw.driver import Device, DeviceFault, DeviceTimeout, DriverError
+from sw.runtime import reference
+from sw.runtime.blame import blaming
+from sw.runtime.cpu_steps import CpuSteps
+from sw.runtime.deadlines import Deadlines
+from sw.runtime.estimates import Estimates
+from sw.runtime.group_run import GroupRun
+from sw.runtime.level_changes import LevelChanges
+from sw.runtime.measurements import Measurements
+from sw.runtime.model_data import ModelData
+from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
+from sw.runtime.priorities import Priorities
+from sw.runtime.priority_level import PriorityLevel
+from sw.runtime.recovery import Recovery
+from sw.runtime.request import Inputs, Request, State
+from sw.runtime.request_source import RequestSource
+from sw.runtime.request_steps import RequestSteps
+from sw.runtime.rules import Rules
+from sw.runtime.spans import RunSpan, SpanLog
+from sw.runtime.switching import Switching
+from sw.runtime.waiting_requests import WaitingRequests
+from sw.runtime.wake_ups import WakeUps
+
+HISTORY = 1000  #: requests, and other things of the past, that a run time remembers unless told otherwise
+
+
+class RequestRunner:
+    """Runs requests on one device under ``rules``: all those of a ``Runtime``, or the one inference of a ``Session``.
+
+    ``gain``, ``mechanism`` (its ``rule``), ``on_end``, ``history``: as of ``Runtime``. ``name``: what messages call
+    whoever uses the device by it.
+    """
+
+    def __init__(
+        self, device: Device, rules: Rules, *, name: str, gain: float = 0.5,
+        mechanism: Callable[[Situation], Mechanism] = choose, on_end: Callable[[Request], None] | None = None,
+        history: int | None = HISTORY,
+    ) -> None:  # fmt: skip
+        self.device, self._rules, self._name, self._on_end = device, rules, name, on_end
+        self.measured = Measurements(deque(maxlen=history))
+        self._requests: deque[Request] = deque(maxlen=history)
+        self._groups: deque[GroupRun] = deque(maxlen=history)
+        self._submitted = count()
+        new_level = partial(PriorityLevel, device, rules, Estimates({}, gain), self.measured, count(1))
+        self._priorities = priorities = Priorities(new_level, rules)
+        self._unfinished = 0  #: requests
+        self._in_turn = self._closed = False
+        self._log = SpanLog(history)
+        self._switching = Switching(mechanism, gain)
+        self._waiting = WaitingRequests(device, rules, priorities, self._switching)
+        self._recovery = Recovery(device, priorities, self._waiting, self._log, self._end)
+        self._deadlines = Deadlines(device, priorities, self._waiting, self._recovery)
+        self._steps = RequestSteps(priorities, self._groups, CpuSteps(device), self._recovery, self._end)
+        self._changes = LevelChanges(
+            device, rules, priorities, self._waiting, self._switching, self._recovery, self._steps, self._log
+        )
+        self._wake_ups = WakeUps(device, priorities, self._waiting, self._deadlines, self._changes, self._steps, rules)
+
+    @property
+    def requests(self) -> list[Request]:
+        """Return what was submitted, ended or not, in that order: as many as ``history`` says. Others are the
+        caller's."""
+        return list(self._requests)
+
+    @property
+    def groups(self) -> list[GroupRun]:
+        """Return the groups that ended, in that order: as many as ``history`` says."""
+        return list(self._groups)
+
+    @property
+    def switches(self) -> int:
+        """Return how often running requests were suspended or killed for more urgent ones."""
+        return self._changes.count
+
+    def close(self) -> None:
+        """Cancel all requests that have not ended, at once, and take no others. The device can be used by others from
+        then on; it may have been closed before. Raises :class:`DriverError` within a turn."""
+        self._refuse_in_turn()
+        self._closed = True
+        left = [*self._waiting, *self._priorities.requests]
+        if left and not self.device.ownership.closed:
+            with self.device.ownership.one_thread():
+                self.device.drop_all()
+        self._priorities.clear()
+        for request in left:
+            request.cancelling = True
+            self._end(request)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- requests --------------------------------------------------------------------------------------------
+    def accept(
+        self, data: ModelData, inputs: Inputs, *, priority: int = 0, deadline: float | None = None,
+        soft_deadline: bool = False, arrival: int = 0, announced: bool = False, engines: Sequence[int] | None = None,
+        tag: object = None,
+    ) -> Request:  # fmt: skip
+        """Return a request for an inference of the model of ``data``, as ``Runtime.submit`` describes it."""
+        model = data.model
+        self.device.refuse_unloaded(model)
+        chosen = self._rules.engines_for(self.device, model, engines)
+        arrival = max(arrival, self._waiting.present())
+        self.device.claim(self, self._name)
+        request = Request(
+            next(self._submitted), data, inputs, priority, deadline, arrival, self.step, self._withdraw, tag,
+            announced, chosen, soft_deadline,
+        )  # fmt: skip
+        model.users.append(request.name)
+        self._unfinished += 1
+        self._requests.append(request)
+        self._waiting.add(request)
+        return request
+
+    def run_until_done(self, source: RequestSource | None = None) -> None:
+        """Run until every request has ended, those included that ``source`` submits meanwhile. Errors of a request are
+        left in it."""
+        self._waiting.serve(source)
+        while self._waiting or self._priorities:
+            self.step()
+        self._waiting.serve(None)
+        self._recovery.guarded(self.device.settle)  # the last completions of restores belong to the spans
+
+    def spans(self) -> list[RunSpan]:
+        """Return what happened so far, by beginning."""
+        return self._log.spans()
+
+    def step(self) -> None:
+        """Take one turn: start what has arrived, decide, queue, and wait for the next event. Raises ``DriverError``
+        within another turn, as from ``on_end``, and from a second thread."""
+        with self.device.ownership.one_thread():
+            self._refuse_in_turn()
+            self._in_turn = True
+            try:
+                guarded = self._recovery.ending_all if self._rules.whole else self._recovery.guarded
+                guarded(self._turn)
+                guarded(self._wake_ups.wait)
+            finally:
+                self._in_turn = False
+
+    def _refuse_in_turn(self) -> None:
+        if self._in_turn:
+            raise DriverError("this run time is in a turn already: results are waited for outside of what it calls")
+
+    def _withdraw(self, request: Request) -> None:
+        with self.device.ownership.one_thread():
+            request.cancelling = True
+            if request.state is State.WAITING:
+                self._end(request)
+                return
+            for level in self._priorities:
+                level.close(request)
+            self._steps.advance_all()
+
+    # -- starting --------------------------------------------------------------------------------------------
+    def _turn(self) -> None:
+        self._waiting.see()
+        self._steps.end_cpu_steps()
+        self._deadlines.turn()
+        self._changes.turn()
+        while (request := self._waiting.startable()) is not None:
+            self._start(request)
+        if (top := self._priorities.top) is not None:
+            top.turn(self._wake_ups.interrupted)
+
+    def _start(self, request: Request) -> None:
+        with blaming(request):  # it may make policies
+            level = self._priorities.level_for(request)
+        begin = max(request.arrival, self.device.bus.cycle)
+        self._waiting.discard(request)
+        try:
+            if request.engines is not None:
+                self.device.assign(request.model, request.engines)
+            if not self._rules.whole:
+                self._make_way(request)
+            request.data.store(request.inputs)
+            request.stored = self.device.bus.cycle
+            self.device.begin(request.model, self._rules.limit)
+        except (DeviceFault, DeviceTimeout):  # of a job of another request, or of a dump
+            self._waiting.add(request)
+            raise
+        except Exception as error:  # inputs may be any object, and raise anything
+            self._end(request, error)
+            return
+        request.run(self.device.bus.cycle)
+        others = self._priorities.requests
+        request.alone = not (others or self.device.outstanding or self.device.suspensions)
+        for other in others:
+            other.alone = False
+        self._log.runs([request], begin)
+        level.requests.append(request)
+        self._steps.enter(request)
+
+    def _make_way(self, request: Request) -> None:
+        if self.device.suspensions:
+            dump = self._recovery.admit(request)
+            self._log.moves(request, dump)
+            self._switching.admitted(request, dump, self.device.bus.cycle)
+        # Switched to ahead of its arrival: the engines stand, so there is nothing else to do.
+        self.device.bus.advance(max(0, request.arrival - self.device.bus.cycle))
+
+    def _end(self, request: Request, error: Exception | None = None) -> None:
+        if self._rules.whole and error is not None and request.stored is not None:
+            self.device.abort(request.model)
+        self._waiting.discard(request)
+        self._log.stops(request, max((result.end for result in request.results), default=self.device.bus.cycle))
+        request.end(self.device.bus.cycle, error)
+        request.model.users.remove(request.name)
+        self._switching.forget(request)
+        self._switching.reconsider()
+        self._unfinished -= 1
+        try:
+            if request.alone and request.state is State.DONE and not reference.measured(request.model.image):
+                reference.store(request.model.image, request.results)
+            if self._on_end is not None:
+                self._on_end(request)
+        except Exception as failure:
+            request.failed_at_end(failure)
+        if not self._unfinished:
+            self.device.ownership.release(self)
