@@ -23,7 +23,7 @@ from compiler.backend.options import Options
 from compiler.backend.pipeline import Desk, LoweredModel, build, settle
 from compiler.frontend import import_model
 from compiler.ir import Graph
-from compiler.order.graph import Order, OrderGraph, Price
+from compiler.order.graph import Order, OrderGraph
 from compiler.order.greedy import greedy_order
 from compiler.order.orders import completions, depth_first, every_order, random_order
 from compiler.reference import run_all

@@ -150,8 +150,8 @@ def _bits(mask: int) -> Iterator[int]:
 
 
 def issued(units: Iterable[Unit], starts: Iterable[int], params: SocParams) -> Iterator[int]:
-    """Yield when the executor is past each instruction, of which ``units`` begin at ``starts``. It runs ahead, and stops
-    only at a full queue of the unit that it has an instruction for."""
+    """Yield when the executor is past each instruction, of which ``units`` begin at ``starts``. It runs ahead, and
+    stops only at a full queue of the unit that it has an instruction for."""
     queues: dict[Unit, deque[int]] = {unit: deque() for unit in Unit}
     now = 0
     for unit, start in zip(units, starts, strict=True):
