@@ -15,9 +15,8 @@ from benchmarks.figures import Figure, Measured, NotAvailableError
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from benchmarks.workloads import workload
-from caesura.inputs import random_samples
-from compiler.compile import compile_model
-from compiler.ir import CompileError
+from caesura import random_samples
+from compiler import CompileError, compile_model
 from hw.contract.params import SocParams, preset
 from sw.driver import OutOfMemory
 from sw.runtime import metrics

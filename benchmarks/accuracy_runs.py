@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 import caesura
-from hw.contract.image import Image
+from hw.contract.bus import Bus
 from hw.contract.isa import Unit
-from sim.backends import DEFAULT_BACKEND
-from sim.bus import Bus
-from sim.model.bus import ModelBus
+from hw.image import Image
+from sim import DEFAULT_BACKEND
+from sim.model import ModelBus
 from sim.rtl import open_bus
 from sw.runtime import RunStats
 

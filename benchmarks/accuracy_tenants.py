@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.backend.options import Options
-from compiler.compile import compile_model
-from hw.contract.image import Image
+from compiler import Options, compile_model
+from hw.contract.bus import Bus
 from hw.contract.params import SocParams
-from sim.bus import Bus
-from sim.model.bus import ModelBus
+from hw.image import Image
+from sim.model import ModelBus
 from sim.rtl import open_bus
 from sw.driver import Device
 

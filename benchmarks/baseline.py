@@ -19,10 +19,10 @@ from rich.table import Table
 
 import caesura
 from benchmarks.baseline_cases import CASES, BaselineCase, MissingModel
-from caesura.inputs import load_samples
-from compiler.compile import compile_model
-from hw.contract.image import Image
+from caesura import load_samples
+from compiler import compile_model
 from hw.contract.params import preset
+from hw.image import Image
 
 FILE = Path(__file__).with_name("baseline.json")
 HINT = "if the change is meant, `make baseline` rewrites benchmarks/baseline.json: commit it with the change"

@@ -6,9 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from sw.runtime.policies.contract import AcceleratorState, Candidate, LayerCost, Operator, Release
-from sw.runtime.policies.idle_time import IdleTime
-from sw.runtime.policies.queue_time import QueueTime
+from sw.runtime.policies import AcceleratorState, Candidate, IdleTime, LayerCost, Operator, QueueTime, Release
 
 BATCHES = 15
 

@@ -7,9 +7,8 @@ from benchmarks import driving
 from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
-from sim.backends import DEFAULT_BACKEND
-from sw.runtime.preemption_mechanism import Mechanism, Situation
-from sw.runtime.runtime import Runtime
+from sim import DEFAULT_BACKEND
+from sw.runtime import Mechanism, Runtime, Situation
 
 FRAMES = 5
 PRESET = "tiny"  #: where planning is nearer to 10 units than on ``base``

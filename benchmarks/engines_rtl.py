@@ -17,16 +17,14 @@ from benchmarks.rows import Target
 from benchmarks.workloads.cache import cached
 from benchmarks.workloads.layers import Network
 from benchmarks.workloads.registry import write_network
-from caesura.inputs import Sample, random_samples
-from compiler.backend.options import Options
-from compiler.compile import compile_model
-from hw.contract.image import Image
+from caesura import Sample, random_samples
+from compiler import Options, compile_model
 from hw.contract.params import KIB, preset
-from sim.backends import DEFAULT_BACKEND
+from hw.image import Image
+from sim import DEFAULT_BACKEND
 from sim.rtl import open_bus
 from sw.driver import Device, LoadedModel
-from sw.runtime import RunStats, Session
-from sw.runtime.runtime import Runtime
+from sw.runtime import RunStats, Runtime, Session
 
 FOUR = preset("tiny").replace(engines=4, lv2_bytes=256 * KIB)  #: that of ``placement_rtl``, so its simulator serves
 MEASURED_ON = {"measured_on": f"{DEFAULT_BACKEND}, tiny with 4 engines and 256 KiB of LV2"}

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 from benchmarks.lab import Lab
 from benchmarks.rows import Row, Target
-from caesura.api import UsageError
-from compiler.frontend.problems import UnsupportedModel
-from compiler.ir import CompileError
+from caesura import UsageError
+from compiler import CompileError, UnsupportedModel
+from hw.contract.bus import BusError, BusTimeout
 from hw.contract.params import ParamError
-from sim.bus import BusError, BusTimeout
-from sim.rtl.side_by_side import DisagreementError
-from sim.toolchain.compilers import BuildError
+from sim.rtl import DisagreementError
+from sim.toolchain import BuildError
 from sw.driver import DriverError
 
 

@@ -25,8 +25,7 @@ from benchmarks.kernels_cases import (
 )
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
-from caesura.lengths.dynamic_model import DynamicModel
-from caesura.lengths.open_dynamic import LADDER
+from caesura.lengths import LADDER, DynamicModel
 from compiler import golden
 from sw.kernels import NoKernelError
 

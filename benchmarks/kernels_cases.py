@@ -5,8 +5,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.workloads import workload
-from compiler.dynamic_dimension import DynamicDimension
-from hw.contract.kernel_attributes import KernelAttributes
+from compiler import DynamicDimension
+from hw.image import KernelAttributes
 from sw.kernels import KernelDemand, KernelLibrary, KernelOperation, LibraryKernel, Quotient, demands_of
 
 KERNELS = 10_000

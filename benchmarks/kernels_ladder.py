@@ -13,12 +13,9 @@ from benchmarks.kernels_cases import dynamic_encoder
 from benchmarks.lab import Lab, compare_by_operator
 from benchmarks.rows import Target
 from benchmarks.workloads.encoders import parse
-from caesura.lengths.open_dynamic import LADDER
-from compiler.backend.options import Options
-from compiler.compile import compile_model
-from compiler.dynamic_dimension import DynamicDimension
-from compiler.frontend import import_model
-from hw.contract.image import Image
+from caesura.lengths import LADDER
+from compiler import DynamicDimension, Options, compile_model, import_model
+from hw.image import Image
 
 ENCODER, ENCODED, LONGEST = "bert_tiny_2x128", 40, 384  #: workload, for any length; requests, longest of them
 

@@ -12,14 +12,9 @@ from benchmarks.figures import Figure, Measured
 from benchmarks.kernels_cases import same_network
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
-from compiler.backend.options import Options
-from compiler.compile import compile_model
-from compiler.compile_range import compile_range
-from compiler.dynamic_dimension import DynamicDimension
+from compiler import DynamicDimension, Options, compile_model, compile_range
 from examples.encoder import LENGTHS, MODEL
-from hw.contract.image import Image
-from hw.contract.kernel_attributes import KernelAttributes
-from hw.contract.range_image import RangeImage
+from hw.image import Image, KernelAttributes, RangeImage
 
 ENCODER_LENGTHS = LENGTHS  #: of the trained encoder: all of its data set
 CONV_LENGTHS, CONV_SAMPLE = range(1, 257), 12  #: of the 1-D convolutions: the range, and how many of it are compared

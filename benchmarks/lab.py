@@ -11,17 +11,11 @@ import numpy as np
 import caesura
 from benchmarks.workloads import inputs, workload
 from benchmarks.workloads.registry import Inputs
-from caesura.check import check
-from caesura.profile import Profile, profile
-from caesura.progress import Progress
-from compiler import golden, reference
-from compiler.backend.options import Options
-from compiler.compile import compile_with_report
-from compiler.frontend import import_model
-from compiler.ir import Graph
-from hw.contract.image import Image
+from caesura import Profile, Progress, check, profile
+from compiler import Graph, Options, compile_with_report, golden, import_model, reference
+from hw.contract.bus import Progress as CycleCallback
 from hw.contract.params import SocParams
-from sim.bus import Progress as CycleCallback
+from hw.image import Image
 from sim.cost import inference
 from sw.runtime import RunStats
 

@@ -24,8 +24,7 @@ from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from benchmarks.workloads import inputs, workload
-from compiler import golden
-from compiler.backend.options import Options
+from compiler import Options, golden
 from hw.contract.params import SocParams
 
 _ROOT = Path(__file__).parents[1]

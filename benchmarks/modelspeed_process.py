@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 import caesura
-from hw.contract.image import Image
-from sim.model.bus import ModelBus
-from sim.timing.runs import save_runs
+from hw.image import Image
+from sim import save_runs
+from sim.model import ModelBus
 
 LIMIT = 1_000_000_000
 _KIB_PER_MB = 1000

@@ -17,15 +17,21 @@ from benchmarks.order_search.lower_bound import NoSolverError, exact_bound, quic
 from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.rows import Target
 from benchmarks.workloads import branchy, workload
-from compiler.frontend import import_model
-from compiler.order.graph import OrderGraph
-from compiler.order.greedy import greedy_order
-from compiler.order.least_memory import least_peak_order
-from compiler.order.model import order_model
-from compiler.order.orders import completions, count, every_order
-from compiler.order.report import LowerBound
-from compiler.order.residency import peak_bytes, spills
-from compiler.order.search import SearchLimits, search_order
+from compiler import (
+    LowerBound,
+    OrderGraph,
+    SearchLimits,
+    completions,
+    count,
+    every_order,
+    greedy_order,
+    import_model,
+    least_peak_order,
+    order_model,
+    peak_bytes,
+    search_order,
+    spills,
+)
 
 GRAPHS = 100
 MOST_ORDERS = 5000

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from itertools import count as counting
 
-from compiler.order.graph import OperatorNode, OrderGraph
+from compiler import OperatorNode, OrderGraph
 
 CROSSINGS = 0.15  #: probability that an operator also reads one of an earlier branch
 KINDS = ("matrix", "matrix", "vector", "both")

@@ -2,11 +2,7 @@
 
 from benchmarks.order_search.price import ChipModel, OrderPrice
 from benchmarks.order_search.split import SplitOperator, split_operator
-from compiler.order.dimensions import CHANNELS
-from compiler.order.graph import OperatorNode, OrderGraph
-from compiler.order.orders import count, depth_first, every_order
-from compiler.order.search import search_order
-from compiler.order.subgraphs import key_nodes
+from compiler import CHANNELS, OperatorNode, OrderGraph, count, depth_first, every_order, key_nodes, search_order
 
 CHIP = ChipModel(on_chip_bytes=1 << 20, dram_bytes_per_cycle=8.0)
 

@@ -14,25 +14,31 @@ from benchmarks.lab import Lab
 from benchmarks.order_seventy import seventy_layers
 from benchmarks.rows import Target
 from benchmarks.workloads import branchy, workload
-from caesura.api import Arrays
-from caesura.inputs import random_samples
-from caesura.model_cycles import layer_cycles
-from caesura.progress import Progress
-from compiler import golden
-from compiler.backend.options import Options
-from compiler.backend.pipeline import Desk, LoweredModel, build, settle
-from compiler.frontend import import_model
-from compiler.ir import Graph
-from compiler.order.graph import Order, OrderGraph
-from compiler.order.greedy import greedy_order
-from compiler.order.orders import completions, depth_first, every_order, random_order
-from compiler.reference import run_all
-from compiler.timed_order import build_timed
-from hw.contract.image import Image
+from caesura import Arrays, Progress, layer_cycles, random_samples
+from compiler import (
+    Desk,
+    Graph,
+    LoweredModel,
+    Options,
+    Order,
+    OrderGraph,
+    build,
+    build_timed,
+    completions,
+    depth_first,
+    every_order,
+    golden,
+    greedy_order,
+    import_model,
+    random_order,
+    run_all,
+    settle,
+)
 from hw.contract.params import preset
-from sim.backends import DEFAULT_BACKEND
+from hw.image import Image
+from sim import DEFAULT_BACKEND
 from sim.cost import inference
-from sim.model.bus import ModelBus
+from sim.model import ModelBus
 from sw.driver import Device
 
 NETWORKS = tuple(name for name in branchy.NETWORKS if not name.endswith("_small"))

@@ -10,9 +10,8 @@ from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from benchmarks.scenarios.rtl_long_operator import long_operator
-from caesura.scenario import Policies
-from caesura.scenario.rtl import RtlRunner
-from sim.backends import DEFAULT_BACKEND
+from caesura.scenario import Policies, RtlRunner
+from sim import DEFAULT_BACKEND
 from sw.runtime import metrics
 
 ROUNDS = 4  #: long operators

@@ -1,7 +1,7 @@
 """``caesura bench preemption``: what stopping a long model for an urgent one costs, cycle by cycle.
 
 A long network runs once while urgent models arrive at random times; the host's costs are at their defaults
-(``sim.bus.HostCosts``). One cycle counts as a nanosecond: the nominal clock is 1 GHz.
+(``hw.contract.bus.HostCosts``). One cycle counts as a nanosecond: the nominal clock is 1 GHz.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from benchmarks.figures import Figure, Measured
 from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from benchmarks.switches import Interrupted, Urgent, interrupted
-from caesura.latency import latency_bound
-from compiler.backend.options import Options
+from caesura import latency_bound
+from compiler import Options
 from hw.contract.params import KIB, SocParams
 
 LONG = "resnet50"

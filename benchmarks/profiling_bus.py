@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hw.contract.params import SocParams
-from sim.rtl.compiled import CompiledBus
-from sim.rtl.native.build import recipe
-from sim.rtl.top import SimTop
-from sim.toolchain.library_cache import library
+from sim.rtl import CompiledBus, SimTop, recipe
+from sim.toolchain import library
 
 
 @dataclass(frozen=True)

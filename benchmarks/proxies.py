@@ -26,21 +26,15 @@ from benchmarks import decisions, kernels_cases
 from benchmarks.accuracy_cases import whole_networks
 from benchmarks.trust.program_campaign import ProgramCampaign
 from benchmarks.workloads import workload
-from compiler.compile import compile_model
-from compiler.compile_range import compile_range
-from compiler.dynamic_dimension import DynamicDimension
-from hw.contract.image import Image
+from compiler import DynamicDimension, compile_model, compile_range
+from hw import Soc
 from hw.contract.isa import INSN_BYTES
-from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
-from hw.soc import Soc
-from sim.model.agenda import Agenda
-from sim.model.bus import ModelBus
+from hw.image import Image, KernelAttributes
+from sim.cost import DecodedCode, forget_decoded
+from sim.model import Agenda, ModelBus
 from sim.rtl import SimTop, native
-from sim.timing.decoded import DecodedCode
-from sim.timing.program import forget_decoded
-from sw.runtime.preemption_mechanism import Mechanism
-from sw.runtime.runtime import Runtime
+from sw.runtime import Mechanism, Runtime
 
 Counts = dict[str, int]
 
@@ -159,7 +153,7 @@ def _kernels() -> Counts:
     library, demands = kernels_cases.mixed_library()
     rng = random.Random(_SEED)
     asked = [(rng.choice(demands), rng.randint(1, 128)) for _ in range(200)]
-    with _python_calls("sw/kernels", "hw/contract") as looked:
+    with _python_calls("sw/kernels", "hw/contract", "hw/image") as looked:
         found = sum(library.find(*one) is not None for one in asked)
     compiled: list[int] = []
     dimension, lengths = DynamicDimension.of(kernels_cases.same_network()), range(16, 22)

@@ -2,8 +2,7 @@
 
 import time
 
-from sim.rtl.base import RtlBus, Until
-from sim.rtl.side_by_side import SideBySideBus
+from sim.rtl import RtlBus, SideBySideBus, Until
 
 SLICE = 1 << 17  #: cycles for which the backends take turns
 

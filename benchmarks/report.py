@@ -13,13 +13,9 @@ from benchmarks import BENCHES
 from benchmarks.figures import select
 from benchmarks.lab import Lab
 from benchmarks.rows import Row
-from caesura.api import UsageError, resolve
-from caesura.bench_table import bench_table
-from caesura.progress import Progress
-from caesura.table import ColumnTable
-from caesura.terminal import line
+from caesura import ColumnTable, Progress, UsageError, bench_table, line, resolve
 from hw.contract.params import SocParams
-from sim.backends import BACKENDS
+from sim import BACKENDS
 
 
 @dataclass(frozen=True)

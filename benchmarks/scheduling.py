@@ -15,9 +15,7 @@ from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from benchmarks.scenarios import pairs
 from benchmarks.scenarios.random_mix import random_mix
-from caesura.scenario import Outcome, Policies, Scenario, load_scenario
-from caesura.scenario.report import report
-from caesura.scenario.synthetic import SyntheticRunner
+from caesura.scenario import Outcome, Policies, Scenario, SyntheticRunner, load_scenario, report
 from sw.runtime import metrics
 
 SYNTHETIC = {"measured_on": "synthetic machine"}

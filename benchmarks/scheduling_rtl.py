@@ -16,12 +16,9 @@ from benchmarks.lab import Lab
 from benchmarks.rows import Target
 from benchmarks.scenarios import rtl_pairs
 from benchmarks.scenarios.random_rtl import random_rtl
-from caesura.scenario import Outcome, Policies, Scenario
-from caesura.scenario.report import report
-from caesura.scenario.rtl import Alone, RtlRunner
-from sim.backends import DEFAULT_BACKEND
-from sw.runtime import metrics
-from sw.runtime.preemption_mechanism import Mechanism
+from caesura.scenario import Alone, Outcome, Policies, RtlRunner, Scenario, report
+from sim import DEFAULT_BACKEND
+from sw.runtime import Mechanism, metrics
 
 POLICIES = (
     "idle_time",

@@ -14,10 +14,9 @@ from rich.console import Console
 import caesura
 from benchmarks.profiling_bus import ProfilingBus
 from benchmarks.workloads import inputs, workload
-from caesura.terminal import table
+from caesura import table
 from hw.contract.params import preset
-from sim.rtl import SimTop
-from sim.rtl.digest import design_digest
+from sim.rtl import SimTop, design_digest
 
 
 def main() -> None:
@@ -30,7 +29,7 @@ def main() -> None:
     params = preset(arguments.preset)
 
     def make() -> SimTop:
-        from hw.soc import Soc
+        from hw import Soc
 
         return SimTop(params, Soc(params))
 

@@ -24,10 +24,10 @@ from benchmarks.rows import Target
 from benchmarks.verilator import installed, open_verilator
 from benchmarks.workloads import inputs, workload
 from compiler import golden
+from hw.contract.bus import HostCosts
 from hw.contract.params import SocParams
-from sim.bus import HostCosts
-from sim.rtl import BuildError, RtlBus, SimTop, open_bus
-from sim.rtl.digest import design_digest
+from sim.rtl import RtlBus, SimTop, design_digest, open_bus
+from sim.toolchain import BuildError
 
 NETWORK = "resnet50"
 _BUILD = "import sys, hw.contract.params, sim.rtl; sim.rtl.open_bus(hw.contract.params.preset(sys.argv[1])).close()"
@@ -76,7 +76,7 @@ def _race(params: SocParams) -> _Race:
 
 def _verilator(params: SocParams) -> RtlBus:
     def make() -> SimTop:
-        from hw.soc import Soc
+        from hw import Soc
 
         return SimTop(params, Soc(params))
 

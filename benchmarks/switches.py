@@ -10,14 +10,9 @@ import numpy as np
 import caesura
 from benchmarks.lab import Lab
 from benchmarks.workloads import inputs, workload
-from compiler import golden
-from compiler.backend.options import Options
-from hw.contract.image import Image
-from sw.runtime import Session
-from sw.runtime.preemption_mechanism import Mechanism
-from sw.runtime.request import Request
-from sw.runtime.runtime import Runtime
-from sw.runtime.spans import RunSpan
+from compiler import Options, golden
+from hw.image import Image
+from sw.runtime import Mechanism, Request, RunSpan, Runtime, Session
 
 SEED = 2023
 

@@ -17,8 +17,8 @@ from benchmarks.scaling import scaled
 from benchmarks.workloads import tables
 from benchmarks.workloads.conv import ConvShape, of_layer
 from benchmarks.workloads.networks import mobilenetv2
-from caesura.profile import LayerProfile
-from compiler.backend.options import Options
+from caesura import LayerProfile
+from compiler import Options
 
 _WHOLE = "from the first prologue or body to the end of the last body, DRAM to DRAM"
 _SHARE = "the layer's share of the run: its bodies and the gaps before them, mean over the engines"

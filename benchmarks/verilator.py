@@ -9,15 +9,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import SocParams
-from sim.bus import HostCosts
-from sim.rtl.compiled import CompiledBus
-from sim.rtl.rtlil import to_rtlil
-from sim.rtl.top import SimTop
-from sim.rtl.verilog import converted
-from sim.toolchain.compilers import CXX, BuildError, Source, compile_all, link, run_tool
-from sim.toolchain.library_cache import Files, Recipe, library
-from sim.toolchain.stages import Stages
+from sim.rtl import CompiledBus, SimTop, converted, to_rtlil
+from sim.toolchain import CXX, BuildError, Files, Recipe, Source, Stages, compile_all, library, link, run_tool
 
 RUN_LOOP = Path(__file__).with_suffix(".cc")
 FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-fPIC", "-w")

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy.typing as npt
 
 from caesura.duration_store import DurationStore
-from compiler.backend.options import Options
-from hw.contract.image import Image
+from compiler import Options
+from hw.contract.bus import Bus, Progress
 from hw.contract.params import SocParams, preset
-from sim.backends import BACKENDS, DEFAULT_BACKEND
-from sim.bus import Bus, Progress
-from sw.driver import Device as Driver
-from sw.driver import LoadedModel
-from sw.driver.limits import BODY
-from sw.runtime import RunStats, Session
-from sw.runtime.reference import measured
+from hw.image import Image
+from sim import BACKENDS, DEFAULT_BACKEND
+from sw.driver import BODY, Device as Driver, LoadedModel
+from sw.runtime import RunStats, Session, measured
 
 if TYPE_CHECKING:
-    from compiler.compile import Compiled
+    from compiler import Compiled
 
 Arrays = dict[str, npt.NDArray]
 Inputs = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -94,11 +91,11 @@ def compile_with_report(
     compilation. With ``order="measured"`` or ``"timed"``, ``told`` is called with the number of programs measured, on
     the fast model, and the fewest cycles."""
     from caesura.model_cycles import layer_cycles, model_cycles  # only loaded where they are used
-    from compiler import compile as compiler
+    from compiler import compile_with_report
 
     params = resolve(preset)
     engines = params.engines if engines is None else engines
-    return compiler.compile_with_report(
+    return compile_with_report(
         Path(path), params, engines=engines, fallback=fallback, observe=observe, options=options,
         measure=model_cycles, time_layers=layer_cycles, told=told, jobs=jobs, cache=cache, batch=batch, sizes=sizes,
     )  # fmt: skip
@@ -124,7 +121,7 @@ def open(
 
     Raises ``ParamError`` for an unknown preset, :class:`UsageError` for an unknown backend.
     """
-    from sim.simulators import open_simulator
+    from sim import open_simulator
 
     if backend not in BACKENDS:
         raise UsageError(f"no backend named {backend!r}; known are {', '.join(BACKENDS)}")

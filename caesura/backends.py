@@ -4,7 +4,7 @@ import os
 
 from caesura.terminal import say
 from hw.contract.params import SocParams
-from sim.backends import DEFAULT_BACKEND, MODEL
+from sim import DEFAULT_BACKEND, MODEL
 
 VARIABLE = "CAESURA_BACKEND"  #: environment variable that names the backend where a command is given none
 

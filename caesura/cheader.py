@@ -4,8 +4,9 @@ import enum
 import re
 from collections.abc import Iterator
 
-from hw.contract import flat, job, regs
+from hw.contract import job, regs
 from hw.contract.layout import Record
+from hw.image import flat_form as flat
 
 
 def header_file() -> str:

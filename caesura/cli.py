@@ -23,10 +23,10 @@ from caesura.commands.run import run
 from caesura.commands.scenario import scenario
 from caesura.commands.sweep import sweep
 from caesura.commands.verilog import verilog
+from caesura.errors import user_errors
 from caesura.terminal import complain, say
-from caesura.user_errors import user_errors
-from compiler.frontend.problems import OpenDimension, UnsupportedModel
-from sim.visible_text import visible
+from compiler import OpenDimension, UnsupportedModel
+from sim import visible
 
 
 class _Commands(TyperGroup):

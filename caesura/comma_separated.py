@@ -9,7 +9,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sim.visible_text import visible
+from sim import visible
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  #: what a formula begins with
 

@@ -12,17 +12,17 @@ import typer
 
 from caesura import api
 from caesura.compile_flags import Flag, flags_of
-from caesura.machine import machine
+from caesura.machines import machine
 from caesura.options import Dim, Fallback, ParamsFile, Preset, Set, is_image, seconds, sizes_of
 from caesura.order_table import tell_measured
 from caesura.progress import Progress, compiling
 from caesura.terminal import say
-from compiler.backend.options import ORDERS, STRATEGIES, Options
-from hw.contract.image import Image
+from compiler import ORDERS, STRATEGIES, Options
 from hw.contract.params import DRAM_TIMING, SocParams
+from hw.image import Image
 
 if TYPE_CHECKING:
-    from compiler.compile import Compiled
+    from compiler import Compiled
 
 Engines = Annotated[
     str | None, typer.Option(help="engines that share each layer: a number, or auto by the model's size (default: all)")
@@ -173,8 +173,10 @@ def _batch_of(path: Path, compilation: Compilation) -> int:
 
     Raises :class:`caesura.api.UsageError` if a batch is told and the model in the file has a fixed one.
     """
-    from compiler.dynamic_dimension import dynamic_batches  # the front end is loaded where it is used
-    from compiler.frontend.load import read_model
+    from compiler import (
+        dynamic_batches,  # the front end is loaded where it is used
+        read_model,
+    )
 
     batch, names = compilation.batch, dynamic_batches(read_model(path))
     if batch is not None and not names:

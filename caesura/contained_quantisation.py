@@ -11,9 +11,8 @@ from typing import Any
 from caesura.api import UsageError
 from caesura.quantisation import QuantisationRequest
 from caesura.quantisation_worker import MADE
-from compiler.ir import CompileError
-from sim.host import frames
-from sim.host.contained_process import ContainedProcess
+from compiler import CompileError
+from sim.host import ContainedProcess, frames
 from sw.runtime import InputError
 
 _PROGRAM = "from caesura.quantisation_worker import serve; serve({seconds}, {memory}, {folder!r})"

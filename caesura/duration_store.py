@@ -14,10 +14,9 @@ from typing import Annotated
 import pydantic
 from pydantic.dataclasses import dataclass
 
-from hw.contract.image import Image, ImageMeta
 from hw.contract.params import SocParams
-from sim.backends import RTL_BACKENDS
-from sim.cache_folder import cache_dir, read_kept, sources_digest, write_kept
+from hw.image import Image, ImageMeta
+from sim import RTL_BACKENDS, cache_dir, read_kept, sources_digest, write_kept
 from sw.runtime import reference
 
 _SOURCES = ("hw", "sim")  #: all code that cycles come from

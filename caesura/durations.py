@@ -3,11 +3,11 @@
 from typing import Any
 
 from caesura import api
+from caesura.column_table import Column, ColumnTable
 from caesura.inputs import random_samples
 from caesura.progress import Progress
-from caesura.table import Column, ColumnTable
-from hw.contract.image import Image
-from sim.backends import DEFAULT_BACKEND
+from hw.image import Image
+from sim import DEFAULT_BACKEND
 from sim.cost import inference
 from sw.runtime import reference
 

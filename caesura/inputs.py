@@ -8,7 +8,7 @@ from typing import BinaryIO, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image, PortInfo
+from hw.image import Image, PortInfo
 from sw.runtime import InputError
 
 Sample = dict[str, npt.NDArray]

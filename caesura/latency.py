@@ -10,20 +10,33 @@ from dataclasses import asdict, dataclass
 from rich.table import Table
 
 from caesura.terminal import table
-from hw.contract.image import Image, LiveRange
+from hw.contract.bus import LINE_BYTES, HostCosts
 from hw.contract.isa import INSN_BYTES, Insn
 from hw.contract.job import COMPLETION, JOB
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.bus import LINE_BYTES, HostCosts
+from hw.image import Image, LiveRange
 from sim.cost import Others, Rivals, WorstDram, worst_intervals
-from sw.driver.memory.footprint import LV2, MemoryId, engines_of, row_bytes
-from sw.driver.models.model_jobs import SUBMIT_ACCESSES
-from sw.driver.preempt.copies import Spill, StagingBuffer, save
-from sw.driver.preempt.halting import RECORD_ACCESSES
-from sw.driver.preempt.program import MAX_INSTRUCTIONS, Program
-from sw.driver.preempt.staging import LV2_COPY, PRIVATE_COPY, STAGE_BYTES
-from sw.driver.queues.engine_queue import EMPTY_ACCESSES, RESET_POLL_CYCLES, RING_LOG2, SERVE_ACCESSES
+from sw.driver import (
+    EMPTY_ACCESSES,
+    LV2,
+    LV2_COPY,
+    MAX_INSTRUCTIONS,
+    PRIVATE_COPY,
+    RECORD_ACCESSES,
+    RESET_POLL_CYCLES,
+    RING_LOG2,
+    SERVE_ACCESSES,
+    STAGE_BYTES,
+    SUBMIT_ACCESSES,
+    MemoryId,
+    Program,
+    Spill,
+    StagingBuffer,
+    engines_of,
+    row_bytes,
+    save,
+)
 
 _UNREAD = (1 << RING_LOG2) // 2  #: completions nobody has read yet: an interrupt comes every half ring
 _MEANING = {

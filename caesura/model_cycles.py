@@ -1,7 +1,7 @@
 """Tells how long a program takes on the fast model, without data."""
 
-from hw.contract.image import Image
-from sim.model.bus import ModelBus
+from hw.image import Image
+from sim.model import ModelBus
 from sw.driver import Device
 
 _LIMIT = 10_000_000_000  #: cycles

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from caesura import api
-from hw.contract.image import MAGIC
 from hw.contract.params import PRESETS
-from sim.backends import BACKENDS_HELP
+from hw.image import MAGIC
+from sim import BACKENDS_HELP
 
 Preset = Annotated[str | None, typer.Option("--preset", help=f"parameters of the hardware: {', '.join(PRESETS)}")]
 ParamsFile = Annotated[Path | None, typer.Option("--params", help="a TOML file with parameters, instead of a preset")]

@@ -10,8 +10,7 @@ from caesura.progress import Progress
 from caesura.terminal import table
 
 if TYPE_CHECKING:  # the compiler is loaded where it is used
-    from compiler.measured_order import MeasuredBuild
-    from compiler.order.report import OrderReport, SubgraphReport
+    from compiler import MeasuredBuild, OrderReport, SubgraphReport
 
 
 def order_table(reports: "Sequence[OrderReport]") -> Table:

@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.console import Group
 
-from caesura.profile import LayerProfile, Profile
-from caesura.table import Column, ColumnTable, percent
+from caesura.column_table import Column, ColumnTable, percent
+from caesura.profiles import LayerProfile, Profile
 from caesura.terminal import line
 
 _LEGEND = (

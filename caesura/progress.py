@@ -51,7 +51,7 @@ class Progress:
             self._status.stop()
 
     def cycles(self, cycle: int) -> None:
-        """Take the cycle that the simulator reports; this is a ``sim.bus.Progress``."""
+        """Take the cycle that the simulator reports; this is a ``hw.contract.bus.Progress``."""
         now = time.monotonic()
         if self._start is None:
             self._start = now, cycle

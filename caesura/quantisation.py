@@ -70,8 +70,7 @@ def _floats(path: Path, name: str, value: npt.NDArray) -> npt.NDArray[np.float32
 
 def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, list[_Input]]:
     """Return a float model with fixed shapes, and its inputs. Raises :class:`UsageError` if it is quantised already."""
-    from compiler.frontend.load import load
-    from compiler.frontend.quantised_form import QuantisedForm, quantised_form
+    from compiler import QuantisedForm, load, quantised_form
 
     source = load(path, sizes=sizes)
     form = quantised_form(source.model)
@@ -84,8 +83,7 @@ def _float_model(path: Path, sizes: dict[str, int]) -> tuple[onnx.ModelProto, li
 
 def _compared(proto: onnx.ModelProto, path: Path, feeds: list[dict], sizes: dict[str, int]) -> dict:
     """Return how far outputs are from those of the float model, and which nodes the accelerator refuses."""
-    from compiler.frontend import UnsupportedModel, import_model
-    from compiler.golden import golden_outputs
+    from compiler import UnsupportedModel, golden_outputs, import_model
     from sim.host import session
 
     signal: dict[str, float] = {}

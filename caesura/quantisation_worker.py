@@ -6,10 +6,8 @@ from pathlib import Path
 
 from caesura.api import UsageError
 from caesura.quantisation import QuantisationRequest, quantised
-from compiler.frontend.problems import OpenDimension
-from compiler.ir import CompileError
-from sim.host import frames
-from sim.host.worker import confine, end_after
+from compiler import CompileError, OpenDimension
+from sim.host import confine, end_after, frames
 from sw.runtime import InputError
 
 MADE = "quantised.onnx"  #: the file with the 8-bit model

@@ -10,9 +10,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from caesura.check import CheckResult
+from caesura.checks import CheckResult
+from caesura.column_table import Column, ColumnTable, not_zero, percent
 from caesura.shares import Shares
-from caesura.table import Column, ColumnTable, not_zero, percent
 from caesura.terminal import line, table
 from sw.runtime import RunStats
 

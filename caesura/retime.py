@@ -8,13 +8,13 @@ from typing import Any
 from rich.console import Group
 
 from caesura import api, inputs
-from caesura.machine import changed
+from caesura.machines import changed
 from caesura.terminal import line, table
-from hw.contract.image import Image
+from hw.contract.bus import Progress
 from hw.contract.isa import Unit
 from hw.contract.params import DRAM_TIMING, SocParams
-from sim.bus import Progress
-from sim.model.stretched import StretchedBus
+from hw.image import Image
+from sim.model import StretchedBus
 
 _UNITS = {unit.name.lower(): unit for unit in Unit}
 _TAKES = f"--change takes {', '.join(DRAM_TIMING)} with a number, or {', '.join(_UNITS)} with a factor of its durations"

@@ -14,8 +14,8 @@ Latency, refresh, filling and draining are not in it: they are losses, which a p
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hw.contract.image import LayerInfo
 from hw.contract.params import SocParams
+from hw.image import LayerInfo
 from sim.cost import moved
 
 

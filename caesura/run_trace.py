@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from caesura.timeline import job_spans, unit_spans
-from sim.timing.runs import InstructionRun
-from sim.trace import Counter, Span
+from sim import Counter, InstructionRun, Span
 from sw.driver import HandledInterrupt, JobResult
 from sw.runtime import RunStats
 

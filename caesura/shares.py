@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from hw.contract.image import Image
+from hw.image import Image
 from sim.host import work_of
 
 _PLUMBING = (

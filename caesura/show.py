@@ -6,13 +6,13 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from caesura.table import Column, ColumnTable
+from caesura.column_table import Column, ColumnTable
 from caesura.terminal import line, table
-from compiler.ir import Conv, Graph, Operation, Tensor
+from compiler import Conv, Graph, Operation, Tensor
 from hw.contract.assembly import disassemble
-from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
+from hw.image import Image
 
 _SEGMENTS = ("code", "weights", "inputs", "outputs", "scratch", "scratch", "LV2", "LV2")
 _OPERATOR_COLUMNS = (

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from caesura.terminal import table
-from hw.contract.image import Image
+from hw.image import Image
 
 
 def point_fields(image: Image) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType,
 from rich.table import Table
 from rich.text import Text
 
-from sim.visible_text import visible
+from sim import visible
 
 _WIDE = 500  #: characters of a line that nobody looks at in a terminal
 _NAME, _WORDS = 7, 4  #: cells that a first column, and one of words, have at least

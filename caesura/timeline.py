@@ -3,12 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from hw.contract.image import LayerInfo
-from sim.timing.runs import InstructionRun
-from sim.trace import Span
+from hw.image import LayerInfo
+from sim import InstructionRun, Span
 from sw.driver import JobResult
-from sw.runtime.request import Request
-from sw.runtime.spans import RunSpan
+from sw.runtime import Request, RunSpan
 
 _HOST_KINDS = ("pause", "drain", "resume")
 _MOVING_KINDS = ("dump", "restore")

@@ -17,8 +17,8 @@ from compiler.frontend import import_model
 from compiler.ir import CompileError, Graph
 from compiler.measured_order import Measure, MeasuredBuild, Told, build_measured
 from compiler.timed_order import TimeLayers, build_timed
-from hw.contract.image import Image
 from hw.contract.params import SocParams
+from hw.image import Image
 
 MEASURED_SECONDS = 60.0  #: of wall time in which orders are measured, unless a time is given
 

@@ -10,8 +10,8 @@ from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.report import CompileReport
 from compiler.ir import CompileError
-from hw.contract.image import Image
 from hw.contract.params import SocParams
+from hw.image import Image
 from sim.cost import inference
 
 #: What each engine of a model should do of the work that it does in the same time for a model that it has to itself.

@@ -232,7 +232,7 @@ class Host(Operation):
 
 @dataclass
 class Port:
-    """A model input or output and its host-side conversion; see ``hw.contract.image.PortInfo``."""
+    """A model input or output and its host-side conversion; see ``hw.image.image.PortInfo``."""
 
     name: str
     dtype: str

@@ -16,8 +16,8 @@ from compiler.backend.report import CompileReport
 from compiler.order.graph import OrderGraph
 from compiler.order.greedy import greedy_order
 from compiler.order.moves import random_move
-from hw.contract.image import Image
 from hw.contract.params import SocParams
+from hw.image import Image
 
 Measure = Callable[[Image], float]  #: cycles of an inference
 Told = Callable[[int, float], None]  #: called with the number of programs measured and the fewest cycles

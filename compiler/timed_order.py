@@ -18,8 +18,8 @@ from compiler.measured_order import MeasuredBuild, Told
 from compiler.order.annealing import annealed
 from compiler.order.graph import Order
 from compiler.order.orders import has_choice
-from hw.contract.image import Image
 from hw.contract.params import SocParams
+from hw.image import Image
 
 TimeLayers = Callable[[Image], Sequence[float]]  #: cycles of each layer of an image, of one inference
 PROGRAMS = 10  #: that are compiled and timed, at most

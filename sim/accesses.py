@@ -1,7 +1,7 @@
 """Checks accesses of the host in the same way on every backend: which are refused, and what those to DRAM cost."""
 
+from hw.contract.bus import LINE_BYTES, BusError, HostCosts
 from hw.contract.params import SocParams
-from sim.bus import LINE_BYTES, BusError, HostCosts
 
 
 def check_register(access: str, address: int) -> None:

@@ -8,9 +8,9 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.memory import Memory, MemoryData
 from amaranth.lib.wiring import In
 
+from hw import ADDR, AXI_ID_WIDTH, Axi4
 from hw.contract.params import SocParams
 from hw.contract.timing import DRAM_QUEUE_BURSTS, DRAM_WRITE_BEATS
-from hw.interfaces import ADDR, AXI_ID_WIDTH, Axi4
 
 FULL = 100  #: bandwidth in percent at which the bus carries one beat per cycle
 TIME = 32  #: bits of time stamps, compared modulo 2^32

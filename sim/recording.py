@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
+from hw.contract.bus import Bus, Progress
 from hw.contract.params import SocParams
 from sim.backends import MODEL
-from sim.bus import Bus, Progress
+from sim.instruction_runs import InstructionRun
 from sim.simulators import open_simulator
-from sim.timing.runs import InstructionRun
 
 
 class NoRecording(ValueError):

@@ -2,9 +2,9 @@
 
 from os import PathLike
 
+from hw.contract.bus import Bus, HostCosts, Progress
 from hw.contract.params import SocParams
 from sim.backends import BACKENDS, DEFAULT_BACKEND, MODEL
-from sim.bus import Bus, HostCosts, Progress
 
 
 class NoWaveforms(RuntimeError):

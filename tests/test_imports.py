@@ -9,14 +9,14 @@ import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parents[1]
-#: What a package may import of ours, itself left out.
+#: What a package may import of ours, itself left out: single fronts, or all of a room (``.*``).
 FLOORS = {
     "hw": set(),
-    "sim": {"hw"},
-    "sw": {"hw", "sim.bus", "sim.trace", "sim.host"},
-    "compiler": {"hw", "sim.functional", "sim.cost", "sim.host", "sim.cache_folder"},
-    "caesura": {"hw", "sim", "sw", "compiler"},
-    "benchmarks": {"hw", "sim", "sw", "compiler", "caesura", "examples"},
+    "sim": {"hw.*"},
+    "sw": {"hw.*", "sim", "sim.host"},
+    "compiler": {"hw.*", "sim", "sim.cost", "sim.functional", "sim.host"},
+    "caesura": {"compiler.*", "hw.*", "sim.*", "sw.*"},
+    "benchmarks": {"caesura.*", "compiler.*", "examples.*", "hw.*", "sim.*", "sw.*"},
 }
 
 
@@ -52,15 +52,20 @@ def imports_of(source: str) -> set[str]:
 GRAPH = nx.DiGraph([(name, other) for name, path in MODULES.items() for other in imports(path) if other in MODULES])
 
 
+def within(module: str, allowed: str) -> bool:
+    """Whether ``module`` is ``allowed``, or in the room of which all are."""
+    return module == allowed or (f"{module}.".startswith(allowed.removesuffix("*")) and allowed.endswith(".*"))
+
+
 @pytest.mark.parametrize("package", FLOORS)
 def test_imports_point_down(package):
-    allowed = FLOORS[package] | {package}
+    allowed = FLOORS[package] | {f"{package}.*"}
     up = [
         f"{name} imports {other}"
         for name, path in MODULES.items()
         if name.split(".")[0] == package
         for other in imports(path)
-        if not any(other == one or other.startswith(f"{one}.") for one in allowed)
+        if not any(within(other, one) for one in allowed)
     ]
     assert not up
 
@@ -70,7 +75,7 @@ def test_there_are_no_circles():
 
 
 def test_the_check_sees_imports():
-    assert GRAPH.has_edge("sim.bus", "hw.contract.params") and len(GRAPH) > 200
+    assert GRAPH.has_edge("hw.contract.bus", "hw.contract.params") and len(GRAPH) > 200
 
 
 def test_contracts_need_no_amaranth():
@@ -81,7 +86,7 @@ def test_contracts_need_no_amaranth():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             outside = [n for n in names if n.startswith("amaranth") or (n.startswith("hw.") and "contract" not in n)]
             assert not outside, f"{path.name} imports {outside}"
-    code = "import sys, hw.contract.image, hw.contract.regs, hw.contract.timing; sys.exit('amaranth' in sys.modules)"
+    code = "import sys, hw.image.image, hw.contract.regs, hw.contract.timing; sys.exit('amaranth' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 

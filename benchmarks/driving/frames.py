@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from benchmarks.driving.pipeline import PARSING_UNITS, Pipeline, Workload, cycle_of, prepare
 from benchmarks.driving.schedule import WAYS, FrameSchedule, Slot, Way, What
 from sw.driver import Device, LoadedModel
-from sw.runtime.preemption_mechanism import Mechanism, Situation
-from sw.runtime.request import Inputs, Request
-from sw.runtime.runtime import Runtime
-from sw.runtime.spans import RunSpan
+from sw.runtime import Inputs, Mechanism, Request, RunSpan, Runtime, Situation
 
 
 @dataclass

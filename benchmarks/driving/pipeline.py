@@ -10,13 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from benchmarks.driving import models
-from compiler.backend.options import Options
-from compiler.compile import compile_model
+from compiler import Options, compile_model
 from hw.contract.params import SocParams
 from sw.driver import Device, LoadedModel
-from sw.runtime import Session
-from sw.runtime.request import Inputs, Request
-from sw.runtime.session import Arrays
+from sw.runtime import Arrays, Inputs, Request, Session
 
 PERCEPTION_UNITS, PARSING_UNITS = 30, 15
 CANCEL_INTERVAL = 1000  #: cycles between the cancellation points of perception: a sixth of a unit on ``tiny``

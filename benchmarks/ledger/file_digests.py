@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from caesura.api import UsageError
+from caesura import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 #: How a path below the folder ``CAESURA_MODELS``, which is not part of the project, begins.

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ledger.file_digests import FileDigest
-from caesura.api import UsageError
-from caesura.json_text import json_text
+from caesura import UsageError, json_text
 
 FILE = Path(__file__).parents[1] / "figures.json"
 _ABOUT = "Written by `caesura bench ... --record`. Do not edit: docs/figures.md"

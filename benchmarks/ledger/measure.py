@@ -20,9 +20,7 @@ from benchmarks.figures import Figure
 from benchmarks.lab import Lab
 from benchmarks.ledger.plan import PLAN, PlannedBench
 from benchmarks.ledger.startup.sitecustomize import LOG
-from caesura.api import resolve
-from caesura.json_text import json_text
-from caesura.progress import Progress
+from caesura import Progress, json_text, resolve
 from hw.contract.params import SocParams
 
 _MOST_DETAIL = 500  #: characters of a member of a row's details that are kept; longer ones are tables of their own

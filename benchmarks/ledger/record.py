@@ -28,7 +28,7 @@ from benchmarks.ledger.ledger import FILE, RecordedFigure, updated
 from benchmarks.ledger.plan import PLAN, PlannedBench, planned
 from benchmarks.ledger.stale import GONE, stale_rows
 from benchmarks.ledger.startup.sitecustomize import LOG, ROOTS, UNSEEN
-from caesura.api import UsageError
+from caesura import UsageError
 
 _STARTUP = ROOT / "benchmarks" / "ledger" / "startup"
 _OWN = "benchmarks/ledger/"  #: files that record figures change none

@@ -11,7 +11,7 @@ from rich.text import Text
 from benchmarks.ledger.file_digests import MODELS, located
 from benchmarks.ledger.ledger import FILE, Ledger, RecordedFigure
 from benchmarks.ledger.plan import PLAN, PlannedBench
-from caesura.terminal import table
+from caesura import table
 
 GONE = "no longer exists"
 _SHOWN = 4  #: files, and rows, that a line of the table names

@@ -5,9 +5,7 @@ import math
 import numpy as np
 
 from benchmarks.order_search.price import ChipModel
-from compiler import ir
-from compiler.order.graph import OperatorNode, OrderGraph
-from compiler.order.residency import threshold
+from compiler import OperatorNode, OrderGraph, ir, threshold
 from hw.contract.params import SocParams
 from hw.contract.timing import UNIT_START
 

@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 from benchmarks.order_search.price import ChipModel
-from compiler.order.graph import OperatorNode, OrderGraph, members
-from compiler.order.report import LowerBound
+from compiler import LowerBound, OperatorNode, OrderGraph, members
 
 UNITS = ("load", "matrix", "vector")
 SCALE = 64  #: of the solver's integers, per cycle; durations are rounded down, which keeps the bound one

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from compiler.order.graph import Order, OrderGraph, members
-from compiler.order.residency import peak_bytes, spills, total_bytes
+from compiler import Order, OrderGraph, members, peak_bytes, spills, total_bytes
 
 
 @dataclass(frozen=True)

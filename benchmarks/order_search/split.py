@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from compiler.order.dimensions import (
+from compiler import (
     CHANNELS,
     ONE_PIXEL,
     RULES,
@@ -13,11 +13,12 @@ from compiler.order.dimensions import (
     Dimension,
     Extents,
     OperandNeed,
+    OperatorNode,
+    OrderGraph,
     SlidingWindow,
     SplitRule,
     even_pieces,
 )
-from compiler.order.graph import OperatorNode, OrderGraph
 
 
 class SplitError(ValueError):

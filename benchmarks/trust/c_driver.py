@@ -16,8 +16,8 @@ from benchmarks.trust.flat_edges import edges
 from benchmarks.trust.flat_files import changed, real_files
 from benchmarks.trust.flat_rules import verdict
 from examples.c_driver.build import HEADER_FOLDER, HERE
-from hw.contract.flat import HEADER
-from sim.toolchain.compilers import CC, BuildError, run_tool
+from hw.image import HEADER
+from sim.toolchain import CC, BuildError, run_tool
 
 _ERRORS = ("ok", "no device", "refused", "other hardware", "no memory", "faulted", "timed out", "bad argument")
 _PLAIN = ("-std=c99", "-O1", "-g", f"-I{HEADER_FOLDER}")

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from caesura.api import UsageError
-from sim.cache_folder import sources_digest
+from caesura import UsageError
+from sim import sources_digest
 
 KEPT = 20  #: failures that a campaign remembers, after which it ends
 

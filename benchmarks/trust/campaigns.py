@@ -10,7 +10,7 @@ from benchmarks.trust import must_reach
 from benchmarks.trust.campaign import KEPT, ProgressFile, Tally
 from benchmarks.trust.round_process import Asked, run_rounds
 from benchmarks.trust.soc import PARAMS
-from caesura.api import UsageError
+from caesura import UsageError
 from hw.contract.params import MIB
 
 

@@ -6,7 +6,7 @@ import numpy.typing as npt
 
 from benchmarks.trust.soc import PARAMS
 from hw.contract.isa import RECORD_BYTES, VEC_CHANNEL_BYTES, Insn, Op, Segment, VecOp
-from sim.functional.strided import Box
+from sim.functional import Box
 
 _TINY = float(np.finfo(np.float32).tiny)
 _HUGE = 2.0

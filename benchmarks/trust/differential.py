@@ -7,10 +7,10 @@ import numpy as np
 from benchmarks.trust.programs import Author, RandomProgram, contents
 from benchmarks.trust.soc import CODE_BYTES, LV2_COPY, PARAMS, SEGMENTS, TENANT_BYTES, TenantSoc, segments_of
 from benchmarks.trust.under_test import open_device
+from hw.contract.bus import HostCosts
 from hw.contract.isa import LV2_SEGMENTS, Insn, Segment
 from hw.contract.job import JOB_MAGIC, Fault, FaultUnit
-from sim.bus import HostCosts
-from sim.functional.machine import FunctionalFault, Machine
+from sim.functional import FunctionalFault, Machine
 
 ATTACKER, VICTIM = 0, 1
 _BAD_DESCRIPTOR = (Fault.DESCRIPTOR, FaultUnit.RING)

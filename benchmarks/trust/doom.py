@@ -4,11 +4,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hw.contract.bus import Bus
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.job import Fault
-from sim.bus import Bus
-from sw.driver.errors import FaultRecord
-from sw.driver.models.loaded_model import LoadedModel
+from sw.driver import FaultRecord, LoadedModel
 
 _FAR = 0xF000_0000  #: an offset behind every segment
 _NEVER = 1 << 30  #: a semaphore that nothing signals

@@ -22,9 +22,9 @@ from benchmarks.trust.soc import (
     segments_of,
 )
 from benchmarks.trust.under_test import open_device
+from hw.contract.bus import HostCosts
 from hw.contract.job import Fault, FaultUnit
 from hw.contract.params import SocParams
-from sim.bus import HostCosts
 
 #: Few semaphores with low counts, few events, two groups of VEC lanes.
 SECOND = PARAMS.replace(name="edges", semaphores=16, semaphore_max=3, events=8, pes=4)

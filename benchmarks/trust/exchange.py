@@ -15,9 +15,9 @@ from benchmarks.trust.guest_house import TENANTS, VISIT, Call, House, Room
 from benchmarks.trust.guests import Style
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import WatchedBus, judged
+from hw.contract.bus import HostCosts
 from hw.contract.params import KIB
-from sim.bus import HostCosts
-from sw.driver.memory.allocator import Allocator
+from sw.driver import Allocator
 
 _CANARY = 0xC3
 _SPARE = (16 * KIB, 40 * KIB, 100 * KIB, 200 * KIB)  #: bytes of DRAM that are left where it is nearly full

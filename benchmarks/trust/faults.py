@@ -14,17 +14,16 @@ import numpy as np
 
 import caesura
 from benchmarks.trust.differential import Mismatch
+from benchmarks.trust.faulty_bus import FaultyBus
 from benchmarks.trust.fleet import PARAMS, fleet
 from benchmarks.trust.traps import Trap
 from benchmarks.trust.under_test import kept, open_device
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
-from hw.contract.image import Image
+from hw.contract.bus import Bus
 from hw.contract.job import COMPLETION, Fault
-from sim.bus import Bus
-from sim.faulty_bus import FaultyBus
-from sw.driver import Device, DeviceFault, DriverError
-from sw.driver.models.loaded_model import LoadedModel
+from hw.image import Image
+from sw.driver import Device, DeviceFault, DriverError, LoadedModel
 from sw.runtime import Runtime
 
 _FREEZE, _ERRORS = 1, (2, 3)

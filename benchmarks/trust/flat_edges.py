@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from benchmarks.trust.flat_files import FlatMember, places
-from hw.contract.flat import HEADER, MOST_AXES, PORT, RELOCATION
 from hw.contract.job import JOB
+from hw.image import HEADER, MOST_AXES, PORT, RELOCATION
 
 _STEPS = (-8, -4, -1, 0, 1, 4, 8)
 _OFTEN = 4  #: times that an edge of several fields stands in the list, beside those of one

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from functools import cache
 
 import caesura
-from compiler.backend.options import Options
-from compiler.compile import compile_model
+from compiler import Options, compile_model
 from examples.digits import MODEL
-from hw.contract.flat import HEADER, PORT, RELOCATION, flat
-from hw.contract.image import Relocation
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.job import JOB
 from hw.contract.layout import Record
 from hw.contract.params import preset
+from hw.image import HEADER, PORT, RELOCATION, Relocation, flat
 
 _FORMAT = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
 _CONSTANTS = (*range(9), 31, 32, 33, 63, 64, 65, 255, 256, 257, 1 << 16, 1 << 20, 1 << 31, (1 << 31) - 1)

@@ -5,9 +5,9 @@ import math
 import struct
 from collections import Counter
 
-from hw.contract.flat import HEADER, PORT, RELOCATION
 from hw.contract.job import JOB
 from hw.contract.layout import Record
+from hw.image import HEADER, PORT, RELOCATION
 
 _MAGIC, _VERSION, _JOB_MAGIC, _FLAGS = 0x46414543, 1, 0xCA5E, 31
 _PAGE, _DRAM, _ENGINES = 4096, 1 << 20, 2  #: of the device that is not there

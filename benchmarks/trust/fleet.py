@@ -16,11 +16,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 import caesura
 from benchmarks.trust.under_test import kept
-from compiler.backend.options import Options
+from compiler import Options
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
-from hw.contract.image import Image
 from hw.contract.params import KIB, preset
+from hw.image import Image
 
 PARAMS = preset("tiny").replace(name="tiny2", engines=2)
 _INTERVAL = 2000  #: cycles between cancellation points

@@ -15,13 +15,11 @@ from math import prod
 from pathlib import Path
 
 import caesura
-from caesura.inputs import load_samples
-from caesura.machine import machine
-from caesura.user_errors import user_errors
+from caesura import load_samples, machine, user_errors
 from examples.digits import MODEL
-from hw.contract.image import Image
 from hw.contract.params import preset
-from sim.simulators import open_simulator
+from hw.image import Image
+from sim import open_simulator
 from sw.driver import Device
 
 SECONDS = 10.0  #: of processor time that a file may take: the process ends then
@@ -44,7 +42,7 @@ def _device() -> Device:
 
 def _take_in(kind: str, path: Path) -> None:
     if kind == "onnx":
-        from compiler.frontend import import_model
+        from compiler import import_model
 
         graph = import_model(path, fallback=True)
         if path.stat().st_size < _COMPILED and max(prod(tensor.shape) for tensor in graph.tensors.values()) < _ELEMENTS:

@@ -15,9 +15,7 @@ from benchmarks.trust.fleet import PARAMS
 from benchmarks.trust.guests import Guest, Style
 from benchmarks.trust.watched_bus import WatchedBus
 from hw.contract.isa import Segment
-from sw.driver import Device
-from sw.driver.errors import NotSuspendable, OutOfMemory
-from sw.driver.models.loaded_model import LoadedModel
+from sw.driver import Device, LoadedModel, NotSuspendable, OutOfMemory
 from sw.runtime import DeadlineMissed, Mechanism, Request, Runtime
 
 TENANTS = (None, "a", "b", "c")  #: the number of each is its place here and one more

@@ -14,20 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.trust.guest_code import RUN, SEMAPHORES, GuestChain
-from hw.contract.image import (
-    CancelPoint,
-    Image,
-    ImageMeta,
-    JobInfo,
-    LayerInfo,
-    LiveRange,
-    PortInfo,
-    StepInfo,
-    TensorInfo,
-)
 from hw.contract.isa import Insn, Lv0Space, Lv0View, Op, Segment, VecOp
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LayerInfo, LiveRange, PortInfo, StepInfo, TensorInfo
 
 _STORES = 12  #: between two points: work during which the engine may be asked to halt
 _POINTS = 4

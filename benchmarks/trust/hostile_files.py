@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from hw.contract.image import MAGIC, VERSION
 from hw.contract.params import SocParams
+from hw.image import MAGIC, VERSION
 
 _HEADER = struct.Struct("<4sHHIIIIQ32s")
 _NUMBERS = (0, 1, -1, 2, 3, 255, -128, 65536, 1 << 24, (1 << 31) - 1, 1 << 31, 1 << 40, (1 << 62) + 1, -(1 << 63))

@@ -17,10 +17,9 @@ from benchmarks.trust.image_numbers import CODE_SHARE, change_code, change_one, 
 from benchmarks.trust.image_rules import ImageFile, packed, why_illegal
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import WatchedBus, judged
-from hw.contract.image import Image, ImageError, meta_to_dict
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Op, Segment
-from sw.driver import Device, DriverError
-from sw.driver.models.loaded_model import LoadedModel
+from hw.image import Image, ImageError, meta_to_dict
+from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime import Mechanism, Request, Runtime
 
 _TRIES = 3  #: images of a round

@@ -14,7 +14,7 @@ from benchmarks.trust.doom import plant
 from benchmarks.trust.fleet import PARAMS, fleet
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import WatchedBus, judged
-from sim.bus import HostCosts
+from hw.contract.bus import HostCosts
 from sw.driver import Device, DeviceFault
 from sw.runtime import DeadlineMissed, Request, Runtime
 

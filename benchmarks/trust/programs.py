@@ -11,7 +11,7 @@ from benchmarks.trust.soc import LAYOUT, PARAMS, segments_of
 from benchmarks.trust.words import chained, mutated, raw_word
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, STORE_SEGMENTS, Insn, Lv0Space, Op, VecOp
 from hw.contract.job import Fault, FaultUnit
-from sim.functional.machine import FunctionalFault, Machine
+from sim.functional import FunctionalFault, Machine
 
 LONGEST = 14  #: instructions of a random program
 BIGGEST = 1500  #: steps or words of one instruction: keeps programs short in time

@@ -12,7 +12,7 @@ from benchmarks.trust.fleet import PARAMS
 from benchmarks.trust.guest_house import TENANTS, VISIT, Call, House
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import WatchedBus, judged
-from sim.bus import HostCosts
+from hw.contract.bus import HostCosts
 
 _GUESTS = 3
 _TURNS = 3

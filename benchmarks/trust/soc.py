@@ -5,11 +5,11 @@ Engine e runs the programs of tenant e. All memories are small, so that a round 
 
 from dataclasses import dataclass
 
+from hw.contract.bus import Bus
 from hw.contract.isa import LV2_SEGMENTS, Insn, Op, Segment
 from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
 from hw.contract.params import KIB, SocParams, preset
 from hw.contract.regs import EngineState, engine_reg
-from sim.bus import Bus
 
 #: The hardware of the campaigns: an engine for each tenant, and memories that are quick to compare.
 PARAMS: SocParams = preset("tiny").replace(name="trust", engines=2, lv2_bytes=16 * KIB, dram_bytes=256 * KIB)

@@ -16,10 +16,8 @@ from benchmarks.trust.doom import Doom, plant
 from benchmarks.trust.fleet import PARAMS, Craft, fleet
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import WatchedBus, judged
-from sim.bus import HostCosts
-from sw.driver import Device, DeviceFault, DriverError
-from sw.driver.models.loaded_model import LoadedModel
-from sw.driver.queues.interrupt_wait import LOOK_AFTER
+from hw.contract.bus import HostCosts
+from sw.driver import LOOK_AFTER, Device, DeviceFault, DriverError, LoadedModel
 from sw.runtime import DeadlineMissed, Mechanism, Request, RequestCancelled, Runtime, State
 
 REQUESTS = 10  #: of one round

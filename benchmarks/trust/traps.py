@@ -13,9 +13,8 @@ import numpy as np
 from benchmarks.trust.differential import Mismatch
 from benchmarks.trust.fleet import PARAMS, Craft, fleet
 from benchmarks.trust.watched_bus import WatchedBus, judged
-from sim.bus import Bus
-from sw.driver import Device, DriverError
-from sw.driver.models.loaded_model import LoadedModel
+from hw.contract.bus import Bus
+from sw.driver import Device, DriverError, LoadedModel
 from sw.runtime import Mechanism, Request, Runtime
 
 _FREEZE, _ERRORS = 1, (2, 3)

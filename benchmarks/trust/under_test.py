@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, cast
 
+from hw.contract.bus import Bus, HostCosts
 from hw.contract.params import SocParams
-from sim.backends import DEFAULT_BACKEND
-from sim.bus import Bus, HostCosts
-from sim.simulators import open_simulator
+from sim import DEFAULT_BACKEND, open_simulator
 
 HARDWARE = "CAESURA_TRUST_HARDWARE"  #: checkout from which simulators of the RTL are built
 KEEP = "CAESURA_TRUST_KEEP"  #: folder into which :func:`kept` writes
@@ -39,7 +38,7 @@ def open_device(params: SocParams, backend: str, costs: HostCosts | None = None)
     tree = os.environ.get(HARDWARE)
     if tree is None or backend != DEFAULT_BACKEND:
         return cast(DisturbedBus, open_simulator(params, backend, costs=costs))
-    from sim.rtl.compiled import CompiledBus
+    from sim.rtl import CompiledBus
 
     return CompiledBus(params, _library(Path(tree), params), costs=costs)
 
@@ -71,11 +70,9 @@ def _library(tree: Path, params: SocParams) -> Path:
 
 def main() -> None:
     """Build the simulator of this checkout's RTL and print its path."""
-    from hw.soc import Soc
-    from sim.rtl.digest import design_digest
-    from sim.rtl.native.build import recipe
-    from sim.rtl.top import SimTop
-    from sim.toolchain.library_cache import library
+    from hw import Soc
+    from sim.rtl import SimTop, design_digest, recipe
+    from sim.toolchain import library
 
     params = SocParams.from_dict(json.loads(sys.argv[1]))
     print(library(recipe(lambda: SimTop(params, Soc(params)), params), source=design_digest(params)))

@@ -20,13 +20,11 @@ from benchmarks.trust.image_rules import ImageFile, packed, why_illegal
 from benchmarks.trust.images import image_file
 from benchmarks.trust.under_test import open_device
 from benchmarks.trust.watched_bus import WatchedBus, judged
-from hw.contract.image import Image
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn, Op
-from sim.bus import HostCosts
-from sw.driver import Device
-from sw.driver.errors import OutOfEvents, OutOfMemory
-from sw.runtime import Mechanism, Runtime
-from sw.runtime.preemption_mechanism import choose
+from hw.image import Image
+from sw.driver import Device, OutOfEvents, OutOfMemory
+from sw.runtime import Mechanism, Runtime, choose
 
 _BODY = 100_000  #: cycles that a body of the lower image may take
 #: Cycles after which the driver gives up a job that does not begin, counted from when it knows that those before have

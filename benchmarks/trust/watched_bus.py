@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from benchmarks.trust.differential import Mismatch
+from benchmarks.trust.faulty_bus import FaultyBus
+from hw.contract.bus import Bus
 from hw.contract.isa import INSN_BYTES, Op, Segment
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
-from sim.bus import Bus
-from sim.faulty_bus import FaultyBus
 
 _MAGIC = JOB_MAGIC.to_bytes(2, "little")
 _SUPERVISOR, _SCRUBBER = 0xFFFF, 0xFFFE  #: in place of a model's number in tags of the driver's own jobs

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from sim.cache_folder import cache_dir
+from sim import cache_dir
 
 
 def folder() -> Path:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import onnx
 
-from compiler import quantise as quantiser
-from compiler.quantise import Feed
+from compiler import Feed, quantise as quantiser
 
 
 def quantise(model: onnx.ModelProto, feeds: Iterable[Feed], path: Path) -> None:

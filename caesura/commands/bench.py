@@ -10,12 +10,12 @@ import typer
 
 from caesura.api import UsageError
 from caesura.comma_separated import to_csv
-from caesura.json_text import json_text
-from caesura.machine import machine
+from caesura.json_form import json_text
+from caesura.machines import machine
 from caesura.options import Backend, Csv, Json, Page, ParamsFile, Preset, Set, check_form, check_writable, seconds
 from caesura.progress import Progress
 from caesura.terminal import say, tell, write
-from sim.backends import DEFAULT_BACKEND
+from sim import DEFAULT_BACKEND
 
 if TYPE_CHECKING:
     from caesura.bench import BenchResult

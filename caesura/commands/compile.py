@@ -7,14 +7,14 @@ import typer
 
 from caesura import api
 from caesura.compilation import Compilation, compile_file, takes_compilation
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.options import Json, check_writable, is_image
 from caesura.order_table import has_choice, measured_fields, measured_line, order_fields, order_table
 from caesura.show_points import points_over
 from caesura.terminal import say, tell, write
 
 if TYPE_CHECKING:
-    from compiler.compile import Compiled
+    from compiler import Compiled
 
 
 @takes_compilation

@@ -9,7 +9,7 @@ from caesura import show
 from caesura.api import UsageError
 from caesura.options import is_image
 from caesura.terminal import say
-from hw.contract.image import Image
+from hw.image import Image
 
 
 def disasm(image: Annotated[Path, typer.Argument(help="a compiled image (.cimg)")]) -> None:
@@ -22,7 +22,7 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="file to write")],
 ) -> None:
     """Write an image in flat form, for drivers in C that read no JSON."""
-    from hw.contract.flat import flat
+    from hw.image import flat
 
     raw = flat(_read(image))
     output.write_bytes(raw)

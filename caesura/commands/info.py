@@ -7,15 +7,15 @@ import typer
 from rich.console import Group
 
 from caesura import api, show
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.latency import latency_fields, latency_table
-from caesura.machine import machine_of
+from caesura.machines import machine_of
 from caesura.options import Dim, Fallback, Json, Set, is_image, sizes_of
 from caesura.progress import Progress
 from caesura.show_points import point_fields, points_summary, points_table
 from caesura.terminal import tell, write
-from hw.contract.image import Image
 from hw.contract.params import PRESETS
+from hw.image import Image
 
 
 def info(
@@ -38,7 +38,7 @@ def info(
         result = Group(show.show_image(image), *listed, points_summary(image), latency_table(image))
         plain = {**show.image_fields(image), "cancellation": point_fields(image), "latency": latency_fields(image)}
     elif path.exists():
-        from compiler.frontend import import_model  # after the check, as it loads onnx
+        from compiler import import_model  # after the check, as it loads onnx
 
         with Progress() as progress:
             progress.task(f"reading {path.name}")

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from caesura.compilation import Compilation, image_of, takes_compilation
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.options import Backend, Json, check_writable
 from caesura.progress import Progress
 from caesura.terminal import say, tell, write
-from sim.backends import DEFAULT_BACKEND
+from sim import DEFAULT_BACKEND
 
 
 @takes_compilation

@@ -7,7 +7,7 @@ import typer
 
 from caesura.api import UsageError
 from caesura.contained_quantisation import QuantisationLimits, contained_quantisation
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.options import Dim, Json, check_writable, seconds, sizes_of
 from caesura.progress import Progress
 from caesura.quantisation import QuantisationRequest

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from caesura.compilation import Compilation, image_of, takes_compilation
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.options import Json
 from caesura.progress import Progress
 from caesura.terminal import tell, write

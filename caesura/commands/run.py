@@ -9,21 +9,21 @@ import typer
 from caesura import api, inputs
 from caesura.backends import chosen_backend
 from caesura.compilation import Compilation, image_of, takes_compilation
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.options import AnyBackend, Csv, Json, Page, check_form, check_writable, is_image
 from caesura.outputs import save_outputs
 from caesura.progress import Progress
 from caesura.shares import shares
 from caesura.terminal import tell, write
-from hw.contract.image import Image
+from hw.image import Image
 from sim.cost import inference
 from sw.driver import HandledInterrupt
 
 if TYPE_CHECKING:
-    from caesura.check import CheckResult
-    from caesura.profile import Profile
+    from caesura.checks import CheckResult
+    from caesura.profiles import Profile
     from caesura.report import RunReport
-    from sim.timing.runs import InstructionRun
+    from sim import InstructionRun
 
 
 @takes_compilation
@@ -111,7 +111,7 @@ def _device(image: Image, backend: str, vcd: Path | None, progress: Progress, *,
     """Return a device, which keeps when its units run if it shall be ``recorded``."""
     if not recorded:
         return api.open(image.params, backend, vcd=vcd, progress=progress.cycles)
-    from sim.recording import NoRecording, open_recorded
+    from sim import NoRecording, open_recorded
 
     try:
         return api.Device(open_recorded(image.params, backend, progress.cycles))
@@ -144,8 +144,8 @@ def _check(
     device: api.Device, model: Path, compilation: Compilation, data: Sequence[inputs.Sample], report: "RunReport"
 ) -> "CheckResult":
     """Judge the report's outputs, and every layer, by onnxruntime."""
-    from caesura.check import check
-    from compiler.compile import compile_with_report
+    from caesura.checks import check
+    from compiler import compile_with_report
 
     # On one engine, whatever the run used: copies for observation are not ordered behind the other engines' parts.
     observing = compile_with_report(
@@ -159,7 +159,7 @@ def _write_trace(
     path: Path, report: "RunReport", runs: "list[InstructionRun]", interrupts: list[HandledInterrupt]
 ) -> None:
     from caesura.run_trace import job_counters, run_spans
-    from sim.trace import write_trace
+    from sim import write_trace
 
     counters = job_counters([job for stats in report.stats for job in stats.jobs])
     write_trace(path, run_spans(report.stats, runs, interrupts), counters)
@@ -177,7 +177,7 @@ def _write_page(
 
 def _profile(image: Image, report: "RunReport") -> "Profile":
     """Return where the cycles of the first sample went."""
-    from caesura.profile import profile
+    from caesura.profiles import profile
 
     return profile(image, report.stats[0].jobs)
 

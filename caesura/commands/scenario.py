@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from caesura.options import Csv, Json, Page, ParamsFile, Set, check_form, check_writable
-from sim.backends import BACKENDS_HELP
+from sim import BACKENDS_HELP
 
 
 def scenario(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from caesura import api
-from caesura.machine import machine
+from caesura.machines import machine
 from caesura.options import ParamsFile, Preset, Set
 from caesura.progress import Progress
 from caesura.terminal import say
@@ -20,7 +20,7 @@ def verilog(
 ) -> None:
     """Write the accelerator as Verilog."""
     hardware = machine(preset, params, changes or ()) or api.resolve("tiny")
-    from sim.rtl.verilog import write_verilog  # after the check, as it loads Amaranth
+    from sim.rtl import write_verilog  # after the check, as it loads Amaranth
 
     output.mkdir(parents=True, exist_ok=True)
     with Progress() as progress:

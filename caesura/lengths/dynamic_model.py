@@ -12,15 +12,11 @@ from caesura.api import Arrays, Device, Inputs, Model, UsageError
 from caesura.lengths.exact_padding import ExactPadding
 from caesura.lengths.kernel_source import KernelSource
 from caesura.lengths.loaded_kernels import Kernel, LoadedKernels
-from compiler.compile_range import Told
-from compiler.ir import CompileError
-from hw.contract.image import Image
-from hw.contract.kernel_attributes import LARGEST
-from hw.contract.range_image import RangeImage
+from compiler import CompileError, Told
+from hw.image import LARGEST, Image, RangeImage
 from sw.driver import LoadedModel
 from sw.kernels import KernelLibrary, OnDemandKernels
-from sw.runtime import InputError, RunStats
-from sw.runtime.ports import by_name, to_array
+from sw.runtime import InputError, RunStats, by_name, to_array
 
 _NAMED = 3  #: kernels that an error names
 

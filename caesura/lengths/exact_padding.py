@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from caesura.lengths.kernel_source import KernelSource
-from compiler.length_padding import padding_problem
+from compiler import padding_problem
 
 Arrays = dict[str, npt.NDArray]
 Shape = tuple[int, ...]

@@ -3,10 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from hw.contract.image import Image, ImageError
-from hw.contract.kernel_attributes import KernelAttributes
-from hw.contract.range_image import RangeImage
-from sim.cache_folder import BoundedFolder
+from hw.image import Image, ImageError, KernelAttributes, RangeImage
+from sim import BoundedFolder
 
 _SUFFIX, _RANGE_SUFFIX = ".cimg", ".crng"
 

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 import onnx
 
 from caesura.lengths.kernel_files import KernelFiles
-from compiler.backend.objects.object_store import ObjectStore, compiler_digest
-from compiler.backend.options import Options
-from compiler.compile import compile_model
-from compiler.compile_range import Told, compile_range
-from compiler.dynamic_dimension import DynamicDimension
-from compiler.frontend import import_model
-from compiler.ir import Graph
-from hw.contract.image import Image
-from hw.contract.kernel_attributes import KernelAttributes, ValueRange
+from compiler import (
+    DynamicDimension,
+    Graph,
+    ObjectStore,
+    Options,
+    Told,
+    compile_model,
+    compile_range,
+    compiler_digest,
+    import_model,
+)
 from hw.contract.params import SocParams
-from hw.contract.range_image import RangeImage
-from sim.cache_folder import cache_dir
+from hw.image import Image, KernelAttributes, RangeImage, ValueRange
+from sim import cache_dir
 from sw.kernels import KernelDemand, LibraryKernel
 
 

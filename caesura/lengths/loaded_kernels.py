@@ -1,10 +1,8 @@
 """Keeps the kernels that are in device memory, of all that a model has."""
 
 from caesura.api import Device, Model
-from hw.contract.image import Image
-from hw.contract.range_image import RangeImage
-from sw.driver import DriverError
-from sw.driver.errors import OutOfEvents, OutOfMemory
+from hw.image import Image, RangeImage
+from sw.driver import DriverError, OutOfEvents, OutOfMemory
 from sw.kernels import LibraryKernel
 
 Kernel = LibraryKernel[Image | RangeImage]

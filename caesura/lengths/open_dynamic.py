@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from caesura.api import Device
-from compiler.backend.options import Options
+from compiler import Options
 
 if TYPE_CHECKING:
     from caesura.lengths.dynamic_model import DynamicModel
@@ -46,7 +46,7 @@ def dynamic(
     """
     from caesura.lengths.dynamic_model import DynamicModel  # only loaded where they are used
     from caesura.lengths.kernel_source import KernelSource
-    from compiler.dynamic_dimension import DynamicDimension
+    from compiler import DynamicDimension
 
     chosen = replace(options or Options(), engines=engines or device.params.engines)
     source = KernelSource(DynamicDimension.of(Path(path), dimension), device.params, chosen, fallback, cache)

@@ -8,9 +8,9 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool
 from bokeh.models.ui import UIElement
 from bokeh.plotting import figure
 
-from caesura.bench_table import bench_table
+from caesura.bench_rows import bench_table
 from caesura.page.document import heading, label, paragraph, table, write_page
-from sim.visible_text import visible
+from sim import visible
 
 _LINE = 22  #: height of a figure, pixels
 

@@ -15,9 +15,9 @@ from bokeh.models.ui import UIElement
 from bokeh.models.widgets import Div
 from bokeh.resources import INLINE
 
+from caesura.column_table import ColumnTable
 from caesura.page.page_text import escaped
-from caesura.table import ColumnTable
-from sim.visible_text import visible
+from sim import visible
 
 _STYLE = (
     "<style>.caesura{font:15px/1.5 system-ui,sans-serif;max-width:75em}.caesura table{border-collapse:collapse;"

@@ -5,8 +5,8 @@ from bokeh.palettes import Category20
 from bokeh.plotting import figure
 
 from caesura.page.page_text import shortened
-from caesura.profile import PARTS, LayerProfile, Profile
-from sim.visible_text import visible
+from caesura.profiles import PARTS, LayerProfile, Profile
+from sim import visible
 
 _LINE = 22  #: height of a layer, pixels
 

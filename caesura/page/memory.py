@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from bokeh.models import NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 
-from hw.contract.image import LiveRange
 from hw.contract.isa import Segment
 from hw.contract.spaces import Space
+from hw.image import LiveRange
 from sw.driver import JobResult
 
 

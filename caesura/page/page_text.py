@@ -2,7 +2,7 @@
 
 import html
 
-from sim.visible_text import visible
+from sim import visible
 
 
 def escaped(text: str) -> str:

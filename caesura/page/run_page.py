@@ -5,17 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from caesura.column_table import pairs_table
 from caesura.page.document import heading, paragraph, table, write_page
 from caesura.page.layers import layer_cycles
 from caesura.page.memory import memory_plot
 from caesura.page.timeline import timeline
-from caesura.profile import profile
 from caesura.profile_table import layer_table
+from caesura.profiles import profile
 from caesura.report import RunReport
 from caesura.run_trace import run_spans
-from caesura.table import pairs_table
-from hw.contract.image import Image
-from sim.timing.runs import InstructionRun
+from hw.image import Image
+from sim import InstructionRun
 from sw.driver import HandledInterrupt
 
 #: Columns of the layers' table; where the cycles were lost is in the plot above it.

@@ -8,12 +8,12 @@ from bokeh.models import HoverTool, NumeralTickFormatter, Range1d
 from bokeh.palettes import Category10
 from bokeh.plotting import figure
 
+from caesura.column_table import Column, ColumnTable, pairs_table
 from caesura.page.document import heading, label, paragraph, table, write_page
 from caesura.page.timeline import timeline
 from caesura.scenario.outcome import Frame, Outcome
 from caesura.scenario.timeline import spans
-from caesura.table import Column, ColumnTable, pairs_table
-from sim.visible_text import visible
+from sim import visible
 
 _METRICS = (
     "requests", "makespan", "antt", "stp", "fairness", "sla_violation_rate", "compute_utilisation",

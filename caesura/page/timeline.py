@@ -11,8 +11,7 @@ from bokeh.palettes import Category20
 from bokeh.plotting import figure
 
 from caesura.page.document import label
-from sim.trace import Span
-from sim.visible_text import visible
+from sim import Span, visible
 
 _MOST = 20_000  #: bars that are drawn: more neither fit in 5 MB nor can be told apart
 _LINE = 26  #: height of a line, pixels

@@ -8,11 +8,11 @@ from rich.console import Group, RenderableType
 
 from caesura.api import UsageError
 from caesura.comma_separated import to_csv
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.progress import Progress
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.outcome_chart import outcome_chart
-from caesura.scenario.report import comparison, to_rows, to_table
+from caesura.scenario.reports import comparison, to_rows, to_table
 from caesura.scenario.runner import run_scenario
 from caesura.scenario.schema import Scenario
 from caesura.terminal import line, tell, width, write

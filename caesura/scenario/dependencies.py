@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from caesura.scenario.rtl import model_file
 from caesura.scenario.schema import Scenario, ScenarioError, TraceSpec, load_scenario
-from sim.host.onnx_tensors import all_tensors
+from sim.host import all_tensors
 
 
 def dependencies_digest(path: Path, policy: str, backend: str) -> str:

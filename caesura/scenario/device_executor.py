@@ -15,15 +15,9 @@ from caesura.scenario.outcome import Frame, LayerRun, Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import CYCLES, Scenario, ScenarioError
 from caesura.timeline import preemptive_spans
-from sim import cost
-from sim.trace import Span
+from sim import Span, cost
 from sw.driver import Device, LoadedModel
-from sw.runtime.group_run import GroupRun
-from sw.runtime.preemption_mechanism import Mechanism, Situation
-from sw.runtime.reference import durations
-from sw.runtime.request import Request
-from sw.runtime.runtime import Runtime
-from sw.runtime.session import Session
+from sw.runtime import GroupRun, Mechanism, Request, Runtime, Session, Situation, durations
 
 _SAMPLES = 2  #: different inputs of each model, used in turn
 

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass, field
 
-from sim.synthetic.machine import StateMove
-from sim.trace import Span
+from sim import Span
+from sim.synthetic import StateMove
 
 
 @dataclass

@@ -6,7 +6,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 
 from rich.console import Group
 
-from caesura.scenario.chart import MARGIN, Bar, chart
+from caesura.scenario.bar_chart import MARGIN, Bar, chart
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.schema import CYCLES
 from caesura.terminal import line

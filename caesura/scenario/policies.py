@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from caesura.api import UsageError
-from sw.runtime.policies import ORDER, PLACEMENT, OrderPolicy, PlacementPolicy, by_name, placement_for
-from sw.runtime.policies.fcfs import Fcfs
+from sw.runtime.policies import ORDER, PLACEMENT, Fcfs, OrderPolicy, PlacementPolicy, by_name, placement_for
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
 from caesura.scenario.schema import Closed, ModelSpec, Scenario, ScenarioError
 from caesura.scenario.serving import serve
-from compiler.backend.options import Options
-from compiler.frontend.problems import OpenDimension, UnsupportedModel
-from compiler.ir import CompileError
-from hw.contract.image import Image
+from compiler import CompileError, OpenDimension, Options, UnsupportedModel
 from hw.contract.params import SocParams
-from sim.backends import DEFAULT_BACKEND
-from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
+from hw.image import Image
+from sim import DEFAULT_BACKEND
+from sw.runtime import Mechanism, Situation, choose
 
 __all__ = ["Alone", "RtlRunner"]
 

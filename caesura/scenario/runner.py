@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from caesura.api import UsageError, resolve
-from caesura.machine import changed, read_machine
+from caesura.machines import changed, read_machine
 from caesura.progress import Progress
 from caesura.scenario import synthetic
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.policies import Policies
-from caesura.scenario.report import report
+from caesura.scenario.reports import report
 from caesura.scenario.rtl import RtlRunner
 from caesura.scenario.schema import Scenario, Stream, TraceSpec, load_scenario
 from caesura.scenario.timeline import spans
-from sim.backends import BACKENDS
-from sim.trace import write_trace
+from sim import BACKENDS, write_trace
 
 
 class Runner(Protocol):
@@ -51,7 +50,7 @@ def run_scenario(
     seen: Callable[[Scenario, Outcome], None] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.report`` for the members.
+    """Run a scenario file and report its metrics as plain data; see ``caesura.scenario.reports`` for the members.
 
     ``backend``: by default what the models need, see :func:`backend_of`. ``trace``: where to write a timeline for
     Perfetto; ``page``: a page with timeline and plots; ``seen`` is called with all that happened; ``progress`` tells

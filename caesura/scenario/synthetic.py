@@ -15,12 +15,18 @@ from caesura.scenario.policies import Policies
 from caesura.scenario.schema import ModelSpec, Scenario, ScenarioError
 from caesura.scenario.serving import serve
 from sim.synthetic import SwitchCost, SyntheticJob, SyntheticMachine
-from sw.runtime.estimates import Estimates
-from sw.runtime.forecast import Forecast
-from sw.runtime.layer_graph import LayerGraph
+from sw.runtime import (
+    Decision,
+    Estimates,
+    Forecast,
+    LayerChain,
+    LayerGraph,
+    LayerScheduler,
+    Mechanism,
+    Situation,
+    choose,
+)
 from sw.runtime.policies import LayerCost
-from sw.runtime.preemption_mechanism import Mechanism, Situation, choose
-from sw.runtime.scheduler import Decision, LayerChain, LayerScheduler
 
 
 class SyntheticRunner:

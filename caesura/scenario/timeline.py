@@ -2,7 +2,7 @@
 
 from caesura.scenario.outcome import Outcome
 from caesura.scenario.schema import CYCLES
-from sim.trace import Span
+from sim import Span
 
 
 def spans(outcome: Outcome, time_unit: str) -> list[Span]:

@@ -5,14 +5,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from caesura.json_text import json_text
+from caesura.json_form import json_text
 from caesura.sweep.run import run_sweep
 from caesura.sweep.spec import Point, load_sweep
 from caesura.sweep.store import Store
 from caesura.sweep.table import label_names, sweep_table, to_terminal
 from caesura.terminal import line, say, tell, write
-from compiler.backend.objects.workers import cpus
-from sim.visible_text import visible
+from compiler import cpus
+from sim import visible
 
 
 def sweep_command(

@@ -9,9 +9,7 @@ from caesura import api
 from caesura.inputs import random_samples
 from caesura.scenario.runner import run_scenario
 from caesura.sweep.spec import Point, SweepError
-from compiler.backend.options import Options
-from compiler.frontend.problems import OpenDimension, UnsupportedModel
-from compiler.ir import CompileError
+from compiler import CompileError, OpenDimension, Options, UnsupportedModel
 
 #: Figures of a scenario's report that a table shows.
 SCENARIO_FIGURES = (

@@ -14,7 +14,7 @@ from bokeh.transform import factor_cmap
 
 from caesura.page.document import label, write_page
 from caesura.page.page_text import escaped
-from sim.visible_text import visible
+from sim import visible
 
 _FIRST = (("onchip_bytes", "cycles"), ("antt", "stp"))  #: what is drawn until the reader chooses, if it is there
 

@@ -9,7 +9,7 @@ from caesura.sweep.measure import measure
 from caesura.sweep.processes import Task, in_processes
 from caesura.sweep.spec import Point, SweepError
 from caesura.sweep.store import Figures, Store, key_of
-from sim.cache_folder import sources_digest
+from sim import sources_digest
 
 _SOURCES = ("caesura", "compiler", "hw", "sim", "sw")  #: all code that figures come from
 

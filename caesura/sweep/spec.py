@@ -15,9 +15,9 @@ import pydantic
 from pydantic import Field
 
 from caesura.api import UsageError
-from caesura.machine import machine
+from caesura.machines import machine
 from hw.contract.params import ParamError, SocParams
-from sim.backends import BACKENDS
+from sim import BACKENDS
 
 _MOST_POINTS = 100_000
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from rich.console import Group
 
+from caesura.column_table import Column, ColumnTable, percent, shown
 from caesura.sweep.spec import Point
 from caesura.sweep.store import Figures
-from caesura.table import Column, ColumnTable, percent, shown
 from caesura.terminal import line
-from sim.visible_text import visible
+from sim import visible
 
 _PERCENT = {"utilisation", "sla_violation_rate"}
 #: On a terminal: few columns, so that they have room.

@@ -24,8 +24,8 @@ from compiler.order.report import OrderReport
 from compiler.plan.plan import VERSION, Plan
 from compiler.plan.plan_error import PlanError
 from compiler.plan.steps import joined, layer_names, step_plans, without_orders
-from hw.contract.image import Image
 from hw.contract.params import SocParams
+from hw.image import Image
 
 #: DRAM words of one load of a prologue. A pause that is withdrawn repeats what has not landed of up to four of them;
 #: shorter ones cost ResNet-50 more than all its points do (256 words: 0.13 %, 1024 words: 0.02 %).

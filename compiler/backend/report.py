@@ -10,8 +10,8 @@ from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.objects.layer_code import LayerCode
 from compiler.order.report import OrderReport
 from compiler.plan.plan import Plan
-from hw.contract.image import ImageMeta
 from hw.contract.isa import Segment
+from hw.image import ImageMeta
 
 
 @dataclass(frozen=True)

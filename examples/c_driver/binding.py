@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.flat import DTYPES, HEADER, PORT
-from sim.bus import Bus
+from hw.contract.bus import Bus
+from hw.image import DTYPES, HEADER, PORT
 
 _WAIT = 100_000_000  #: cycles that the driver sleeps for at most
 _MAX_ENGINES = 16

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from sim.toolchain.compilers import CC, Source, compile_all, link
+from sim.toolchain import CC, Source, compile_all, link
 
 HERE = Path(__file__).parent
 HEADER_FOLDER = HERE.parent.parent / "docs"  #: of caesura.h

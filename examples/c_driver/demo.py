@@ -16,8 +16,8 @@ import caesura
 from examples.c_driver.binding import CDevice
 from examples.c_driver.build import build
 from examples.digits import MODEL, SAMPLES
-from hw.contract.flat import flat
-from sim.backends import BACKENDS, DEFAULT_BACKEND
+from hw.image import flat
+from sim import BACKENDS, DEFAULT_BACKEND
 
 
 def main(arguments: list[str] | None = None) -> int:

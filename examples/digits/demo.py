@@ -18,7 +18,7 @@ from rich.table import Table
 import caesura
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
-from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
+from sim import BACKENDS_HELP, DEFAULT_BACKEND
 
 
 @dataclass

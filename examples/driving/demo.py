@@ -17,11 +17,10 @@ from rich.table import Table
 
 import caesura
 from benchmarks.driving import WAYS, FrameSchedule, FramesRun, Times, Way, Workload, prepare, run, schedule
-from caesura.scenario.chart import MARGIN
-from caesura.timeline import preemptive_spans
+from caesura import preemptive_spans
+from caesura.scenario import MARGIN
 from examples.driving.chart import LEGEND, chart
-from sim.backends import BACKENDS_HELP, DEFAULT_BACKEND
-from sim.trace import write_trace
+from sim import BACKENDS_HELP, DEFAULT_BACKEND, write_trace
 
 _MEASURED = {
     "pause": "until perception was off the engines",

@@ -18,12 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 import caesura
-from caesura.lengths.dynamic_model import DynamicModel
+from caesura.lengths import DynamicModel
 from examples.encoder import LENGTHS, MODEL, SAMPLES
 from examples.encoder.reference import integer_logits
 from examples.encoder.tokens import LEVELS, Tokens, tokens_of
-from sim.backends import BACKENDS_HELP
-from sim.backends import MODEL as FAST_MODEL
+from sim import BACKENDS_HELP, MODEL as FAST_MODEL
 
 _SERVED = {"compiled": "compiled for it", "exact": "kernel was there", "file": "kernel from the cache folder"}
 

@@ -10,10 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler import reference
-from compiler.dynamic_dimension import DynamicDimension
-from compiler.frontend import import_model
-from compiler.ir import Graph
+from compiler import DynamicDimension, Graph, import_model, reference
 from examples.encoder import MODEL
 from examples.encoder.export import INPUT, OUTPUT
 from examples.encoder.tokens import Tokens

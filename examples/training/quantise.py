@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from compiler import quantise as quantiser
-from compiler.quantise import Feed
+from compiler import Feed, quantise as quantiser
 
 
 def quantise(float_path: Path, int8_path: Path, feeds: Iterable[Feed]) -> None:

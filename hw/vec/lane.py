@@ -7,8 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.contract.isa import WIDE_TABLE_BYTES, VecOp
 from hw.contract.timing import TABLE_ROW_BYTES
-from hw.vec.requantise import LATENCY as REQUANTISE_LATENCY
-from hw.vec.requantise import RESULT, Requantise
+from hw.vec.requantise import LATENCY as REQUANTISE_LATENCY, RESULT, Requantise
 
 TABLE_ROWS = WIDE_TABLE_BYTES // TABLE_ROW_BYTES  #: in the memory of a lane
 PARAM_LATENCY = 3  #: enabled cycles from operands to their total, and to the moment bias and scale are needed

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 
-from hw.contract.image import CancelPoint, JobInfo
 from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import SocParams
+from hw.image import CancelPoint, JobInfo
 from sim.cost.backlog import Backlog, Counts, Step, Steps
 from sim.cost.dram import WorstDram
 from sim.cost.rivals import PORTS, Others, Rivals, rivals_of

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hw.contract.image import LayerInfo
+from hw.image import LayerInfo
 
 
 class Prediction(NamedTuple):

@@ -15,9 +15,9 @@ import numpy as np
 
 from hw.contract.isa import FORMATS, Insn, Op
 from hw.contract.params import SocParams
-from sim.timing.copies import COPY_FIELDS, run_steps, runs_of
-from sim.timing.excerpt import MOST
-from sim.timing.pipelines import vec_words
+from sim.cost.exact.copies import COPY_FIELDS, run_steps, runs_of
+from sim.cost.exact.excerpt import MOST
+from sim.cost.exact.pipelines import vec_words
 
 DRAM_OPS = (Op.LD2, Op.ST2)
 _RUNS_COUNTED = 256  #: runs of a copy whose bursts are counted one by one; the driver aligns segments to pages

@@ -1,5 +1,5 @@
 """Reads shapes as the cycles that they cost their units: typically, for the searches and schedules of the compiler, and
-at the worst, for the bound on pauses. Exactly, they cost what the fast model's pipes say (:mod:`sim.timing`).
+at the worst, for the bound on pauses. Exactly, they cost what the fast model's pipes say (:mod:`sim.cost.exact`).
 
 A unit is a pipeline. It is described by a *rate-latency* pair: with ``F(i) = max(ready(i), F(i - 1)) + cycles(i)``
 instruction i is done by ``F(i) + latency``, where ``ready`` is when it has its semaphores and the unit could take it.
@@ -15,10 +15,10 @@ from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import SocParams
 from hw.contract.timing import MAC_IN_FLIGHT, TABLE_ROW_BYTES, UNIT_IN_FLIGHT, UNIT_START, VEC_IN_FLIGHT
 from sim.cost.dram import WorstDram, moved
+from sim.cost.exact.pipelines import record_cycles
 from sim.cost.overheads import COPY_LATENCY, COPY_PLAN, HIDDEN, MAC_LATENCY, VEC_FIXED, VEC_LATENCY
 from sim.cost.rivals import Others, Rivals
 from sim.cost.shapes import DRAM_OPS, CopyShape, MacShape, Shape, VecShape, nominal_shape, placed_shape
-from sim.timing.pipelines import record_cycles
 
 #: Commands a unit may have taken and not finished; MAC works on one and knows the next, VEC takes one at a time.
 IN_FLIGHT = dict.fromkeys(Unit, UNIT_IN_FLIGHT) | {Unit.MAC: MAC_IN_FLIGHT, Unit.VEC: VEC_IN_FLIGHT}

@@ -1,7 +1,7 @@
 """Counts what a step of a model costs a CPU from the operators of its ONNX model: the same every time, whatever the
 computer.
 
-Each operator counts for one of these; ``sim.bus.HostCosts`` says how many cycles each of them takes:
+Each operator counts for one of these; ``hw.contract.bus.HostCosts`` says how many cycles each of them takes:
 
 ============== ==================================================================== ===================================
 counted        operators                                                            how many

@@ -8,7 +8,7 @@ import socket
 import sys
 
 from sim.host import frames
-from sim.host.session import HostSession
+from sim.host.onnx_session import HostSession
 
 _GRACE = 5  #: seconds in which the parent should have ended this process
 

@@ -3,6 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
+from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
 from hw.contract.timing import REGISTER_ACCESS, REGISTER_TOUCHED
 from sim.accesses import (
@@ -15,16 +16,15 @@ from sim.accesses import (
     memory_cycles,
     refused,
 )
-from sim.bus import HostCosts, Progress
+from sim.instruction_runs import InstructionRun, as_runs
 from sim.model.registers import RegisterModel
 from sim.model.soc import SocModel
-from sim.timing.runs import InstructionRun, as_runs
 
 _SLICE = 100_000  #: cycles between two calls of ``progress``
 
 
 class ModelBus:
-    """Is a :class:`sim.bus.Bus` over the fast model.
+    """Is a :class:`hw.contract.bus.Bus` over the fast model.
 
     Parameters
     ----------
@@ -150,7 +150,8 @@ class ModelBus:
 
     @property
     def run_table(self) -> npt.NDArray[np.int64]:
-        """Return what was recorded as a table, for ``sim.timing.runs.save_runs``: it has a row for each instruction."""
+        """Return what was recorded as a table, for ``sim.instruction_runs.save_runs``: it has a row for each
+        instruction."""
         return self._soc.shared.recorder.table()
 
     # -- time ------------------------------------------------------------------------------------------------

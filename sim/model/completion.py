@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 
 from hw.contract.isa import Unit
 from hw.contract.job import COMPLETION, COUNTERS, SEMAPHORES, JobFlag
+from sim.cost.exact.program import ProgramTable
 from sim.model.jobs import Job, JobFault
 from sim.model.queues import QueueModel
 from sim.model.waiting import waiting_counters
-from sim.timing.program import ProgramTable
 
 _COPIES = (Unit.LD2, Unit.ST2, Unit.LD1, Unit.ST1, Unit.LD0)
 _ZEROS = dict.fromkeys((name for name, _ in COUNTERS), 0)

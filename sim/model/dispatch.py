@@ -10,6 +10,7 @@ import numpy as np
 from hw.contract.isa import INSN_BYTES, Segment, Unit
 from hw.contract.job import SEMAPHORES, JobFlag
 from hw.contract.timing import RESTORED
+from sim.cost.exact.program import ProgramTable
 from sim.functional.state import FunctionalFault
 from sim.model.fetch import FetchModel
 from sim.model.jobs import Job
@@ -19,7 +20,6 @@ from sim.model.pipes import CopyPipe, MacPipe, VecPipe
 from sim.model.queues import BusQueueModel, QueueModel, SemaphoreModel, StoreQueueModel
 from sim.model.requests import READ_PORTS
 from sim.model.store_unit import StoreUnit
-from sim.timing.program import ProgramTable
 
 _UNITS = len(Unit)
 

@@ -7,8 +7,7 @@ from hw.contract import timing
 from hw.contract.params import SocParams
 from sim.dram import DramFault
 from sim.model.agenda import Agenda
-from sim.model.core import DONE, GIVEN_UP, IN_PYTHON, STRUCK, TAKEN, Core, Params
-from sim.model.core import Client as ClientState
+from sim.model.core import DONE, GIVEN_UP, IN_PYTHON, STRUCK, TAKEN, Client as ClientState, Core, Params
 from sim.model.lv2_writes import Lv2Writes
 from sim.model.requests import Client, Served
 from sim.model.transfer import Carrier, Transfer

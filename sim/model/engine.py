@@ -5,6 +5,8 @@ from collections.abc import Callable
 from hw.contract.job import Fault, FaultUnit, JobFlag
 from hw.contract.regs import EngineState
 from hw.contract.timing import RESET_PATIENCE, SETTLED
+from sim.cost.exact.copies import run_of_burst
+from sim.cost.exact.program import ProgramTable
 from sim.functional.state import Segments
 from sim.model.completion import copy_counters
 from sim.model.executor import ExecutorModel
@@ -18,8 +20,6 @@ from sim.model.ring import RingModel
 from sim.model.shared import Shared
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import LOADER, Transfer
-from sim.timing.copies import run_of_burst
-from sim.timing.program import ProgramTable
 
 KEPT = ("RING_BASE", "RING_SIZE", "CPL_BASE", "CPL_SIZE", "IRQ_ENABLE")  #: registers that a reset leaves alone
 _LOOK = 4  #: cycles between two looks whether an engine is quiet

@@ -7,13 +7,13 @@ from hw.contract.isa import INSN_BYTES
 from hw.contract.job import Fault, FaultUnit
 from hw.contract.regs import EngineState
 from hw.contract.timing import SETTLED, STUCK_CYCLES
+from sim.cost.exact.program import CANCEL, END, ILLEGAL
 from sim.model.completion import completion_of
 from sim.model.dispatch import DispatchModel, Why
 from sim.model.jobs import Job, JobFault, no_job
 from sim.model.parts import Part
 from sim.model.prepare import PreparerModel
 from sim.model.queues import QueueModel
-from sim.timing.program import CANCEL, END, ILLEGAL
 
 _IDLE, _BODY, _QUIESCE, _HALTED, _BETWEEN, _DRAIN, _RETIRE, _COPY, _REPORT, _DEAD = range(10)
 

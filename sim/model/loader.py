@@ -2,6 +2,7 @@
 
 from hw.contract.isa import INSN_BYTES, Unit
 from hw.contract.job import Fault, FaultUnit, JobFlag
+from sim.cost.exact.program import CANCEL, END, ProgramTable
 from sim.functional.state import FunctionalFault
 from sim.model.completion import Spans
 from sim.model.fetch import FetchModel
@@ -9,7 +10,6 @@ from sim.model.jobs import Job, JobFault, no_job
 from sim.model.parts import Part
 from sim.model.requests import READ_PORTS
 from sim.model.transfer import LOADER, Transfer
-from sim.timing.program import CANCEL, END, ProgramTable
 
 LOOK = 4  #: cycles from a stored job until its window is looked at
 SAVE = 8  #: words of its counters that are saved

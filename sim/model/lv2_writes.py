@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from hw.contract.params import SocParams
+from sim.cost.exact.copies import CopySteps, written_words
 from sim.model.core import Core
-from sim.timing.copies import CopySteps, written_words
 
 NOWHERE = -1  #: no bank
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from hw.contract.params import SocParams
+from sim.cost.exact.program import ProgramTable
 from sim.functional.state import Segments
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
@@ -13,7 +14,6 @@ from sim.model.load_unit import LoadUnit
 from sim.model.queues import QueueModel
 from sim.model.recorder import Recorder
 from sim.model.store_unit import StoreUnit
-from sim.timing.program import ProgramTable
 
 
 class Surroundings(Protocol):

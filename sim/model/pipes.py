@@ -1,8 +1,8 @@
 """Models the units that stay on the chip as pipelines: when they take a command, and when they signal that it is done.
 
 ``CopyPipe``: ``hw/dma/unit.py`` between scratchpads. ``MacPipe``: ``hw/mac/sequencer.py``. ``VecPipe``:
-``hw/vec/unit.py``. All take a command that is valid from a cycle on and what the formulas of :mod:`sim.timing` say of
-it, and return the cycle in which they accept it and that of the signal.
+``hw/vec/unit.py``. All take a command that is valid from a cycle on and what the formulas of :mod:`sim.cost.exact` say
+of it, and return the cycle in which they accept it and that of the signal.
 """
 
 from hw.contract.timing import (
@@ -13,8 +13,8 @@ from hw.contract.timing import (
     MAC_LANDED,
     MAC_STARTS,
 )
-from sim.timing.copies import CopySteps
-from sim.timing.pipelines import MacBlocks, VecSteps
+from sim.cost.exact.copies import CopySteps
+from sim.cost.exact.pipelines import MacBlocks, VecSteps
 
 
 class CopyPipe:

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from hw.contract.isa import INSN_BYTES
 from hw.contract.params import SocParams
-from sim.timing.program import ProgramTable
+from sim.cost.exact.program import ProgramTable
 
 _NEVER = 1 << 60
 

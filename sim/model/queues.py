@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from hw.contract.isa import Unit
 from hw.contract.timing import QUEUED, UNIT_IN_FLIGHT
+from sim.cost.exact.program import ProgramTable
 from sim.model.load_unit import LoadUnit
 from sim.model.lv2_writes import Lv2Writes
 from sim.model.pipes import CopyPipe
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import Transfer
-from sim.timing.program import ProgramTable
 
 
 class Pipe(Protocol):

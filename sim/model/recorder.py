@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hw.contract.isa import Unit
+from sim.instruction_runs import InstructionRun
 from sim.model.completion import Spans
 from sim.model.jobs import Job
 from sim.model.queues import QueueModel
-from sim.timing.runs import InstructionRun
 
 
 class UnitRun(NamedTuple):

@@ -8,6 +8,9 @@ import numpy.typing as npt
 from hw.contract.isa import UNIT_OF, Insn, Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams
+from sim.cost.exact.copies import RUN_LOOPS, runs_of
+from sim.cost.exact.excerpt import MOST, excerpt
+from sim.cost.exact.program import ProgramTable
 from sim.functional.repeated import RepeatedUnits
 from sim.functional.state import FunctionalFault, Segments
 from sim.model.agenda import Agenda
@@ -16,9 +19,6 @@ from sim.model.dram import MemoryModel
 from sim.model.events import EventModel
 from sim.model.programs import Programs
 from sim.model.recorder import Recorder
-from sim.timing.copies import RUN_LOOPS, runs_of
-from sim.timing.excerpt import MOST, excerpt
-from sim.timing.program import ProgramTable
 
 ENDLESS = 1 << 28  #: cycles of an instruction that nobody waits for
 

@@ -1,9 +1,9 @@
 """Defines the fast model of a machine whose units are faster or slower: the same rules, another clock for a unit.
 
-What the formulas of :mod:`sim.timing` say of an instruction is multiplied on its way from the program to the unit: runs
-and steps of a copy, blocks and pixels of a MAC, parameters and vectors of a VEC. Fixed stages of the pipelines, the
-first weights of a MAC, and what is not the unit's (queues, semaphores, DRAM) stay as they are. What a slower ST2 takes
-longer over a store is seen by the store behind it.
+What the formulas of :mod:`sim.cost.exact` say of an instruction is multiplied on its way from the program to the unit:
+runs and steps of a copy, blocks and pixels of a MAC, parameters and vectors of a VEC. Fixed stages of the pipelines,
+the first weights of a MAC, and what is not the unit's (queues, semaphores, DRAM) stay as they are. What a slower ST2
+takes longer over a store is seen by the store behind it.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hw.contract.bus import HostCosts, Progress
 from hw.contract.isa import Unit
 from hw.contract.params import SocParams
-from sim.bus import HostCosts, Progress
+from sim.cost.exact.copies import BurstTable, BusCopy, CopySteps
+from sim.cost.exact.decoded import Work
+from sim.cost.exact.pipelines import MacBlocks
+from sim.cost.exact.program import PIECE, ProgramTable
 from sim.model.bus import ModelBus
 from sim.model.programs import Programs
-from sim.timing.copies import BurstTable, BusCopy, CopySteps
-from sim.timing.decoded import Work
-from sim.timing.pipelines import MacBlocks
-from sim.timing.program import PIECE, ProgramTable
 
 Factors = Mapping[Unit, float]  #: how many times as long instructions of a unit take; 1 for a unit that is left out
 

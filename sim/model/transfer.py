@@ -4,8 +4,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Protocol
 
+from sim.cost.exact.copies import BusCopy
 from sim.model.core import Given
-from sim.timing.copies import BusCopy
 
 Told = Callable[[int], None]
 Struck = Callable[[int, "Transfer", int], None]  #: told when the fault is known, whose burst failed, and which

@@ -3,6 +3,7 @@
 import enum
 from abc import ABC, abstractmethod
 
+from hw.contract.bus import BusTimeout, HostCosts, Progress
 from hw.contract.params import SocParams
 from sim.accesses import (
     check_fault,
@@ -14,7 +15,6 @@ from sim.accesses import (
     memory_cycles,
     refused,
 )
-from sim.bus import BusTimeout, HostCosts, Progress
 
 REGISTER_TIMEOUT = 10_000  #: cycles a register access may take
 
@@ -28,7 +28,7 @@ class Until(enum.IntEnum):
 
 
 class RtlBus(ABC):
-    """Is a :class:`sim.bus.Bus` over a simulation of :class:`sim.rtl.top.SimTop`.
+    """Is a :class:`hw.contract.bus.Bus` over a simulation of :class:`sim.rtl.top.SimTop`.
 
     All cycles are counted and charged here, so backends that simulate the same netlist agree cycle for cycle. A
     memory access is charged first and takes effect at the end of the charged cycles.

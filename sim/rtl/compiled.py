@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
-from sim.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus, Until
 from sim.toolchain.compilers import BuildError
 
@@ -32,7 +32,7 @@ _INTERFACE = (
 
 
 class CompiledBus(RtlBus):
-    """Is a :class:`sim.bus.Bus` over a compiled netlist, cycle for cycle equal to ``PysimBus``.
+    """Is a :class:`hw.contract.bus.Bus` over a compiled netlist, cycle for cycle equal to ``PysimBus``.
 
     Parameters
     ----------

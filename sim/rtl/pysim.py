@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import MemoryInstance
 from amaranth.sim import Simulator
 
-from sim.bus import HostCosts, Progress
+from hw.contract.bus import HostCosts, Progress
 from sim.rtl.base import RtlBus, Until
 from sim.rtl.top import SimTop
 
@@ -17,7 +17,7 @@ PROGRESS_CYCLES = 1000
 
 
 class PysimBus(RtlBus):
-    """Is a :class:`sim.bus.Bus` over Amaranth's simulator, which does thousands of cycles per second.
+    """Is a :class:`hw.contract.bus.Bus` over Amaranth's simulator, which does thousands of cycles per second.
 
     Parameters
     ----------

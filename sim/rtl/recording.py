@@ -7,15 +7,15 @@ import numpy.typing as npt
 
 from hw.contract.isa import Unit
 from hw.contract.timing import UNIT_IN_FLIGHT
+from sim.instruction_runs import InstructionRun
 from sim.rtl.base import Until
 from sim.rtl.compiled import CompiledBus
 from sim.rtl.side_by_side import SideBySideBus
-from sim.timing.runs import InstructionRun
 
 
 class RecordingBus(SideBySideBus):
-    """Is a :class:`sim.bus.Bus` over a compiled backend that goes cycle by cycle and tells when units accepted and
-    finished each instruction of a body: the ground truth for the fast model.
+    """Is a :class:`hw.contract.bus.Bus` over a compiled backend that goes cycle by cycle and tells when units accepted
+    and finished each instruction of a body: the ground truth for the fast model.
 
     Members: ``runs``, of all instructions that have ended, in the order of their ends.
     """

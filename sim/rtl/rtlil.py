@@ -1,9 +1,7 @@
 """Writes netlists as RTLIL text: the hand-over from Amaranth to Yosys."""
 
 from amaranth.back import rtlil
-from amaranth.hdl import Fragment, Signal, Value
-from amaranth.hdl import _ir as ir
-from amaranth.hdl import _nir as nir
+from amaranth.hdl import Fragment, Signal, Value, _ir as ir, _nir as nir
 from amaranth.lib import wiring
 
 

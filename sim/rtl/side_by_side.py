@@ -12,7 +12,7 @@ class DisagreementError(AssertionError):
 
 
 class SideBySideBus(RtlBus):
-    """Is a :class:`sim.bus.Bus` over simulations that are fresh from power-on. Every call goes to all of them.
+    """Is a :class:`hw.contract.bus.Bus` over simulations that are fresh from power-on. Every call goes to all of them.
 
     All must answer the same, or :class:`DisagreementError` is raised. Closing closes all.
 

@@ -4,8 +4,8 @@ from amaranth.hdl import ClockDomain, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hw import Axi4Lite
 from hw.contract.params import SocParams
-from hw.interfaces import Axi4Lite
 from sim.dram import Dram, fault_ports, timing_ports
 
 

@@ -4,8 +4,8 @@ import re
 import tempfile
 from pathlib import Path
 
+from hw import Soc
 from hw.contract.params import SocParams
-from hw.soc import Soc
 from sim.rtl.rtlil import to_rtlil
 from sim.rtl.yosys import require_yosys, run_yosys
 

@@ -1,6 +1,5 @@
 """The synthetic machine has queues, memory access and compute with given durations, without instructions or data."""
 
-from sim.synthetic.job import MachineObserver, SyntheticJob
-from sim.synthetic.machine import SwitchCost, SyntheticMachine
+import lazy_loader
 
-__all__ = ["MachineObserver", "SwitchCost", "SyntheticJob", "SyntheticMachine"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,14 +1,14 @@
-"""Defines the device driver: everything a host does with one SoC, above ``sim.bus.Bus`` alone."""
+"""Defines the device driver: everything a host does with one SoC, above ``hw.contract.bus.Bus`` alone."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Literal
 
-from hw.contract.image import Image
+from hw.contract.bus import Bus
 from hw.contract.isa import Segment
 from hw.contract.job import COUNTERS
-from sim.bus import Bus
+from hw.image import Image
 from sw.driver.errors import DeviceTimeout, DriverError
 from sw.driver.limits import BODY
 from sw.driver.memory.allocator import Allocator
@@ -110,7 +110,7 @@ class Device:
         than the first one did. Small models have all their weights there: ``ImageMeta.weights_only``.
         ``body_cycles``: the most cycles one body may take, whatever its image says; raise it for very long layers.
 
-        Raises ``hw.contract.image.ImageError`` for an image that is damaged or built for other parameters,
+        Raises ``hw.image.image.ImageError`` for an image that is damaged or built for other parameters,
         :class:`OutOfMemory` or :class:`DriverError` when something does not fit. The device stays as it was then.
         """
         with self.ownership.one_thread():

@@ -6,8 +6,8 @@ the job has become the oldest of its engine and the events that it waits for hav
 
 from collections import Counter
 
-from hw.contract.image import Image
 from hw.contract.params import DRAM_TIMING, SocParams
+from hw.image import Image
 
 FACTOR = 4  #: times the bound: it leaves out what the host does to the memory, and stalls that are nobody's
 MARGIN = 1 << 16

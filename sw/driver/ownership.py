@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import ReferenceType, WeakValueDictionary, finalize, ref
 
-from sim.bus import Bus
+from hw.contract.bus import Bus
 from sw.driver.errors import DriverError
 
 _DRIVERS: WeakValueDictionary[int, "Ownership"] = (

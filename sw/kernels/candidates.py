@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from hw.contract.kernel_attributes import ValueRange
+from hw.image import ValueRange
 
 Entry = TypeVar("Entry")
 

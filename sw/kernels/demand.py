@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hw.contract.kernel_attributes import AttributeProblem, Class1Value, check_class_2, class_1_key
+from hw.image import AttributeProblem, Class1Value, check_class_2, class_1_key
 
 
 class KernelDemand:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from hw.contract.kernel_attributes import KernelAttributes, check_class_2
+from hw.image import KernelAttributes, check_class_2
 from sw.kernels.candidates import Candidates
 from sw.kernels.demand import KernelDemand
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
-from hw.contract.kernel_attributes import check_class_2
+from hw.image import check_class_2
 from sw.kernels.demand import KernelDemand
 from sw.kernels.kernel_library import KernelLibrary, LibraryKernel
 

@@ -1,23 +1,5 @@
 """The run time serves inferences of loaded models, above the driver."""
 
-from sw.runtime.ports import InputError
-from sw.runtime.preemption_mechanism import Mechanism
-from sw.runtime.request import DeadlineMissed, Request, RequestCancelled, State
-from sw.runtime.runtime import Runtime
-from sw.runtime.session import Session
-from sw.runtime.spans import RunSpan
-from sw.runtime.stats import LayerStats, RunStats
+import lazy_loader
 
-__all__ = [
-    "DeadlineMissed",
-    "InputError",
-    "LayerStats",
-    "Mechanism",
-    "Request",
-    "RequestCancelled",
-    "RunSpan",
-    "RunStats",
-    "Runtime",
-    "Session",
-    "State",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

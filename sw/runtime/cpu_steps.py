@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hw.contract.image import StepInfo
+from hw.image import StepInfo
 from sw.driver import Device
 from sw.runtime.request import CpuStep, Request
 from sw.runtime.stats import StepOnCpu

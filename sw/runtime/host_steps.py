@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image, ImageError, StepInfo
-from sim.bus import LINE_BYTES, HostCosts
+from hw.contract.bus import LINE_BYTES, HostCosts
+from hw.image import Image, ImageError, StepInfo
 from sim.host import DEFAULT_LIMITS, ContainedModels, HostLimits, HostModelError, HostStepError, HostWork, work_of
 
 

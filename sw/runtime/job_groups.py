@@ -4,7 +4,7 @@ group loads into the model's ring of weight windows while another computes."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hw.contract.image import Image, StepInfo
+from hw.image import Image, StepInfo
 from sw.driver.memory.weight_windows import predecessors
 from sw.runtime.policies.contract import LayerCost
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy.typing as npt
 
-from hw.contract.image import StepInfo
+from hw.image import StepInfo
 from sw.driver import Device, LoadedModel
 from sw.runtime.host_steps import HostSteps
 from sw.runtime.ports import InputError, by_name, from_tensor, to_tensor

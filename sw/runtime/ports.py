@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import PortInfo, TensorInfo
+from hw.image import PortInfo, TensorInfo
 
 _NUMBERS = "biufc"  #: kinds of arrays of numbers: the dtype of an input is compared with its port's
 

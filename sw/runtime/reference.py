@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hw.contract.image import Image
+from hw.image import Image
 from sw.driver import JobResult
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy.typing as npt
 
-from hw.contract.image import StepInfo
+from hw.image import StepInfo
 from sw.driver import DriverError, JobResult, LoadedModel
 from sw.runtime.job_groups import JobGroup, job_groups
 from sw.runtime.model_data import Arrays, ModelData

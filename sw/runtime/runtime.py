@@ -24,8 +24,8 @@ class Runtime(RequestRunner):
 
     A request that has the device to itself stores the durations of its layers in its image, if that has none.
 
-    Steps of a model that the CPU computes take their time (``sim.bus.HostCosts``), one after the other on a core of its
-    own, beside the one that runs driver and scheduler; layers of other requests run meanwhile.
+    Steps of a model that the CPU computes take their time (``hw.contract.bus.HostCosts``), one after the other on a
+    core of its own, beside the one that runs driver and scheduler; layers of other requests run meanwhile.
 
     Layers run on the engines that were chosen for their model or its request, so that models on different engines run
     side by side. With ``placed``, ``placement`` (likewise, ``queue_time`` if not given) says on which engine each layer

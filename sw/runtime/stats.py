@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hw.contract.image import Image
 from hw.contract.job import COUNTERS
+from hw.image import Image
 from sw.driver import DramTraffic, JobResult
 
 
@@ -48,8 +48,8 @@ class StepOnCpu:
 @dataclass(frozen=True)
 class RunStats:
     """Describes one inference. ``cycles``: first prologue or body to last end, on the accelerator; ``latency``: the
-    host's view from cycle ``begin`` on, with everything ``sim.bus.HostCosts`` charges; ``on_cpu``: of that, the steps
-    that the CPU computed."""
+    host's view from cycle ``begin`` on, with everything ``hw.contract.bus.HostCosts`` charges; ``on_cpu``: of that, the
+    steps that the CPU computed."""
 
     cycles: int
     latency: int

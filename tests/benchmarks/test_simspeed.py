@@ -6,8 +6,8 @@ from benchmarks import race, simspeed, verilator
 from benchmarks.lab import Lab
 from benchmarks.race import RaceBus
 from caesura.progress import Progress
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sim.rtl import compiled
 from sim.rtl.side_by_side import DisagreementError
 from tests.sim.rtl.test_backends import dma_cycles, interpreted, native

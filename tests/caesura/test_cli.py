@@ -6,9 +6,9 @@ import pytest
 import caesura
 from caesura import api, cli
 from hw.contract.assembly import assemble
-from hw.contract.flat import flat
-from hw.contract.image import Image
 from hw.contract.params import preset
+from hw.image.flat_form import flat
+from hw.image.image import Image
 from sim.backends import DEFAULT_BACKEND
 from sim.model.bus import ModelBus
 from sim.rtl import BuildError

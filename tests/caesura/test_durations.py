@@ -4,7 +4,7 @@ import json
 
 import caesura
 from caesura.inputs import random_samples
-from hw.contract.image import Image
+from hw.image.image import Image
 from sw.runtime.reference import measured
 from tests.system.command import caesura_command
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from caesura.inputs import load_samples, random_samples
-from hw.contract.image import PortInfo
 from hw.contract.params import preset
+from hw.image.image import PortInfo
 from sw.runtime import InputError
 from tests.support.images import copy_image
 

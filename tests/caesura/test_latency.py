@@ -11,10 +11,10 @@ from caesura.cli import app
 from caesura.latency import halt_bound, latency_bound
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.contract.image import Image
+from hw.contract.bus import HostCosts
 from hw.contract.isa import LV2_SEGMENTS
 from hw.contract.params import preset
-from sim.bus import HostCosts
+from hw.image.image import Image
 from sim.rtl import open_bus
 from sw.driver import Device
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from benchmarks.workloads import workload
 from caesura.cli import app
 from caesura.model_cycles import model_cycles
-from hw.contract.image import Image
+from hw.image.image import Image
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,9 @@
 import pytest
 
 from caesura.roofline import Roofline, layer_roofline, network_roofline
-from hw.contract.image import LayerInfo
 from hw.contract.job import COUNTERS
 from hw.contract.params import preset
+from hw.image.image import LayerInfo
 
 BASE = preset("base")  # 512 MACs, 16 bytes of DRAM per cycle, 32 vector lanes
 NOTHING = dict.fromkeys((name for name, _ in COUNTERS), 0)

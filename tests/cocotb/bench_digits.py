@@ -6,7 +6,7 @@ import cocotb
 import numpy as np
 from cocotb.task import bridge
 
-from hw.contract.image import Image
+from hw.image.image import Image
 from sw.driver import Device
 from sw.runtime import Session
 from tests.cocotb.cocotb_bus import CocotbBus

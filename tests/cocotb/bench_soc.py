@@ -5,10 +5,10 @@ import random
 import cocotb
 from cocotb.task import bridge
 
+from hw.contract.bus import BusError
 from hw.contract.isa import Op
 from hw.contract.params import preset
 from hw.contract.regs import ID_VALUE, EngineState, engine_reg, global_reg
-from sim.bus import BusError
 from tests.cocotb.cocotb_bus import CocotbBus
 from tests.hw.soc_bench import END, SocBench, copy
 

@@ -10,8 +10,8 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiResp
 
+from hw.contract.bus import BusError, HostCosts
 from hw.contract.params import SocParams
-from sim.bus import BusError, HostCosts
 
 PERIOD_NS = 10
 
@@ -23,7 +23,7 @@ def random_pauses(seed: int, share: float):
 
 
 class CocotbBus:
-    """:class:`sim.bus.Bus` for synchronous code that runs in ``cocotb.task.bridge``.
+    """:class:`hw.contract.bus.Bus` for synchronous code that runs in ``cocotb.task.bridge``.
 
     Host actions cost nothing: what is checked here is the Verilog, not latency. ``stall`` is the share of cycles
     in which each AXI channel is held up.

@@ -9,16 +9,16 @@ from benchmarks.workloads import workload
 from compiler import reference
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from compiler.compile_range import compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.frontend import import_model
 from compiler.ir import Graph
+from compiler.ranges import compile_range
 from examples.encoder import LENGTHS, MODEL, demo
 from examples.encoder.reference import integer_logits
-from hw.contract.image import Image
-from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
-from hw.contract.range_image import RangeImage
+from hw.image.image import Image
+from hw.image.kernel_attributes import KernelAttributes
+from hw.image.range_image import RangeImage
 from tests.support.check.preemption import check_points
 from tests.support.check.races import RaceChecker
 from tests.support.check.windows import window_clashes

@@ -10,12 +10,12 @@ from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.compile import compile_with_report
-from compiler.compile_range import compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.ir import CompileError
+from compiler.ranges import compile_range
 from compiler.timed_order import PROGRAMS, build_timed
-from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
+from hw.image.kernel_attributes import KernelAttributes
 from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs
 from tests.support.image_runner import run_image

@@ -9,11 +9,11 @@ from compiler.backend.pipeline import build as build_image
 from examples.c_driver.binding import CDevice, CDriverError
 from examples.c_driver.build import build
 from examples.c_driver.demo import main
-from hw.contract.flat import HEADER, PORT, RELOCATION, flat
-from hw.contract.image import Image, ImageError, Relocation
 from hw.contract.isa import INSN_BYTES, Op
 from hw.contract.job import JOB
 from hw.contract.params import preset
+from hw.image.flat_form import HEADER, PORT, RELOCATION, flat
+from hw.image.image import Image, ImageError, Relocation
 from sw.driver.memory.placement import relocate
 from tests.support.graphs import GraphBuilder, random_inputs, residual_block
 from tests.support.images import negating_image

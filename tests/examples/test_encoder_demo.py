@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import caesura
-from caesura.check import check
+from caesura.checks import check
 from compiler.compile import compile_with_report
 from compiler.dynamic_dimension import DynamicDimension
 from examples.encoder import LENGTHS, MODEL, demo

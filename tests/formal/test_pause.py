@@ -6,8 +6,7 @@ from amaranth.hdl import Assert, Assume, Fragment, Module, Signal
 from hw.contract.isa import UNIT_OF, Op
 from hw.contract.job import Fault
 from hw.contract.regs import EngineState
-from hw.control import executor as executor_module
-from hw.control import loader as loader_module
+from hw.control import executor as executor_module, loader as loader_module
 from hw.control.executor import Executor
 from hw.control.loader import Loader
 from tests.formal.harness import prove_for_ever, specification

@@ -1,11 +1,11 @@
 """Jobs on a whole SoC through its ``Bus``, without compiler and driver."""
 
+from hw.contract.bus import Bus, HostCosts
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, JobFlag
 from hw.contract.params import SocParams
 from hw.contract.regs import engine_reg, global_reg
 from sim.backends import DEFAULT_BACKEND
-from sim.bus import Bus, HostCosts
 from sim.rtl import open_bus
 
 RING_LOG2 = 3

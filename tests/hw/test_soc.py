@@ -4,13 +4,13 @@ import pytest
 from amaranth.hdl import ClockDomain, Module, Signal
 from amaranth.sim import Simulator
 
+from hw.contract.bus import BusError
 from hw.contract.isa import Insn, Op
 from hw.contract.job import COUNTERS, Fault, FaultUnit, JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import ID_VALUE, EngineState, global_reg
 from hw.control.engine_control import EngineControl
 from sim.backends import DEFAULT_BACKEND
-from sim.bus import BusError
 from tests.hw.soc_bench import END, ENGINE_MEMORY, LV2_BYTES, SocBench, copy
 
 PARAMS = preset("tiny").replace(engines=2)

@@ -20,9 +20,9 @@ from caesura.duration_store import DurationStore
 from caesura.lengths.kernel_files import KernelFiles
 from compiler.backend.objects.layer_object import LayerObject
 from compiler.backend.objects.object_store import ObjectStore
-from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
-from hw.contract.range_image import RangeImage, Stretch
+from hw.image.kernel_attributes import KernelAttributes
+from hw.image.range_image import RangeImage, Stretch
 from sim.c_library import c_library
 from sim.cache_folder import BoundedFolder, ForeignCacheError, cache_dir, read_kept, write_kept
 from sim.toolchain.compilers import BuildError

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from hw.contract.image import Image
 from hw.contract.regs import EngineState
+from hw.image.image import Image
 from sw.driver import Device, LoadedModel, ModelJob
 from sw.driver.queues.job import JobState
 from sw.runtime import Session

@@ -20,11 +20,11 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hw.contract.bus import LINE_BYTES, BusError, HostCosts
 from hw.contract.isa import SEGMENTS, Insn, Op
 from hw.contract.job import COMPLETION, JOB, JOB_MAGIC, SEMAPHORES, Fault, FaultUnit, JobFlag
 from hw.contract.params import SocParams
 from hw.contract.regs import ENGINE_BASE, ID_VALUE, VERSION_VALUE, EngineState, register_map
-from sim.bus import LINE_BYTES, BusError, HostCosts
 from sim.functional.machine import FunctionalFault, Machine
 from sim.functional.units import COPIES
 
@@ -50,7 +50,8 @@ class _Body:
 
 
 class FakeSoc:
-    """A ``sim.bus.Bus``. ``hang``: jobs never end. ``fault_completion``: a faulting job writes a completion too.
+    """A ``hw.contract.bus.Bus``. ``hang``: jobs never end. ``fault_completion``: a faulting job writes a completion
+    too.
 
     ``inject``: called with (engine, instruction) before each instruction of a body; a fault it returns happens.
     """

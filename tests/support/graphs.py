@@ -7,8 +7,8 @@ import numpy as np
 from compiler import ir, reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.contract.image import Image
 from hw.contract.params import SocParams
+from hw.image.image import Image
 from tests.support.check.races import RaceChecker
 from tests.support.image_runner import run_image
 

@@ -17,17 +17,17 @@ from compiler.backend.lowered_model import LoweredModel
 from compiler.backend.objects.desk import Desk
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build, build_lowered, emit_lowered
-from compiler.compile_range import compile_range
 from compiler.dynamic_dimension import DynamicDimension
 from compiler.engine_count import build_for_its_size
 from compiler.frontend import import_model
 from compiler.measured_order import build_measured
 from compiler.plan.retarget import retarget
+from compiler.ranges import compile_range
 from compiler.timed_order import build_timed
 from examples.encoder import MODEL as ENCODER
-from hw.contract.image import Image
-from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import KIB, SocParams
+from hw.image.image import Image
+from hw.image.kernel_attributes import KernelAttributes
 from tests.support.graphs import GraphBuilder
 from tests.support.layer_cases import BASE, CASES, FOUR, TINY
 from tests.support.length_nets import H, X, conv_net, length_net

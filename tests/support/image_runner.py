@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image, StepInfo, TensorInfo
 from hw.contract.isa import LV2_SEGMENTS, Segment
+from hw.image.image import Image, StepInfo, TensorInfo
 from sim.functional.machine import AccessObserver, Machine
 from sim.functional.state import Segments
 from tests.support.turns import turns

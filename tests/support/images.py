@@ -3,9 +3,9 @@
 from onnx import TensorProto, helper
 
 from hw.contract.assembly import assemble
-from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.isa import Insn
 from hw.contract.params import SocParams
+from hw.image.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 
 SIZE = 64  #: bytes that the copying image moves
 COPY_CYCLES = 202  #: of its job on ``tiny``, as the RTL and the fast model count them

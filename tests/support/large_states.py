@@ -1,8 +1,8 @@
 """Models that have much to keep when they are preempted: many pieces, or all there is."""
 
-from hw.contract.image import Image, LiveRange
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image.image import Image, LiveRange
 from tests.support.preempt_images import walking_image
 
 LV1, LV2 = range(2200, 2800, 2), range(1100, 1700, 2)  #: bytes that bodies leave alone

@@ -2,9 +2,9 @@
 
 import random
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import SocParams
 from hw.contract.regs import ENGINE_BASE
-from sim.bus import HostCosts
 from sim.functional.units import Units
 from sim.model.bus import ModelBus
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from hw.contract.image import Image
+from hw.contract.bus import HostCosts
 from hw.contract.regs import EngineState, engine_reg
-from sim.bus import HostCosts
+from hw.image.image import Image
 from sim.rtl import open_bus
 from sw.driver import Device
 from sw.runtime.session import Session

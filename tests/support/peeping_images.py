@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import CancelPoint, Image, LiveRange
 from hw.contract.isa import Insn, Lv0Space, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image.image import CancelPoint, Image, LiveRange
 from sw.driver.memory.footprint import accumulator_bytes
 from sw.driver.models.loaded_model import LoadedModel
 from sw.driver.preempt.copies import copy_fields

@@ -5,9 +5,9 @@ import numpy as np
 from compiler import ir, reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.contract.image import Image, JobInfo
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
+from hw.image.image import Image, JobInfo
 from sim.functional.machine import Machine
 from sim.functional.state import Segments
 from tests.support.graphs import GraphBuilder, random_inputs

@@ -3,10 +3,10 @@
 import numpy as np
 
 from hw.contract.assembly import assemble
-from hw.contract.image import CancelPoint, Image, JobInfo, LiveRange
 from hw.contract.isa import Insn, Op, VecOp
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image.image import CancelPoint, Image, JobInfo, LiveRange
 from tests.support.images import SIZE, copy_image, encode
 
 WEIGHT = 64  #: bytes of weights of each job

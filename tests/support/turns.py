@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hw.contract.image import Image, StepInfo
+from hw.image.image import Image, StepInfo
 
 
 @dataclass(frozen=True)

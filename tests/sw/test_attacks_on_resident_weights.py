@@ -7,10 +7,10 @@ import pytest
 
 from compiler.backend.options import Options
 from compiler.compile import compile_model
-from hw.contract.image import Image, ImageError, JobInfo, LiveRange, Relocation
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import preset
 from hw.contract.spaces import Space
+from hw.image.image import Image, ImageError, JobInfo, LiveRange, Relocation
 from sim.backends import DEFAULT_BACKEND, MODEL
 from sim.simulators import open_simulator
 from sw.driver import Device

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from hw.contract.regs import EngineState
 from sim.backends import DEFAULT_BACKEND, MODEL
-from sim.bus import HostCosts
 from sim.simulators import open_simulator
 from sw.driver import Device, DeviceFault, DeviceTimeout
 from sw.runtime import Session

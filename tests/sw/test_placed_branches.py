@@ -8,8 +8,8 @@ from caesura.latency import latency_bound
 from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
+from hw.contract.bus import HostCosts
 from hw.contract.params import KIB, preset
-from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device, DriverError
 from sw.runtime import Session

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import FORMATS, Insn, Op
 from hw.contract.params import preset
 from hw.contract.regs import register_map
-from sim.bus import HostCosts
 from sim.rtl import open_bus
 from tests.hw.soc_bench import DATA_BYTES, END, LV2_BYTES, SocBench, copy
 from tests.support.raw_insns import COPIES, legal, raw

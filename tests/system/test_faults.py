@@ -6,9 +6,9 @@ import pytest
 import caesura
 from examples.digits import MODEL, SAMPLES
 from examples.digits.evaluate import reference_logits
-from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import Fault
+from hw.image.image import Image
 from sim import backends
 from tests.support.raw_insns import with_field
 from tests.system.command import caesura_command

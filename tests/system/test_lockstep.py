@@ -13,9 +13,9 @@ from caesura.inputs import random_samples
 from compiler import golden
 from compiler.backend.options import Options
 from compiler.compile import compile_model
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Op
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sw.driver import Device
 from sw.runtime import Session

@@ -12,11 +12,11 @@ from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.compile import compile_model
-from hw.contract.image import Image
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Segment
 from hw.contract.params import preset
+from hw.image.image import Image
 from sim import backends
-from sim.bus import HostCosts
 from sim.rtl import open_bus
 from sim.simulators import open_simulator
 from sw.driver import Device

@@ -8,10 +8,10 @@ import pytest
 from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.contract.image import Image
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
+from hw.image.image import Image
 from sim import backends
-from sim.bus import HostCosts
 from sim.simulators import open_simulator
 from sw.driver import Device
 from tests.support.exhaustive import Task, Walk, places

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn, Op
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sim.rtl import open_bus
 from tests.hw.soc_bench import DATA_BYTES, END, SocBench, copy
 from tests.hw.vec.test_vec_unit import SEGMENTS, Bench, random_insn

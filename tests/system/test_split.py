@@ -11,9 +11,9 @@ from compiler.backend.pipeline import build
 from compiler.backend.split.parts import cut
 from compiler.order.dimensions import HEIGHT
 from compiler.plan.rewrites import ImageCut
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
 from sim import backends
-from sim.bus import HostCosts
 from sim.simulators import open_simulator
 from sw.driver import Device
 from tests.support.exhaustive import Task, Walk, places

@@ -11,7 +11,7 @@ from benchmarks.trust.mutants.mutant import CodeMoved, Mutant
 from benchmarks.trust.mutants.trees import mutated_tree
 from benchmarks.trust.round_process import ROOT, Place, run_rounds
 from benchmarks.trust.under_test import HARDWARE, KEEP, KEPT
-from sim.backends import DEFAULT_BACKEND
+from sim import DEFAULT_BACKEND
 
 FOUND, SURVIVED, BROKEN = "found", "survived", "broken"
 _SECONDS = 600.0  #: that a campaign may take for one mutant, builds not counted

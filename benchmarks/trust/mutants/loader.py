@@ -2,7 +2,7 @@
 
 from benchmarks.trust.mutants.mutant import Mutant
 
-_CHECK, _LIMITS, _IMAGES = "hw/contract/image_check.py", "hw/contract/image_limits.py", ("images",)
+_CHECK, _LIMITS, _IMAGES = "hw/image/check.py", "hw/image/limits.py", ("images",)
 
 LOADER = (
     Mutant(
@@ -52,7 +52,7 @@ LOADER = (
         "L", _IMAGES,
     ),
     Mutant(
-        "L10", "bodies may write where weights stay", "hw/contract/window_weights.py",
+        "L10", "bodies may write where weights stay", "hw/image/windows.py",
         "    yield from _writes(image, low, low + size, place)\n", "",
         "T", (*_IMAGES, "storms"),
     ),

@@ -45,4 +45,4 @@ class CodeMoved(ValueError):
 
 
 #: Files of ``hw`` that software runs on, and no hardware is built from.
-_SOFTWARE = ("hw/contract/image", "hw/contract/window_weights")
+_SOFTWARE = "hw/image/"

@@ -14,7 +14,7 @@ from benchmarks.trust.mutants.all_mutants import MUTANTS
 from benchmarks.trust.mutants.hunt import FOUND, SURVIVED, CleanRuns, Verdict, hunt
 from benchmarks.trust.mutants.mutant import Mutant
 from benchmarks.trust.mutants.survivors import holds, survivors
-from caesura.api import UsageError
+from caesura import UsageError
 
 MUST = 50  #: of all
 

@@ -17,7 +17,7 @@ from hw.contract.params import SocParams
 
 @dataclass(frozen=True)
 class JobPlace:
-    """Where a job's weights lie, and ``window_after``, see :class:`hw.contract.image.JobInfo`: in the first inference,
+    """Where a job's weights lie, and ``window_after``, see :class:`hw.image.image.JobInfo`: in the first inference,
     and where the same jobs run a second time right behind the first."""
 
     addresses: JobAddresses

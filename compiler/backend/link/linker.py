@@ -23,9 +23,9 @@ from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.copies import contiguous
 from compiler.ir import CompileError
-from hw.contract.image import CancelPoint, Image, ImageMeta, JobInfo, LiveRange
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import KIB, SocParams
+from hw.image import CancelPoint, Image, ImageMeta, JobInfo, LiveRange
 from sim.cost import set_bounds
 
 _PROLOGUE_LOAD = 4 * KIB  #: bytes of weights one instruction loads beside a body that loads, too
@@ -115,7 +115,7 @@ class _Code:
         self._since_load = [_RUN_AHEAD] * budget.engines  # jobs since the last whose body loads to LV2
 
     def add(self, job: JobCode, place: JobPlace, waits: list[tuple[int, int]], after: list[int]) -> None:
-        """Append a job; ``after``: see :class:`hw.contract.image.JobInfo`."""
+        """Append a job; ``after``: see :class:`hw.image.image.JobInfo`."""
         body, addresses, first = job.body, place.addresses, len(self.points)
         self.bodies.append(relocated_program(body, addresses))
         pc = self._append(relocated(body, addresses, first))

@@ -3,8 +3,8 @@
 from compiler.backend.objects.layer_object import BodyObject
 from compiler.backend.preempt.live_bytes import LiveBytes
 from compiler.backend.program.address import Anchor, JobAddresses
-from hw.contract.image import CancelPoint, LiveRange
 from hw.contract.isa import INSN_BYTES, Insn, add_to_field
+from hw.image import CancelPoint, LiveRange
 
 
 def relocated(body: BodyObject, addresses: JobAddresses, first: int) -> bytes:

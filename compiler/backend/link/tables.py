@@ -8,9 +8,9 @@ from compiler.backend.layers.layer import HostLayer, Layer
 from compiler.backend.layers.region import members_of
 from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.objects.layer_code import LayerCode
-from hw.contract.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.isa import Segment
 from hw.contract.params import SocParams
+from hw.image import JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from sim.cost import moved
 
 

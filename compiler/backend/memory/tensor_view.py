@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hw.contract.isa import LV2_SEGMENTS
-from sim.functional.strided import Box
+from sim.functional import Box
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from compiler.backend.objects.layer_object import LayerObject
-from sim.cache_folder import BoundedFolder, cache_dir, sources_digest
+from sim import BoundedFolder, cache_dir, sources_digest
 
 #: All code that a layer's object comes from.
-_SOURCES = ("compiler", "hw/contract", "sim/cost", "sim/timing", "sim/functional")
+_SOURCES = ("compiler", "hw/contract", "hw/image", "sim/cost", "sim/functional")
 _MOST_BYTES = 256 << 20
 _MOST_UNPACKED = 1 << 30  #: bytes of an object
 _DIGEST = hashlib.sha256().digest_size

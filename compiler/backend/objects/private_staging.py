@@ -14,9 +14,9 @@ from compiler.backend.memory.tensor_placement import TensorPlacement
 from compiler.backend.program.address import JobAddresses
 from compiler.backend.program.extents import source
 from compiler.backend.program.task import Task
-from hw.contract.image import LiveRange
 from hw.contract.isa import Insn, Op, Segment
 from hw.contract.spaces import Space
+from hw.image import LiveRange
 
 _ADDRESSES = 1 << 32
 

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 
 from compiler.backend.program.address import Address, JobAddresses
-from hw.contract.image import LiveRange
 from hw.contract.spaces import OnChip
+from hw.image import LiveRange
 
 
 @dataclass(frozen=True)
 class LiveBytes:
     """``size`` bytes at ``address`` of a memory that are needed after a cancellation point. They are dirty, or clean:
     then they can be loaded again, in LV2 from ``source`` in ``source_segment`` of DRAM. See
-    :class:`hw.contract.image.LiveRange`."""
+    :class:`hw.image.image.LiveRange`."""
 
     space: OnChip
     segment: int

@@ -18,7 +18,7 @@ from compiler.backend.program.task import Task
 from hw.contract.isa import Op, Segment, Unit
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.functional.strided import Box
+from sim.functional import Box
 
 Place = tuple[Space, int]  #: a memory, or a segment of one
 _EXACT = (Space.LV2, Space.DRAM)

@@ -14,7 +14,7 @@ from compiler.backend.program.task import Task
 from hw.contract.isa import Lv0Space, Lv0View, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
-from sim.functional.strided import Box
+from sim.functional import Box
 
 _LOOPS = ("2", "1", "0")
 
@@ -22,7 +22,7 @@ _LOOPS = ("2", "1", "0")
 @dataclass(frozen=True)
 class Extent:
     """Bytes ``low`` to ``high`` of a memory: of ``segment`` in DRAM and LV2, of each PE's memory in ``lv0_act`` and
-    ``lv0_wgt``, counted as :class:`hw.contract.image.LiveRange` does in ``lv0_acc``."""
+    ``lv0_wgt``, counted as :class:`hw.image.image.LiveRange` does in ``lv0_acc``."""
 
     space: Space
     segment: int

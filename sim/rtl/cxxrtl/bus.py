@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from os import PathLike
 
+from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
-from sim.bus import HostCosts, Progress
 from sim.rtl.compiled import CompiledBus
 from sim.rtl.cxxrtl.build import recipe
 from sim.rtl.top import SimTop
@@ -12,7 +12,7 @@ from sim.toolchain.library_cache import library
 
 
 class CxxrtlBus(CompiledBus):
-    """Is a :class:`sim.bus.Bus` over CXXRTL's simulation of the netlist.
+    """Is a :class:`hw.contract.bus.Bus` over CXXRTL's simulation of the netlist.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from hw.contract.bus import HostCosts, Progress
 from hw.contract.params import SocParams
-from sim.bus import HostCosts, Progress
 from sim.rtl.compiled import CompiledBus
 from sim.rtl.native.build import recipe
 from sim.rtl.top import SimTop
@@ -11,7 +11,7 @@ from sim.toolchain.library_cache import library
 
 
 class NativeBus(CompiledBus):
-    """Is a :class:`sim.bus.Bus` over the native simulation of the netlist.
+    """Is a :class:`hw.contract.bus.Bus` over the native simulation of the netlist.
 
     Parameters
     ----------

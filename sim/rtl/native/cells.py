@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from amaranth.hdl import Fragment, Value
-from amaranth.hdl import _ir as ir
-from amaranth.hdl import _nir as nir
+from amaranth.hdl import Fragment, Value, _ir as ir, _nir as nir
 from amaranth.lib import wiring
 
 from sim.rtl.native.bits import CONSTANT, Piece, Word

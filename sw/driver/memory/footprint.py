@@ -6,9 +6,9 @@ An on-chip memory is named by (space, engine): ``(LV2, 0)``, ``(LV1, e)``, ``(LV
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hw.contract.image import Image
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image import Image
 from sw.driver.memory.ranges import Range, normalise
 
 MemoryId = tuple[Space, int]

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hw.contract.image import Image, ImageError
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, SEGMENTS, Insn, Segment
+from hw.image import Image, ImageError
 from sw.driver.errors import DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
 

@@ -5,7 +5,7 @@ Where jobs of other models come between, or the job runs on another engine, that
 here is the job itself, and the distance follows from where it was queued.
 """
 
-from hw.contract.image import Image
+from hw.image import Image
 
 
 def predecessors(image: Image) -> list[int | None]:

@@ -2,8 +2,8 @@
 
 from bisect import bisect_left
 
-from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Op
+from hw.image import Image
 
 
 def code_limits(image: Image) -> list[int]:

@@ -6,7 +6,7 @@ share LV2, DRAM and events, and nothing of an engine outlives an inference.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from hw.contract.image import Image
+from hw.image import Image
 from sw.driver.errors import DriverError
 from sw.driver.memory.footprint import engines_of
 

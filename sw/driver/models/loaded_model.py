@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image, PortInfo, TensorInfo
+from hw.contract.bus import Bus
 from hw.contract.isa import INSN_BYTES, LV2_SEGMENTS, Insn, IsaError, Segment
-from hw.contract.window_weights import window_weights
-from sim.bus import Bus
+from hw.image import Image, PortInfo, TensorInfo, window_weights
 from sw.driver.errors import DriverError
 from sw.driver.limits import BODY, body_limits
 from sw.driver.memory.placement import ImagePlacement, relocate

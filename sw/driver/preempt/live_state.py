@@ -3,9 +3,9 @@ points**)."""
 
 from collections.abc import Iterable, Sequence
 
-from hw.contract.image import LiveRange
 from hw.contract.isa import LV2_SEGMENTS, Segment
 from hw.contract.spaces import Space
+from hw.image import LiveRange
 from sw.driver.errors import NotSuspendable
 from sw.driver.memory.footprint import LV2, MemoryId, row_bytes
 from sw.driver.memory.ranges import Range, normalise, subtract

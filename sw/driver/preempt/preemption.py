@@ -8,7 +8,7 @@ an engine is paused.
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from hw.contract.image import CancelPoint
+from hw.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.footprint import LV2, footprint

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from hw.contract.image import Image, LiveRange
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image import Image, LiveRange
 from sw.driver.memory.footprint import LV2, footprint
 from sw.driver.memory.ranges import intersect, size
 from sw.driver.models.loaded_model import LoadedModel

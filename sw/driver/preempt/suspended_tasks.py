@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from sim.bus import Bus
+from hw.contract.bus import Bus
 from sw.driver.memory.allocator import Allocator
 from sw.driver.memory.footprint import Footprint, MemoryId
 from sw.driver.memory.ranges import Range

@@ -6,9 +6,9 @@ DRAM, or both; *clean* bytes of LV2 and prefetched weight windows only need to b
 
 from dataclasses import dataclass, field
 
-from hw.contract.image import CancelPoint
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.spaces import Space
+from hw.image import CancelPoint
 from sw.driver.errors import DriverError, NotSuspendable
 from sw.driver.memory.footprint import LV2, Footprint, MemoryId
 from sw.driver.memory.ranges import Range, intersect, normalise, overlap, subtract

@@ -2,9 +2,9 @@
 
 from collections import deque
 
+from hw.contract.bus import Bus
 from hw.contract.job import COMPLETION, JOB
 from hw.contract.regs import EngineState
-from sim.bus import Bus
 from sw.driver.errors import DriverError, FaultRecord
 from sw.driver.queues.completion import checked, fault_record
 from sw.driver.queues.job import DeviceJob, JobState, describe

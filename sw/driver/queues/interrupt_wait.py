@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sim.bus import Bus
+from hw.contract.bus import Bus
 from sw.driver.queues.registers import RegisterAccess
 
 LOOK_AFTER = 1 << 20  #: cycles asleep after which the driver looks by itself: an interrupt may have been lost

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hw.contract.image import CancelPoint
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
+from hw.image import CancelPoint
 from sw.driver.errors import DeviceFault, DeviceTimeout, FaultRecord
 
 EventCount = tuple[int, int]  #: a hardware event, and the count that it has to reach

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from hw.contract.bus import Bus
 from hw.contract.job import COMPLETION, JOB
-from sim.bus import Bus
 from sw.driver.errors import DeviceFault, DeviceTimeout, DriverError
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.completion import fault_record

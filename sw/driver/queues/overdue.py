@@ -7,7 +7,7 @@ out, because jobs wait for each other or for what nobody signals, one of those t
 
 from collections.abc import Mapping, Sequence
 
-from sim.bus import Bus
+from hw.contract.bus import Bus
 from sw.driver.limits import BEGINNING
 from sw.driver.queues.engine_queue import EngineQueue
 from sw.driver.queues.job import DeviceJob

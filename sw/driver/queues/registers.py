@@ -1,8 +1,8 @@
 """Accesses registers by name, from the tables of ``hw.contract.regs``."""
 
+from hw.contract.bus import Bus
 from hw.contract.params import SocParams
 from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS, ID_VALUE, VERSION_VALUE, Reg, register_map
-from sim.bus import Bus
 from sw.driver.errors import DeviceMismatch
 
 _REGS = {reg.name: reg for reg in GLOBAL_REGS + ENGINE_REGS}

@@ -11,7 +11,7 @@ from benchmarks.trust.campaign import round_seed
 from benchmarks.trust.flat_files import real_files
 from benchmarks.trust.must_reach import C_DRIVER
 from examples.c_driver.build import HERE
-from hw.contract.flat import HEADER, PORT
+from hw.image.flat_form import HEADER, PORT
 
 ROUNDS = 2_000  #: of ten files each
 

@@ -47,7 +47,7 @@ def test_most_kinds_of_numbers_are_both_refused_and_accepted(campaign):
 
 
 def test_a_loader_that_lets_one_byte_more_pass_is_found(campaign, monkeypatch):
-    monkeypatch.setattr("hw.contract.image_check._tensors", lambda image: iter(()))
+    monkeypatch.setattr("hw.image.check._tensors", lambda image: iter(()))
     with pytest.raises(Mismatch, match="is accepted, but illegal"):
         for seed in range(200):
             campaign.round(seed)

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 
 import caesura
 from benchmarks.workloads import encoders, inputs, registry, workload
-from caesura.check import check
+from caesura.checks import check
 from compiler.compile import compile_with_report
 from compiler.ir import Host
 

@@ -9,8 +9,8 @@ import pytest
 import caesura
 from caesura.lengths import kernel_source
 from compiler import golden
-from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
+from hw.image.kernel_attributes import KernelAttributes
 from sw.kernels import LibraryKernel
 from tests.support.length_nets import X, conv_net, length_net
 

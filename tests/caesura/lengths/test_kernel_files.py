@@ -5,9 +5,9 @@ import os
 import pytest
 
 from caesura.lengths.kernel_files import KernelFiles, read_kernels
-from hw.contract.image import ImageError
-from hw.contract.kernel_attributes import KernelAttributes
 from hw.contract.params import preset
+from hw.image.image import ImageError
+from hw.image.kernel_attributes import KernelAttributes
 from tests.support.images import copy_image
 
 TINY = preset("tiny")

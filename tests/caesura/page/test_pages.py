@@ -12,13 +12,13 @@ from PIL import Image as Picture
 
 import caesura
 from caesura import cli
+from caesura.column_table import pairs_table
 from caesura.inputs import random_samples
 from caesura.page.bench_page import write_bench_page
 from caesura.page.document import heading, table, write_page
 from caesura.page.memory import lv2_use
 from caesura.page.page_text import shortened
 from caesura.page.timeline import thinned, timeline
-from caesura.table import pairs_table
 from sim.trace import Span
 from tests.support.hostile_names import hostile_model
 from tests.support.networks import DIGITS

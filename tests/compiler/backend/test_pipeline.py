@@ -10,8 +10,8 @@ import pytest
 from compiler import reference
 from compiler.compile import compile_with_report
 from compiler.ir import CompileError
-from hw.contract.image import Image
 from hw.contract.params import preset
+from hw.image.image import Image
 from sim.host import run_host
 from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, check

@@ -14,8 +14,8 @@ from compiler.backend.pipeline import build, emit
 from compiler.plan.plan import Plan
 from compiler.plan.plan_error import PlanError
 from compiler.timed_order import build_timed
-from hw.contract.image import Image
 from hw.contract.params import preset
+from hw.image.image import Image
 from tests.support.graphs import residual_block
 from tests.support.image_cases import BUILDS
 from tests.support.layer_cases import blocks

@@ -2,8 +2,7 @@ import contextlib
 
 import pytest
 from amaranth.hdl import Const
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hw.contract.assembly import assemble, disassemble
 from hw.contract.isa import (

@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hw.contract.isa import SEGMENTS
 from hw.contract.job import COMPLETION, COUNTERS, JOB, Fault, FaultUnit

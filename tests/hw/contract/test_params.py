@@ -1,8 +1,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hw.contract.params import DRAM_TIMING, PRESETS, ParamError, SocParams, preset
 

@@ -30,7 +30,7 @@ from compiler.backend.prepare import prepared
 from compiler.backend.split.estimate import RunEstimate, operator_work
 from compiler.backend.split.price import placed_cycles
 from compiler.order.graph import Order, OrderGraph
-from hw.contract.image import Image
+from hw.image.image import Image
 from sim.cost import inference
 from sw.runtime.job_groups import job_groups, reference_duration
 from tests.sim.cost.corpus_cases import ModelCase

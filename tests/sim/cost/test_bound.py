@@ -8,10 +8,10 @@ from caesura.latency import halt_bound
 from compiler.backend.options import Options
 from compiler.compile import compile_model
 from hw.contract.assembly import assemble
-from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
 from hw.contract.timing import UNIT_IN_FLIGHT
+from hw.image.image import Image
 from sim.cost.bound import worst_intervals
 from sim.cost.rivals import Others
 from tests.support.networks import DIGITS, network

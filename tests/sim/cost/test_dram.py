@@ -2,9 +2,9 @@
 
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Op
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sim.cost.dram import load_cycles
 from sim.model.bus import ModelBus
 from tests.hw.soc_bench import DATA_BYTES, END, SocBench, copy

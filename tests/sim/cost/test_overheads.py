@@ -9,11 +9,11 @@ from contextlib import closing
 
 import pytest
 
+from hw.contract.bus import Bus, HostCosts
 from hw.contract.isa import Insn, Op
 from hw.contract.job import JobFlag
 from hw.contract.params import preset
 from hw.contract.regs import EngineState, global_reg
-from sim.bus import Bus, HostCosts
 from sim.cost import overheads
 from sim.cost.bound import worst_intervals
 from sim.cost.dram import WorstDram

@@ -1,6 +1,6 @@
 """What the layers of an image take together."""
 
-from hw.contract.image import LayerInfo
+from hw.image.image import LayerInfo
 from sim.cost import Prediction, inference
 
 

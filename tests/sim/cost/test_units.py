@@ -8,10 +8,10 @@ from hw.contract.assembly import assemble
 from hw.contract.isa import Insn, Op
 from hw.contract.params import PRESETS, preset
 from sim.cost.dram import WorstDram
+from sim.cost.exact.pipelines import VEC_FIELDS, vec_steps
 from sim.cost.rivals import PORTS, Others, Rivals, lost, rivals_of
 from sim.cost.shapes import essence
 from sim.cost.units import worst_time
-from sim.timing.pipelines import VEC_FIELDS, vec_steps
 from tests.hw.vec.test_vec_unit import random_insn as random_vec
 
 TINY, BASE = preset("tiny"), preset("base")

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from sim.bus import HostCosts
+from hw.contract.bus import HostCosts
 from sim.host import HostWork, work_of
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn
 from hw.contract.params import SocParams
-from sim.bus import HostCosts
+from sim.instruction_runs import InstructionRun
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
 from sim.rtl.recording import RecordingBus
-from sim.timing.runs import InstructionRun
 from tests.hw.soc_bench import END, SocBench
 from tests.support.random_copies import SEGMENT
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from hw.contract.bus import Bus, BusError, HostCosts
 from hw.contract.isa import Op
 from hw.contract.params import preset
 from hw.contract.regs import ENGINE_REGS, GLOBAL_REGS, Access, engine_reg, global_reg, register_map
-from sim.bus import Bus, BusError, HostCosts
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
 from sim.simulators import NoWaveforms, open_simulator

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from hw.contract.params import preset
+from sim.cost.exact.copies import BurstTable, BusCopy, CopySteps
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import Transfer
-from sim.timing.copies import BurstTable, BusCopy, CopySteps
 
 TINY = preset("tiny")
 

@@ -5,14 +5,14 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from benchmarks.accuracy_cases import whole_networks
 from compiler.compile import compile_model
 from hw.contract.isa import Insn, Op, Unit
 from hw.contract.params import preset
 from sim import backends
+from sim.cost.exact.program import ProgramTable
 from sim.model import completion
 from sim.model.completion import BodyCounters, Spans, body_counters
 from sim.model.jobs import no_job
@@ -20,7 +20,6 @@ from sim.model.pipes import CopyPipe
 from sim.model.queues import QueueModel, SemaphoreModel
 from sim.model.waiting import Stretches, united, without
 from sim.simulators import open_simulator
-from sim.timing.program import ProgramTable
 from sw.driver import Device
 
 TINY = preset("tiny")

@@ -5,14 +5,14 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn, Op
 from hw.contract.job import Fault
 from hw.contract.params import preset
-from sim.bus import HostCosts
+from sim.cost.exact.copies import COPY_FIELDS, FEW_BURSTS, bus_copy, copy_steps
+from sim.cost.exact.excerpt import MOST as MOST_WALKED
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus
-from sim.timing.copies import COPY_FIELDS, FEW_BURSTS, bus_copy, copy_steps
-from sim.timing.excerpt import MOST as MOST_WALKED
 from tests.hw.soc_bench import END, SocBench, copy
 
 TINY = preset("tiny")

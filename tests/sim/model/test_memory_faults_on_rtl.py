@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Op
 from hw.contract.job import FaultUnit
 from hw.contract.params import preset
 from hw.contract.regs import EngineState
-from sim.bus import HostCosts
 from sim.dram import DramFault
 from sim.model.bus import ModelBus
 from sim.rtl import open_bus

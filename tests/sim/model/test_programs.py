@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from hw.contract.bus import Bus, HostCosts
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.job import Fault
 from hw.contract.params import preset
-from sim.bus import Bus, HostCosts
+from sim.cost.exact import program as program_module
+from sim.cost.exact.program import PIECE, ProgramTable
 from sim.model.bus import ModelBus
 from sim.model.programs import Programs
 from sim.rtl import open_bus
-from sim.timing import program as program_module
-from sim.timing.program import PIECE, ProgramTable
 from tests.hw.soc_bench import CODE, END, SocBench, copy
 
 TINY = preset("tiny")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hw.contract.params import SocParams, preset
+from sim.cost.exact.copies import COPY_FIELDS, BurstTable, BusCopy, CopySteps, copy_steps
 from sim.dram import DramFault
 from sim.model.agenda import Agenda
 from sim.model.dram import MemoryModel
@@ -14,7 +15,6 @@ from sim.model.load_unit import LoadUnit
 from sim.model.requests import HELD
 from sim.model.store_unit import StoreUnit
 from sim.model.transfer import Transfer
-from sim.timing.copies import COPY_FIELDS, BurstTable, BusCopy, CopySteps, copy_steps
 
 _TINY = preset("tiny").replace(name="two engines", engines=2)
 MACHINES = [

@@ -5,14 +5,14 @@ import pytest
 
 import caesura
 from caesura import inputs
+from hw.contract.bus import HostCosts
 from hw.contract.isa import INSN_BYTES, UNIT_OF, Insn, Op, Unit
 from hw.contract.params import preset
-from sim.bus import HostCosts
+from sim.cost.exact.copies import BurstTable, BusCopy, CopySteps
+from sim.cost.exact.pipelines import MacBlocks, VecSteps
+from sim.cost.exact.program import PIECE, ProgramTable
 from sim.model.bus import ModelBus
 from sim.model.stretched import StretchedBus, StretchedPrograms, stretched
-from sim.timing.copies import BurstTable, BusCopy, CopySteps
-from sim.timing.pipelines import MacBlocks, VecSteps
-from sim.timing.program import PIECE, ProgramTable
 from tests.hw.soc_bench import END, SocBench, copy
 from tests.support.networks import network
 

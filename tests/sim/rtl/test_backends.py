@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from hw.contract.bus import Bus, BusError, BusTimeout, HostCosts
 from hw.contract.params import preset
-from sim.bus import Bus, BusError, BusTimeout, HostCosts
 from sim.rtl import PysimBus, SimTop
 from sim.rtl.cxxrtl import CxxrtlBus
 from sim.rtl.native.bus import NativeBus

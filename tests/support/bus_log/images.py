@@ -1,10 +1,10 @@
 """Images written by hand that only the scenarios of the log need: they do not change when the compiler does."""
 
 from hw.contract.assembly import assemble
-from hw.contract.image import CancelPoint, Image, JobInfo, LayerInfo, LiveRange
 from hw.contract.isa import Insn, Op
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image.image import CancelPoint, Image, JobInfo, LayerInfo, LiveRange
 from tests.support.images import SIZE, copy_image, encode
 from tests.support.preempt_images import WEIGHT
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from hw.contract.bus import Bus
 from hw.contract.job import JOB, JOB_MAGIC
 from hw.contract.regs import register_map
-from sim.bus import Bus
 
 EVERY = 250  #: lines from one digest of a log to the next
 _SHORT = 16  #: bytes of memory that a line shows whole
@@ -50,7 +50,8 @@ def difference(before: Sequence[str], after: Sequence[str], context: int = 4) ->
 
 
 class LoggedBus:
-    """A ``sim.bus.Bus`` in front of another that appends a line to ``lines`` for each call, results included."""
+    """A ``hw.contract.bus.Bus`` in front of another that appends a line to ``lines`` for each call, results
+    included."""
 
     def __init__(self, bus: Bus, lines: list[str]) -> None:
         self.bus, self.params, self.costs = bus, bus.params, bus.costs

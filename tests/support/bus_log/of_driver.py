@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sim.bus import HostCosts
+from hw.contract.bus import HostCosts
 from sw.driver import LoadedModel
 from tests.support.bus_log.images import keeping_image, placed_image
 from tests.support.bus_log.stage import BASE, LIMIT, TINY, Played, Stage

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Op
-from sim.bus import HostCosts
 from sw.runtime import Mechanism, Runtime, Session
 from sw.runtime.policies import ORDER, PLACEMENT
 from tests.support.bus_log.images import keeping_image, placed_image

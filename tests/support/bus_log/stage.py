@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hw.contract.image import Image
+from benchmarks.trust.faulty_bus import FaultyBus
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Op
 from hw.contract.job import Fault
 from hw.contract.params import SocParams, preset
-from sim.bus import HostCosts
+from hw.image.image import Image
 from sim.dram import DramFault
-from sim.faulty_bus import FaultyBus
 from sw.driver import Device, DriverError, JobResult, LoadedModel
 from sw.runtime import Runtime
 from tests.support.bus_log.log import LoggedBus

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image, LiveRange
 from hw.contract.isa import LV2_SEGMENTS, Op, Segment
 from hw.contract.spaces import Space
+from hw.image.image import Image, LiveRange
 from sim.functional.machine import Machine
 from sim.functional.state import Segments
 from sim.functional.strided import Box

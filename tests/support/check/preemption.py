@@ -14,8 +14,8 @@ from itertools import chain, islice
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image
 from hw.contract.spaces import Space
+from hw.image.image import Image
 from sim.functional.machine import Machine
 from sim.functional.state import EngineMemories, FunctionalFault, Segments
 from tests.support.check.liveness import first_reader, memories

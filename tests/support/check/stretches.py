@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hw.contract.image import CancelPoint, Image, LiveRange, StepInfo
 from hw.contract.isa import Op
 from hw.contract.job import FaultUnit
+from hw.image.image import CancelPoint, Image, LiveRange, StepInfo
 from sim.functional.machine import Machine
 from sim.functional.state import Segments
 from tests.support.check.liveness import Executed, Liveness, Needs, effective

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hw.contract.image import Image
 from hw.contract.isa import Insn, Segment
 from hw.contract.params import SocParams
 from hw.contract.spaces import Space
+from hw.image.image import Image
 from sim.functional.machine import Machine
 from sim.functional.state import MemoryAccess, Segments
 from tests.support.image_runner import HostCall, load, place_segments, run_host

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hw.contract.assembly import assemble
-from hw.contract.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from hw.contract.params import preset
+from hw.image.image import Image, ImageMeta, JobInfo, LayerInfo, PortInfo, StepInfo, TensorInfo
 from tests.support.image_runner import HostMissing, run_image
 
 TINY = preset("tiny")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.bus import HostCosts
+from hw.contract.bus import HostCosts
 from sim.rtl.side_by_side import DisagreementError
 from tests.sim.rtl.stub_soc import BEATS, BURSTS, DESTINATION, START
 from tests.sim.rtl.test_backends import cxxrtl, native, random_traffic

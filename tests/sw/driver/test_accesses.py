@@ -1,7 +1,7 @@
 """The driver's constants of register accesses are what it does: static bounds are made from them."""
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sim.model.bus import ModelBus
 from sw.driver import Device
 from sw.driver.models.model_jobs import SUBMIT_ACCESSES

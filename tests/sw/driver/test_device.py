@@ -3,11 +3,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hw.contract.image import ImageError, Relocation
+from hw.contract.bus import HostCosts
 from hw.contract.isa import Insn
 from hw.contract.job import Fault
 from hw.contract.params import preset
-from sim.bus import HostCosts
+from hw.image.image import ImageError, Relocation
 from sw.driver import Device, DeviceFault, DeviceMismatch, DeviceTimeout, DriverError, OutOfMemory
 from sw.driver.memory.placement import relocate
 from tests.support.fake_soc import FakeSoc

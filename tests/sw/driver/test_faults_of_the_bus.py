@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.trust.faulty_bus import FaultyBus
 from hw.contract.job import COMPLETION, Fault
 from hw.contract.params import DRAM_TIMING, preset
-from sim.faulty_bus import FaultyBus
 from sim.model.bus import ModelBus
 from sw.driver import Device, DeviceFault
 from sw.driver.limits import BODY, FACTOR, MARGIN, body_limits

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hw.contract.bus import BusError
 from hw.contract.params import preset
-from sim.bus import BusError
 from sim.model.bus import ModelBus
 from sw.driver import Device, DriverError
 from sw.runtime import Runtime, Session

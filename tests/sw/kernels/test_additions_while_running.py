@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hw.contract.kernel_attributes import AttributeProblem, KernelAttributes
+from hw.image.kernel_attributes import AttributeProblem, KernelAttributes
 from sw.kernels import KernelDemand, KernelLibrary, LibraryKernel, NoKernelError, OnDemandKernels
 
 DEMAND = KernelDemand("x", {"head_size": 80}, "sequence")

@@ -3,10 +3,9 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from hw.contract.kernel_attributes import LARGEST, AttributeProblem, KernelAttributes
+from hw.image.kernel_attributes import LARGEST, AttributeProblem, KernelAttributes
 from sw.kernels import (
     DuplicateKernelError,
     KernelDemand,
@@ -179,5 +178,5 @@ def test_additions_are_whole_or_not_at_all():
 
 def test_the_key_is_not_built_again(monkeypatch):
     library, demand = example(), KernelDemand("x", {"head_size": 80}, "sequence")
-    monkeypatch.setattr("hw.contract.kernel_attributes.json.dumps", None)
+    monkeypatch.setattr("hw.image.kernel_attributes.json.dumps", None)
     assert library.match(demand, 512).name == "a"

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sim.model.bus import ModelBus
 from sw.driver import Device
 from sw.runtime import Mechanism, Runtime, State

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sw.driver import Device, DriverError
 from sw.runtime import DeadlineMissed, Mechanism, Runtime, State
 from tests.support.fake_soc import FakeSoc

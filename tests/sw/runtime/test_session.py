@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from hw.contract.image import ImageError
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
+from hw.image.image import ImageError
 from sim.model.bus import ModelBus
 from sw.driver import Device, DeviceFault, DeviceTimeout
 from sw.runtime import InputError, Session

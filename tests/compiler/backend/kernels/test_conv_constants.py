@@ -3,8 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.kernels.conv_constants import groups_of
 from compiler.backend.layers.layer import ChannelTile, ConvLayer

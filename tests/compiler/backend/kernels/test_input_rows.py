@@ -7,10 +7,10 @@ from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.program.copies import PIECE, pieces
-from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op, Segment
 from hw.contract.params import preset
 from hw.contract.timing import UNIT_IN_FLIGHT
+from hw.image.image import Image
 from tests.support.check.preemption import check_points
 from tests.support.check.races import RaceChecker
 from tests.support.graphs import GraphBuilder, random_inputs

@@ -7,8 +7,8 @@ from compiler import ir, reference
 from compiler.backend.layers.heads import head_groups, with_head_groups
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.contract.image import Image
 from hw.contract.params import SocParams, preset
+from hw.image.image import Image
 from tests.support.check.preemption import check_points
 from tests.support.graphs import GraphBuilder, check, random_inputs
 

@@ -5,8 +5,8 @@ import pytest
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.prepare import prepared
-from hw.contract.image import Image
 from hw.contract.params import preset
+from hw.image.image import Image
 from tests.support.check.preemption import check_points
 from tests.support.check.windows import window_clashes
 from tests.support.graphs import GraphBuilder, check, random_inputs

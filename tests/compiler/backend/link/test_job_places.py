@@ -9,9 +9,9 @@ from compiler import ir, reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.ir import CompileError
-from hw.contract.image import Image
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, SocParams, preset
+from hw.image.image import Image
 from tests.support.check.preemption import check_points
 from tests.support.check.races import RaceChecker
 from tests.support.check.windows import window_clashes

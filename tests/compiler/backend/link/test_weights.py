@@ -1,7 +1,6 @@
 """The weight segment holds each piece of data once, in whole bursts."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.link.weights import WeightSegment
 from hw.contract.params import preset

@@ -1,7 +1,6 @@
 """First fit: buffers with lifetimes in an address range."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.memory.first_fit import FirstFit
 

@@ -1,8 +1,7 @@
 """Pixels of tensors that only depthwise layers read start at words of LV2, unless that costs space that is needed."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.layers.lower import lower
 from compiler.backend.memory.pixel_pitch import words_per_run

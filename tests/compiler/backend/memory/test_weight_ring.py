@@ -1,7 +1,6 @@
 """The ring of weight windows: which job must retire before another's weights may come."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.memory.weight_ring import WeightRing
 

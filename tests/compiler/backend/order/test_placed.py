@@ -11,8 +11,8 @@ from compiler.backend.order.layer_order import Chain, Edges
 from compiler.backend.order.side_by_side import side_by_side
 from compiler.backend.pipeline import build
 from compiler.ir import CompileError
-from hw.contract.image import ImageError
 from hw.contract.params import KIB, preset
+from hw.image.image import ImageError
 from tests.support.graphs import GraphBuilder, check
 from tests.support.placed import branchy, check_placed, compiled, two_branches
 

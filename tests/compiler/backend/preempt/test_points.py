@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.options import STRATEGIES, Options
 from compiler.backend.preempt.points import PointLimits, Timeline, choose

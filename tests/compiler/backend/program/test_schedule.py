@@ -1,8 +1,7 @@
 """Rings of buffers and the program order made from them."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.program.ring import Ring
 from compiler.backend.program.schedule import schedule

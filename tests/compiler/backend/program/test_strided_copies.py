@@ -1,8 +1,7 @@
 """Strided copies cut into single instructions equal NumPy's permutation."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from compiler.backend.program.copies import CopyLoop, copy_fields
 from compiler.backend.program.strided_copies import merge, tiles

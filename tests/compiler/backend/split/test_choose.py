@@ -10,9 +10,9 @@ from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.backend.split import choose
 from compiler.backend.split.choose import cuts_that_pay
-from hw.contract.image import Image
 from hw.contract.isa import Segment
 from hw.contract.params import KIB, preset
+from hw.image.image import Image
 from sim.model.bus import ModelBus
 from sw.driver import Device
 from tests.support.check.races import RaceChecker

@@ -1,7 +1,6 @@
 """Cut tiles cover what the whole tile covered, in order, and only the ends of a job are cut."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.layers.layer import ChannelTile
 from compiler.backend.tiling.conv_geometry import PixelTile

@@ -3,8 +3,7 @@
 from math import prod
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from compiler.backend.tiling.mac_slices import mac_slices
 

@@ -1,7 +1,6 @@
 """Words of bits: cutting and joining never changes a value."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sim.rtl.native.bits import CONSTANT, Piece, constant, constant_of, joined, sliced, width_of
 

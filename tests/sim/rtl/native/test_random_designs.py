@@ -3,8 +3,8 @@
 import pytest
 from amaranth.sim import Simulator
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sim.rtl import SimTop
 from sim.rtl.native.bus import NativeBus
 from tests.sim.rtl.native.random_soc import RandomSoc

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from hw.contract.assembly import assemble
-from hw.contract.image import (
+from hw.contract.isa import VEC_HEADER
+from hw.contract.params import preset
+from hw.contract.spaces import Space
+from hw.image.image import (
     CancelPoint,
     Image,
     ImageMeta,
@@ -17,9 +20,6 @@ from hw.contract.image import (
     StepInfo,
     TensorInfo,
 )
-from hw.contract.isa import VEC_HEADER
-from hw.contract.params import preset
-from hw.contract.spaces import Space
 from tests.support.check.preemption import Report, check_points
 from tests.support.image_runner import run_image
 

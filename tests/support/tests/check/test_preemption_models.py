@@ -9,8 +9,8 @@ from compiler import reference
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
 from compiler.frontend import import_model
-from hw.contract.image import Image
 from hw.contract.params import preset
+from hw.image.image import Image
 from sim.host import run_host
 from tests.support.check.preemption import Report, check_points
 from tests.support.networks import DIGITS, network

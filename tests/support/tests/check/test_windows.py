@@ -6,9 +6,9 @@ import pytest
 
 from compiler.backend.options import Options
 from compiler.backend.pipeline import build
-from hw.contract.image import Image
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
+from hw.image.image import Image
 from tests.support.check.windows import window_clashes
 from tests.support.graphs import GraphBuilder, random_inputs
 

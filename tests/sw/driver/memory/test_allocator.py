@@ -1,6 +1,5 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from sw.driver.errors import DriverError, OutOfMemory
 from sw.driver.memory.allocator import Allocator

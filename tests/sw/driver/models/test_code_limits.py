@@ -1,8 +1,8 @@
 """What a job can reach of the code, and that descriptors say so."""
 
-from hw.contract.image import JobInfo
 from hw.contract.isa import INSN_BYTES, Insn, Op
 from hw.contract.params import preset
+from hw.image.image import JobInfo
 from sw.driver import Device
 from sw.driver.models.code_limits import code_limits
 from tests.support.images import copy_image

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sw.driver import Device, DeviceFault, DriverError
 from sw.driver.models.engine_choice import least_used
 from tests.support.images import copy_image

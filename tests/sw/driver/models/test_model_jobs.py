@@ -2,8 +2,8 @@
 
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sw.driver import Device
 from sw.driver.queues.job import JobState
 from tests.support.images import copy_image

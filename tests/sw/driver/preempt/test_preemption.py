@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.job import Fault
 from hw.contract.params import preset
 from hw.contract.regs import EngineState
-from sim.bus import HostCosts
 from sw.driver import Device, DriverError, OutOfMemory
 from sw.driver.errors import SupervisorFault
 from sw.driver.queues.engine_queue import EngineQueue

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.isa import INSN_BYTES
 from hw.contract.job import Fault
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sw.driver import Device, DeviceFault
 from sw.driver.errors import SupervisorFault
 from sw.driver.preempt.supervisor import CODE_BYTES

@@ -1,8 +1,8 @@
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.job import COMPLETION, JOB, Fault, JobFlag
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sw.driver.device import Device
 from sw.driver.errors import DriverError
 from sw.driver.queues.job import DeviceJob, JobState, JobWork

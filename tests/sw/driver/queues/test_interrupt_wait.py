@@ -2,7 +2,7 @@
 
 import pytest
 
-from sim.bus import HostCosts
+from hw.contract.bus import HostCosts
 from sw.driver.queues.interrupt_wait import InterruptWait
 
 COSTS = HostCosts(register_access=50, memory_line=10, interrupt=1000, decision=500)

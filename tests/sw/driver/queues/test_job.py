@@ -2,8 +2,8 @@
 
 import pytest
 
-from hw.contract.image import CancelPoint
 from hw.contract.job import JOB, JOB_MAGIC, JobFlag
+from hw.image.image import CancelPoint
 from sw.driver.queues.job import DeviceJob, JobWork, describe
 
 SEGMENTS = tuple((4096 * i, 100 + i) for i in range(8))

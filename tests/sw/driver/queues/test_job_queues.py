@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from hw.contract.bus import HostCosts
 from hw.contract.job import COMPLETION, Fault
 from hw.contract.params import preset
-from sim.bus import HostCosts
 from sw.driver.errors import DeviceFault
 from sw.driver.memory.allocator import Allocator
 from sw.driver.queues.job import DeviceJob, JobState, JobWork

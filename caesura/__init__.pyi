@@ -1,0 +1,48 @@
+from .api import (
+    Arrays as Arrays,
+    Device as Device,
+    Model as Model,
+    UsageError as UsageError,
+    compile as compile,
+    open as open,
+    resolve as resolve,
+    run as run,
+)
+from .bench_rows import bench_table as bench_table
+from .checks import check as check
+from .column_table import ColumnTable as ColumnTable
+from .errors import user_errors as user_errors
+from .exports import (
+    PRESETS as PRESETS,
+    BusError as BusError,
+    BusTimeout as BusTimeout,
+    CompileError as CompileError,
+    DeadlineMissed as DeadlineMissed,
+    DeviceFault as DeviceFault,
+    DeviceTimeout as DeviceTimeout,
+    DriverError as DriverError,
+    HostCosts as HostCosts,
+    Image as Image,
+    ImageError as ImageError,
+    InputError as InputError,
+    LayerStats as LayerStats,
+    Mechanism as Mechanism,
+    Options as Options,
+    ParamError as ParamError,
+    Request as Request,
+    RequestCancelled as RequestCancelled,
+    RunStats as RunStats,
+    Runtime as Runtime,
+    SocParams as SocParams,
+    State as State,
+)
+from .inputs import Sample as Sample, load_samples as load_samples, random_samples as random_samples
+from .json_form import json_text as json_text
+from .latency import latency_bound as latency_bound
+from .lengths.open_dynamic import dynamic as dynamic
+from .machines import machine as machine
+from .model_cycles import layer_cycles as layer_cycles
+from .profiles import LayerProfile as LayerProfile, Profile as Profile, profile as profile
+from .progress import Progress as Progress
+from .terminal import line as line, table as table
+from .timeline import preemptive_spans as preemptive_spans

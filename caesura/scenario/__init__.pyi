@@ -1,0 +1,13 @@
+from .bar_chart import MARGIN as MARGIN
+from .outcome import Frame as Frame, LayerRun as LayerRun, Outcome as Outcome
+from .policies import Policies as Policies
+from .reports import report as report, to_table as to_table
+from .rtl import Alone as Alone, RtlRunner as RtlRunner
+from .runner import RUNNERS as RUNNERS, Runner as Runner, run_scenario as run_scenario
+from .schema import (
+    Scenario as Scenario,
+    ScenarioError as ScenarioError,
+    load_scenario as load_scenario,
+    parse_scenario as parse_scenario,
+)
+from .synthetic import SyntheticRunner as SyntheticRunner

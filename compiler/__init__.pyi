@@ -1,0 +1,61 @@
+from . import golden as golden, ir as ir, quantise as quantise, reference as reference
+from .backend.objects.object_store import ObjectStore as ObjectStore, compiler_digest as compiler_digest
+from .backend.objects.workers import cpus as cpus
+from .backend.options import ORDERS as ORDERS, STRATEGIES as STRATEGIES, Options as Options
+from .backend.pipeline import Desk as Desk, LoweredModel as LoweredModel, build as build, settle as settle
+from .backend.program.semaphores import WAITS as WAITS
+from .compile import Compiled as Compiled, compile_model as compile_model, compile_with_report as compile_with_report
+from .dynamic_dimension import DynamicDimension as DynamicDimension, dynamic_batches as dynamic_batches
+from .frontend import import_model as import_model
+from .frontend.load import load as load, read_model as read_model
+from .frontend.problems import OpenDimension as OpenDimension, UnsupportedModel as UnsupportedModel
+from .frontend.quantised_form import QuantisedForm as QuantisedForm, quantised_form as quantised_form
+from .golden import golden_outputs as golden_outputs
+from .ir import (
+    CompileError as CompileError,
+    Conv as Conv,
+    Graph as Graph,
+    Host as Host,
+    Operation as Operation,
+    Port as Port,
+    Reshape as Reshape,
+    Tensor as Tensor,
+)
+from .length_padding import padding_problem as padding_problem
+from .measured_order import MeasuredBuild as MeasuredBuild
+from .order.dimensions import (
+    CHANNELS as CHANNELS,
+    ONE_PIXEL as ONE_PIXEL,
+    RULES as RULES,
+    Box4 as Box4,
+    Dimension as Dimension,
+    Extents as Extents,
+    OperandNeed as OperandNeed,
+    SlidingWindow as SlidingWindow,
+    SplitRule as SplitRule,
+    even_pieces as even_pieces,
+)
+from .order.graph import OperatorNode as OperatorNode, Order as Order, OrderGraph as OrderGraph, members as members
+from .order.greedy import greedy_order as greedy_order
+from .order.least_memory import least_peak_order as least_peak_order
+from .order.model import order_model as order_model
+from .order.orders import (
+    completions as completions,
+    count as count,
+    depth_first as depth_first,
+    every_order as every_order,
+    random_order as random_order,
+)
+from .order.report import LowerBound as LowerBound, OrderReport as OrderReport, SubgraphReport as SubgraphReport
+from .order.residency import (
+    peak_bytes as peak_bytes,
+    spills as spills,
+    threshold as threshold,
+    total_bytes as total_bytes,
+)
+from .order.search import SearchLimits as SearchLimits, search_order as search_order
+from .order.subgraphs import key_nodes as key_nodes
+from .quantise import Feed as Feed
+from .ranges import Told as Told, compile_range as compile_range
+from .reference import run_all as run_all
+from .timed_order import build_timed as build_timed

@@ -1,0 +1,119 @@
+"""Range kernels: a model with a dynamic dimension compiled for all lengths of a range.
+
+The longest length is compiled as it would be alone. The next shorter ones are compiled by the decisions that were made
+for it, which takes a tenth of the time: most goes to the search for an order. Where they do not do, because a tile
+less is needed, say, a new stretch begins with decisions of its own. Every length is compiled, so the checks of the
+compiler hold for every length; what is kept of them are differences. A stretch also begins where a layer that may
+choose its tiles has another number of jobs: with those of the plan it would take longer.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
+from compiler.backend.objects.object_store import ObjectStore
+from compiler.backend.options import Options
+from compiler.backend.pipeline import Build, build_lowered, emit_lowered
+from compiler.dynamic_dimension import DynamicDimension
+from compiler.frontend import import_model
+from compiler.ir import CompileError
+from compiler.plan.plan_error import OtherJobsError
+from compiler.plan.retarget import retarget
+from hw.contract.params import SocParams
+from hw.image import Image, KernelAttributes, RangeImage, Stretch
+
+_MOST = 64  #: lengths of a stretch: their images are in memory together while it is made
+
+Told = Callable[[int, bool], None]  #: hears of each length that was compiled, and whether a stretch begins with it
+
+
+def compile_range(
+    dimension: DynamicDimension,
+    params: SocParams,
+    lengths: range,
+    attributes: KernelAttributes,
+    options: Options | None = None,
+    *,
+    fallback: bool = False,
+    store: ObjectStore | None = None,
+    told: Told | None = None,
+) -> RangeImage:
+    """Return the range kernel of a model for ``lengths``, which has ``attributes``. ``store``: where layers are found
+    that were compiled before, and others kept. Raises :class:`CompileError` naming the length that has no kernel."""
+    upwards = lengths if lengths.step > 0 else lengths[::-1]
+    covered = (attributes.covered.low, attributes.covered.high)
+    if not upwards or covered != (upwards[0], upwards[-1]):
+        raise CompileError(f"model {dimension.model!r}: the attributes cover {covered}, not {lengths}")
+    options = options or Options()
+    if options.observe or options.placed:
+        raise CompileError(f"model {dimension.model!r}: observed and placed models have no plan for other lengths")
+    with Desk(1, store) as desk:
+        compiler = _Compiler(dimension, params, options, fallback, desk, told)
+        stretches = [_checked_stretch(dimension.model, images) for images in compiler.stretches(upwards[::-1])]
+    return RangeImage(attributes, tuple(stretches[::-1]))
+
+
+def _checked_stretch(model: str, images: Mapping[int, Image]) -> Stretch:
+    """Return the stretch of ``images``, each of which comes out of it again as it went in."""
+    stretch = Stretch.of(images)
+    for length, image in images.items():
+        if stretch.image(length) != image:
+            raise CompileError(f"model {model!r}: internal error: length {length} of a stretch is another program")
+    return stretch
+
+
+class _Compiler:
+    """Compiles lengths one after the other, by the plan of an earlier one as far as it does."""
+
+    def __init__(
+        self, dimension: DynamicDimension, params: SocParams, options: Options, fallback: bool,
+        desk: Desk, told: Told | None,
+    ) -> None:  # fmt: skip
+        self._dimension, self._params, self._options = dimension, params, options
+        self._fallback, self._desk, self._told = fallback, desk, told
+        self._last: Build | None = None
+        self._weights: dict[bytes, bytes] = {}  #: equal ones are held once
+
+    def stretches(self, lengths: Sequence[int]) -> Iterator[dict[int, Image]]:
+        """Yield the images of ``lengths``, which go down, by stretch."""
+        images: dict[int, Image] = {}
+        for length in lengths:
+            image, begins = self._image(length, len(images) < _MOST)
+            if begins and images:
+                yield images
+                images = {}
+            images[length] = image
+            if self._told:
+                self._told(length, begins)
+        yield images
+
+    def _image(self, length: int, planned: bool) -> tuple[Image, bool]:
+        """Return the image for ``length``, if possible as the last that has a plan of its own; whether it has one."""
+        try:
+            fixed, name = self._dimension.fixed(length), self._dimension.model
+            graph = import_model(fixed, fallback=self._fallback, name=name)
+            model = LoweredModel.of(graph, self._params, self._options)
+            image = self._alike(model) if planned else None
+            begins = image is None
+            if image is None:
+                self._last = build_lowered(model, self._desk)
+                image = self._last.image
+        except CompileError as error:
+            raise CompileError(f"length {length} of dimension {self._dimension.label!r}: {error}") from error
+        image.weights = self._weights.setdefault(image.weights, image.weights)
+        return image, begins
+
+    def _alike(self, model: LoweredModel) -> Image | None:
+        """Return the image of ``model``, compiled as the last one that has a plan of its own; None if that does not do,
+        or would take longer."""
+        if self._last is None:
+            return None
+        for free_tiles in (True, False):
+            try:
+                plan = retarget(self._last, model, free_tiles=free_tiles)
+                return emit_lowered(model, plan, self._desk, self._last.placement.constants)
+            except OtherJobsError:
+                return None
+            except CompileError:
+                continue
+        return None

@@ -1,0 +1,119 @@
+"""Counts the cycles of MAC and VEC instructions within their units (``hw/mac``, ``hw/vec``), with ports that never
+refuse."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from hw.contract.isa import TABLE_BYTES, VEC_CHANNEL_BYTES, WIDE_TABLE_BYTES, VecOp
+from hw.contract.params import SocParams
+from hw.contract.timing import TABLE_ROW_BYTES, VEC_CHECK, VEC_PIPELINE, VEC_RAW_PIPELINE, VEC_RECORD
+from sim.cost.exact.excerpt import MOST, excerpt
+
+MAC_FIELDS = ("n2", "n1", "n0", "p1", "p0", "acc_s", "accumulate")
+#: Addresses count modulo a row of all banks of LV1.
+VEC_FIELDS = (
+    "op", "table", "per_channel", "across", "n2", "n1", "n0", "k1", "k0", "src_acc", "b_en", "a", "b",
+    "a_s2", "a_s1", "a_s0", "a_k1", "a_k0", "b_s2", "b_s1", "b_s0",
+)  # fmt: skip
+_VECTOR_LOOPS = ("n2", "n1", "n0", "k1", "k0")
+_FEW_VECTORS = 1 << 12
+
+
+class MacBlocks(NamedTuple):
+    """Holds ``blocks`` of weights, each followed by the next after ``period`` cycles; the last fires for ``last``."""
+
+    blocks: int
+    period: int
+    last: int
+    accepted: int  #: pixels in all
+
+
+@lru_cache(maxsize=1 << 14)
+def mac_blocks(
+    params: SocParams, n2: int, n1: int, n0: int, p1: int, p0: int, acc_s: int, accumulate: int
+) -> MacBlocks:
+    """Return the blocks of the MAC instruction with ``MAC_FIELDS`` of the values given.
+
+    A pixel waits for the two before it where it adds to the accumulator of one of them.
+    """
+    pixels, blocks = p1 * p0, n2 * n1 * n0
+    added = pixels + _clashes(p1, p0, acc_s)
+    first = added if accumulate else pixels
+    period = max(added, params.rows)
+    if blocks == 1:
+        return MacBlocks(1, max(first, params.rows), first, pixels)
+    return MacBlocks(blocks, period, added, blocks * pixels)
+
+
+def _clashes(p1: int, p0: int, acc_s: int) -> int:
+    """Return the cycles that pixels of one block wait for each other."""
+    if p1 == 1 or p0 > 2 or acc_s >= p0:
+        return 0
+    time = 0
+    fired: dict[int, int] = {}
+    for y in range(p1):
+        for x in range(p0):
+            row = y * acc_s + x
+            time = max(time + 1, fired.get(row, -3) + 3)
+            fired[row] = time
+    return time - p1 * p0
+
+
+class VecSteps(NamedTuple):
+    """Holds the steps of a VEC instruction: ``setup`` cycles from acceptance to the first of ``steps``, one per cycle,
+    and ``tail`` from the last to the signal. ``accepted`` steps bring an operand, the others wait for one."""
+
+    setup: int
+    steps: int
+    tail: int
+    accepted: int
+
+
+@lru_cache(maxsize=1 << 14)
+def vec_steps(params: SocParams, *values: int) -> VecSteps:
+    """Return the steps of the VEC instruction with ``VEC_FIELDS`` of the values given."""
+    op, table, per_channel, across, n2, n1, n0, k1, k0, src_acc, b_en, *_ = values
+    accepted = n2 * n1 * n0 * k1 * k0
+    f = dict(zip(VEC_FIELDS, values, strict=True))
+    steps = accepted + (_operand_conflicts(params, f) if b_en and not src_acc else 0)
+    if op == VecOp.RAW:
+        return VecSteps(VEC_CHECK + 1, steps, VEC_RAW_PIPELINE, accepted)
+    block, tables = vec_words(params, op, table, n0 if per_channel else 1)
+    setup = VEC_CHECK + block + 2
+    if tables:
+        rows = params.lv1_word // TABLE_ROW_BYTES
+        setup += 1 + (tables - 1) * (rows + 1) + rows + 1
+    return VecSteps(setup, steps, VEC_PIPELINE + (record_cycles(params) if across else 0), accepted)
+
+
+def vec_words(params: SocParams, op: int, table: int, groups: int) -> tuple[int, int]:
+    """Return how many LV1 words a VEC instruction reads before its first operand: of the parameter block with the
+    entries of ``groups`` vectors of channels, and of its table."""
+    block = params.vec_header_bytes + groups * params.vec_lanes * VEC_CHANNEL_BYTES
+    table_bytes = WIDE_TABLE_BYTES if op == VecOp.LOOKUP else TABLE_BYTES if table else 0
+    return block // params.lv1_word, table_bytes // params.lv1_word
+
+
+def record_cycles(params: SocParams) -> int:
+    """Return the cycles by which the record of a row leaves later than a vector of results."""
+    return VEC_RECORD + (params.vec_lanes - 1).bit_length()
+
+
+def _operand_conflicts(params: SocParams, f: dict[str, int]) -> int:
+    """Return how many steps ask for a word of A and one of B in the same bank of LV1: they take a cycle more."""
+    f, whole, part = excerpt(f, _VECTOR_LOOPS, MOST)
+    i2, i1, i0, j1, j0 = np.ogrid[: f["n2"], : f["n1"], : f["n0"], : f["k1"], : f["k0"]]
+    a = f["a"] + i2 * f["a_s2"] + i1 * f["a_s1"] + i0 * f["a_s0"] + j1 * f["a_k1"] + j0 * f["a_k0"]
+    b = f["b"] + i2 * f["b_s2"] + i1 * f["b_s1"] + i0 * f["b_s0"] + 0 * (j1 + j0)
+    a, b = (operand.reshape(-1) // params.lv1_word for operand in (a, b))
+    fresh = [np.concatenate([[True], words[1:] != words[:-1]]) for words in (a, b)]
+    return int((fresh[0] & fresh[1] & ((a - b) % params.lv1_banks == 0)).sum()) * whole // part
+
+
+def looks_long(f: Mapping[str, int]) -> bool:
+    """Return whether it takes long to work out what a VEC instruction with the fields ``f`` takes."""
+    return bool(f["b_en"]) and not f["src_acc"] and prod(f[name] for name in _VECTOR_LOOPS) > _FEW_VECTORS

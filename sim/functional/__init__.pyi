@@ -1,0 +1,2 @@
+from .machine import FunctionalFault as FunctionalFault, Machine as Machine
+from .strided import Box as Box

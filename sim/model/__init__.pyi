@@ -1,0 +1,3 @@
+from .agenda import Agenda as Agenda
+from .bus import ModelBus as ModelBus
+from .stretched import StretchedBus as StretchedBus

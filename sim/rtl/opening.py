@@ -1,0 +1,61 @@
+"""Opens an RTL backend by its name."""
+
+from os import PathLike
+
+from hw.contract.bus import HostCosts, Progress
+from hw.contract.params import SocParams
+from sim.backends import DEFAULT_BACKEND, RTL_BACKENDS
+from sim.rtl.base import RtlBus
+from sim.rtl.digest import design_digest
+from sim.rtl.pysim import PysimBus
+from sim.rtl.top import SimTop
+from sim.toolchain.compilers import BuildError
+
+
+def open_bus(
+    params: SocParams,
+    backend: str = DEFAULT_BACKEND,
+    *,
+    costs: HostCosts | None = None,
+    vcd: str | PathLike | None = None,
+    progress: Progress | None = None,
+) -> RtlBus:
+    """Return a simulated SoC at power-on. ``backend`` is ``native`` (compiled), ``cxxrtl`` (compiled by way of Yosys,
+    for cross-checks and waveforms) or ``pysim`` (the reference).
+
+    ValueError for an unknown backend, :class:`BuildError` if a compiled one cannot be built or cannot write waveforms.
+    """
+    from hw import Soc  # importing it loads all RTL
+
+    if backend not in RTL_BACKENDS:
+        raise ValueError(f"no backend named {backend!r}; known are {', '.join(RTL_BACKENDS)}")
+
+    def make() -> SimTop:
+        return SimTop(params, Soc(params))
+
+    if backend == "pysim":
+        return PysimBus(make(), costs=costs, vcd=vcd, progress=progress)
+    if backend == "cxxrtl":
+        from sim.rtl.cxxrtl import CxxrtlBus
+
+        return CxxrtlBus(params, make, costs=costs, vcd=vcd, progress=progress, source=design_digest(params))
+    if vcd is not None:
+        raise BuildError(
+            f"the backend native writes no waveforms ({vcd}): use --backend cxxrtl, which needs the dev extra "
+            "(make setup, or pip install 'caesura[dev]'), or --backend pysim, which is slow"
+        )
+    from sim.rtl.native.bus import NativeBus
+
+    return NativeBus(params, make, costs=costs, progress=progress, source=design_digest(params))
+
+
+def is_built(params: SocParams) -> bool:
+    """Return whether :func:`open_bus` finds a simulator of the default backend in the cache, so that it opens at
+    once."""
+    from sim.rtl.native.build import recipe
+    from sim.toolchain.library_cache import is_built as cached
+
+    def never() -> SimTop:
+        raise AssertionError("a design is not made to look for its simulator")
+
+    return cached(recipe(never, params), design_digest(params))

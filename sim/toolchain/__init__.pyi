@@ -1,0 +1,11 @@
+from .compilers import (
+    CC as CC,
+    CXX as CXX,
+    BuildError as BuildError,
+    Source as Source,
+    compile_all as compile_all,
+    link as link,
+    run_tool as run_tool,
+)
+from .library_cache import Files as Files, Recipe as Recipe, library as library
+from .stages import Stages as Stages

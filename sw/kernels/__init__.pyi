@@ -1,0 +1,14 @@
+from .demand import (
+    KernelDemand as KernelDemand,
+    KernelOperation as KernelOperation,
+    Parameter as Parameter,
+    Quotient as Quotient,
+    demands_of as demands_of,
+)
+from .kernel_library import (
+    DuplicateKernelError as DuplicateKernelError,
+    KernelLibrary as KernelLibrary,
+    LibraryKernel as LibraryKernel,
+    NoKernelError as NoKernelError,
+)
+from .on_demand import OnDemandKernels as OnDemandKernels

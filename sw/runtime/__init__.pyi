@@ -1,0 +1,25 @@
+from . import metrics as metrics, reference as reference
+from .estimates import Estimates as Estimates
+from .forecast import Forecast as Forecast
+from .group_run import GroupRun as GroupRun
+from .layer_graph import LayerGraph as LayerGraph
+from .ports import InputError as InputError, by_name as by_name, to_array as to_array
+from .preemption_mechanism import Mechanism as Mechanism, Situation as Situation, choose as choose
+from .reference import durations as durations, measured as measured
+from .request import (
+    DeadlineMissed as DeadlineMissed,
+    Inputs as Inputs,
+    Request as Request,
+    RequestCancelled as RequestCancelled,
+    State as State,
+)
+from .runtime import Runtime as Runtime
+from .scheduler import (
+    Decision as Decision,
+    LayerChain as LayerChain,
+    LayerScheduler as LayerScheduler,
+    PolicyFailed as PolicyFailed,
+)
+from .session import Arrays as Arrays, Session as Session
+from .spans import RunSpan as RunSpan
+from .stats import LayerStats as LayerStats, RunStats as RunStats

@@ -1,0 +1,140 @@
+"""Range kernels as the compiler makes them: few stretches, and every length computes what its exact kernel does."""
+
+import numpy as np
+import pytest
+
+import caesura
+from compiler.backend.lowered_model import LoweredModel
+from compiler.backend.objects.desk import Desk
+from compiler.backend.options import Options
+from compiler.backend.pipeline import build_lowered, emit_lowered
+from compiler.compile import compile_model
+from compiler.dynamic_dimension import DynamicDimension
+from compiler.frontend import import_model
+from compiler.ir import CompileError
+from compiler.plan.plan_error import PlanError
+from compiler.plan.retarget import retarget
+from compiler.ranges import compile_range
+from hw.contract.params import preset
+from hw.image.kernel_attributes import KernelAttributes
+from tests.support.length_nets import conv_net, length_net
+
+TINY = preset("tiny")
+
+
+def softmax_net():
+    """Rows as long as the input; the last operator makes it a layer of the accelerator."""
+
+    def build(net, x):
+        y = net.dq(net.q(net.node("Softmax", [x], axis=-1), 1 / 255, -128), 1 / 255, -128)
+        return net.node("Add", [y, y])
+
+    return length_net(build)
+
+
+NETS = {
+    "same padding": lambda: conv_net((1, 1), (1, 1)),
+    "causal, strides": lambda: conv_net((2, 0), (2, 0), stride=2),
+    "mean over the length": lambda: length_net(lambda net, x: net.node("GlobalAveragePool", [x])),
+    "rows as long": softmax_net,
+}
+
+
+def attributes(lengths):
+    return KernelAttributes.of({"model": "net"}, "length", f"{min(lengths)}..{max(lengths)}")
+
+
+def compiled(net, lengths, params=TINY, **options):
+    """The range kernel, and the lengths with which stretches begin."""
+    begins = []
+    dimension = DynamicDimension.of(net)
+    made = compile_range(
+        dimension, params, lengths, attributes(lengths), Options(**options),
+        told=lambda length, begin: begins.append(length) if begin else None,
+    )  # fmt: skip
+    return dimension, made, begins
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_every_length_equals_its_exact_kernel(name):
+    """Not only networks with attention."""
+    lengths = range(3, 40)
+    dimension, made, begins = compiled(NETS[name](), lengths)
+    assert made.lengths == list(lengths) and len(begins) < len(lengths) // 4
+    assert [stretch.lengths[-1] for stretch in made.stretches] == begins[::-1]
+    with caesura.open(TINY, "model") as device:
+        for length in lengths:
+            x = np.random.default_rng(length).integers(-128, 128, (1, 4, length)).astype(np.int8)
+            results = []
+            for image in (compile_model(dimension.fixed(length), TINY, cache=False), made.image(length)):
+                model = device.load(image)
+                results.append(np.asarray(model(x)))
+                device.unload(model)
+            np.testing.assert_array_equal(*results, strict=True)
+
+
+def test_the_longest_length_of_a_stretch_is_its_exact_kernel():
+    dimension, made, begins = compiled(conv_net((1, 1), (1, 1)), range(3, 40))
+    for length in begins:
+        exact = compile_model(dimension.fixed(length), TINY, name="model", cache=False)
+        assert made.image(length).to_bytes() == exact.to_bytes()
+
+
+@pytest.mark.parametrize("options", [{"engines": 2}, {"regions": False}, {"cancel_interval": 0}, {"order": "source"}])
+def test_options(options):
+    lengths = range(30, 6, -4)
+    params = preset("base" if "engines" in options else "tiny")
+    dimension, made, _ = compiled(conv_net((1, 1), (1, 1)), lengths, params, **options)
+    assert made.lengths == sorted(lengths)
+    with caesura.open(params, "model") as device:
+        for length in lengths:
+            x = np.random.default_rng(length).integers(-128, 128, (1, 4, length)).astype(np.int8)
+            exact = compile_model(dimension.fixed(length), params, options=Options(**options), cache=False)
+            np.testing.assert_array_equal(device.load(made.image(length))(x), device.load(exact)(x))
+
+
+def test_an_operator_on_the_cpu():
+    """Its model is another one for each length."""
+    net = length_net(lambda net, x: net.node("CumSum", [x, net.const(2, np.int64)]))
+    dimension = DynamicDimension.of(net)
+    made = compile_range(dimension, TINY, range(4, 12), attributes(range(4, 12)), fallback=True)
+    with caesura.open(TINY, "model") as device:
+        for length in range(4, 12):
+            x = np.random.default_rng(length).integers(-128, 128, (1, 4, length)).astype(np.int8)
+            exact = compile_model(dimension.fixed(length), TINY, fallback=True, cache=False)
+            assert exact.host_models
+            np.testing.assert_array_equal(device.load(made.image(length))(x), device.load(exact)(x))
+
+
+def test_a_length_without_a_kernel():
+    with pytest.raises(CompileError, match="length 2 of dimension 'L'"):
+        compiled(conv_net((0, 0)), range(1, 9))
+
+
+@pytest.mark.parametrize("options", [{"observe": True}, {"placed": True, "engines": 2}])
+def test_no_plan(options):
+    with pytest.raises(CompileError, match="no plan"):
+        compiled(conv_net((1, 1)), range(4, 8), preset("base"), **options)
+
+
+def test_attributes_of_another_range():
+    with pytest.raises(CompileError, match="the attributes cover"):
+        compile_range(DynamicDimension.of(conv_net((1, 1))), TINY, range(4, 9), attributes(range(4, 8)))
+
+
+def test_a_plan_for_another_model_or_a_longer_length():
+    """It is refused rather than followed."""
+
+    def net(model, length):
+        return LoweredModel.of(import_model(DynamicDimension.of(model).fixed(length), name="net"), TINY, Options())
+
+    one, other = conv_net((1, 1), (1, 1)), conv_net((1, 1))
+    with Desk(1) as desk:
+        first = build_lowered(net(one, 16), desk)
+        with pytest.raises(PlanError, match="other layers"):
+            retarget(first, net(other, 16), free_tiles=False)
+        with pytest.raises(PlanError, match="does not fit"):
+            retarget(first, net(one, 17), free_tiles=False)
+        plan = retarget(first, net(one, 16), free_tiles=False)
+        assert plan.memory == first.report.plan.memory and plan.structure == first.report.plan.structure
+        assert emit_lowered(net(one, 16), plan, desk).to_bytes() == first.image.to_bytes()
